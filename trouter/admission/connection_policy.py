@@ -139,7 +139,7 @@ class ConnectionPolicy:
         return TOO_MANY_LINKS if verdict.too_many else LINK_DENIED
 
     def deny_closed(self, attach: Attach, rule: str) -> None:
-        """An address was not the peer's to use, by a ``rule`` beside the policy: count and record it."""
+        """Count and record that an address was not the peer's to use, by a ``rule`` beside the policy."""
         self._deny_link(attach, rule)
 
     def _deny_link(self, attach: Attach, rule: str) -> None:
@@ -168,11 +168,11 @@ class ConnectionPolicy:
         )
 
     def too_large(self) -> None:
-        """A message was larger than those taken in: count and record it."""
+        """Count and record a message that was larger than those taken in."""
         self._policing.deny(Denied.TOO_LARGE, self._held, self._rule("maxMessageSize"), direction="in")
 
     def leave(self, resources: tuple[int, int, int]) -> None:
-        """The connection is over; ``resources`` are the sessions, senders and receivers that it had."""
+        """Release the connection, which is over; ``resources`` are the sessions, senders and receivers that it had."""
         self._policing.leave(self._held.request.number, resources)
 
     def _rule(self, attribute: str) -> str:

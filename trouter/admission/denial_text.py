@@ -34,7 +34,7 @@ def denied(operation: str, reason: str, user: str, host: str, vhost: str, rule: 
 
 
 def closed(name: str, held: tuple[int, int, int], denials: dict[str, int], connections: int) -> str:
-    """The text for the end of a connection: what it ``held``, sessions, senders and receivers, and what was denied."""
+    """Return the text for the end of a connection that ``held`` so many sessions, senders and receivers."""
     sessions, senders, receivers = held
     return (
         f"Connection {quoted(name)} closed with resources n_sessions={sessions}, n_senders={senders}, "

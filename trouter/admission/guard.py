@@ -102,7 +102,7 @@ class Lockouts:
         }
 
     def identity(self, key: Key) -> str:
-        """The identity of an entity: a user's name stands there so that no two can be mistaken for each other."""
+        """Return the identity of an entity, with the user's name quoted so that no two are alike."""
         return f"authLockout/{key.place}" + ("" if key.user is None else f":{quote(key.user, safe='')}")
 
     def find(self, identity: str) -> Key | None:

@@ -88,7 +88,7 @@ class Handshakes:
         return len(self._newcomers)
 
     def too_fast(self, host: str) -> str:
-        """Why a connection that arrives from ``host`` is to be closed; empty, and it is counted, when it is not."""
+        """Return why a connection from ``host`` is to be closed; empty, and it is counted, if it is not."""
         rules = self.rules
         if not rules.arrivals_per_second or within(rules.exempt, host):
             return ""

@@ -106,7 +106,7 @@ class Lockout:
         return "" if key is None or self.rules.mode != "enforce" else key.place
 
     def wait_s(self, host: str) -> float | None:
-        """How long the next attempt from ``host`` has to wait before it is looked at; None if too many wait already."""
+        """Return how long the next attempt from ``host`` has to wait, in seconds; None if too many wait already."""
         key = self._place_key(host)
         wait_s = 0.0 if key is None else self._turn_s(key)
         return 0.0 if self.rules.mode != "enforce" else wait_s
@@ -216,7 +216,7 @@ def _nobody(_: str) -> bool:
 
 @lru_cache(maxsize=MAX_READ)
 def place_of(host: str) -> str:
-    """What is one place with ``host``: an IPv4 address, an IPv6 network of 64 bits, or what is no address itself."""
+    """Return the place of ``host``: an IPv4 address, an IPv6 network of 64 bits, or the text if it is no address."""
     address = _address(host)
     if address is None:
         return host

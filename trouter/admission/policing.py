@@ -86,7 +86,7 @@ class Policing:
         return True
 
     def left(self) -> None:
-        """A connection that was counted by ``accept`` has gone."""
+        """Count a connection no longer that was counted by ``accept``."""
         self.counts.connections_current -= 1
 
     # --- connections
@@ -130,7 +130,7 @@ class Policing:
         return held
 
     def leave(self, number: int, resources: tuple[int, int, int] = (0, 0, 0)) -> None:
-        """A connection has gone; nothing happens if it was never held.
+        """Release a connection that has gone; nothing happens if it was never held.
 
         ``resources``: sessions, senders and receivers that it had at its end.
         """

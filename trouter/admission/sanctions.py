@@ -108,7 +108,7 @@ class Sanctions:
 
 
 def target_of(decision: Decision) -> Target:
-    """What a decision is about, or, if it undoes something, that; a host counts with its place, as lockouts do."""
+    """Return what a decision is about, or what it undoes; a host counts with its place, as in lockouts."""
     action = UNDOES.get(decision.action, decision.action)
     subject = place_of(decision.subject) if action == BLOCK_HOST else decision.subject
     return Target(action, subject, decision.vhost)

@@ -58,7 +58,7 @@ class ConsumerAddress:
         self.bucket = Bucket(terms.per_second, consumers.now())
 
     def receive(self, received: InsideMessage) -> None:
-        """A message came: refused at once, or put into the line."""
+        """Refuse a message at once, or put it into the line."""
         terms = self.terms
         user = self._consumers.sender(received, terms)
         if user is None:

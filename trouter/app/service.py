@@ -23,7 +23,7 @@ class Service:
 
 
 def service_of(configuration: Configuration, faults: Mapping[str, str] = NO_FAULTS) -> Service:
-    """The part of ``configuration`` that can be served; ``faults`` tell why sslProfiles cannot be used, by name."""
+    """Return the part of ``configuration`` that can be served; ``faults``: why sslProfiles cannot be used, by name."""
     return Service(
         tuple(one for one in configuration.listeners if not reasons_against(configuration, one, faults)),
         tuple(one for one in configuration.connectors if not reasons_against(configuration, one, faults)),

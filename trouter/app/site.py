@@ -111,7 +111,7 @@ class RouterSite:
     async def secure(
         self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float
     ) -> Secured | None:
-        """The stream of an accepted socket, within TLS if the client begins with that; None if that has failed."""
+        """Return the stream of an accepted socket, within TLS if the client begins with it; None if that has failed."""
         loopback = ip_address(remote[0].partition("%")[0]).is_loopback
         facts = PeerFacts(0, listener_facts(entity), *remote, encrypted=False, loopback=loopback)
         met = await self._services.secure.accept(sock, facts, entity, timeout_s)

@@ -34,7 +34,7 @@ class PluginMechanism:
         return await self._ask(challenge) or b""
 
     async def finish(self, additional: bytes | None) -> None:
-        """The server lets us in; AuthenticationFailed if it has not proven itself."""
+        """Check that the server, which lets us in, has proven itself; AuthenticationFailed."""
         with trio.move_on_after(self._step_s):
             if await self._plugins.client_is_satisfied(self._exchange, additional):
                 return

@@ -51,7 +51,7 @@ def _fit(user: str) -> str:
 
 
 def permissions_of(properties: object, *, optional: bool) -> Permissions | None:
-    """What the user may do: nothing if the service does not say, or None if it need not (``optional``). BadGrant."""
+    """Return what the user may do: nothing if the service is silent, or None if it may be (``optional``). BadGrant."""
     rights = _property(properties, AUTHORIZATION)
     if rights is None:
         return None if optional else Permissions()

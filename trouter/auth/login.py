@@ -128,7 +128,7 @@ class Login:
         self._sasl.offer(self._offered)
 
     def close(self) -> None:
-        """The peer is in, or will never be: a service is needed no more. A second call does nothing."""
+        """Let go of the service: the peer is in, or will never be. A second call does nothing."""
         self._postpone = _never  # what it was refers back to the peer
         session, self._session = self._session, None
         if session is not None:

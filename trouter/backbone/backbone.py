@@ -55,7 +55,7 @@ mobile_log = logging.getLogger("trouter.ROUTER_MA")
 
 
 def announced_cost(remote: Open) -> int:
-    """What the peer's open says that the way over the connection costs; 1 if it says nothing (inter-router.md 1.2)."""
+    """Return the cost of the connection by the peer's open; 1 if it says nothing (inter-router.md 1.2)."""
     properties = remote.properties if isinstance(remote.properties, Mapping) else {}
     cost = properties.get("qd.inter-router-cost")
     if isinstance(cost, int) and not isinstance(cost, bool) and 1 <= cost <= MAX_COST:
@@ -99,7 +99,7 @@ class Backbone:
     # --- connections
 
     def enter(self, trunk: Trunk, heard: Callable[[], None] | None = None) -> None:
-        """A connection between routers is open; its links are attached from here on.
+        """Take in a connection between routers that is open; its links are attached from here on.
 
         ``heard`` is called once, when the first message of a router comes over it.
         """
@@ -133,7 +133,7 @@ class Backbone:
     # --- what comes in, and time
 
     def tick(self) -> None:
-        """A second has passed."""
+        """Do what is due each second."""
         now_s = self._now()
         if now_s - self._scrubbed_s >= SCRUB_EVERY_S:
             self._scrubbed_s = now_s
@@ -148,7 +148,7 @@ class Backbone:
         return self.mesh.silent_at_s
 
     def check_silence(self) -> None:
-        """A neighbour may have been silent for too long by now."""
+        """Give up neighbours that have been silent for too long."""
         self.mesh.check_silence(self._now())
         self._work()
 

@@ -22,7 +22,7 @@ _AFTER_S: Final = 0.001
 
 
 def make_backbone(router: Router, entity: RouterEntity, calendar: Callable[[], float], recorder: Recorder) -> Backbone:
-    """What joins ``router`` to the others; ``calendar`` tells seconds since 1970, of which every start has others.
+    """Return what joins ``router`` to the others; ``calendar`` gives seconds since 1970, another number at each start.
 
     The others tell one start from the next by that number, so it counts milliseconds.
     """

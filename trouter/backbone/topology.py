@@ -67,7 +67,7 @@ class Change:
         return self.last_s - self.began_s
 
     def say(self, line: str) -> None:
-        """One more thing that happened."""
+        """Note one more thing that happened."""
         if len(self.lines) < MAX_LINES:
             self.lines.append(line)
         else:
@@ -124,7 +124,7 @@ class Topology:
             self._raise_alarm(event, now_s)
 
     def tick(self, now_s: float) -> None:
-        """A second has passed."""
+        """Do what is due each second."""
         last = self._last()
         if last is not None and not last.settled and now_s - last.last_s >= self._quiet_s:
             self._settle(last)

@@ -51,7 +51,7 @@ class Uplinks:
         return self._active is not None and self._active.number == number
 
     def enter(self, owner: UplinkOwner) -> None:
-        """A connection is open."""
+        """Take in a connection that is open."""
         self._open.append(owner)
         if self._active is None:
             self.go_on()
@@ -59,7 +59,7 @@ class Uplinks:
             log.info("uplink [C%d] stands by", owner.number)
 
     def leave(self, owner: UplinkOwner) -> None:
-        """A connection is over; to be told before its links are lost, ``go_on`` after that.
+        """Let go of a connection, before its links are lost; ``go_on`` comes after that.
 
         A second call does nothing.
         """

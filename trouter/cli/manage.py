@@ -49,7 +49,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def add_options(parser: argparse.ArgumentParser, *, older: bool = False) -> None:
-    """Every option; ``older``: READ and DELETE take no name as a word."""
+    """Add every option; ``older``: READ and DELETE take no name as a word."""
     operation = parser.add_argument(
         "operation", metavar="OPERATION", help=f"{', '.join(PLANS)}, or another one that the router knows"
     )
@@ -185,7 +185,7 @@ def plan_nodes(arguments: argparse.Namespace) -> Plan:
 
 
 def plan_other(arguments: argparse.Namespace) -> Plan:
-    """An operation we know nothing of: words are properties of the request, a text as answer is printed as it is."""
+    """Plan any other operation: words are properties of the request, a text as answer is printed as it is."""
     properties = attributes_of(arguments.words, arguments.type, strict=False)
     if arguments.properties:
         more = json_or_text(arguments.properties)

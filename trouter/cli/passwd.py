@@ -44,7 +44,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Every command with its options."""
+    """Add every command with its options."""
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     def command(name: str, text: str, act: Callable[[argparse.Namespace], str], *, user: bool = True) -> Any:

@@ -40,7 +40,7 @@ class Version(argparse.Action):
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The daemon's options."""
+    """Add the daemon's options."""
     parser.add_argument("-c", "--config", metavar="PATH", help=f"configuration file; default {default_configuration()}")
     parser.add_argument("-I", "--include", metavar="PATH", help="accepted: there are no modules to look for")
     parser.add_argument("-d", "--daemon", action="store_true", help="go to the background once every listener stands")

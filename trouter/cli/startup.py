@@ -58,7 +58,7 @@ def evaluation(configuration: Configuration, plugins: Plugins) -> tuple[Problem,
 
 
 def warnings(configuration: Configuration, plugins: Plugins) -> tuple[Problem, ...]:
-    """The same without what a router tells itself when it starts: files it cannot use, and what it does not serve."""
+    """Return the same without what a router logs itself at its start: files it cannot use, what it does not serve."""
     found = [*configuration.warnings, *unsafe(configuration), *mechanisms(configuration, plugins)]
     return ordered([*found, *little_memory(configuration)])
 

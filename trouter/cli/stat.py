@@ -53,7 +53,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def add_options(parser: argparse.ArgumentParser, *, older: bool = False) -> None:
-    """Every option; of the ``older`` tool's exactly those that it has, with its meaning."""
+    """Add every option; of the ``older`` tool's exactly those that it has, with its meaning."""
     choice = parser.add_argument_group("what to show")
     one = choice.add_mutually_exclusive_group()
     for view in VIEWS:

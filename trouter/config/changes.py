@@ -41,7 +41,7 @@ class ChangeRefused(Exception):
 def created(
     configuration: Configuration, kind: EntityType, name: str | None, attributes: Mapping[str, object]
 ) -> tuple[Configuration, Entity]:
-    """The configuration with a new entity, and the entity; the warnings are those of this change. ChangeRefused."""
+    """Return the configuration with a new entity and this change's warnings, and the entity; ChangeRefused."""
     if kind.short == "console":
         raise ChangeRefused(FORBIDDEN, "Forbidden")
     if kind.entity is None or "CREATE" not in kind.all_operations:

@@ -221,7 +221,7 @@ class ConfReader(Reader):
         return Scalar(text, self.place(start))
 
     def bare(self, key: str, by_line: bool) -> Scalar:
-        """A map's bare value: up to the end of the line, a `#`, the map's brace, or a comma and the next name."""
+        """Read a map's bare value: up to the end of the line, a `#`, the map's brace, or a comma and the next name."""
         start = self.offset
         self.offset = stop = self.shared_end(start, self.comment_or_end(), _NEXT_ENTRY, ",")
         if not by_line:

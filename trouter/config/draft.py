@@ -84,7 +84,7 @@ class Draft:
         )
 
     def first_error(self, message: str, field_name: str, suggestion: str) -> None:
-        """An error that comes before all others about the section, as it makes them pointless."""
+        """Report an error that comes before all others about the section, as it makes them pointless."""
         before = self.findings.errors
         self.findings.errors = []
         self.error(message, field_name, suggestion)

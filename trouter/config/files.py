@@ -68,7 +68,7 @@ def name_map(path: str) -> str | None:
 
 
 def served_folder(path: str) -> str:
-    """A directory whose files can be listed; an empty path is none. Doubt for another: it is served all the same.
+    """Return a directory whose files can be listed, "" for none. Doubt for another: it is served all the same.
 
     The folder where packages of the older router put its console may be absent.
     """
@@ -132,7 +132,7 @@ def opened(path: str) -> BinaryIO:
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Whether a path leads into a folder, or is it, once every symbolic link is followed; no if that cannot be told."""
+    """Return whether a path leads into a folder, or is it, links followed; False if that cannot be found out."""
     try:
         return Path(path).resolve().is_relative_to(Path(folder).resolve())
     except (OSError, ValueError, RuntimeError):  # RuntimeError: links in a circle

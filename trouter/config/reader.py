@@ -151,7 +151,7 @@ class Reader(ABC):
             raise NoValue from None
 
     def single_quoted(self) -> str | None:
-        """The text of a string in single quotes, '' being a quote; None, and no step, when it is not closed here."""
+        """Read a string in single quotes, '' being a quote; None, and no step, when it is not closed here."""
         start, end = self.offset, self.line_end()
         at = start + 1
         while (at := self.text.find("'", at, end)) >= 0:

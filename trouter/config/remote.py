@@ -41,7 +41,7 @@ def withheld(configuration: Configuration, entity: Entity, present: Entity | Non
 
 
 def withheld_secret(configuration: Configuration, attribute: Attribute, text: str) -> str:
-    """Why management may not have the secret that an attribute with this text would be read from; empty if it may.
+    """Return why management may not have the secret that this text would be read from; empty if it may.
 
     Asked before it is read: a client that may send a file's first line to a peer of its choice could read every file.
     """
@@ -57,7 +57,7 @@ def withheld_secret(configuration: Configuration, attribute: Attribute, text: st
 
 
 def withheld_file(configuration: Configuration, attribute: Attribute, text: str) -> str:
-    """Why management may not have the file or the folder that an attribute with this text names; empty if it may.
+    """Return why management may not have the file or the folder that this text names; empty if it may.
 
     Asked before it is looked at, so that the answer does not tell whether it exists and what it holds. What the older
     router has too is held to it with secureDefaults only.

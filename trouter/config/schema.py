@@ -282,7 +282,7 @@ def attributes_of(entity: type) -> tuple[Attribute, ...]:
 
 @cache
 def all_attributes_of(entity: type) -> tuple[Attribute, ...]:
-    """The attributes of an entity class, reported ones too: its own in the order of declaration, then the name."""
+    """Return the attributes of an entity class, reported ones too, in the order of declaration; the name is last."""
     rows = [
         Attribute(
             **{**declared.metadata, "name": declared.metadata.get("name") or camel(declared.name)},

@@ -37,7 +37,7 @@ TYPES: Final = {
 
 
 def open_file(root: Path, names: Sequence[str]) -> Response | None:
-    """The regular file that ``names`` lead to below ``root``, symbolic links followed only within; None if none."""
+    """Return the file that ``names`` lead to below ``root``, following links only within; None if there is none."""
     *folders, last = names
     try:
         top = root.resolve(strict=True)

@@ -44,13 +44,13 @@ class Site(Protocol):
         ...
 
     def turns_away(self, remote: tuple[str, int]) -> bool:
-        """Whether a connection that just arrived is to be closed, because too many come from there; tells why."""
+        """Return whether a new connection is to be closed, because too many come from its host, and log it."""
         ...
 
     async def secure(
         self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float
     ) -> Secured | None:
-        """The stream of an accepted socket, within TLS if the client begins with that; None if that has failed."""
+        """Return the stream of an accepted socket, within TLS if the client begins with it; None if that has failed."""
         ...
 
     async def serve_amqp(

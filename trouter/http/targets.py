@@ -9,7 +9,7 @@ _ABSOLUTE_FORM = re.compile(rb"https?://[^/?#]*", re.IGNORECASE)
 
 
 def path_of(target: bytes) -> tuple[str, ...] | None:
-    """The decoded names of the path, the last one empty after a final slash; None when there is no such path here.
+    """Return the decoded names of the path, the last one empty after a final slash; None if it is no path here.
 
     Each name is decoded once and by itself, so an encoded slash, a backslash, a control character, a name that begins
     with a dot (``..`` above all) and an empty name within never reach the file system.

@@ -58,7 +58,7 @@ class FrameLog:
             self._shown_bytes = len(self._out)
 
     def dropped(self, count: int) -> None:
-        """The socket took so many bytes from the front of the output."""
+        """Note that the socket took so many bytes from the front of the output."""
         self._shown_bytes = max(0, self._shown_bytes - count)
 
 

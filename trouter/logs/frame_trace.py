@@ -51,11 +51,11 @@ class FrameTrace:
         self._out = _Direction(label, "->", write, midway)
 
     def received(self, data: bytes | bytearray) -> None:
-        """The next bytes from the peer."""
+        """Take the next bytes from the peer."""
         self._in.feed(bytes(data))
 
     def sent(self, data: bytes | bytearray) -> None:
-        """The next bytes to the peer."""
+        """Take the next bytes to the peer."""
         self._out.feed(bytes(data))
 
 

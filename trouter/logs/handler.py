@@ -160,7 +160,7 @@ _handler: Final = LogHandler(book)
 
 
 def prepare(entities: Iterable[LogEntity], router: RouterEntity) -> Prepared:
-    """What the log would be with `entities`; ConfigurationError, and nothing open, if an output cannot be had."""
+    """Prepare the log for `entities`; ConfigurationError, and nothing open, if an output cannot be had."""
     given = {entity.module: entity for entity in entities}
     default = _filled(given.get(DEFAULT, STARTS_WITH), STARTS_WITH)
     outputs = _Outputs(_handler.state)

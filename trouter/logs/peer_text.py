@@ -28,7 +28,7 @@ def name_word(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """A peer's text between the plain quotes in which the older router writes names: cut, and it cannot end them."""
+    """Return a peer's text in the plain quotes of the older router: cut, and unable to end them."""
     inner = text[:_MAX_QUOTED].replace("\\", "\\x5c").replace("'", "\\x27")
     return f"'{inner}'"
 

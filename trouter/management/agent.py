@@ -171,7 +171,7 @@ class Agent:
         return not (len(self._incoming) or len(self._changes))
 
     def receive(self, received: InsideMessage, *, shows_all: bool = False) -> None:
-        """A request came: accepted at once, whatever it will be answered, unless there is no room for it.
+        """Take a request: it is accepted at once, whatever it will be answered, unless there is no room for it.
 
         ``shows_all``: a tenant sees everything that others see, and not only what is its own.
         """

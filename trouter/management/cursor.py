@@ -62,7 +62,7 @@ class Cursors:
         return Listing(groups, {0: 0}, now_s)
 
     def turn(self, asker: Asker, listing: Listing, given: tuple[int, int], following: tuple[int, int]) -> None:
-        """A page was given; each of the two is an offset and its place.
+        """Note that a page was given; each of the two is an offset and its place.
 
         The page that was given may be asked for again; the ones before it are forgotten.
         """

@@ -38,7 +38,7 @@ class Profile:
         return text.getvalue() or "nothing was asked in between\n"
 
     def work(self) -> None:
-        """What runs from here on is ours."""
+        """Count what runs from here on as ours."""
         if self._profile is not None:
             self._profile.enable()
 

@@ -33,7 +33,7 @@ OPERATED: Final = frozenset({
 
 
 def level_for(operation: str, kind: EntityType | None) -> str:
-    """The least level at which ``operation``, in capitals, may be done to entities of ``kind``; None for the node."""
+    """Return the least level for ``operation``, in capitals, on entities of ``kind``; None for the node."""
     if operation in LOOKING:
         return READ
     if operation in OPERATING and kind is None:

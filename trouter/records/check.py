@@ -143,7 +143,7 @@ class _Checker:
                     self.report.errors.append(f"{gap.path}: octet {gap.offset}: missing before this: {missing}")
 
     def compare(self, path: Path, present: Iterable[str]) -> None:
-        """What a manifest says of segments must be so."""
+        """Compare what a manifest says of segments with what they are."""
         entries: dict[str, Entry] = {}
         offset = 0
         octets = path.read_bytes()

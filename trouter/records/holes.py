@@ -46,7 +46,7 @@ class Holes:
         return hole
 
     def tell(self, hole: Hole, number: int) -> None:
-        """The record of this number tells of a hole, if it still is as it was."""
+        """Note that the record of this number tells of a hole, if it still is as it was."""
         if hole in self._told:
             self._told[hole] = number
 

@@ -81,7 +81,7 @@ def read_mark(path: Path) -> Mark | None:
 
 
 def marks_in(folder: Path, label: str) -> dict[str, int]:
-    """The segments of a router that have marks, and when each mark was made, in nanoseconds; none if that fails."""
+    """Return the marked segments of a router and when each mark was made, in nanoseconds; none if that fails."""
     found = {}
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
@@ -93,7 +93,7 @@ def marks_in(folder: Path, label: str) -> dict[str, int]:
 
 
 def is_marked(path: Path, segment: str) -> bool:
-    """Whether the mark of a segment, which is the file ``path``, fits all that stands in it. The file is read whole."""
+    """Return whether the mark of the segment ``path`` fits all that stands in it; reads the whole file."""
     mark = read_mark(mark_path(path.parent, segment))
     if mark is None or mark.seg != segment:
         return False

@@ -126,7 +126,7 @@ class SegmentReader:
         self.end += len(octets)
 
     def lines(self) -> Iterator[Line]:
-        """Every record; Corrupt. Of a segment that is being written, those that are there; call again for more."""
+        """Yield every record; Corrupt. Of a segment being written those that are there; call again for more."""
         while self.trailer is None:
             offset = self.end
             octets = self._next_line()
@@ -189,7 +189,7 @@ class SegmentReader:
 
 
 def last_number(path: Path) -> int | None:
-    """The number that the trailer of a segment says is its last; None if it has no trailer, or cannot be read."""
+    """Return the last number by a segment's trailer; None if it has none, or cannot be read."""
     try:
         with opened(path) as file:
             if path.name.endswith(COMPRESSED):

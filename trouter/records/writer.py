@@ -231,7 +231,7 @@ class SegmentWriter:
         self._store([], now)
 
     def tick(self, now: Now) -> None:
-        """What time brings: a segment is old enough, the disk is to hold on to what it has, old ones are to go."""
+        """Do what is due: complete a segment that is old enough, sync the disk, delete old segments."""
         self.retention.expire(now.utc)
         if self._trouble and now.mono < self._retry_us:
             return

@@ -36,7 +36,7 @@ class Bucket:
         return taken
 
     def give_back(self, count: int) -> None:
-        """What was taken and will not be used."""
+        """Give back what was taken and will not be used."""
         self._tokens = min(self._tokens + count, float(self._rate))
 
     def owe(self, count: int, now_s: float) -> None:

@@ -68,7 +68,7 @@ class HostRules:
         self._of_family = {family: _Ranges(found) for family, found in ranges.items() if found}
 
     def find(self, host: str, resolved: Resolved) -> int:
-        """The number of an entry that has `host`, an address as text; what is no address is in no entry but `*`."""
+        """Return the number of an entry with `host`, an address as text; what is no address is in no entry but `*`."""
         if self._everybody:
             return self._everybody
         address = address_of(host)

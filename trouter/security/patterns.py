@@ -117,7 +117,7 @@ class PatternRules:
         self._user_last = TokenRules(last) if last else None
 
     def find(self, address: str, user: str) -> int:
-        """The number of an entry that has `address`, NO_ENTRY, or UNDECIDED; with no `user`, none that needs one."""
+        """Return the number of an entry with `address`, NO_ENTRY, or UNDECIDED; without `user`, none that needs one."""
         if not address:
             return NO_ENTRY
         number = self._plain.find(policy_tokens(address)) if self._plain else NO_ENTRY

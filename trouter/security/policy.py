@@ -351,7 +351,7 @@ class Policy:
         )
 
     def with_addresses(self, addresses: Mapping[str, Iterable[str]]) -> Policy:
-        """The same, names being looked up anew: for each of `host_names` what it is now, or was last known to be."""
+        """Return the same with other addresses for `host_names`: what each is now, or was last known to be."""
         return replace(self, resolved=names_by_address(addresses))
 
     def admit(

@@ -100,7 +100,7 @@ class QuotaBook:
         return share
 
     def leave(self, share: Share) -> None:
-        """The connection is gone, or held to something else; a second call does nothing."""
+        """Release a connection that is gone, or held to something else; a second call does nothing."""
         if share not in self._shares:
             return
         del self._shares[share]
@@ -317,7 +317,7 @@ class Share:
                     del meter.addresses[address]
 
     def end_sending(self, link: Paced) -> None:
-        """The link is gone: what was paid for and never came is given back. A second call does nothing."""
+        """Give back what a link that is gone had paid for and never got. A second call does nothing."""
         if link not in self._paid:
             return
         self._book.forget_link(link)
@@ -328,7 +328,7 @@ class Share:
             meter.senders -= 1
 
     def end(self, now_s: float) -> None:
-        """The connection is gone: count nothing of it any more, and let go of it."""
+        """Count nothing of a connection that is gone, and let go of it."""
         self.note_usage(now_s)
         for link in list(self._paid):
             self.end_sending(link)

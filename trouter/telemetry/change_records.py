@@ -100,7 +100,7 @@ class ChangeRecords:
             )
 
     def refused(self, operation: str, kind: str, identity: str) -> None:
-        """A change that is not one of the configuration was asked for and not made."""
+        """Record a change that is not one of the configuration, asked for and not made."""
         if self._recorder.active:
             self._recorder.emit(
                 ManagementChange(
@@ -114,7 +114,7 @@ class ChangeRecords:
             )
 
     def reloaded(self, source: str, *, by: str, changed: int = 0, errors: int = 0) -> None:
-        """The configuration was read, at the start or again."""
+        """Record that the configuration was read, at the start or again."""
         by = "management" if by == "signal" and REQUESTER.get() else by
         digest = hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         self._recorder.emit(ConfigReloaded(path_hash=digest, ok=not errors, changed=changed, errors=errors, by=by))

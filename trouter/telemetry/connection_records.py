@@ -70,7 +70,7 @@ class Account:
         self.bytes_out = 0
 
     def open(self, peer: Accounted, remote: Open) -> None:
-        """The opens are exchanged."""
+        """Record that the opens are exchanged."""
         self._opened_us = now_us()
         tls = peer.facts.tls
         self._recorder.emit(

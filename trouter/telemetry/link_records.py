@@ -86,7 +86,7 @@ class LinkRecords:
         return len(self._recorded)
 
     def attached(self, link: Link, attach: Attach) -> None:
-        """A link was accepted."""
+        """Record that a link was accepted."""
         endpoint = link.sink
         if not self._recorder.active or not isinstance(endpoint, Ingress | Egress):
             return
@@ -108,7 +108,7 @@ class LinkRecords:
         )
 
     def gone(self, router: Router, link: Link, reason: str, *, closed: bool, condition: str | None = None) -> None:
-        """A link is gone: detached, or lost with its session."""
+        """Record that a link is gone: detached, or lost with its session."""
         endpoint = link.sink
         if not self._recorder.active or not isinstance(endpoint, Ingress | Egress):
             return
@@ -129,7 +129,7 @@ class LinkRecords:
         )
 
     def stalled(self, router: Router, notice: Notice) -> None:
-        """The watch found a link stuck, without credit, or with credit again."""
+        """Record that a link was found stuck, without credit, or with credit again."""
         endpoint = notice.link.sink
         if not self._recorder.active or not isinstance(endpoint, Ingress | Egress) or notice.text == OVERDRAWN_TEXT:
             return

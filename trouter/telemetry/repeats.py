@@ -58,7 +58,7 @@ class Repeats:
         known.together += 1
 
     def write(self) -> None:
-        """The round, about once a second: write what was held back, and begin anew."""
+        """Write what was held back, and begin anew; called about once a second."""
         if self._subjects:
             subjects, self._subjects = self._subjects, {}
             for each in subjects.values():

@@ -115,7 +115,7 @@ class Sampler:
         self._log = log
 
     def received(self, link: Link, message: bytes) -> None:
-        """A message came, or the beginning of a large one."""
+        """Take a message, or the beginning of a large one."""
         if self._log is not None:
             self._log.received(link, message)
         if self._sampling.is_due(self._now()):
@@ -124,7 +124,7 @@ class Sampler:
             self._emit(sample_of(self._sampling, self._about, link.sink.identity, address, message))  # type: ignore[attr-defined]
 
     def aborted(self, link: Link) -> None:
-        """A message was taken back."""
+        """Forget a message that was taken back."""
         if self._log is not None:
             self._log.aborted(link)
 

@@ -89,7 +89,7 @@ class Node:
         body: object = None,
         **properties: object,
     ) -> Any:
-        """The body of the answer to a request; StatusError when the router says no. None is left out of properties."""
+        """Return the body of the answer to a request, sent without properties that are None; StatusError if refused."""
         request = {"operation": operation, "type": type, "name": name, "identity": identity, **properties}
         number = str(next(self._numbers))
         message = Message(

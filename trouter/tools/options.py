@@ -177,7 +177,7 @@ class ConnectionOptions:
 
     @classmethod
     def of(cls, arguments: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Self:
-        """The options of a command line; ValueError, and OSError for a password file. Covers what is secret in argv."""
+        """Return the options of a command line, and cover secrets in argv; ValueError, OSError for a password file."""
         bus_given = arguments.bus is not None or bool(environment.get(BUS_VARIABLE))
         arguments = with_context(arguments, environment, bus_given=bus_given)
         bus = arguments.bus if arguments.bus is not None else environment.get(BUS_VARIABLE, "")

@@ -15,7 +15,7 @@ _EXACT: Final = {"true": True, "false": False}
 
 
 def value_of(text: str, attribute: Attribute | None) -> Any:
-    """What `text` is for an attribute; ValueError. Of an unknown one, only `true` and `false` are more than text."""
+    """Return what `text` is for an attribute; ValueError. Of an unknown one only `true` and `false` are not text."""
     if attribute is None:
         return _EXACT.get(text, text)
     if attribute.kind is Kind.BOOLEAN:

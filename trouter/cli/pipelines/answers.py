@@ -27,7 +27,7 @@ def day(text: str) -> date:
 
 
 def add_table(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int]) -> None:
-    """The options of an action that brings tables up to date and shows some of their rows."""
+    """Add the options of an action that brings tables up to date and shows some of their rows."""
     parser.add_argument("root", type=Path, metavar="ROOT", help="the folder of the pipeline")
     for name, what in (("since", "first"), ("until", "last")):
         parser.add_argument(

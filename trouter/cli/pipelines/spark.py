@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def add_spark(parser: argparse.ArgumentParser) -> None:
-    """The options of whatever starts Spark."""
+    """Add the options of an action that starts Spark."""
     group = parser.add_argument_group("Spark")
     group.add_argument(
         "--master",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def add_pace(group: argparse._ArgumentGroup) -> None:
-    """How a stream runs."""
+    """Add the options that say how a stream runs."""
     group.add_argument("--checkpoint", type=Path, metavar="DIR", help="where the stream goes on after a stop")
     group.add_argument(
         "--every", type=int, metavar="SECONDS", help="look again so often, until interrupted; else end at the end"

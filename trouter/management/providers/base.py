@@ -36,7 +36,7 @@ class Provider(ABC):
         """Return all attributes of an entity, None when it is gone."""
 
     def plain_row(self, key: Any) -> Row | None:
-        """The row as it stands among those of other types: with a name and an identity that no other type has."""
+        """Return the row as it stands among those of other types: with a name and an identity of its own."""
         return self.row(key)
 
     def by_identity(self, identity: str) -> Any | None:

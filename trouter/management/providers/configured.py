@@ -35,7 +35,7 @@ class Configured(Provider):
         return self._entities
 
     def changed(self) -> None:
-        """The configuration is another than before."""
+        """Take note that the configuration is another than before."""
 
     def keys(self) -> Sequence[str]:
         return list(self.entities())

@@ -17,7 +17,7 @@ class Rates:
         self._before_s = self._now_s = 0.0
 
     def look(self, at_s: float) -> None:
-        """A new look begins: what `of` is told from here on is compared with what it was told since the last."""
+        """Begin a new look: what `of` is told from here on is compared with what it was told since the last."""
         self._before, self._now = self._now, {}
         self._before_s, self._now_s = self._now_s, at_s
 
