@@ -5,6 +5,9 @@ test("charts are drawn, added, edited, copied, enlarged and removed, and the cho
   const charts = page.locator("figure.console-chart");
   await expect(charts).toHaveCount(2);
   await expect(page.locator(".u-legend").first()).toContainText("A");
+  await page.locator(".u-over").first().hover();
+  // As the viewer's language writes it.
+  await expect(page.locator(".u-legend").first()).toContainText(/\d{1,2} \w+ \d{4}, \d\d:\d\d:\d\d/);
   await page.getByRole("button", { name: "Add a chart" }).click();
   await page.getByLabel("Router", { exact: true }).selectOption("A");
   await page.getByLabel("Type").selectOption("router.address");
@@ -32,6 +35,17 @@ test("charts are drawn, added, edited, copied, enlarged and removed, and the cho
   await page.reload();
   await expect(page.getByRole("heading", { name: "Orders", exact: true })).toBeVisible();
   await expect(charts).toHaveCount(3);
+  // Who opens this address sees the same charts, and keeps their own.
+  const link = page.url();
+  await page.evaluate(() => localStorage.removeItem("trouter-console-charts"));
+  await page.goto("about:blank");
+  await page.goto(link);
+  await expect(page.getByRole("heading", { name: "Orders", exact: true })).toBeVisible();
+  await expect(charts).toHaveCount(3);
+  expect(await page.evaluate(() => localStorage.getItem("trouter-console-charts"))).toBeNull();
+  await page.getByRole("button", { name: "Remove: Orders" }).click();
+  await expect(charts).toHaveCount(2);
+  await expect(page).not.toHaveURL(/Orders/);
   const kept = await page.evaluate(() => localStorage.getItem("trouter-console-charts") ?? "");
   expect(kept).not.toMatch(/times|values|password/);
 });

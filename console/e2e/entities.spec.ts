@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-import { expect, inspect, test } from "./support";
+import { connectTo, expect, inspect, test } from "./support";
 
 test.describe("tables", () => {
   test("list the entities of all routers, edge included, and of one", async ({ open, page, network }) => {
@@ -80,10 +80,23 @@ test.describe("changes", () => {
     await expect(page.getByRole("grid").getByRole("row", { name: /made-here/ })).toBeHidden();
   });
 
+  test("a client's connection is closed after a question", async ({ open, page, network }) => {
+    const client = await connectTo(network.a.port(), "to-be-closed");
+    const closed = new Promise((resolve) => client.once("connection_close", resolve));
+    await open("/entities/connection?router=A&filter=to-be-closed", "Entities");
+    await page.getByRole("grid").getByRole("row", { name: /to-be-closed/ }).click();
+    await page.getByRole("button", { name: "Close connection" }).click();
+    await page.getByRole("dialog", { name: "Close this connection?" }).getByRole("button", { name: "Close connection" }).click();
+    await closed;
+    await expect(page.getByText(/Closed connection/)).toBeVisible();
+  });
+
   test("a log is changed", async ({ open, page }) => {
     await open("/entities/log?router=C&identity=log%2FPOLICY", "Entities");
     await page.getByRole("button", { name: "Change", exact: true }).click();
     await page.getByLabel("enable", { exact: true }).fill("error+");
+    // What an update cannot change has no field.
+    await expect(page.getByLabel("module", { exact: true })).toHaveCount(0);
     await page.getByRole("button", { name: "Change", exact: true }).click();
     await expect(page.getByText("Changed log log/POLICY")).toBeVisible();
     await expect(page.getByRole("definition").filter({ hasText: "error+" })).toBeVisible();

@@ -5,12 +5,13 @@ import { consoleListener, inspect, section, startRouter, usersFile, watch, type 
 const PASSWORD = "Wunderländer 4711";
 
 let router: RunningRouter;
-const url = (): string => `http://127.0.0.1:${router.port()}/`;
+const url = (place = 0): string => `http://127.0.0.1:${router.port(place)}/`;
 
 test.beforeAll(async () => {
   const users = usersFile({ alice: PASSWORD });
   const listener = consoleListener({ saslMechanisms: "PLAIN", authenticatePeer: true, allowInsecurePlain: "loopback" });
-  router = await startRouter(section("router", { id: "L", mode: "standalone", usersFile: users }) + listener);
+  const scram = consoleListener({ saslMechanisms: "SCRAM-SHA-256", authenticatePeer: true });
+  router = await startRouter(section("router", { id: "L", mode: "standalone", usersFile: users }) + listener + scram);
 });
 
 test.afterAll(() => router.stop());
@@ -45,6 +46,18 @@ test("a wrong password is refused, said so, and leaves the form", async ({ page 
   await inspect(page, "login-denied");
   await logIn(page, PASSWORD);
   await expect(page.getByText("Connected to L")).toBeVisible();
+});
+
+test("a listener that offers SCRAM alone takes the right password, which never crosses the network", async ({ page }) => {
+  const sent: string[] = [];
+  page.on("websocket", (socket) => socket.on("framesent", ({ payload }) => sent.push(payload.toString())));
+  await page.goto(url(1));
+  await logIn(page, "wrong");
+  await expect(page.getByText("The router refuses this login.")).toBeVisible();
+  await logIn(page, PASSWORD);
+  await expect(page.getByText("Connected to L")).toBeVisible();
+  expect(sent.join("")).toContain("n=alice,r=");
+  expect(sent.join("")).not.toContain(PASSWORD);
 });
 
 test("a connection that is cut comes back by itself, and the page says so", async ({ page }) => {

@@ -19,7 +19,9 @@ test("entries of all routers, by level, module and words, in an address that can
 test("counts by module lead to the entries of that module", async ({ open, page }) => {
   await open("/logs", "Logs");
   await page.getByLabel("Filter: Entries by module").fill("router:A module:SERVER");
-  await page.getByRole("grid", { name: "Entries by module" }).getByRole("row").nth(1).click();
+  const counts = page.getByRole("grid", { name: "Entries by module" }).getByRole("row").nth(1);
+  await expect(counts.getByRole("gridcell").nth(2)).toHaveText("info+");
+  await counts.click();
   await expect(page).toHaveURL(/router=A&module=SERVER/);
   await expect(page.getByRole("grid", { name: "Log entries" }).getByRole("row").nth(1)).toContainText("SERVER");
 });

@@ -11,6 +11,11 @@ test("the overview counts, names the blocked receiver, and leads to it", async (
   await expect(page.getByText("Everything that is configured is served.")).toBeVisible();
   await expect(page.locator(".console-chart canvas")).toBeVisible();
   await inspect(page, "overview");
+  // The receiver's connection, which stays open after all.
+  await page.getByRole("button", { name: "Close reader-lonely-0" }).click();
+  const question = page.getByRole("dialog", { name: "Close this connection?" });
+  await expect(question).toContainText("connection reader-lonely-0 on router B");
+  await question.getByRole("button", { name: "Keep" }).click();
   const alarm = page.getByRole("list", { name: "Alarms" }).getByRole("link", { name: /receiver of lonely gives no credit/ });
   await expect(alarm).toBeVisible();
   await alarm.click();

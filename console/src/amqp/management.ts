@@ -115,6 +115,8 @@ function attributeOf(told: Row): SchemaAttribute {
     unique: told["unique"] === true,
     deprecated: told["deprecated"] === true,
     graph: told["graph"] === true,
+    create: told["create"] === true,
+    update: told["update"] === true,
     description: text(told["description"]),
   };
 }

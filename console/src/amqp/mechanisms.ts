@@ -2,6 +2,8 @@
 
 import "./node/globals";
 
+import { scramMechanisms } from "./scram";
+
 export type Credentials =
   | { readonly kind: "none" }
   | { readonly kind: "password"; readonly user: string; readonly password: string }
@@ -30,7 +32,10 @@ export function mechanismsFor(credentials: Credentials): Record<string, () => Me
     case "none":
       return { EXTERNAL: oneMessage(""), ANONYMOUS: oneMessage("console") };
     case "password":
-      return { PLAIN: oneMessage(`\0${credentials.user}\0${credentials.password}`) };
+      return {
+        ...scramMechanisms(credentials.user, credentials.password),
+        PLAIN: oneMessage(`\0${credentials.user}\0${credentials.password}`),
+      };
     case "token": {
       const { user, token } = credentials;
       return {

@@ -16,18 +16,14 @@ const RULES: readonly Rule[] = [
   failedConnectors, openListeners,
 ];
 
-/** The tables and attributes that alarms are told from. */
+/** The tables that alarms are told from, beside those of the overview: they change seldom. */
 export const ALARM_TABLES: Readonly<Record<string, readonly string[] | "all">> = {
-  "router.link": [
-    "identity", "linkType", "linkDir", "owningAddr", "undeliveredCount", "zeroCreditSeconds", "deliveriesStuck",
-  ],
-  router: "all",
-  sslProfile: "all",
-  recordLog: "all",
-  listener: "all",
-  connector: "all",
-  policy: "all",
-  vhostStats: "all",
+  sslProfile: ["identity", "name", "certificateEnds"],
+  recordLog: ["identity", "name", "recordsLost"],
+  listener: ["identity", "name", "role", "host", "port"],
+  connector: ["identity", "name", "host", "port", "connectionStatus", "connectionMsg"],
+  policy: ["identity", "enableVhostPolicy"],
+  vhostStats: ["identity", "hostname", "quotaAlarmsRaised"],
   finding: "all",
   denial: "all",
   authLockout: "all",

@@ -45,6 +45,20 @@ export function chartsIn(text: string | null): Chart[] {
   return charts.filter((chart, place) => charts.findIndex((other) => other.id === chart.id) === place);
 }
 
+/** Return the charts as an address of the page carries them: without ids. */
+export const linkOf = (charts: readonly Chart[]): string => JSON.stringify(charts.map((chart) => ({ ...chart, id: undefined })));
+
+/** Return the charts that an address of the page carries; see chartsIn. */
+export function chartsOfLink(text: string): Chart[] {
+  try {
+    const told: unknown = JSON.parse(text);
+    const charts = Array.isArray(told) ? (told as readonly unknown[]) : [];
+    return chartsIn(JSON.stringify(charts.map((each, place) => (isRecord(each) ? { ...each, id: `link-${place}` } : each))));
+  } catch {
+    return [];
+  }
+}
+
 function chartOf(told: unknown): Chart[] {
   if (!isRecord(told)) return [];
   const { id, title, lines, isStacked, isLarge, minutes, windowSeconds } = told;

@@ -80,6 +80,7 @@ export interface DelayedConnection {
   readonly container: string;
   readonly host: string;
   readonly user: string;
+  readonly role: string;
   /** Delayed deliveries per second. */
   readonly rate: number | null;
   readonly delayed: number;
@@ -112,6 +113,7 @@ export function delayedConnections(snapshot: Snapshot, looks: LooksByRouter, mos
         container: textOf(connection["container"]),
         host: textOf(connection["host"]),
         user: textOf(connection["user"]),
+        role: textOf(connection["role"]),
         rate: sum(links.flatMap((link) => rates.map((each) => each.get(keyOf(link)) ?? null))),
         delayed,
         stuck,

@@ -46,6 +46,9 @@ export interface SchemaAttribute {
   readonly deprecated: boolean;
   /** A counter or gauge that may be drawn as a chart. */
   readonly graph: boolean;
+  /** Whether CREATE and UPDATE take it; both false for all attributes of a router of the older kind, which does not tell. */
+  readonly create: boolean;
+  readonly update: boolean;
   readonly description: string;
 }
 

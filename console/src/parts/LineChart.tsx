@@ -29,6 +29,15 @@ const LIGHT = ["#0066cc", "#b1380b", "#3d7317", "#5e40be", "#9f6f00", "#147878",
 const DARK = ["#92c5f9", "#f8ae54", "#afdc8f", "#b6a6e9", "#ffe072", "#9ad8d8", "#f9a8a8", "#c7c7c7"];
 const NUMBER = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1, notation: "compact" });
 
+const TIME = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+
+/** Return the texts below the axis of times, which are in seconds: a day stands below its first time. */
+function timesOf(ticks: readonly number[]): string[] {
+  const days = ticks.map((tick) => DATE.format(tick * 1_000));
+  return ticks.map((tick, place) => TIME.format(tick * 1_000) + (days[place] === days[place - 1] ? "" : `\n${days[place] ?? ""}`));
+}
+
 type Joined = [number[], ...(number | null | undefined)[][]];
 
 /** Return all series on one axis of times in seconds, as uPlot wants them. */
@@ -52,7 +61,7 @@ function optionsFor(labels: readonly string[], isDark: boolean, isFilled: boolea
     width,
     height,
     series: [
-      { label: "Time" },
+      { label: "Time", value: (_plot: uPlot, at: number | null) => (at === null ? "-" : momentText(at * 1_000)) },
       ...labels.map((label, index) => ({
         label,
         stroke: colours[index % colours.length] ?? "#0066cc",
@@ -62,7 +71,7 @@ function optionsFor(labels: readonly string[], isDark: boolean, isFilled: boolea
         value: (_plot: uPlot, value: number | null) => (value === null ? "-" : `${NUMBER.format(value)}${unit}`),
       })),
     ],
-    axes: [axis, { ...axis, size: 64, values: (_plot, ticks) => ticks.map((tick) => NUMBER.format(tick) + unit) }],
+    axes: [{ ...axis, space: 80, values: (_plot, ticks) => timesOf(ticks) }, { ...axis, size: 64, values: (_plot, ticks) => ticks.map((tick) => NUMBER.format(tick) + unit) }],
     scales: { y: { range: (_plot, low, high) => [Math.min(0, low), high > 0 ? high * 1.05 : 1] } },
     cursor: { drag: { x: false, y: false } },
     legend: { live: true },

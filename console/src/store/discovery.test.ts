@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { idOfNode, idOfReply } from "./discovery";
+import { idOfNode, idOfReply, routersOf } from "./discovery";
 
 it("finds the id in the address of a management node, slashes included", () => {
   expect(idOfNode("amqp:/_topo/0/A/$management")).toBe("A");
@@ -13,4 +13,19 @@ it("finds the router in a reply address", () => {
   expect(idOfReply("amqp:/_topo/0/A/temp.abc+_9")).toEqual({ id: "A", isEdge: false });
   expect(idOfReply("amqp:/_edge/E/1/temp.abc")).toEqual({ id: "E/1", isEdge: true });
   expect(idOfReply("temp.abc")).toBeUndefined();
+});
+
+it("finds edges below every router that is there, and names each router once", () => {
+  const edge = (container: string): Record<string, string> => ({ role: "edge", dir: "in", container });
+  const tables: Record<string, Record<string, string>[]> = {
+    A: [{ role: "inter-router", dir: "in", container: "B" }],
+    B: [edge("E"), { ...edge("up"), dir: "out" }],
+    gone: [edge("F")],
+  };
+  const found = routersOf({ id: "A", address: "", mode: "interior" }, ["A", "B"], (id) => tables[id] ?? []);
+  expect(found.map(({ id, address, mode }) => [id, address, mode])).toEqual([
+    ["A", "", "interior"],
+    ["B", "_topo/0/B/", "interior"],
+    ["E", "_edge/E/", "edge"],
+  ]);
 });

@@ -28,43 +28,41 @@ async function nodesFrom(amqp: AmqpConnection, router: string): Promise<string[]
   return Array.isArray(nodes) ? (nodes as readonly Value[]).flatMap((node) => idOfNode(node) ?? []) : [];
 }
 
-const CONNECTION = ["role", "dir", "container"];
+/** What is to be known of each router's connections to find its edges. */
+export const EDGE_TABLES = { connection: ["role", "dir", "container"] };
 
-/**
- * Return every router of the network that the login reaches, the one connected to first; ManagementError if that one fails.
- * `early` is called with the routers that this one knows of, before the others have been asked for their edges.
- */
-export async function discover(
-  amqp: AmqpConnection,
-  early: (routers: readonly RouterRef[]) => void = () => undefined,
-): Promise<RouterRef[]> {
+/** Return the connections of the router connected to, as far as they tell of other routers; ManagementError. */
+export const ownConnections = (amqp: AmqpConnection): Promise<Row[]> => query(amqp, "", "connection", EDGE_TABLES.connection);
+
+/** Return the router connected to. */
+export async function ownRouter(amqp: AmqpConnection): Promise<RouterRef> {
   // A tenant may not look at the router's own entity.
   const [own] = await query(amqp, "", "router", ["id", "mode"]).catch(() => []);
   const reply = idOfReply(amqp.replyTo);
   const id = typeof own?.["id"] === "string" ? own["id"] : (reply?.id ?? "router");
   const mode = own?.["mode"];
-  const first: RouterRef = { id, address: "", mode: isMode(mode) ? mode : reply?.isEdge === true ? "edge" : "unknown" };
-  const connections = await query(amqp, "", "connection", CONNECTION);
-  const seen = new Map<string, RouterRef>([[id, first]]);
-  const add = (other: string, address: string, kind: RouterRef["mode"]): void => {
-    if (!seen.has(other)) seen.set(other, { id: other, address, mode: kind });
+  return { id, address: "", mode: isMode(mode) ? mode : reply?.isEdge === true ? "edge" : "unknown" };
+}
+
+/** Return the ids of the interior routers that `own` knows of, or that the one above it does; ManagementError. */
+export async function interiorOf(amqp: AmqpConnection, own: RouterRef, connections: readonly Row[]): Promise<string[]> {
+  const uplink = own.mode === "edge" ? connections.find((row) => row["role"] === "edge")?.["container"] : undefined;
+  if (typeof uplink !== "string") return nodesFrom(amqp, "");
+  return nodesFrom(amqp, `_topo/0/${uplink}/`).catch(() => [uplink]);
+}
+
+/**
+ * Return every router of the network that the login reaches, `own` first: the interior ones, and the edges that stand in
+ * their tables of connections.
+ */
+export function routersOf(own: RouterRef, interior: readonly string[], connectionsOf: (id: string) => readonly Row[]): RouterRef[] {
+  const seen = new Map<string, RouterRef>([[own.id, own]]);
+  const add = (id: string, address: string, mode: RouterRef["mode"]): void => {
+    if (!seen.has(id)) seen.set(id, { id, address, mode });
   };
-  let interior = await nodesFrom(amqp, "");
-  if (first.mode === "edge") {
-    const uplink = connections.find((row) => row["role"] === "edge")?.["container"];
-    if (typeof uplink === "string") {
-      interior = await nodesFrom(amqp, `_topo/0/${uplink}/`).catch(() => [uplink]);
-    }
-  }
-  for (const other of interior) add(other, `_topo/0/${other}/`, "interior");
-  for (const edge of edgesOf(connections)) add(edge, `_edge/${edge}/`, "edge");
-  const others = [...seen.values()].filter((router) => router.mode === "interior" && router.address !== "");
-  early([...seen.values()]);
-  // An interior router that does not answer hides its edges and nothing else.
-  const tables = await Promise.allSettled(others.map((router) => query(amqp, router.address, "connection", CONNECTION)));
-  for (const table of tables) {
-    if (table.status !== "fulfilled") continue;
-    for (const edge of edgesOf(table.value)) add(edge, `_edge/${edge}/`, "edge");
+  for (const id of interior) add(id, `_topo/0/${id}/`, "interior");
+  for (const id of [...seen.keys()]) {
+    for (const edge of edgesOf(connectionsOf(id))) add(edge, `_edge/${edge}/`, "edge");
   }
   return [...seen.values()];
 }

@@ -50,11 +50,15 @@ export function parseKey(text: string): SeriesKey | undefined {
   }
 }
 
-/** Add a sample to the series `key`; null for one that did not arrive. Samples older than the last are dropped. */
+/** Add a sample to the series `key`; null for one that did not arrive. Samples that lie after it are forgotten. */
 export function record(key: string, at: number, value: number | null): void {
   const buffer = buffers.get(key) ?? { times: [], values: [] };
-  // A clock that was set back would bend the line.
-  if (at <= (buffer.times.at(-1) ?? 0)) return;
+  if (at === buffer.times.at(-1)) return;
+  // The clock was set back: what lies in its future now would bend the line.
+  while (at < (buffer.times.at(-1) ?? 0)) {
+    buffer.times.pop();
+    buffer.values.pop();
+  }
   buffers.set(key, buffer);
   buffer.times.push(at);
   buffer.values.push(value);

@@ -6,13 +6,13 @@ import { AmqpConnection } from "../amqp/connection";
 import { ConnectError } from "../amqp/errors";
 import { query } from "../amqp/management";
 import type { Credentials } from "../amqp/mechanisms";
-import type { Entity, RouterRef } from "../model/types";
-import { discover } from "./discovery";
+import type { Entity, RouterRef, Row } from "../model/types";
+import { EDGE_TABLES, interiorOf, ownConnections, ownRouter, routersOf } from "./discovery";
 import { link, setLink } from "./link";
 import { notify } from "./notices";
 import { NO_RIGHTS, allows, fetchRights, type Rights } from "./rights";
 import { fetchSchema, schemaNow } from "./schema";
-import { forgetRouters, markLost, pollRouters } from "./snapshot";
+import { addInterest, forgetRouters, lastTable, markLost, onSnapshot, paceOf, pollRouters } from "./snapshot";
 
 const DISCOVER_MS = 2_000;
 const FIRST_RETRY_MS = 500;
@@ -47,8 +47,11 @@ const store = create<Session>((_set, get) => ({
   container: "",
   can: (operation, entity) =>
     allows(get().rights, operation, entity) &&
-    (schemaNow().types[entity]?.operations.includes(operation) ?? false),
+    (isUntold(operation, entity) || (schemaNow().types[entity]?.operations.includes(operation) ?? false)),
 }));
+
+/** Connections are closed by an UPDATE that no router's schema tells of. */
+const isUntold = (operation: string, entity: Entity): boolean => operation === "UPDATE" && entity === "connection";
 
 /** Counts logins and logouts, so that what an earlier one began is dropped when it arrives. */
 let generation = 0;
@@ -104,12 +107,13 @@ async function connect(given: Login, mine: number): Promise<void> {
 async function begin(amqp: AmqpConnection): Promise<void> {
   const rights = await fetchRights();
   if (rights.level === "none") throw new ConnectError("refused", "This login may not look at the router's management.", [...amqp.offered]);
-  const [routers] = await Promise.all([discover(amqp), fetchSchema()]);
-  const user = await ownUser(amqp);
+  const [own, connections, user] = await Promise.all([ownRouter(amqp), ownConnections(amqp), ownUser(amqp), fetchSchema()]);
+  const interior = await interiorOf(amqp, own, connections);
   if (link() !== amqp) return;
+  const routers = routersOf(own, interior, (id) => (id === own.id ? connections : []));
   pollRouters(routers);
   store.setState({ state: "connected", routers, rights, user, offered: [...amqp.offered], container: amqp.container });
-  void watchNetwork(amqp);
+  void watchNetwork(amqp, own, interior);
 }
 
 async function ownUser(amqp: AmqpConnection): Promise<string> {
@@ -118,23 +122,26 @@ async function ownUser(amqp: AmqpConnection): Promise<string> {
   return typeof user === "string" ? user : "";
 }
 
-/** Look for routers that came or went, again and again while this connection is the one. */
-async function watchNetwork(amqp: AmqpConnection): Promise<void> {
+/**
+ * Look for routers that came or went, again and again while this connection is the one. Edges are found in the tables of
+ * connections, which the poller asks for together with what the page wants of them.
+ */
+async function watchNetwork(amqp: AmqpConnection, own: RouterRef, known: readonly string[]): Promise<void> {
+  let interior = known;
+  const connectionsOf = (id: string): readonly Row[] => lastTable(id, "connection");
+  const show = (): void => {
+    const routers = routersOf(own, interior, connectionsOf);
+    if (link() !== amqp || JSON.stringify(routers) === JSON.stringify(store.getState().routers)) return;
+    pollRouters(routers);
+    store.setState({ routers });
+  };
+  const forget = [addInterest({ wanted: EDGE_TABLES, everyMs: DISCOVER_MS }), onSnapshot(show)];
   while (link() === amqp) {
-    await new Promise((resume) => setTimeout(resume, DISCOVER_MS));
-    const show = (routers: readonly RouterRef[]): void => {
-      if (link() !== amqp || JSON.stringify(routers) === JSON.stringify(store.getState().routers)) return;
-      pollRouters(routers);
-      store.setState({ routers });
-    };
-    // A router that is gone is shown so at once; edges stay until the routers they hang on have been asked.
-    const edges = store.getState().routers.filter((router) => router.mode === "edge");
-    const early = (routers: readonly RouterRef[]): void => {
-      show([...routers, ...edges.filter((edge) => !routers.some((router) => router.id === edge.id))]);
-    };
-    const routers = await discover(amqp, early).catch(() => undefined);
-    if (routers !== undefined) show(routers);
+    await new Promise((resume) => setTimeout(resume, paceOf(DISCOVER_MS)));
+    interior = await interiorOf(amqp, own, connectionsOf(own.id)).catch(() => interior);
+    show();
   }
+  forget.forEach((each) => each());
 }
 
 function lose(given: Login): void {

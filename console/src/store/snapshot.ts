@@ -11,6 +11,11 @@ import { link } from "./link";
 
 /** How often the poller looks for what is due, and at most how often the page is drawn anew for it. */
 const TICK_MS = 100;
+/** A page that is out of sight asks so seldom, which is enough for its charts to go on. */
+const HIDDEN_MS = 15_000;
+/** A table is asked for at most once in so many ms for each of its rows, and no more seldom than once in LONGEST_MS. */
+const ROW_MS = 1;
+const LONGEST_MS = 60_000;
 /** Answers that another request a moment later would not change: not allowed, unknown, not implemented. */
 const REFUSALS: ReadonlySet<number> = new Set([400, 403, 404, 501]);
 /** A table that was refused is asked for again after so long: each refusal is a denial in the router's counts. */
@@ -38,6 +43,12 @@ const afterCommit = new Set<(snapshot: Snapshot) => void>();
 let lastInterest = 0;
 let changed = false;
 let ticking: ReturnType<typeof setInterval> | undefined;
+
+/** Return how long to wait between two requests for what is wanted each `everyMs`, where the last answer had so many rows. */
+export function paceOf(everyMs: number, rows = 0): number {
+  const isHidden = document.visibilityState === "hidden";
+  return Math.max(everyMs, isHidden ? HIDDEN_MS : 0, Math.min(rows * ROW_MS, LONGEST_MS));
+}
 
 /** Poll these routers from now on; those that are not among them any longer stay as they were last seen, with an error. */
 export function pollRouters(routers: readonly RouterRef[]): void {
@@ -99,7 +110,7 @@ function askDue(entry: Polled): void {
     const wanted = attributes === "all" ? "all" : attributes.join();
     // What is wanted anew is asked for at once, whenever the last answer came.
     const isRefused = now < (entry.refused.get(entity)?.until ?? 0);
-    const due = !isRefused && (last?.attributes !== wanted || now - last.at >= everyMs);
+    const due = !isRefused && (last?.attributes !== wanted || now - last.at >= paceOf(everyMs, entry.tables[entity]?.length));
     if (due && !entry.underWay.has(entity)) {
       entry.asked.set(entity, { at: now, attributes: wanted });
       void fetchTable(entry, entity, attributes);
@@ -160,6 +171,9 @@ export function onSnapshot(listener: (snapshot: Snapshot) => void): () => void {
   afterCommit.add(listener);
   return () => afterCommit.delete(listener);
 }
+
+/** Return a table of a router as last seen; no rows if it has not been seen. */
+export const lastTable = (routerId: string, entity: Entity): readonly Row[] => polled.get(routerId)?.tables[entity] ?? [];
 
 /** Ask for this table of this router at the next tick, as after a change. */
 export function refresh(routerId: string, entity: Entity): void {

@@ -1,13 +1,15 @@
-import { useEffect, useMemo, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { Button } from "@patternfly/react-core/dist/esm/components/Button";
 import { EmptyState, EmptyStateBody } from "@patternfly/react-core/dist/esm/components/EmptyState";
 
-import { ALL, type Chart, type Line } from "../../model/charts";
+import { useSearchParams } from "react-router-dom";
+
+import { ALL, chartsOfLink, linkOf, type Chart, type Line } from "../../model/charts";
 import { Page } from "../../parts";
 import { follow, followed, historyKey, unfollow, useSession } from "../../store";
 import { Panel } from "../common/Panel";
 import { ChartCard } from "./ChartCard";
-import { addChart, useCharts } from "./choice";
+import { addChart, showCharts, useCharts } from "./choice";
 import { LineForm } from "./LineForm";
 
 /** Return the series that a line stands for, as the store's history knows them: [router, key]. */
@@ -32,6 +34,21 @@ function useFollowed(charts: readonly Chart[], routers: readonly string[]): void
   }, [wanted]);
 }
 
+/** Keep the charts in the page's address: one that is opened with charts shows those. */
+function useLinked(charts: readonly Chart[]): void {
+  const [query, setQuery] = useSearchParams();
+  const written = useRef<string | null>(null);
+  const given = query.get("charts");
+  const own = linkOf(charts);
+  useEffect(() => {
+    if (given === own) return;
+    const isOpened = given !== null && given !== written.current;
+    written.current = isOpened ? given : own;
+    if (isOpened) showCharts(chartsOfLink(given));
+    else setQuery({ charts: own }, { replace: true });
+  }, [given, own, setQuery]);
+}
+
 /** Numbers over time: the charts that the user collected. */
 export default function Charts() {
   const charts = useCharts();
@@ -39,6 +56,7 @@ export default function Charts() {
   const routers = useMemo(() => session.routers.map((router) => router.id), [session.routers]);
   const [isAdding, setIsAdding] = useState(false);
   useFollowed(charts, routers);
+  useLinked(charts);
   return (
     <Page
       title="Charts"

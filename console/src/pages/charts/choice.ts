@@ -40,6 +40,9 @@ function change(to: (charts: readonly Chart[]) => readonly Chart[]): void {
   }
 }
 
+/** Show the charts of a link; they are not kept before the user changes one. */
+export const showCharts = (charts: readonly Chart[]): void => store.setState({ charts });
+
 const newId = (): string => `${Date.now().toString(36)}-${Math.random().toString(36).slice(2, 8)}`;
 
 /** The charts in their order. */

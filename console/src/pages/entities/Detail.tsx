@@ -12,8 +12,8 @@ import { cut, visible } from "../../model/text";
 import type { SchemaType } from "../../model/types";
 import { WholeValue } from "../../parts";
 import { useSession } from "../../store";
+import { Destroy } from "../common/Destroy";
 import { EntityForm } from "./EntityForm";
-import { Destroy } from "./Destroy";
 import type { Place } from "./place";
 import { attributesOf, titleOf, type EntityRow } from "./rows";
 
@@ -75,7 +75,10 @@ export function Detail({ place, type, found, isLoading, go }: Given) {
       {asks && router !== undefined && (
         <Destroy
           entity={place.entity}
-          found={found}
+          name={titleOf(found)}
+          identity={found.identity}
+          router={found.router}
+          address={found.address}
           isClose={canClose}
           onEnd={(isGone) => {
             setAsks(false);

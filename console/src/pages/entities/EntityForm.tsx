@@ -38,7 +38,7 @@ async function send(given: Given, body: Record<string, Value>): Promise<string> 
 /** The form that makes or changes an entity, from the schema of its type. */
 export function EntityForm(given: Given) {
   const { type, router, present, onDone } = given;
-  const fields = fieldsOf(type);
+  const fields = fieldsOf(type, present === undefined ? "create" : "update");
   const [texts, setTexts] = useState<Readonly<Record<string, string>>>(() =>
     Object.fromEntries(fields.map((field) => [field.name, textOfField(present?.row[field.name])])),
   );

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import type { SchemaAttribute, SchemaType } from "../../model/types";
 import { bodyOf, fieldIn, fieldsOf } from "./fields";
 
-const plain: SchemaAttribute = { type: "string", required: false, unique: false, deprecated: false, graph: false, description: "" };
+const plain: SchemaAttribute = { type: "string", required: false, unique: false, deprecated: false, graph: false, create: false, update: false, description: "" };
 const type: SchemaType = {
   name: "listener",
   fullName: "org.apache.qpid.dispatch.listener",
@@ -27,14 +27,14 @@ const type: SchemaType = {
 };
 
 it("makes fields of what may be set: the name first, then what is required", () => {
-  const fields = fieldsOf(type);
+  const fields = fieldsOf(type, "create");
   expect(fields.map((field) => field.name)).toEqual(["name", "port", "role", "cost", "http", "groups", "password"]);
   expect(fields.map((field) => field.kind)).toEqual(["text", "text", "enum", "number", "boolean", "json", "secret"]);
   expect(fields.find((field) => field.name === "cost")?.byDefault).toBe("1");
 });
 
 it("sends what was filled in, with its type", () => {
-  const { body, errors } = bodyOf(fieldsOf(type), { port: "5672", cost: "7", http: "yes", groups: '{"a": [1]}' }, undefined);
+  const { body, errors } = bodyOf(fieldsOf(type, "create"), { port: "5672", cost: "7", http: "yes", groups: '{"a": [1]}' }, undefined);
   expect(errors).toEqual({});
   expect(body).toEqual({ port: "5672", cost: 7, http: true, groups: { a: [1] } });
 });
@@ -42,17 +42,23 @@ it("sends what was filled in, with its type", () => {
 it("sends only what changed, and null for what was emptied", () => {
   const present = { name: "l", port: "5672", cost: 3, http: true };
   const texts = { name: "l", port: "5672", cost: "", http: "no" };
-  expect(bodyOf(fieldsOf(type), texts, present).body).toEqual({ cost: null, http: false });
+  expect(bodyOf(fieldsOf(type, "create"), texts, present).body).toEqual({ cost: null, http: false });
 });
 
 it("says at its field what is missing or no number", () => {
-  const { errors } = bodyOf(fieldsOf(type), { cost: "many", groups: "{" }, undefined);
+  const { errors } = bodyOf(fieldsOf(type, "create"), { cost: "many", groups: "{" }, undefined);
   expect(Object.keys(errors)).toEqual(["port", "cost", "groups"]);
 });
 
 it("finds the field that a refusal names", () => {
-  const fields = fieldsOf(type);
+  const fields = fieldsOf(type, "create");
   expect(fieldIn("Unknown attribute 'cost' for 'listener'", fields)).toBe("cost");
   expect(fieldIn("listener.port: no such service", fields)).toBe("port");
   expect(fieldIn("the address is in use", fields)).toBeUndefined();
+});
+
+it("keeps to what the router says that it takes", () => {
+  const told = { ...type, attributes: { name: { ...plain, create: true }, enable: { ...plain, create: true, update: true }, uptime: plain } };
+  expect(fieldsOf(told, "create").map(({ name }) => name)).toEqual(["name", "enable"]);
+  expect(fieldsOf(told, "update").map(({ name }) => name)).toEqual(["enable"]);
 });

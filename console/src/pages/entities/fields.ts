@@ -13,13 +13,16 @@ export interface Field {
   readonly description: string;
 }
 
-/** What the router makes itself; it refuses them in a CREATE. */
+/** What a router makes itself, for the routers that do not tell which attributes they take. */
 const OWN = new Set(["identity", "type", "operStatus", "lastError", "connectionStatus", "connectionMsg", "lastErrorAt"]);
 
-/** Return the fields to fill for an entity of that type; deprecated attributes, counters and what the router makes are none. */
-export function fieldsOf(type: SchemaType): Field[] {
+/** Return the fields to fill for a CREATE or UPDATE of an entity of that type: what it takes and what is not deprecated. */
+export function fieldsOf(type: SchemaType, operation: "create" | "update"): Field[] {
+  const isTold = Object.values(type.attributes).some((attribute) => attribute.create || attribute.update);
+  const isTaken = (name: string, attribute: SchemaAttribute): boolean =>
+    isTold ? attribute[operation] : !attribute.graph && !OWN.has(name);
   const fields = Object.entries(type.attributes)
-    .filter(([name, attribute]) => !attribute.deprecated && !attribute.graph && !OWN.has(name))
+    .filter(([name, attribute]) => !attribute.deprecated && isTaken(name, attribute))
     .map(([name, attribute]) => fieldOf(name, attribute));
   const rank = (field: Field): number => (field.name === "name" ? 0 : field.isRequired ? 1 : 2);
   return fields.sort((one, other) => rank(one) - rank(other));

@@ -14,6 +14,9 @@ interface CountRow {
 const text = (row: Row | undefined, name: string): string => (typeof row?.[name] === "string" ? row[name] : "");
 const moduleOf = (row: Row): string => text(row, "name").replace(/^logStats\//, "") || text(row, "identity").replace(/^logStats\//, "");
 
+/** What a module says that logs as the module DEFAULT does; the older router names it. */
+const FROM_DEFAULT: ReadonlySet<string> = new Set(["", "default"]);
+
 const COLUMNS: readonly Column<CountRow>[] = [
   { key: "router", title: "router", value: ({ router }) => router },
   { key: "module", title: "module", value: ({ module }) => module },
@@ -39,7 +42,8 @@ export function Counts({ router, onOpen }: Given) {
       const enabled = new Map((one.tables["log"] ?? []).map((row) => [text(row, "module"), text(row, "enable")]));
       return (one.tables["logStats"] ?? []).map((row) => {
         const module = moduleOf(row);
-        return { router: one.id, module, row, enabled: enabled.get(module) ?? enabled.get("DEFAULT") ?? "" };
+        const own = enabled.get(module) ?? "";
+        return { router: one.id, module, row, enabled: FROM_DEFAULT.has(own) ? (enabled.get("DEFAULT") ?? "") : own };
       });
     });
   return (

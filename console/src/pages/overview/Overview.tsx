@@ -13,8 +13,12 @@ import { Configuration } from "./Configuration";
 import { Active, Delayed, Routers } from "./Tables";
 
 const EVERY_MS = 2_000;
+const SELDOM_MS = 10_000;
 const TABLES: Wanted = {
-  ...ALARM_TABLES,
+  router: [
+    "identity", "id", "mode", "version", "uptimeSeconds", "deliveriesIngress", "deliveriesEgress", "deliveriesTransit",
+    "connectionCount", "linkCount", "addrCount", "deliveriesStuck", "blockedLinkCount", "logLinesLost",
+  ],
   "router.address": [
     "identity", "name", "key", "distribution", "subscriberCount", "deliveriesIngress", "deliveriesEgress", "deliveriesTransit",
   ],
@@ -30,6 +34,7 @@ const TEN_MINUTES_MS = 600_000;
 /** The network at a glance: rates, alarms, what is not served, who is busy and who is slow. */
 export default function Overview() {
   const snapshot = useKnownTables(TABLES, EVERY_MS);
+  useKnownTables(ALARM_TABLES, SELDOM_MS);
   const now = useNow();
   const [search] = useSearchParams();
   const routers = useLooks(snapshot, "router");

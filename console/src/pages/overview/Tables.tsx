@@ -1,4 +1,5 @@
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
+import { Button } from "@patternfly/react-core/dist/esm/components/Button";
 import { Link, useNavigate } from "react-router-dom";
 
 import { addressPage } from "../../model/alarms";
@@ -8,6 +9,8 @@ import { only, rateOf, type LooksByRouter } from "../../model/rates";
 import { cut, visible } from "../../model/text";
 import type { Snapshot } from "../../model/types";
 import { DataTable, Value, type Column } from "../../parts";
+import { useSession } from "../../store";
+import { Destroy } from "../common/Destroy";
 
 const NAME_CHARACTERS = 120;
 
@@ -50,19 +53,50 @@ const DELAYED: readonly Column<DelayedConnection>[] = [
   { key: "stuck", title: "Stuck", value: (row) => row.stuck, help: "Deliveries unsettled for more than ten seconds now" },
 ];
 
-/** The connections that settle late. */
+/** The connections that settle late, each with the way to close it for a login that may. */
 export function Delayed({ connections }: { connections: readonly DelayedConnection[] }) {
+  const { can, routers } = useSession();
+  const [asked, setAsked] = useState<DelayedConnection>();
+  const mayClose = can("UPDATE", "connection");
+  const columns = useMemo(() => (mayClose ? [...DELAYED, closing(setAsked)] : DELAYED), [mayClose]);
+  const router = routers.find((one) => one.id === asked?.router);
   return (
-    <DataTable
-      label="Connections with delayed deliveries"
-      columns={DELAYED}
-      rows={connections}
-      rowKey={(row) => row.key}
-      exportName="delayed-connections"
-      empty="No delivery is late."
-    />
+    <>
+      <DataTable
+        label="Connections with delayed deliveries"
+        columns={columns}
+        rows={connections}
+        rowKey={(row) => row.key}
+        exportName="delayed-connections"
+        empty="No delivery is late."
+      />
+      {asked !== undefined && router !== undefined && (
+        <Destroy
+          entity="connection"
+          name={cut(visible(asked.container), 200)}
+          identity={asked.id}
+          router={router.id}
+          address={router.address}
+          isClose
+          onEnd={() => setAsked(undefined)}
+        />
+      )}
+    </>
   );
 }
+
+/** The column of buttons that ask whether to close a client's connection; routers' and brokers' own come back at once. */
+const closing = (ask: (row: DelayedConnection) => void): Column<DelayedConnection> => ({
+  key: "close",
+  title: "Close",
+  value: () => "",
+  cell: (row) =>
+    row.role === "normal" && (
+      <Button variant="link" isInline aria-label={`Close ${cut(visible(row.container), 200)}`} onClick={() => ask(row)}>
+        Close
+      </Button>
+    ),
+});
 
 interface RouterLine {
   readonly id: string;

@@ -6,11 +6,15 @@ import { Modal, ModalBody, ModalFooter, ModalHeader } from "@patternfly/react-co
 import { cut, visible } from "../../model/text";
 import type { Entity } from "../../model/types";
 import { manage, notify, refresh } from "../../store";
-import { titleOf, type EntityRow } from "./rows";
 
 interface Given {
   readonly entity: Entity;
-  readonly found: EntityRow;
+  /** What it is called, as text that fits a heading. */
+  readonly name: string;
+  readonly identity: string;
+  /** The id of its router, and the address of the router's management node. */
+  readonly router: string;
+  readonly address: string;
   /** Close a connection; else delete the entity. */
   readonly isClose: boolean;
   /** Called at the end: whether the entity is gone. */
@@ -18,23 +22,22 @@ interface Given {
 }
 
 /** The question before an entity is deleted or a connection closed. */
-export function Destroy({ entity, found, isClose, onEnd }: Given) {
+export function Destroy({ entity, name, identity, router, address, isClose, onEnd }: Given) {
   const [problem, setProblem] = useState("");
   const [isBusy, setIsBusy] = useState(false);
-  const what = `${entity} ${titleOf(found)}`;
+  const what = `${entity} ${name}`;
   const act = async (): Promise<void> => {
     setIsBusy(true);
     setProblem("");
     try {
-      const { identity } = found;
       await manage(
-        found.address,
+        address,
         isClose
           ? { operation: "UPDATE", type: entity, identity, body: { adminStatus: "deleted" } }
           : { operation: "DELETE", type: entity, identity },
       );
       notify("success", isClose ? `Closed ${what}` : `Deleted ${what}`);
-      refresh(found.router, entity);
+      refresh(router, entity);
       onEnd(true);
     } catch (error) {
       setProblem(error instanceof Error ? error.message : String(error));
@@ -47,7 +50,7 @@ export function Destroy({ entity, found, isClose, onEnd }: Given) {
       <ModalHeader title={title} labelId="destroy-title" titleIconVariant="warning" />
       <ModalBody>
         <p>
-          {what} on router {visible(cut(found.router, 80))}
+          {what} on router {visible(cut(router, 80))}
           {isClose ? ": its links end, and messages under way on it are released." : ": this cannot be taken back."}
         </p>
         {problem !== "" && <Alert variant="danger" isInline title={visible(cut(problem, 2_000))} />}
