@@ -1,0 +1,48 @@
+"""The examples of the manual's reference are good to `trouter check`, and what they point to exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.house.sources import ROOT
+from trouter.cli import main
+from trouter.config.examples import SHOWN
+from trouter.config.types import CONFIGURED
+
+METRICS = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+ATTRIBUTES = {kind.section: {row.name for row in kind.attributes} for kind in CONFIGURED}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the certificates that examples name."""
+    made = tmp_path_factory.mktemp("examples")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(made)
+        assert main(["certs", "ca"]) == 0
+        assert main(["certs", "server", "router", "--host", "localhost"]) == 0
+    return made
+
+
+def test_every_section_has_an_example() -> None:
+    assert set(SHOWN) == set(ATTRIBUTES)
+
+
+@pytest.mark.parametrize("section", sorted(SHOWN))
+def test_an_example_is_good_and_about_its_section(section: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    Path("router.conf").write_text(SHOWN[section].example)
+    assert main(["check", "router.conf"]) == 0
+    assert section == "console" or re.search(rf"^{section} \{{", SHOWN[section].example, re.MULTILINE)
+
+
+@pytest.mark.parametrize("section", sorted(SHOWN))
+def test_what_a_page_points_to_exists(section: str) -> None:
+    shown = SHOWN[section]
+    assert [name for name in shown.metrics if f"`{name}`" not in METRICS] == []
+    assert [name for name in shown.pages if not (ROOT / "docs" / name).is_file()] == []
+    for kind, names in re.findall(r"query --type (\w+) ?([\w ]*)", "\n".join(shown.commands)):
+        assert kind not in ATTRIBUTES or set(names.split()) <= ATTRIBUTES[kind]
