@@ -1,0 +1,69 @@
+"""Migrating in whatever layout a file has: one line or many, either form, attributes twice, comments between."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trouter.config import Configuration, ConfigurationError, RouterEntity, load
+from trouter.config.migrate import migrated
+
+#: Attributes as (name, value): most of them by an old name, some without effect, some of a value that counts as another.
+SECTIONS: dict[str, list[tuple[str, str]]] = {
+    "router": [("id", "A"), ("worker-threads", "3"), ("helloInterval", "2"), ("debugDump", "/dump"), ("metadata", "b")],
+    "listener": [("port", "70000"), ("maxFrameSize", "2"), ("failoverList", "amqp://there"), ("role", "normal")],
+    "address": [("prefix", "a"), ("prefix", "b"), ("fallback", "yes"), ("priority", "3"), ("enable-fallback", "no")],
+    "autoLink": [("addr", "q"), ("dir", "in"), ("externalAddr", "x"), ("operStatus", "up")],
+}
+Section = tuple[str, list[tuple[str, str]], bool]
+sections = st.lists(
+    st.sampled_from(sorted(SECTIONS)).flatmap(
+        lambda name: st.tuples(st.just(name), st.lists(st.sampled_from(SECTIONS[name]), max_size=6), st.booleans())
+    ),
+    max_size=4,
+)
+
+
+def conf(said: list[Section]) -> str:
+    """The sections in the `.conf` form, each on one line or on many with comments."""
+    text = "# A file.\n"
+    for name, attributes, short in said:
+        pairs = [f"{key}: {value}" for key, value in attributes]
+        lines = "".join(f"    # of {pair[:3]}\n  {pair}   # behind\n" for pair in pairs)
+        text += f"{name} {{ {', '.join(pairs)} }}\n" if short else f"{name} {{  # this\n{lines}}}\n"
+    return text
+
+
+def as_json(said: list[Section]) -> str:
+    """The same in the JSON form."""
+    text = []
+    for name, attributes, short in said:
+        pairs = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in attributes]
+        between = ", " if short else ",\n    "
+        text.append(f'  ["{name}", {{{between.join(pairs)}}}]')
+    return "[\n" + ",\n".join(text) + "\n]\n"
+
+
+def served(configuration: Configuration) -> list[object]:
+    """What is put into service, without what a router without an id makes up, and without what does nothing."""
+    router = configuration.router
+    told: list[object] = [router.hello_interval_seconds, router.debug_dump_file, router.metadata]
+    return [*told, *(entity for entity in configuration.entities if not isinstance(entity, RouterEntity))]
+
+
+@given(sections)
+def test_the_result_is_served_alike_and_stays_as_it_is(said: list[Section]) -> None:
+    for name, old in (("a.conf", conf(said)), ("a.json", as_json(said))):
+        path = Path(name)
+        try:
+            before = load(path, old)
+        except ConfigurationError:
+            continue  # one section too many, or both names of an attribute: the older router refuses it, too
+        new = migrated(old, name).text
+        assert served(load(path, new)) == served(before), new
+        assert not migrated(new, name).changes, new
+        if name == "a.json":
+            json.loads(new)
