@@ -196,7 +196,7 @@ docs: venv
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 
 # With the console, if it can be built. Wheels for other Pythons are cibuildwheel's, which wants containers.
-wheel: venv console-if-possible
+wheel: venv compiler console-if-possible
 	rm -rf dist/*.whl dist/*.tar.gz
 	TROUTER_PURE=1 $(PY) -c "from setuptools.build_meta import build_sdist; build_sdist('dist')"
 	$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist dist/trouter-*.tar.gz

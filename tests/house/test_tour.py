@@ -15,8 +15,17 @@ from tests.house.sources import ROOT
 from tests.routers import DEADLINE_S, RunningRouter, running
 from trouter.config.load import DEFAULT_TEXT
 
-TOUR = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## A tour\n")[2].partition("\n## ")[0]
-LINES = re.findall(r"^\$ (.*)", TOUR, re.MULTILINE)
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMAND = re.compile(r"^\$ (.*)", re.MULTILINE)
+
+
+def chapter(heading: str) -> str:
+    return README.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+
+
+LINES = COMMAND.findall(chapter("A tour"))
+#: The first message, then a minute of messages, of which fewer do here.
+GREETING, FLOW = ("\n".join(COMMAND.findall(block)) for block in chapter("A first message").split("```console\n")[1:])
 METRICS_PORT = "5680"
 
 
@@ -34,30 +43,42 @@ def test_there_is_a_tour() -> None:
 
 @pytest.mark.parametrize("line", LINES)
 def test_a_line_of_the_tour_works(line: str, built_in: RunningRouter, tmp_path: Path) -> None:
-    trouter = tmp_path / "trouter"
-    trouter.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m trouter "$@"\n')
-    trouter.chmod(0o755)
     found = built_in.wait_for_line(r"Listening for HTTP on 127\.0\.0\.1:(\d+)")
     typed = line.replace(METRICS_PORT, found[1])
     if " bench " in typed:
         typed += f" --port {built_in.port}"
-    done = subprocess.run(
-        typed,
+    done = typed_in(typed, built_in, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    quiet = "delete" in line
+    assert bool(done.stdout.strip()) is not quiet
+
+
+def test_the_first_message_arrives(built_in: RunningRouter, tmp_path: Path) -> None:
+    done = typed_in(GREETING, built_in, tmp_path)
+    assert (done.returncode, done.stdout) == (0, "Hello, world\n"), done.stderr
+
+
+def test_messages_flow_for_the_console(built_in: RunningRouter, tmp_path: Path) -> None:
+    done = typed_in(FLOW.replace("600", "20"), built_in, tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def typed_in(text: str, router: RunningRouter, folder: Path) -> subprocess.CompletedProcess[str]:
+    """What became of commands that were typed with `trouter` on the path."""
+    trouter = folder / "trouter"
+    trouter.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m trouter "$@"\n')
+    trouter.chmod(0o755)
+    path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        text,
         shell=True,
         cwd=ROOT,
-        env={
-            **os.environ,
-            "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
-            "TROUTER_BUS": f"127.0.0.1:{built_in.port}",
-        },
+        env={**os.environ, "PATH": path, "TROUTER_BUS": f"127.0.0.1:{router.port}"},
         capture_output=True,
         text=True,
         timeout=DEADLINE_S,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    quiet = "delete" in line
-    assert bool(done.stdout.strip()) is not quiet
 
 
 def test_the_example_runs_with_the_built_in_configuration(built_in: RunningRouter) -> None:
