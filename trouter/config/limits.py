@@ -19,8 +19,6 @@ class Limit:
     #: Kinds of entities, and in backticks their attributes; empty for a limit that cannot be set.
     set_by: str = ""
     metric: str = ""
-    #: Where the numbers of ``value`` are in the code, as ``room.module:NAME``, in their order.
-    constants: tuple[str, ...] = ()
 
 
 LIMITS: Final = (
@@ -29,7 +27,6 @@ LIMITS: Final = (
         "16384 octets",
         "connection closed, `amqp:connection:framing-error`",
         set_by="listener `maxFrameSize`",
-        constants=("engine.limits:EngineLimits.max_frame_bytes",),
     ),
     Limit("frames of ours", "65536 octets, or the peer's max-frame-size if smaller", "split"),
     Limit(
@@ -48,7 +45,6 @@ LIMITS: Final = (
         "handle of a link",
         "65535 per session",
         "connection closed, `amqp:connection:framing-error`",
-        constants=("engine.limits:EngineLimits.handle_max",),
     ),
     Limit(
         "links per connection",
@@ -121,7 +117,6 @@ LIMITS: Final = (
         "frames of one delivery",
         "65536, and one for each 256 octets that it brought",
         "link detached, `amqp:resource-limit-exceeded`",
-        constants=("engine.limits:EngineLimits.max_delivery_frames",),
     ),
     Limit("nesting of a value", "32", "connection closed, `amqp:decode-error`"),
     Limit(
@@ -144,13 +139,11 @@ LIMITS: Final = (
         "header, annotations or properties of a message",
         "1 MiB each",
         "delivery rejected, `amqp:decode-error`",
-        constants=("wire.sections:MAX_SECTION_BYTES",),
     ),
     Limit(
         "trace entries of a message",
         "64",
         "delivery rejected, `amqp:invalid-field`",
-        constants=("wire.annotations:MAX_TRACE_ENTRIES",),
     ),
     Limit("address", "4096 octets", "attach refused, `amqp:invalid-field`; an anonymous message is released"),
     Limit(
@@ -186,26 +179,22 @@ LIMITS: Final = (
         "output waiting for a peer",
         "512 KiB; its links go on at 256 KiB",
         "its links pause",
-        constants=("engine.limits:EngineLimits.high_water_bytes", "engine.limits:EngineLimits.low_water_bytes"),
     ),
     Limit(
         "output waiting for a peer that does not read our answers",
         "2 MiB",
         "it is not read until it does",
-        constants=("engine.limits:EngineLimits.output_limit_bytes",),
     ),
     Limit(
         "frame before the open is through",
         "65536 octets",
         "connection closed, `amqp:connection:framing-error`",
-        constants=("engine.limits:EngineLimits.max_open_frame_bytes",),
     ),
-    Limit("SASL frame", "8192 octets", "refused", constants=("engine.limits:EngineLimits.max_sasl_frame_bytes",)),
+    Limit("SASL frame", "8192 octets", "refused"),
     Limit(
         "container-id",
         "1024 octets",
         "connection closed, `amqp:invalid-field`",
-        constants=("engine.limits:EngineLimits.max_name_bytes",),
     ),
     Limit(
         "sessions for routed links on a broker's connection", "32, or what its channel-max leaves", "clients share them"
@@ -226,7 +215,6 @@ LIMITS: Final = (
         "name of a link",
         "8192 octets",
         "session ended, `amqp:invalid-field`",
-        constants=("engine.limits:EngineLimits.max_link_name_bytes",),
     ),
     Limit("symbol", "1024 octets", "connection closed, `amqp:decode-error`"),
     Limit(
@@ -235,17 +223,12 @@ LIMITS: Final = (
         "socket closed, a line in the log",
         set_by="router `maxHandshakes`, `maxHandshakesPerHost`",
         metric="`trouter_connections_refused_total`",
-        constants=(
-            "admission.handshakes:HandshakeRules.max_handshakes",
-            "admission.handshakes:HandshakeRules.max_by_place",
-        ),
     ),
     Limit(
         "octets a second before the open, after 2 s, once a peer has begun",
         "64",
         "socket closed",
         set_by="router `minHandshakeRate`",
-        constants=("admission.handshakes:HandshakeRules.least_rate",),
     ),
     Limit(
         "new connections from one place",
@@ -253,15 +236,9 @@ LIMITS: Final = (
         "socket closed, a line in the log",
         set_by="router `acceptRatePerHost`, `acceptBurstPerHost`",
         metric="`trouter_connections_refused_total`",
-        constants=(
-            "admission.handshakes:HandshakeRules.arrivals_per_second",
-            "admission.handshakes:HandshakeRules.arrivals_at_once",
-        ),
     ),
     Limit("time to the open", "10 s", "socket closed", set_by="listener `initialHandshakeTimeoutSeconds`"),
-    Limit(
-        "SASL exchange", "16 rounds, 10 s a step", "refused", constants=("engine.limits:EngineLimits.max_sasl_rounds",)
-    ),
+    Limit("SASL exchange", "16 rounds, 10 s a step", "refused"),
     Limit(
         "failed logins from one place, and of one user from there",
         "5 in 60 s",
@@ -322,20 +299,17 @@ LIMITS: Final = (
         "turns that a server may ask of SCRAM, on connectors and in the client",
         "2,000,000",
         "authentication fails",
-        constants=("client.sasl:MAX_ITERATIONS",),
     ),
     Limit(
         "a message between routers",
         "16 MiB and 1,100,000 values, which is half a million addresses",
         "thrown away, counted",
         metric="`trouter_network_faults_total`",
-        constants=("mesh.messages:MAX_MESSAGE_BYTES", "mesh.messages:MAX_VALUES"),
     ),
     Limit(
         "other routers that are remembered; links of all of them; their addresses",
         "10,000; 500,000; 256 MiB",
         "the rest is not believed, a line in the log",
-        constants=("mesh.nodes:MAX_ROUTERS", "mesh.nodes:MAX_LINKS", "mesh.nodes:MAX_ADDRESS_BYTES"),
     ),
     Limit(
         "questions to other routers, and addresses told to routers that ask, in a second",
@@ -359,7 +333,6 @@ LIMITS: Final = (
         "16 s (half is advertised)",
         "connection closed, `amqp:resource-limit-exceeded`",
         set_by="listener `idleTimeoutSeconds`",
-        constants=("engine.limits:EngineLimits.idle_timeout_s",),
     ),
     Limit(
         "connections per listener",
@@ -374,18 +347,16 @@ LIMITS: Final = (
         "drain at TERM", "10 s", "connections closed, `amqp:connection:forced`", set_by="router `drainTimeoutSeconds`"
     ),
     Limit("last words", "2 s", "socket closed"),
-    Limit("a management request", "256 KiB", "answered 400", constants=("management.requests:MAX_REQUEST_BYTES",)),
+    Limit("a management request", "256 KiB", "answered 400"),
     Limit(
         "management requests waiting",
         "1000, and 16 MiB",
         "delivery released",
-        constants=("management.agent:MAX_WAITING", "management.agent:MAX_WAITING_BYTES"),
     ),
     Limit(
         "one management answer, and unread answers of one receiver",
         "64 MiB",
         "refused with a reason, or dropped",
-        constants=("management.agent:MAX_UNREAD_BYTES",),
     ),
     Limit("management listings that are paged", "32 requesters, 60 s", "the listing begins anew"),
     Limit(
