@@ -90,7 +90,7 @@ MAY_IMPORT = {
     "records": (),
     "tools": ("client", "config", "wire"),
     "client": ("engine", "wire"),
-    "load": ("client", "engine", "wire"),
+    "load": ("client", "engine", "tools.progress", "wire"),
     "testing": ("engine", "wire", "hooks", "core", "client", "app", "config"),
     # Messages kept on disk until somebody has taken them: no Spark.
     "spool": ("client", "engine", "wire"),

@@ -16,6 +16,7 @@ from trouter.records.reader import Corrupt, Line, SegmentReader, fields_of
 from trouter.records.schema import AUDIT, KINDS, TELEMETRY
 from trouter.records.segments import EMPTY, OPEN, SegmentPosition, opened, place_of, segments_in
 from trouter.records.text import clean
+from trouter.tools.progress import progress
 
 #: How often a segment that is being written is looked at.
 LOOK_S: Final = 0.2
@@ -82,7 +83,11 @@ def run_check(arguments: argparse.Namespace) -> int:
     """Print the faults and the contents of the records; return 1 if there are faults."""
     path: Path = arguments.path
     try:
-        report = check_folder(path) if path.is_dir() else check_file(path)
+        if path.is_dir():
+            with progress(f"checking {path}", len(segments_in(path)), " segments") as advance:
+                report = check_folder(path, advance)
+        else:
+            report = check_file(path)
     except OSError as error:
         return _cannot_read(error)
     for fault in report.errors:

@@ -31,6 +31,7 @@ from trouter.engine.events import (
 from trouter.engine.limits import EngineLimits
 from trouter.engine.sasl import SASL_OK, SaslClient, SaslLayer
 from trouter.engine.session import Session
+from trouter.tools.progress import Advance, no_progress, progress
 from trouter.wire.performatives import Open
 
 from .plan import ENDLESS, Control, Load, LoadError
@@ -45,6 +46,8 @@ _QUIET_S: Final = 0.1
 _PATIENCE_S: Final = 10.0
 #: How often a sender that keeps a pace looks at the clock.
 _PACE_S: Final = 0.001
+#: How often a terminal shows how far the load is.
+_SHOW_S: Final = 0.5
 
 
 class Fleet:
@@ -68,6 +71,10 @@ class Fleet:
         self._tick_s = _TICK_S
         self._tick_at_s = time.monotonic() + _TICK_S
         self._reported = False
+        self._advance: Advance = no_progress
+        self._show_at_s = float("inf")
+        #: Messages that the terminal shows.
+        self._shown = 0
         if self._control.led:
             self._epoll.register(self._control.descriptor, select.EPOLLIN)
 
@@ -80,7 +87,9 @@ class Fleet:
             self._await_word(1)
             cpu_from_s = time.process_time()
             try:
-                self._work()
+                with progress(f"bench {self.role}", self.load.count or None, quiet=not self._shows()) as self._advance:
+                    self._show_at_s = float("inf") if self._advance is no_progress else 0.0
+                    self._work()
             except KeyboardInterrupt:
                 self.tally.left = 0  # the user has seen enough, and gets a report of the run so far
             self._reported = True
@@ -125,6 +134,8 @@ class Fleet:
             now_s = time.monotonic()
             if now_s >= self._tick_at_s:
                 self._tick(now_s)
+            if now_s >= self._show_at_s:
+                self._show(now_s)
             if now_s >= deadline_s:
                 return
             self._step(min(self._tick_at_s, deadline_s) - now_s)
@@ -191,6 +202,16 @@ class Fleet:
 
     def _await_word(self, count: int) -> None:
         self._loop(lambda: self._control.words >= count)
+
+    def _shows(self) -> bool:
+        """Return whether progress is shown: of messages, and of the sender where a receiver has the same terminal."""
+        return self.role != "hold" and (self.role == "send" or not self._control.led)
+
+    def _show(self, now_s: float) -> None:
+        """Show how far the load is."""
+        self._show_at_s = now_s + _SHOW_S
+        self._advance(self.tally.messages - self._shown)
+        self._shown = self.tally.messages
 
     def _tick(self, now_s: float) -> None:
         """Send the heartbeats that peers asked for."""

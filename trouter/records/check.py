@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -60,12 +60,13 @@ def check_file(path: Path) -> Report:
     return checker.report
 
 
-def check_folder(folder: Path) -> Report:
-    """Prove every segment of a folder, and that none is missing; OSError."""
+def check_folder(folder: Path, advance: Callable[[int], object] = lambda _: None) -> Report:
+    """Prove every segment of a folder, and that none is missing; OSError. Calls `advance` with 1 for each segment."""
     checker = _Checker()
     places = segments_in(folder)
     for place in places:
         checker.read_next(place)
+        advance(1)
     checker.explain()
     for path in sorted(folder.glob(f"*{MANIFEST}")):
         checker.compare(path, {place.name for place in places})

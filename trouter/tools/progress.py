@@ -27,6 +27,13 @@ def progress(what: str, total: int | None = None, unit: str = " messages", *, qu
     tqdm.monitor_interval = 0  # no thread beside ours
     octets = unit == "B"
     with tqdm(
-        desc=what, total=total, unit=unit, unit_scale=octets, unit_divisor=1024, leave=False, dynamic_ncols=True
+        desc=what,
+        total=total,
+        file=sys.stderr,
+        unit=unit,
+        unit_scale=octets,
+        unit_divisor=1024,
+        leave=False,
+        dynamic_ncols=True,
     ) as bar:
         yield bar.update
