@@ -7,8 +7,9 @@ import argparse
 import pytest
 
 from trouter.cli import bench
-from trouter.load.plan import Load, LoadError
+from trouter.load.plan import Load
 from trouter.load.report import Report
+from trouter.tools.failures import UsageError
 
 
 @pytest.mark.parametrize(("addresses", "connections"), [(1, 1), (1, 5), (5, 5), (7, 3), (100, 9)])
@@ -45,13 +46,13 @@ def test_a_sink_has_the_window_of_a_router() -> None:
 
 @pytest.mark.parametrize("role", [name for name, role in bench.ROLES.items() if role.ends])
 def test_what_sends_must_know_when_to_stop(role: str) -> None:
-    with pytest.raises(LoadError, match="--count or --seconds"):
+    with pytest.raises(UsageError, match="--count or --seconds"):
         bench.load_of(parse(role))
 
 
 @pytest.mark.parametrize("option", ["addresses", "connections", "size", "window", "credit"])
 def test_nothing_of_what_it_takes_is_refused(option: str) -> None:
-    with pytest.raises(LoadError, match=f"--{option} is at least 1"):
+    with pytest.raises(UsageError, match=f"--{option} is at least 1"):
         bench.load_of(parse("pair", "--count", "1", f"--{option}", "0"))
 
 
