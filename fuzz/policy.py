@@ -75,7 +75,7 @@ def ask(policy: Policy, hostname: str, user: str, host: str, addresses: list[str
     for address in addresses:
         verdicts = (proven.may_receive(address), proven.may_send(address))
         assert verdicts == (proven.may_receive(address), proven.may_send(address))
-        # What somebody has unproven he has proven, unless he then gets his own name for that of nobody.
+        # A user has with proof what he has without it, unless only the proven user has a name of his own.
         if proven.user_text == unproven.user_text or not unproven.user_text:
             assert proven.may_receive(address).allowed >= unproven.may_receive(address).allowed
         if not nothing.sources.label.endswith("Pattern"):

@@ -66,7 +66,7 @@ def check(data: bytes) -> None:
         while connection.events:
             event = connection.events.pop(0)
             if isinstance(event, ConnectionOpened):
-                assert not choice[0] & 1, "somebody is in"
+                assert not choice[0] & 1, "a client is logged in"
             if not isinstance(event, SaslInitReceived | SaslResponseReceived):
                 continue
             rounds += 1

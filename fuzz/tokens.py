@@ -92,7 +92,7 @@ def check(data: bytes) -> None:
     except BadToken as bad:
         text = str(bad)
     else:
-        assert ours, f"{answer} by a token that nobody signed"
+        assert ours, f"{answer} by a token without a valid signature"
         claims = json.loads(decoded(token.split(".")[1].encode()))
         assert claims["iss"] == ISSUER
         assert AUDIENCE in ([claims["aud"]] if isinstance(claims["aud"], str) else claims["aud"])

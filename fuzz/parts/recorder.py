@@ -47,8 +47,8 @@ class Writer:
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
 
-    def put(self, target: str, data: bytes, most_bytes: int = MAX_PIECE_BYTES) -> None:
-        if self.counts[target] < MOST and len(data) <= most_bytes:
+    def put(self, target: str, data: bytes, max_bytes: int = MAX_PIECE_BYTES) -> None:
+        if self.counts[target] < MOST and len(data) <= max_bytes:
             self.counts[target] += 1
             write(target, data, "captured")
 

@@ -111,7 +111,7 @@ class Server(LinkSink):
                 self._changed.unpark_all()
 
     async def welcome(self, stream: trio.SocketStream) -> trio.abc.Stream:
-        """What to talk over to somebody who connected."""
+        """The stream to a client that connected."""
         return stream
 
     async def flush(self) -> None:

@@ -331,7 +331,7 @@ def leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
 
 
 @pytest.mark.parametrize(("end", "error", "condition"), ENDS)
-async def test_an_outcome_that_nobody_will_hear_is_an_error(
+async def test_an_outcome_that_reaches_no_sender_is_an_error(
     end: Callable[[Server], Awaitable[None]], error: type[ClientError], condition: str | None
 ) -> None:
     server = Server()
@@ -360,7 +360,7 @@ async def test_an_outcome_that_nobody_will_hear_is_an_error(
             await end(server)
         with pytest.raises(error):
             await second.accept()
-        assert (await other.receive()).message.body == "c"  # settled before, so whoever gets it has it
+        assert (await other.receive()).message.body == "c"  # settled before, so the receiver that gets it has it
         with pytest.raises(error):
             await other.receive()
 
@@ -517,13 +517,13 @@ async def test_a_server_that_does_not_answer_our_close_is_left() -> None:
 # --- getting in
 
 
-async def test_nobody_there_is_an_os_error() -> None:
+async def test_a_missing_server_is_an_os_error() -> None:
     (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
     port = listener.socket.getsockname()[1]
     await listener.aclose()
     with pytest.raises(OSError, match=r"127\.0\.0\.1"):
         async with connect(f"amqp://127.0.0.1:{port}"):
-            pytest.fail("nobody is there")
+            pytest.fail("no server is there")
 
 
 async def test_a_server_that_says_nothing_is_given_up_in_time() -> None:
@@ -531,7 +531,7 @@ async def test_a_server_that_says_nothing_is_given_up_in_time() -> None:
     async with listener:
         with pytest.raises(trio.TooSlowError):
             async with connect(f"amqp://127.0.0.1:{listener.socket.getsockname()[1]}", timeout=0.01):
-                pytest.fail("nobody answers")
+                pytest.fail("no server answers")
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ async def test_a_settled_message_is_delivered_settled_and_has_no_outcome(connect
         assert delivery.presettled
         assert delivery.settled
         assert delivery.message == Message("a")
-        await delivery.accept()  # nobody hears of it
+        await delivery.accept()  # the sender is not told
 
 
 @pytest.mark.parametrize("mode", SenderSettleMode)
@@ -354,7 +354,7 @@ async def test_an_outcome_that_cannot_be_decoded_is_the_failure_of_its_delivery_
                 except StopAsyncIteration:
                     break
         assert seen == [ACCEPTED, "amqp:decode-error", ACCEPTED]
-        for _ in range(2):  # whoever asks hears it
+        for _ in range(2):  # each caller gets it
             with pytest.raises(OutcomeUnknown, match="delivery state cannot be decoded: rejected: error"):
                 await tracker.outcome()
         server.outcome = ACCEPTED

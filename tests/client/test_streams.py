@@ -136,7 +136,7 @@ async def test_a_delivery_is_handed_out_while_it_is_still_being_sent(connection:
         await delivery.accept()
 
 
-async def test_a_reader_that_stalls_stops_the_sender_and_nobody_else(connection: Connection) -> None:
+async def test_a_reader_that_stalls_stops_its_sender_and_no_other(connection: Connection) -> None:
     asked = 0
 
     def chunks() -> Iterator[bytes]:
@@ -156,7 +156,7 @@ async def test_a_reader_that_stalls_stops_the_sender_and_nobody_else(connection:
         nursery.start_soon(sender.send_stream, chunks())
         delivery = await receiver.receive()
         await trio.testing.wait_all_tasks_blocked(0.02)
-        assert asked < 1000  # 100 MB would have been taken, if somebody had kept it
+        assert asked < 1000  # 100 MB would have been taken, if the client had kept it
         tracker = await neighbour.submit(Message("beside"))
         await (await beside.receive()).accept()
         assert await tracker.outcome() == ACCEPTED
@@ -274,7 +274,7 @@ async def test_a_stream_that_breaks_off_is_taken_back(connection: Connection, ho
         assert await tracker.outcome() == RELEASED
 
 
-async def test_an_aborted_stream_that_nobody_took_is_not_handed_out() -> None:
+async def test_an_aborted_stream_that_was_not_taken_is_not_handed_out() -> None:
     server = Server(EngineLimits(max_frame_bytes=512, idle_timeout_s=0.0))
     async with (
         serving(server),

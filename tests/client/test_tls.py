@@ -119,7 +119,7 @@ async def test_a_context_makes_it_tls_whatever_the_scheme(relay: Relay, certific
 async def test_a_server_that_is_not_to_be_trusted_is_refused(relay: Relay) -> None:
     with pytest.raises(ssl.SSLCertVerificationError):
         async with connect(f"amqps://localhost:{relay.port}"):
-            pytest.fail("nobody vouches for it")
+            pytest.fail("no authority vouches for it")
 
 
 async def test_a_certificate_for_another_name_is_refused(relay: Relay, certificate: Certificate) -> None:

@@ -168,7 +168,7 @@ class Joined:
                 router.core.network.map(name, {key: hint} if present else {}, () if present else (key,))
 
     def pump(self) -> None:
-        """Carry everything everywhere until nobody has anything more to say."""
+        """Carry everything everywhere until no router has anything more to send."""
         for _ in range(MAX_ROUNDS):
             moved = False
             clients = [client for router in self.routers.values() for client in router.clients]

@@ -214,7 +214,7 @@ def test_messages_of_all_priorities_arrive() -> None:
 
 
 def test_an_address_is_treated_as_the_router_says_that_configured_it() -> None:
-    """Where nobody else has a rule for it."""
+    """Where no other router has a rule for it."""
     joined = Joined(LINE, more_rules={"B": RULES, "C": RULES})
     receivers = [receiver(joined, name, "multicast.x") for name in "BC"]
     send(joined, sender(joined, "A", "multicast.x"), 3)

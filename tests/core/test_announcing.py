@@ -31,7 +31,7 @@ class Above:
         self.answer(201, {"identity": identity})
 
     def wait(self) -> None:
-        """Until nobody waits for an answer any more."""
+        """Until no router waits for an answer any more."""
         for _ in range(PATIENCE_BEATS + 1):
             self.announcer.beat()
 

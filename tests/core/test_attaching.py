@@ -262,7 +262,7 @@ def test_a_fallback_sender_publishes_to_the_normal_phase() -> None:
     assert receiver.bodies == [b"x"]
 
 
-def test_nobody_receives_from_a_router_but_anybody_may_send_to_one() -> None:
+def test_a_client_may_send_to_a_router_but_not_receive_from_one() -> None:
     router, client = one()
     receiver = client.receiver("_topo/0/R2/x")
     assert receiver.error is not None

@@ -16,7 +16,7 @@ def nobody_hears(what: str, text: str) -> None:
     ("octets", "asked"), [(1, 1), (MAX_KNOWN_BYTES, 1), (MAX_KNOWN_BYTES + 1, 2), (MAX_ADDRESS_BYTES, 2)]
 )
 def test_only_short_addresses_are_remembered(octets: int, asked: int) -> None:
-    """An address may be as long as a frame, and whoever sends may make up any number of them."""
+    """An address may be as long as a frame, and a sender may make up any number of them."""
     texts: list[str] = []
 
     def may_send(text: str) -> bool:

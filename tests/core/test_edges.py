@@ -331,7 +331,7 @@ def test_a_downlink_names_an_edge_router(name: str) -> None:
 
 
 def test_an_edge_router_that_comes_back_takes_its_id_over() -> None:
-    """Its old connection may not be known to be lost yet; nobody else has its id meanwhile."""
+    """Its old connection may not be known to be lost yet; no other router has its id meanwhile."""
     above = router()
     old, new, thief = edge_of(above), edge_of(above), edge_of(above, user="thief")
     former = downlink(old)
@@ -350,7 +350,7 @@ def test_an_edge_router_that_comes_back_takes_its_id_over() -> None:
     assert downlink(thief).detached is None
 
 
-def test_an_edge_router_without_credit_holds_up_nobody_else() -> None:
+def test_an_edge_router_without_credit_holds_up_no_other() -> None:
     above = router()
     slow, quick = edge_of(above), edge_of(above)
     downlink(slow, "E1", credit=0)

@@ -167,7 +167,7 @@ def test_bindings_with_one_next_hop_make_one_copy_and_each_counts() -> None:
     assert room.counts == (1, 1, 0, 0)
 
 
-def test_nothing_fits_or_nobody_is_there_and_the_alternate_address_gets_it() -> None:
+def test_without_a_binding_or_a_receiver_the_alternate_address_gets_it() -> None:
     room = Room([("a", "hop")], alternate="other", alternate_phase=1)
     sender = room.client.sender("x")
     assert [each.outcome for each in room.send(sender, "a", "b")] == [Released()] * 2
@@ -196,7 +196,7 @@ def test_copies_are_settled_whatever_the_sender_says(settled: bool) -> None:
     assert sent.outcome == (None if settled else Accepted())
 
 
-def test_what_nobody_gets_is_dropped_if_it_is_settled() -> None:
+def test_a_settled_message_without_a_receiver_is_dropped() -> None:
     room = Room([("a", "hop")])
     sender = room.client.sender("x")
     room.send(sender, "b", settled=True)
@@ -517,7 +517,7 @@ def test_a_subject_behind_much_else_is_found() -> None:
     assert bodies(hop, other) == [[b"y" * 300_000], []]
 
 
-def test_a_long_message_that_nobody_takes_is_released_at_its_end() -> None:
+def test_a_long_message_without_a_receiver_is_released_at_its_end() -> None:
     room = Room([("a", "hop")])
     whole = compose(b"y" * 400_000, subject="s")
     sender = room.client.sender("x")
@@ -530,7 +530,7 @@ def test_a_long_message_that_nobody_takes_is_released_at_its_end() -> None:
     assert room.counts == (1, 0, 0, 1)
 
 
-def test_a_long_message_for_somebody_inside_is_gathered_and_bounded() -> None:
+def test_a_long_message_for_a_receiver_inside_is_gathered_and_bounded() -> None:
     room = Room([("s", "desk")])
     inside = Inside()
     room.router.core.subscribe("desk", inside)
@@ -548,7 +548,7 @@ def test_a_long_message_for_somebody_inside_is_gathered_and_bounded() -> None:
     assert room.router.held_bytes() == 0
 
 
-def test_a_next_hop_without_credit_stops_nobody_and_grows_no_memory() -> None:
+def test_a_next_hop_without_credit_stops_no_sender_and_grows_no_memory() -> None:
     room = Room([("#", "slow"), ("#", "quick"), ("#", "many.hop")], limits=small_window(64))
     slow = room.receiver("slow", credit=0)
     quick, many = room.receiver("quick"), room.receiver("many.hop")

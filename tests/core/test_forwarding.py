@@ -786,7 +786,7 @@ def test_unsettled_messages_are_not_dropped() -> None:
 
 
 class CountingQueue(deque[Delivery]):
-    """Counts how often somebody looks behind its first."""
+    """Counts how often the forwarder looks behind its first."""
 
     looks = 0
 

@@ -1,4 +1,4 @@
-"""What is over leaves nothing behind: no link that nobody ends, nothing that waits for the garbage collector."""
+"""What is over leaves nothing behind: no link without an end, nothing that waits for the garbage collector."""
 
 from __future__ import annotations
 

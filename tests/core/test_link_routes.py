@@ -1166,7 +1166,7 @@ def test_a_container_that_allows_one_more_session_is_content_with_it() -> None:
     assert len({id(end.link.session) for end in broker.attached}) == 1
 
 
-def test_a_receiver_that_takes_nothing_in_holds_up_nobody_else() -> None:
+def test_a_receiver_that_takes_nothing_in_holds_up_no_other() -> None:
     """Its session's window closes, and what is kept for it is bounded; other clients' links go on."""
     router = MemoryRouter()
     routes(router, *both())

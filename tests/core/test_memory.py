@@ -94,7 +94,7 @@ def test_a_multicast_message_is_one_however_many_wait_for_it() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 300])
 def test_small_pieces_of_a_message_are_kept_together(size: int) -> None:
-    """A piece costs more than an octet; while nobody reads it, many take the room of their octets."""
+    """A piece costs more than an octet; while no receiver reads it, many take the room of their octets."""
     router = MemoryRouter()
     client = router.connect()
     receiver = client.receiver("x")

@@ -86,7 +86,7 @@ def test_balanced_over_linear_costs_of_ten_and_twenty() -> None:
     assert joined.under_way() == 0
 
 
-def test_balanced_with_nobody_in_the_middle_keeps_the_way_s_cost_ahead() -> None:
+def test_balanced_without_receivers_in_the_middle_keeps_the_way_s_cost_ahead() -> None:
     joined = Joined({("A", "B"): 10, ("B", "C"): 20}, RULES)
     here, there = receiver(joined, "A", "work"), receiver(joined, "C", "work")
     send(joined, sender(joined, "A", "work"), 100)
@@ -240,7 +240,7 @@ def test_a_multicast_reaches_every_receiver_once(shape: dict[tuple[str, str], in
             each.received.clear()
 
 
-def test_a_multicast_goes_over_each_connection_once_whoever_lies_behind() -> None:
+def test_a_multicast_goes_over_each_connection_once_whichever_routers_lie_behind() -> None:
     joined = Joined({("A", "B"): 1, ("B", "C"): 1, ("B", "D"): 1}, RULES)
     receivers = [receiver(joined, name, "multicast.x") for name in "CD"]
     send(joined, sender(joined, "A", "multicast.x"))
@@ -678,7 +678,7 @@ def test_when_the_neighbour_takes_no_more_streams_they_go_with_the_others() -> N
     assert sent.outcome == Accepted()
 
 
-# --- tenants: answers find whoever asked, and nobody else (security.md R-5c, R-5e)
+# --- tenants: answers find the requester, and no other client (security.md R-5c, R-5e)
 
 
 def of_tenant(joined: Joined, router: str, tenant: str) -> MemoryClient:

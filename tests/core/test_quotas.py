@@ -97,7 +97,7 @@ def test_connections_share_what_is_allowed_to_them_together(per: str) -> None:
     counts = [flood.count for flood in floods]
     together = sum(counts) + (0 if per else other.count)
     assert 600 <= together <= 660
-    assert min(counts) * 2 > max(counts)  # nobody has it all
+    assert min(counts) * 2 > max(counts)  # no tenant has it all
     assert other.count == 660 if per else 600 // 8 < other.count < 600 // 2
 
 
@@ -277,7 +277,7 @@ def test_an_alarm_is_raised_once_and_cleared_once() -> None:
 
 
 @pytest.mark.parametrize("limit", ["maxMessagesPerSecond: 40", "maxBytesPerSecond: 2000", "maxBufferedBytes: 1000"])
-def test_alarm_only_holds_up_nobody(limit: str) -> None:
+def test_alarm_only_holds_up_no_tenant(limit: str) -> None:
     world = World()
     client = world.connect(rules(f"{limit}\n quotaMode: alarm"), link_capacity=400)
     receiver = world.router.connect().receiver("a")

@@ -307,7 +307,7 @@ def test_the_addresses_of_a_space_are_known_whenever_they_are_asked_for() -> Non
     def keys(tenant: Tenant) -> set[str]:
         return {key for key, record in table.entries.items() if tenant.owns_key(key) or record.space == tenant.space}
 
-    for _ in range(2):  # the first time round nobody has asked before
+    for _ in range(2):  # the first time round no client has asked before
         receivers = [client.receiver(address) for client in clients for address in ("q", "a/b")]
         receivers += [outside.receiver(address) for address in ("t1/q", "t1x/q", "t1", "other")]
         dynamic = [client.receiver(None, dynamic=True) for client in clients]

@@ -1,4 +1,4 @@
-"""How long deliveries to each address took, while somebody wants to know."""
+"""How long deliveries to each address took, while a client of management wants to know."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_so_many_addresses_are_counted_and_no_more() -> None:
     assert times.take() == []
 
 
-def test_deliveries_are_counted_by_address_only_while_somebody_asks() -> None:
+def test_deliveries_are_counted_by_address_only_while_a_client_asks() -> None:
     router = MemoryRouter([])
     client = router.connect()
     receivers = [client.receiver(address, credit=10) for address in ("a", "b")]

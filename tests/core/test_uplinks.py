@@ -155,7 +155,7 @@ def test_phases_and_fallbacks_survive_the_hop(address: str, capability: str, the
     assert sorted(found) == there
 
 
-def test_producers_have_credit_while_somebody_elsewhere_takes_what_they_send() -> None:
+def test_producers_have_credit_while_a_receiver_elsewhere_takes_what_they_send() -> None:
     edge = Edge()
     client = edge.router.connect()
     sender = client.sender("x")
@@ -429,7 +429,7 @@ def test_no_client_waits_when_the_interior_router_answers_no_look_ups(answers: A
     assert answers.edge.broken == []
 
 
-def test_nobody_waits_for_an_uplink_that_is_lost(answers: Answers) -> None:
+def test_no_client_waits_for_an_uplink_that_is_lost(answers: Answers) -> None:
     query = answers.ask()
     answers.edge.uplink.end()
     assert (answers.done, query.answer) == (1, LookupResult.MESSAGES)

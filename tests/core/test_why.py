@@ -208,7 +208,7 @@ def test_of_very_many_links_the_busiest_are_told(monkeypatch: pytest.MonkeyPatch
     assert (told.sender_count, len(told.senders)) == (4, 3)
 
 
-def test_an_explanation_can_be_sent_and_read_by_anybody() -> None:
+def test_an_explanation_can_be_sent_and_read() -> None:
     room = Room()
     room.client.receiver("x", credit=1)
     room.send("x")

@@ -200,7 +200,7 @@ class Pair:
     ids=["server", "client", "sasl server", "sasl client"],
 )
 def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
-    """Both connected; at the end both close well, whoever begins."""
+    """Both connected; at the end both close well, whichever side begins."""
     we_serve, sasl = request.param
     both = Pair(we_serve=we_serve, sasl=sasl)
     assert both.ours.state.name == "OPENED"

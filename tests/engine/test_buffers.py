@@ -1,4 +1,4 @@
-"""What one connection holds is bounded, and whoever keeps to the windows never meets that bound."""
+"""What one connection holds is bounded, and a peer that keeps to the windows never meets that bound."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_window_that_is_configured_is_as_wide_as_it_is() -> None:
     assert [session(connection, frames=4096).incoming_window for _ in range(3)] == [4096] * 3
 
 
-def test_whoever_brings_more_than_the_connection_may_hold_is_refused_and_nobody_else() -> None:
+def test_a_connection_that_brings_more_than_it_may_hold_is_refused_and_no_other() -> None:
     connection, other = Silent(), Silent()
     first, second, neighbour = session(connection, 4096), session(connection, 4096), session(other, 4096)
     first.hold(LIMIT - 10)

@@ -115,7 +115,7 @@ def test_a_peer_may_send_everything_at_once(piecemeal: bool) -> None:
         ConnectionOpened, SessionBegun, LinkAttached, LinkAttached, LinkDetached, SessionEnded, ConnectionClosed,
     ]  # fmt: skip
     answer(talk.connection, {})
-    talk.engine_sends(AMQP_HEADER, Open, Close())  # nobody waits for an answer to the rest
+    talk.engine_sends(AMQP_HEADER, Open, Close())  # the peer waits for no answer to the rest
     assert talk.connection.state is ConnectionState.END
 
 

@@ -452,7 +452,7 @@ def test_what_a_peer_wrote_is_cut_and_made_printable_before_it_is_repeated() -> 
     assert len(encode(sent.performative)) <= 512
 
 
-def test_a_fault_below_the_connection_waits_for_nobody_to_answer_what_came_before() -> None:
+def test_a_fault_below_the_connection_waits_for_no_answer_to_what_came_before() -> None:
     """Open, begin, attach and the fault in one read: everything of ours that must stand before the error does."""
     talk = opening(AMQP_HEADER, Open("peer"), begin(), attach(), transfer())
     fault = like(PeerFault, fault=Fault.TRANSFER_LIMIT)

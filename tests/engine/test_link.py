@@ -474,7 +474,7 @@ def test_links_that_wait_for_output_go_on_in_turn() -> None:
     assert connection.paused
     assert [pump.sent for pump in pumps] == [3, 0, 0]
     assert 1000 <= len(connection.out) < 1500
-    # whatever the window does meanwhile, and whoever asks, a full output is full
+    # whatever the window does meanwhile, and whichever side asks, a full output is full
     talk.peer_sends(flow(window=2000, sent=3))
     connection.resume_output()
     assert [pump.sent for pump in pumps] == [3, 0, 0]

@@ -196,7 +196,7 @@ def test_no_frame_goes_out_beyond_the_peers_window_and_the_rest_follows_its_flow
     assert talk.session.remote_incoming_window == 0
 
 
-def test_a_flow_that_leaves_the_window_closed_wakes_nobody() -> None:
+def test_a_flow_that_leaves_the_window_closed_wakes_no_link() -> None:
     talk = sending(window=1)
     send(talk.link)
     send(talk.link)

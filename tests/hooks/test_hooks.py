@@ -187,7 +187,7 @@ def test_refresh() -> None:
     assert not plugins.faults
 
 
-def test_a_refresh_that_fails_or_answers_rubbish_changes_nothing_and_keeps_nobody_from_theirs() -> None:
+def test_a_refresh_that_fails_or_answers_rubbish_changes_nothing_and_holds_up_no_other_plugin() -> None:
     asked: list[str] = []
 
     def refresh() -> bool:
@@ -254,9 +254,7 @@ LEAVE = "; leave it out, or configure what serves it"
         ("Q", LEAVE),
     ],
 )
-def test_a_sasl_mechanism_that_nothing_serves_and_nobody_knows_is_refused_with_secure_defaults(
-    name: str, hint: str
-) -> None:
+def test_an_unknown_sasl_mechanism_that_nothing_serves_is_refused_with_secure_defaults(name: str, hint: str) -> None:
     plugins = Plugins([plugin(sasl_mechanisms=gives(["PLAIN", "X-OUR-OWN"]))])
     good = ListenerFacts("good", "", "amqp", sasl_mechanisms=("X-OUR-OWN", "EXTERNAL"))
     bad = ListenerFacts("bad", "", "amqp", sasl_mechanisms=(name, "PLAIN"))
@@ -322,13 +320,13 @@ def test_without_plugins_there_are_no_sasl_mechanisms() -> None:
         [["PLAIN"]],
     ],
 )
-def test_sasl_mechanisms_with_rubbish_let_nobody_in(rubbish: object) -> None:
+def test_sasl_mechanisms_with_rubbish_let_no_client_in(rubbish: object) -> None:
     plugins = Plugins([plugin("good", sasl_mechanisms=gives(["PLAIN"])), plugin("bad", sasl_mechanisms=gives(rubbish))])
     assert plugins.sasl_mechanisms(LISTENER) == ()
     assert plugins.faults == {"sasl_mechanisms": 1}
 
 
-def test_sasl_mechanisms_that_raise_let_nobody_in(caplog: pytest.LogCaptureFixture) -> None:
+def test_sasl_mechanisms_that_raise_let_no_client_in(caplog: pytest.LogCaptureFixture) -> None:
     plugins = Plugins([plugin("good", sasl_mechanisms=gives(["PLAIN"])), plugin("bad", sasl_mechanisms=raises)])
     assert plugins.sasl_mechanisms(LISTENER) == ()
     assert plugins.sasl_mechanisms(LISTENER) == ()
@@ -445,7 +443,7 @@ def test_permissions_are_bounded() -> None:
         Permissions(half, (*half, "b"))
 
 
-def test_nobody_is_authenticated_without_a_name() -> None:
+def test_no_client_is_authenticated_without_a_name() -> None:
     with pytest.raises(ValueError, match="needs a name"):
         Authenticated("")
 
@@ -628,13 +626,13 @@ def test_auth_service() -> None:
 @pytest.mark.parametrize(
     "answer", [None, True, "there", type("No", (Service,), {"facts": 7})(), Refused("no"), Session()]
 )
-def test_auth_service_with_rubbish_or_silence_lets_nobody_in(answer: object) -> None:
+def test_auth_service_with_rubbish_or_silence_lets_no_client_in(answer: object) -> None:
     plugins = Plugins([plugin(auth_service=gives(answer))])
     assert plugins.auth_service(ASKS, Service()) is None
     assert plugins.faults == ({} if answer is None else {"auth_service": 1})
 
 
-def test_auth_service_that_raises_lets_nobody_in() -> None:
+def test_auth_service_that_raises_lets_no_client_in() -> None:
     plugins = Plugins([plugin(auth_service=raises)])
     assert plugins.auth_service(ASKS, Service()) is None
     assert plugins.faults == {"auth_service": 1}
@@ -761,7 +759,7 @@ def test_a_listener_has_no_unknown_choice(field: str, choice: object) -> None:
 # Two plugins for one mechanism
 
 
-def test_sasl_mechanisms_that_two_plugins_serve_are_offered_to_nobody(caplog: pytest.LogCaptureFixture) -> None:
+def test_sasl_mechanisms_that_two_plugins_serve_are_offered_to_no_client(caplog: pytest.LogCaptureFixture) -> None:
     one, two = (plugin(name, sasl_mechanisms=gives(["X-OWN", f"X-{name}"]), open_sasl=gives(Echo())) for name in "ab")
     plugins = Plugins([one, two])
     assert plugins.sasl_mechanisms(LISTENER) == ("X-A", "X-B")
@@ -946,7 +944,7 @@ def blames(plugins: Plugins) -> dict[tuple[str, str, str], int]:
     return {tuple(culprit): count for culprit, count in plugins.culprits.items()}  # type: ignore[misc]
 
 
-def test_whoever_raised_is_known_among_others() -> None:
+def test_the_plugin_that_raised_is_named_among_others() -> None:
     def guilty() -> object:
         raise LookupError
 
@@ -957,7 +955,7 @@ def test_whoever_raised_is_known_among_others() -> None:
     assert blames(plugins) == {("map_uid", "two", "LookupError"): 1}
 
 
-def test_whoever_answers_rubbish_is_known_where_nobody_else_could_have() -> None:
+def test_the_only_plugin_that_could_have_answered_rubbish_is_named() -> None:
     alone = Plugins([plugin("one", map_uid=gives(7))])
     alone.map_uid(CertificateFacts("CN=x", b""), SslProfileFacts("p"))
     assert blames(alone) == {("map_uid", "one", ""): 1}
@@ -1045,7 +1043,7 @@ def test_a_raise_leaves_the_plugin_without_consumers() -> None:
     assert plugins.faults["consumers"] == 1
 
 
-def test_an_address_that_two_want_is_nobodys() -> None:
+def test_an_address_that_two_plugins_want_goes_to_neither() -> None:
     plugins = Plugins([plugin(name, consumers=gives([Taker(LOCK)])) for name in ("one", "two")])
     assert plugins.consumers(ROUTER) == ()
 

@@ -185,7 +185,7 @@ def test_a_misspelt_hook_in_an_installed_plugin_stops_the_start(install: Install
         Plugins.load({"tp_sixth": ""}, GROUP)
 
 
-def test_without_installed_plugins_nobody_gets_in() -> None:
+def test_without_installed_plugins_no_client_gets_in() -> None:
     plugins = Plugins.load(entry_point_group="trouter.nobody")
     assert plugins.describe() == ()
     assert plugins.sasl_mechanisms(ListenerFacts("here", "", "amqp")) == ()

@@ -145,7 +145,7 @@ def test_a_server_that_goes_away_ends_the_load(start_sink: StartSink) -> None:
     assert sender.process.returncode == 1
 
 
-def test_nobody_to_connect_to_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_router_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     unused = SinkFleet(Load(port=0))
     port = unused.port
     unused._close()

@@ -54,7 +54,7 @@ LINKS_ASKED = Send(LinkStateRequest(ME), router_address("R2"))
 
 
 class Bench:
-    """A mesh, a clock, and what the mesh has said since somebody last listened."""
+    """A mesh, a clock, and what the mesh has said since the test last looked."""
 
     def __init__(self) -> None:
         self.now_s = 1000.0
@@ -275,7 +275,7 @@ def test_a_question_for_links_is_answered_at_once_and_its_author_known(bench: Be
     assert "R9" in bench.mesh.routers
 
 
-def test_a_link_state_that_nobody_renews_is_emptied_and_its_router_forgotten(bench: Bench) -> None:
+def test_a_link_state_that_is_not_renewed_is_emptied_and_its_router_forgotten(bench: Bench) -> None:
     bench.neighbour()
     bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}), RouterAdvertisement("R3", 5, 1, 0))
     bench.hear(LinkStateUpdate("R3", 5, 1, {"R2": 1, "R4": 1}), MobileAddressUpdate("R3", 1, exist=("M0a",)))
@@ -347,7 +347,7 @@ def test_what_others_change_is_flux_too(bench: Bench) -> None:
     assert [second for second in advertised_at(bench, 12) if second > 1][:1] in ([4], [5])
 
 
-def test_nothing_is_advertised_to_nobody(bench: Bench) -> None:
+def test_nothing_is_advertised_without_neighbours(bench: Bench) -> None:
     bench.mesh.add_address("M0a", 3)
     bench.tick(40)
     assert bench.heard() == []
@@ -581,7 +581,7 @@ def test_news_of_links_go_to_all_neighbours_and_what_is_none_along_the_tree(cros
     assert take(crossing, news, over=2).hops == ()
     assert take(crossing, compose(RouterAdvertisement("R2", 7, 2, 0), ALL_ROUTERS_TO)).hops == ("R3", "R4")
     addresses = compose(RouterAdvertisement("R2", 7, 2, 5), ALL_ROUTERS_TO)
-    assert take(crossing, addresses).hops == (), "nobody lies behind us for R2"
+    assert take(crossing, addresses).hops == (), "no router lies behind us for R2"
 
 
 def test_nothing_goes_on_twice(bench: Bench) -> None:

@@ -84,13 +84,13 @@ def test_a_long_way_of_dear_links_costs_their_sum() -> None:
     assert tree.cost[count - 1] == (count - 1) * price
 
 
-def test_a_network_of_nobody() -> None:
+def test_a_network_without_routers() -> None:
     with pytest.raises(IndexError):
         Tree([0], [], []).grow(0, 0, True)
 
 
 @pytest.mark.parametrize(("root", "middle"), [(-1, 0), (0, -1), (2, 0), (0, 2)])
-def test_nobody_grows_from_or_through_who_is_not_there(root: int, middle: int) -> None:
+def test_no_tree_grows_from_or_through_a_router_that_is_not_there(root: int, middle: int) -> None:
     with pytest.raises(IndexError):
         tree_of([{1: 1}, {0: 1}]).grow(root, middle, True)
 

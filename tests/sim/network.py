@@ -55,7 +55,7 @@ class Network:
             self._later(self.chance.random(), partial(self._tick, router, mesh))
 
     def stop(self, router: str) -> None:
-        """The process is killed; whoever was connected sees the connection go."""
+        """The process is killed; its peers see the connection go."""
         for number, wire in list(self.wires.items()):
             if router in wire.ends:
                 self.cut(number, gone=router)

@@ -261,7 +261,7 @@ class Posted:
 
     @property
     def heard(self) -> bool:
-        """Whoever sent it is still there."""
+        """Its sender is still there."""
         return self.sent.sender in self.site.senders.values()
 
 

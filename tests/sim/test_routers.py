@@ -156,7 +156,7 @@ def together(network: Network, name: str) -> list[Site]:
 
 
 def check_outcomes(network: Network) -> None:
-    """Whoever is there to hear it has heard one outcome of each message, and no better one than a receiver gave."""
+    """A sender that is still there has heard one outcome of each message, and no better one than a receiver gave."""
     for body, posted in network.posted.items():
         if network.sites.get(posted.site.name) is not posted.site or not posted.heard:
             continue  # killed with its router, or gone
@@ -168,7 +168,7 @@ def check_outcomes(network: Network) -> None:
         final = [state for state, settled in posted.sent.history if settled]
         assert len(final) == 1, f"{body!r} heard {posted.sent.history}"
         if isinstance(final[0], Accepted):
-            assert accepted, f"{body!r} is said to be accepted by nobody"
+            assert accepted, f"{body!r} is accepted without a receiver that accepted it"
 
 
 Link = IncomingLink | OutgoingLink
@@ -211,7 +211,7 @@ def check_credit(network: Network) -> None:
 
 
 def check_tables(network: Network) -> None:
-    """Every router routes to those which listen and can be reached, and to nobody else."""
+    """Every router routes to those that listen and can be reached, and to no others."""
     listening = network.listening
     for name, site in network.sites.items():
         if site.is_edge:
@@ -258,7 +258,7 @@ def check_delivery(network: Network) -> None:
 
 
 def check_replies(network: Network) -> None:
-    """Whoever can be reached gets answers, over however many routers."""
+    """A client that can be reached gets answers, over however many routers."""
     asking = {name: network.listen_for_replies(name) for name in sorted(network.sites)}
     bodies = {
         network.post(site.name, asking[name].address, anonymous=True): asking[name]

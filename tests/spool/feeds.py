@@ -1,4 +1,4 @@
-"""Somebody who sends to the receiver, on the other end of its link, and knows what became of each message."""
+"""A sender to the receiver, on the other end of its link, which notes what became of each message."""
 
 from __future__ import annotations
 
@@ -99,6 +99,6 @@ async def receiving(spool: Spool, settings: ReceiverSettings) -> AsyncIterator[P
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """For what nobody tells of: looked at again and again."""
+    """For what no event reports: looked at again and again."""
     while not condition():  # noqa: ASYNC110 - what another process or a folder does has no event
         await trio.sleep(0.005)

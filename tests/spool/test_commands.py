@@ -204,7 +204,7 @@ async def test_shards_share_the_work_and_one_that_dies_comes_back(router: Router
 
 
 @pytest.mark.slow
-async def test_shards_end_when_whoever_started_them_is_killed(router: Router, folder: Path) -> None:
+async def test_shards_end_when_the_process_that_started_them_is_killed(router: Router, folder: Path) -> None:
     async with spooling(router.url, folder, "--shards", "2") as command:
         await until(lambda: len(spools_in(folder)) == 2)
         holders = [int((each / "LOCK").read_text()) for each in spools_in(folder)]

@@ -46,7 +46,7 @@ def use_up(volume: Path) -> None:
 
 def fill_up(spool: Spool) -> OSError:
     """Groups of ten until there is no room."""
-    with pytest.raises(OSError) as full:  # noqa: PT011, PT012 - looked at by whoever asked
+    with pytest.raises(OSError) as full:  # noqa: PT011, PT012 - looked at by the caller
         while True:
             fill(spool, 10, SIZE)
     return full.value

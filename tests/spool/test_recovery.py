@@ -157,7 +157,7 @@ def test_segments_that_are_all_gone_are_not_an_empty_spool(folder: Path) -> None
         Spool.open(folder)
 
 
-def test_halves_of_files_that_were_being_made_are_in_nobodys_way(folder: Path) -> None:
+def test_halves_of_files_that_were_being_made_do_no_harm(folder: Path) -> None:
     with Spool.open(folder, segment_bytes=500) as spool:
         fill(spool, 3)
     for name in ("spare.part", "spool.json.part"):

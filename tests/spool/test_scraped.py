@@ -86,7 +86,7 @@ async def test_what_it_has_done_is_scraped_and_it_is_ready_while_it_receives(rou
         assert await command.end() == 0
 
 
-async def test_it_is_not_ready_without_a_server_nor_while_nobody_consumes(router: Router, folder: Path) -> None:
+async def test_it_is_not_ready_without_a_server_nor_without_a_consumer(router: Router, folder: Path) -> None:
     async with spooling("127.0.0.1:1", folder.parent / "lost", "--metrics", "127.0.0.1:0") as lost:
         page = await page_of(lost)
         found = await page.until_figures(lambda figures: "last_error_timestamp_secondsconnection" in figures)

@@ -85,8 +85,8 @@ def test_a_spool_of_another_address_or_shard_is_not_written_into(spool: Spool, f
         Spool.open(folder, address="events")
     with pytest.raises(SpoolReplaced):
         Spool.open(folder, address="orders", shard=1)
-    with Spool.open(folder) as anybody:
-        assert anybody.address == "orders"
+    with Spool.open(folder) as reader:
+        assert reader.address == "orders"
 
 
 def test_a_folder_without_a_spool_is_not_an_empty_spool(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_segment_that_cannot_be_seen_is_an_error(folder: Path) -> None:
         frames(folder, 3, 4)
 
 
-def test_what_is_consumed_goes_whether_or_not_somebody_writes(folder: Path) -> None:
+def test_what_is_consumed_goes_whether_or_not_a_writer_is_there(folder: Path) -> None:
     with Spool.open(folder, segment_bytes=500) as spool:
         for _ in range(4):
             fill(spool, 5)

@@ -201,7 +201,7 @@ class Shows(Exchange):
 
 
 class Remembers(Exchange):
-    """Whoever comes after somebody right is let in, too."""
+    """A client that comes after a right one is let in, too."""
 
     seen = False
 
@@ -214,7 +214,7 @@ class Remembers(Exchange):
 
 
 class HoldsALock(Exchange):
-    """Nobody gets in after one who hung up."""
+    """No client gets in after one that hung up."""
 
     locked = False
 

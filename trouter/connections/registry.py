@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 CONNECTION_TYPE: Final = "org.apache.qpid.dispatch.connection"
 #: Connections whose deliveries are looked at in one round.
 PORTION: Final = 1000
-#: Who came in without a name, and the mechanism that gives none.
-NOBODY: Final = "anonymous"
+#: The user of a connection without a name, and the mechanism that gives none.
+NO_USER: Final = "anonymous"
 ANONYMOUS: Final = "ANONYMOUS"
 _MAX_PROPERTIES: Final = 64
 
@@ -187,7 +187,7 @@ def connection_row(
         "container": remote.container_id if remote else None,
         "sasl": mechanism or None,
         "isAuthenticated": bool(user) and mechanism not in {"", ANONYMOUS},
-        "user": user or NOBODY,
+        "user": user or NO_USER,
         "isEncrypted": tls is not None,
         "sslProto": None if tls is None else tls.version,
         "sslCipher": None if tls is None else tls.cipher,

@@ -48,14 +48,14 @@ UNBLOCKED_TEXT: Final = "Link unblocked"
 
 
 class _Patient:
-    """A link that was found without credit or with stuck deliveries, and what was told of it."""
+    """A link that was found without credit or with stuck deliveries, and what was logged of it."""
 
-    __slots__ = ("stuck", "told_blocked", "told_stuck")
+    __slots__ = ("logged_blocked", "logged_stuck", "stuck")
 
     def __init__(self) -> None:
         self.stuck: list[Delivery] = []
-        self.told_stuck = False
-        self.told_blocked = False
+        self.logged_stuck = False
+        self.logged_blocked = False
 
 
 class Watch:
@@ -123,19 +123,19 @@ class Watch:
                 return
             patient = self._patients[endpoint] = _Patient()
         patient.stuck = stuck
-        if stuck and not patient.told_stuck:
-            patient.told_stuck = True
+        if stuck and not patient.logged_stuck:
+            patient.logged_stuck = True
             notices.append(Notice(link, STUCK_TEXT))
         if link.credit <= 0 and endpoint.dry_since_s < 0:
             endpoint.dry_since_s = now_s
         for_s = zero_credit_s(endpoint, now_s)
-        if for_s > BLOCKED_AFTER_S and not patient.told_blocked:
-            patient.told_blocked = True
+        if for_s > BLOCKED_AFTER_S and not patient.logged_blocked:
+            patient.logged_blocked = True
             notices.append(Notice(link, f"Link blocked with zero credit for {for_s:.0f} seconds"))
-        elif for_s <= BLOCKED_AFTER_S and patient.told_blocked:
-            patient.told_blocked = False
+        elif for_s <= BLOCKED_AFTER_S and patient.logged_blocked:
+            patient.logged_blocked = False
             notices.append(Notice(link, UNBLOCKED_TEXT))
-        if link.credit > 0 and not patient.told_stuck:
+        if link.credit > 0 and not patient.logged_stuck:
             del self._patients[endpoint]
 
 

@@ -8,7 +8,7 @@ early is looked at before it is known.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from trouter.wire.framing import AMQP_HEADER, FRAME_SASL, SASL_HEADER, TLS_HEADER, FrameReader, frame
 from trouter.wire.performatives import (
@@ -32,10 +32,8 @@ from .events import (
     SaslResponseReceived,
 )
 from .faults import Fault, PeerFault
+from .ports import ConnectionPort
 from .states import SASL_CLIENT_NEXT, SASL_SERVER_NEXT, IllegalStep, SaslState, SaslStep, advance
-
-if TYPE_CHECKING:
-    from .connection_base import ConnectionBase
 
 #: Outcome codes (5.3.3.6).
 SASL_OK = 0
@@ -61,7 +59,7 @@ class SaslLayer:
         self.state = SaslState.START
         self._rounds_left = max_rounds
 
-    def attach_to(self, connection: ConnectionBase, reader: FrameReader) -> None:
+    def attach_to(self, connection: ConnectionPort, reader: FrameReader) -> None:
         """Work below ``connection`` on its input."""
         self._connection = connection
         self._reader = reader

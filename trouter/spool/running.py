@@ -149,7 +149,7 @@ async def run_shard(line: str) -> int:
     progress = Progress()
     status = ENDED
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_tell_again_and_again, job, progress)
+        nursery.start_soon(_report_repeatedly, job, progress)
         try:
             async with until_told(with_input=True):
                 await run_job(job, progress)
@@ -158,17 +158,17 @@ async def run_shard(line: str) -> int:
             status = ending_of(failure)
             progress.state, progress.trouble = "failed", reason_of(failure)
         nursery.cancel_scope.cancel()
-    _tell(progress)
+    _report(progress)
     return status
 
 
-async def _tell_again_and_again(job: Job, progress: Progress) -> None:
+async def _report_repeatedly(job: Job, progress: Progress) -> None:
     while True:
-        _tell(progress)
+        _report(progress)
         await trio.sleep(job.interval_s)
 
 
-def _tell(progress: Progress) -> None:
+def _report(progress: Progress) -> None:
     try:
         sys.stdout.write(json.dumps(asdict(progress)) + "\n")
         sys.stdout.flush()
@@ -195,10 +195,10 @@ class ShardsRefused(SpoolError):
 class Shards:
     """Processes, one for each job, kept alive until cancelled."""
 
-    def __init__(self, jobs: list[Job], tell: Callable[[str], None]) -> None:
+    def __init__(self, jobs: list[Job], report: Callable[[str], None]) -> None:
         self.shards = [Shard(job.shard, job.settings.address, Progress(), running=False) for job in jobs]
         self._jobs = jobs
-        self._tell = tell
+        self._report = report
         self._refused: str = ""
 
     async def run(self) -> None:
@@ -239,7 +239,7 @@ class Shards:
             if trio.current_time() - began_s >= _WELL_S:
                 pause_s = _FIRST_PAUSE_S
             how = f"was killed by signal {-status}" if status < 0 else before.trouble or f"ended with {status}"
-            self._tell(f"shard {shard.number} (process {process.pid}): {how}; started again in {pause_s:g} s")
+            self._report(f"shard {shard.number} (process {process.pid}): {how}; started again in {pause_s:g} s")
             await trio.sleep(pause_s * random.uniform(0.8, 1.2))
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 

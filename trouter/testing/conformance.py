@@ -207,7 +207,7 @@ async def _cancelled(subject: Subject, login: Login) -> None:
     assert not plugins.faults, f"being cancelled is no fault: {dict(plugins.faults)}"
     await _right_and_wrong(subject, login)
     said = await _log_in(plugins, subject, login.right())
-    assert isinstance(said, Authenticated), f"after somebody hung up: {said}"
+    assert isinstance(said, Authenticated), f"after a client hung up: {said}"
 
 
 async def _two_peers(subject: Subject, login: Login) -> None:
