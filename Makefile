@@ -201,7 +201,7 @@ wheel: venv compiler console-if-possible
 	TROUTER_PURE=1 $(PY) -c "from setuptools.build_meta import build_sdist; build_sdist('dist')"
 	$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist dist/trouter-*.tar.gz
 
-deb: wheel
+deb: wheel docs
 	$(call needs,dh_installsysusers,debhelper dpkg-dev fakeroot python3-venv python3-dev)
 	packaging/deb/build.sh
 

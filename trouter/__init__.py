@@ -1,3 +1,3 @@
 """trouter: an AMQP 1.0 message router."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -17,6 +17,7 @@ from tests.certificates import Authority
 from tests.packaging.built import run, tool
 from tests.routers import ROOT, process
 from tests.walks import free_ports
+from trouter import __version__
 
 CHART = ROOT / "packaging" / "helm" / "trouter"
 SECRETS = ("network.tlsSecret=network", "clients.tlsSecret=clients", "clients.usersSecret=users")
@@ -49,6 +50,8 @@ def of_kind(documents: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
 
 
 def test_the_chart_has_the_version_of_the_router_and_no_fault() -> None:
+    about = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    assert about["version"] == about["appVersion"] == __version__
     run(tool("helm"), "lint", "--strict", CHART, *(word for value in SECRETS for word in ("--set", value)))
 
 

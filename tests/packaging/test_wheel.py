@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import sysconfig
 import tarfile
@@ -27,6 +28,11 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return build(tmp_path_factory.mktemp("built"))
+
+
+def test_the_changelog_tells_of_this_version_and_has_room_for_the_next() -> None:
+    sections = re.findall(r"^## \[(.*?)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sections[:2] == ["Unreleased", __version__]
 
 
 def test_the_sdist_contains_what_the_wheel_is_made_of_and_no_binary(built: Built) -> None:
