@@ -207,9 +207,9 @@ deb: wheel docs
 
 # Of an environment with what the wheel asks for and nothing else, and of the console's lock.
 sbom: wheel build/packaging/ready node-system
-	rm -rf build/sbom && $(PYTHON) -m venv build/sbom
-	build/sbom/bin/python -m pip install --quiet --disable-pip-version-check dist/trouter-*.whl
-	$(PACKAGING)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --of JSON -o dist/sbom-python.json build/sbom/bin/python
+	rm -rf build/sbom && $(PYTHON) -m venv --without-pip build/sbom
+	$(PACKAGING)/python -m pip --python build/sbom/bin/python install --quiet --disable-pip-version-check dist/trouter-*.whl
+	$(PACKAGING)/cyclonedx-py environment --output-reproducible --of JSON -o dist/sbom-python.json build/sbom/bin/python
 	cd console && npm sbom --package-lock-only --omit dev --sbom-format cyclonedx > ../dist/sbom-console.json
 
 chart: build/packaging/ready
