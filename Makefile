@@ -1,6 +1,6 @@
 # Every chore has a name. `make run` and `make test` do all their own set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run route running console-beside compiler test console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-in-memory test-twins test-compiled lint types fuzz fuzz-properties bench pipeline-demo bench-pipeline docs clean build venv wheel deb chart sbom packaging-system system node-system browser-system interop-system bench-system lock
+.PHONY: help run route running console-beside compiler test console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-in-memory test-twins test-compiled lint types fuzz fuzz-properties chaos bench pipeline-demo bench-pipeline docs clean build venv wheel deb chart sbom packaging-system system node-system browser-system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -62,6 +62,7 @@ help:
 	@echo "make types      mypy --strict"
 	@echo "make fuzz       every fuzz target for a minute (TARGET='codec engine' to choose, SECONDS=900 for longer)"
 	@echo "make fuzz-properties  the properties under test with hostile input, for long"
+	@echo "make chaos      faults in networks of real routers, with a ledger of every message (ARGS='--count 1000 partition')"
 	@echo "make bench      measure the router against HAProxy and RabbitMQ (ARGS for its options)"
 	@echo "make bench-pipeline  measure the pipeline against the same in python-qpid-proton (ARGS for its options)"
 	@echo "make pipeline-demo  the data pipeline on Spark from end to end, with an attack and a fraud to be found"
@@ -156,6 +157,10 @@ fuzz: venv build
 
 fuzz-properties: venv build
 	$(PY) -m pytest -m fuzz --hypothesis-profile=deep $(ARGS)
+
+# Routers that are killed, cut off, stopped, replaced or out of room, under load; the ledger is printed at the end.
+chaos: venv build interop-system
+	$(PY) -m tests.chaos.run $(ARGS)
 
 # The web console in trouter/http/console/; nothing is done when no source is newer, and without Node it is left as it is.
 console: node-system

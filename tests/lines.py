@@ -27,6 +27,8 @@ _CLONE_NEWNET = 0x40000000
 _TUNSETIFF = 0x400454CA
 _IFF_TUN, _IFF_NO_PI = 0x0001, 0x1000
 _MAX_PACKET = 65536
+#: A packet that others overtake comes this much later.
+_OVERTAKEN_S = 0.02
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -92,14 +94,16 @@ def _ip(*arguments: str) -> None:
 class Line:
     """A line between two namespaces; ``addresses`` are those of its ends.
 
-    ``delay_s`` and ``loss`` (0 to 1) hold for packets in both directions from now on, ``dead`` for those from the one
-    end and from the other.
+    ``delay_s``, ``loss`` and ``reorder`` (0 to 1) and ``rate`` (octets a second; 0 for no limit) hold for packets in
+    both directions from now on, ``dead`` for those from the one end and from the other.
     """
 
     def __init__(self, number: int, one: Namespace, other: Namespace) -> None:
         self.addresses = (f"10.201.{number}.1", f"10.201.{number}.2")
         self.delay_s = 0.0
         self.loss = 0.0
+        self.reorder = 0.0
+        self.rate = 0
         self.dead = [False, False]
         #: How many packets were lost by chance.
         self.lost = 0
@@ -122,7 +126,8 @@ class Line:
     def mend(self) -> None:
         """Everything arrives at once again."""
         self.dead = [False, False]
-        self.delay_s = self.loss = 0.0
+        self.delay_s = self.loss = self.reorder = 0.0
+        self.rate = 0
 
     def close(self) -> None:
         """Take the devices away."""
@@ -134,6 +139,7 @@ class Line:
     def _carry(self) -> None:
         under_way: list[tuple[float, int, int, bytes]] = []
         count = 0
+        free_s = [0.0, 0.0]
         while True:
             wait_s = max(0.0, under_way[0][0] - time.monotonic()) if under_way else None
             ready = select.select([*self._fds, self._over], [], [], wait_s)[0]
@@ -146,7 +152,11 @@ class Line:
                         self.lost += 1
                     elif not self.dead[end]:
                         count += 1
-                        heapq.heappush(under_way, (time.monotonic() + self.delay_s, count, self._fds[1 - end], packet))
+                        leaves_s = max(time.monotonic(), free_s[end])
+                        free_s[end] = leaves_s + (len(packet) / self.rate if self.rate else 0.0)
+                        late_s = _OVERTAKEN_S if self._dice.random() < self.reorder else 0.0
+                        arrives_s = free_s[end] + self.delay_s + late_s
+                        heapq.heappush(under_way, (arrives_s, count, self._fds[1 - end], packet))
             while under_way and under_way[0][0] <= time.monotonic():
                 os.write(under_way[0][2], under_way[0][3])
                 heapq.heappop(under_way)

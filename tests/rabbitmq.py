@@ -16,9 +16,12 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 import pytest
+from proton import Terminus
+from proton.reactor import SenderOption
+from proton.utils import BlockingConnection
 
 from tests.routers import DEADLINE_S
 
@@ -167,6 +170,18 @@ def nodes(folder: Path, count: int = 1) -> Iterator[list[RabbitMQ]]:
             stack.callback(node.kill)
             node.start()
         yield made
+
+
+def declare(rabbit: RabbitMQ, queue: str) -> None:
+    """A queue that outlives its broker: RabbitMQ makes it for a link with a durable terminus, and no others."""
+    client = BlockingConnection(f"127.0.0.1:{rabbit.port}", timeout=DEADLINE_S, allowed_mechs="ANONYMOUS")
+    client.create_sender(f"/queue/{queue}", options=_Durable())
+    client.close()
+
+
+class _Durable(SenderOption):
+    def apply(self, sender: Any) -> None:
+        sender.target.durability = Terminus.DELIVERIES
 
 
 def _free_port() -> int:

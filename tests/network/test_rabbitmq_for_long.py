@@ -7,20 +7,17 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
-from proton import Delivery, Terminus
+from proton import Delivery
 from proton import Message as ProtonMessage
-from proton.reactor import SenderOption
-from proton.utils import BlockingConnection
 
 from tests.e2e.by_proton import Client, Ear
 from tests.management.node import node_of
 from tests.network.test_rabbitmq import addresses, auto_links
 from tests.networks import client_port, interior, router_port
-from tests.rabbitmq import RabbitMQ, connector, needs_rabbitmq, nodes
+from tests.rabbitmq import RabbitMQ, connector, declare, needs_rabbitmq, nodes
 from tests.routers import DEADLINE_S, running
 from tests.waiting import until
 from trouter.client import ACCEPTED, Message, connect
@@ -250,18 +247,6 @@ class _Numbered(Message):
     def __init__(self, number: int) -> None:
         super().__init__(number, header=Header(durable=True))
         self.number = number
-
-
-def declare(rabbit: RabbitMQ, queue: str) -> None:
-    """A queue that outlives its broker: RabbitMQ makes it for a link with a durable terminus, and no others."""
-    client = BlockingConnection(f"127.0.0.1:{rabbit.port}", timeout=DEADLINE_S, allowed_mechs="ANONYMOUS")
-    client.create_sender(f"/queue/{queue}", options=_Durable())
-    client.close()
-
-
-class _Durable(SenderOption):
-    def apply(self, sender: Any) -> None:
-        sender.target.durability = Terminus.DELIVERIES
 
 
 async def test_what_was_accepted_comes_although_brokers_and_routers_are_killed(

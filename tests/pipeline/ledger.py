@@ -100,8 +100,7 @@ def land(url: str, address: str, folder: Path) -> None:
     from trouter.pipeline.datasource import register
     from trouter.pipeline.session import session
 
-    busy = {"spark.python.authenticate.socketTimeout": "120s"}  # of a machine that is busy with all this
-    spark = session("ledger", master=MASTER, settings=settings_in(folder) | busy)
+    spark = session("ledger", master=MASTER, settings=settings_in(folder))
     spark.sparkContext.setLogLevel("OFF")
     register(spark)
     given = {"url": f"amqp://{url}", "address": address, "spool": str(folder / "spool"), "maxRowsPerBatch": "20000"}

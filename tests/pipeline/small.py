@@ -13,6 +13,7 @@ def settings_in(folder: Path) -> dict[str, str]:
     return {
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.python.authenticate.socketTimeout": "120s",  # of a machine that is busy with other tests
         "spark.local.dir": str(folder / "local"),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),

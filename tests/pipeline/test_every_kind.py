@@ -7,11 +7,8 @@ The clocks of that process are moved by a library of a few lines under it, so th
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import ssl
-import struct
-import subprocess
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -22,6 +19,7 @@ import pytest
 from proton import Message
 from proton.utils import LinkDetached
 
+from tests.clocks import Clock
 from tests.e2e.by_proton import Client, Ear, refusal
 from tests.e2e.test_records import of, records_of
 from tests.management.node import Node
@@ -51,7 +49,6 @@ JOBS = {
 }
 PASSWORD = "wonderland"
 DAY_S = 86_400
-CLOCK = Path(__file__).with_name("shifted_clock.c")
 FAULTY = """
 from trouter.hooks import hookimpl
 
@@ -86,23 +83,6 @@ recordLog {{ dir: {folder}/all, intervalSeconds: 1 }}
 recordLog {{ dir: {folder}/brief, kinds: audit, keepDays: 1, segmentSeconds: 1 }}
 """
 CLIENTS, TLS = 2, 3
-
-
-class Clock:
-    """Moves the clocks of a process."""
-
-    def __init__(self, folder: Path) -> None:
-        compiler = shutil.which("cc") or shutil.which("gcc")
-        if compiler is None:
-            pytest.skip("no C compiler: the clocks of a process cannot be moved")
-        library, self._file = folder / "shifted_clock.so", folder / "ahead"
-        subprocess.run([compiler, "-shared", "-fPIC", "-o", library, CLOCK, "-ldl"], check=True, timeout=DEADLINE_S)
-        self._file.write_bytes(bytes(16))
-        self.environment = {"LD_PRELOAD": str(library), "SHIFTED_CLOCK": str(self._file)}
-
-    def set_ahead(self, of_day_s: int, monotonic_s: int) -> None:
-        with self._file.open("r+b") as file:
-            file.write(struct.pack("=qq", of_day_s, monotonic_s))
 
 
 def install_faulty(folder: Path) -> str:

@@ -14,6 +14,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -48,6 +49,8 @@ CLOSED_AT_ONCE: Final = 16
 TAKES_MOST: Final = Error("amqp:resource-limit-exceeded", "the router is short of memory, and its user takes most")
 
 _STATM: Final = Path("/proc/self/statm")
+#: More than the file ever has.
+_STATM_BYTES: Final = 256
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 #: What a container may have, in either form of control groups.
 _CONTAINER: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
@@ -88,7 +91,13 @@ class Connected(Protocol):
 
 def resident_bytes() -> int:
     """Return the resident memory of the process, in octets."""
-    return int(_STATM.read_text().split()[1]) * _PAGE_BYTES
+    return int(os.pread(_statm(os.getpid()), _STATM_BYTES, 0).split()[1]) * _PAGE_BYTES
+
+
+@cache
+def _statm(_process: int) -> int:
+    """Open the file once for each process: a router that has no descriptor left still sees its memory."""
+    return os.open(_STATM, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def available_bytes() -> int:

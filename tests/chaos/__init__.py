@@ -1,0 +1,1 @@
+"""Networks of real routers under faults, with a ledger of what became of every message."""

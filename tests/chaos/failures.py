@@ -1,0 +1,95 @@
+"""Scenarios of the ring: routers, connections and clients that are killed, stopped, replaced or moved."""
+
+from __future__ import annotations
+
+import trio
+
+from .traffic import Traffic, run_blocking
+from .worlds import World
+
+#: A stopped process is let go on after this long.
+STOPPED_S = 5.0
+
+
+async def interior_killed(world: World, traffic: Traffic) -> None:
+    """The router between is killed, and started again."""
+    await _kill_and_start(world, traffic, "B")
+
+
+async def ingress_killed(world: World, traffic: Traffic) -> None:
+    """The senders' router is killed, and started again."""
+    await _kill_and_start(world, traffic, "A")
+
+
+async def egress_killed(world: World, traffic: Traffic) -> None:
+    """The receivers' router is killed, and started again."""
+    await _kill_and_start(world, traffic, "D")
+
+
+async def edge_killed(world: World, traffic: Traffic) -> None:
+    """The edge router of the senders is killed, and started again."""
+    await _kill_and_start(world, traffic, "E")
+
+
+async def _kill_and_start(world: World, traffic: Traffic, name: str) -> None:
+    await traffic.until(0.3)
+    world.sites[name].kill()
+    traffic.fault()
+    await run_blocking(world.sites[name].start)
+    await traffic.until_recovered()
+
+
+async def interior_stopped(world: World, traffic: Traffic) -> None:
+    """The router between is stopped for a while: its connections stand, and say nothing."""
+    await traffic.until(0.3)
+    traffic.fault()
+    world.sites["B"].pause()
+    try:
+        await trio.sleep(STOPPED_S)
+    finally:
+        world.sites["B"].resume()
+    await traffic.until_recovered()
+
+
+async def edge_moves(world: World, traffic: Traffic) -> None:
+    """The edge router's interior router is killed: it goes up over the other, and back in the end."""
+    await _kill_and_start(world, traffic, "A")
+
+
+async def connection_reset(world: World, traffic: Traffic) -> None:
+    """The connection between two routers is reset, three times."""
+    assert world.relay is not None
+    for number in (1, 2, 3):
+        await traffic.until(number / 4)
+        world.relay.reset()
+        traffic.fault()
+        await traffic.until_recovered()
+
+
+async def connection_half_open(world: World, traffic: Traffic) -> None:
+    """One end of the connection between two routers is gone, and the other end does not hear of it."""
+    assert world.relay is not None
+    await traffic.until(0.3)
+    world.relay.leave_half_open()
+    traffic.fault()
+    await traffic.until_recovered()
+
+
+async def connection_slow(world: World, traffic: Traffic) -> None:
+    """The connection between two routers carries 100 kB a second for some time."""
+    assert world.relay is not None
+    await traffic.until(0.3)
+    world.relay.rate = 100_000
+    traffic.fault()
+    await traffic.until(0.35)
+    world.relay.rate = 0
+    await traffic.until_recovered()
+
+
+async def replaced_in_turn(world: World, traffic: Traffic) -> None:
+    """Every router is stopped as an operator does, and another started in its place, one after the other."""
+    for number, name in enumerate("BCDAE", 1):
+        await traffic.until(number / 7)
+        await run_blocking(world.sites[name].replace)
+        traffic.fault()
+        await traffic.until_recovered()

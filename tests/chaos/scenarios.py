@@ -1,0 +1,58 @@
+"""The table of scenarios: where each happens, what happens, and between which clients."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from . import brokers, failures, lines, shortages
+from .traffic import Traffic
+from .worlds import World, WorldMaker, brokered, lonely, ring, triangle
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One row; clients at ``here`` send to clients at ``there``."""
+
+    world: WorldMaker
+    happens: Callable[[World, Traffic], Awaitable[None]]
+    here: str
+    there: str
+    #: That of the queue; "" for one of the scenario's own.
+    address: str = ""
+    #: Also in the short form, with `make test`.
+    short: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.happens.__name__.replace("_", " ")
+
+
+SCENARIOS = (
+    Scenario(ring, failures.connection_reset, "A", "D", short=True),
+    Scenario(ring, failures.connection_half_open, "A", "D", short=True),
+    Scenario(ring, failures.connection_slow, "A", "D"),
+    Scenario(ring, failures.interior_killed, "A", "D", short=True),
+    Scenario(ring, failures.interior_stopped, "A", "D"),
+    Scenario(ring, failures.ingress_killed, "A", "D", short=True),
+    Scenario(ring, failures.egress_killed, "A", "D", short=True),
+    Scenario(ring, failures.edge_killed, "E", "D", short=True),
+    Scenario(ring, failures.edge_moves, "E", "D", short=True),
+    Scenario(ring, failures.replaced_in_turn, "E", "D"),
+    Scenario(triangle, lines.line_delays, "A", "B"),
+    Scenario(triangle, lines.line_loses, "A", "B"),
+    Scenario(triangle, lines.line_reorders, "A", "B"),
+    Scenario(triangle, lines.line_narrow, "A", "B"),
+    Scenario(triangle, lines.one_way_partition, "A", "B"),
+    Scenario(triangle, lines.partition, "A", "B", short=True),
+    Scenario(triangle, lines.half_open, "A", "B"),
+    Scenario(lonely, shortages.disk_full, "R", "R", short=True),
+    Scenario(lonely, shortages.no_descriptors_left, "R", "R", short=True),
+    Scenario(lonely, shortages.reader_stops, "R", "R"),
+    Scenario(lonely, shortages.clock_steps, "R", "R"),
+    Scenario(lonely, shortages.policy_reloaded, "R", "R"),
+    Scenario(lonely, shortages.certificate_renewed, "R", "R"),
+    Scenario(lonely, shortages.certificate_expires, "R", "R"),
+    Scenario(brokered, brokers.broker_behind_auto_links_killed, "R", "R", "queue.chaos"),
+    Scenario(brokered, brokers.broker_behind_link_routes_killed, "R", "R", "/amq/queue/routed"),
+)

@@ -1,0 +1,91 @@
+"""Routers at their places: what is killed there is started again with the same file and the same ports."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack, nullcontext
+from pathlib import Path
+
+from tests.lines import Namespace
+from tests.routers import ROOT, RunningRouter, watched
+
+_RELOADED = r"MAIN \(info\) Reloaded "
+_ANY_PORT = re.compile(r"port: 0\b")
+
+
+class Site:
+    """A place for one router, and the one that runs there."""
+
+    def __init__(
+        self,
+        name: str,
+        text: str,
+        folder: Path,
+        stack: ExitStack,
+        namespace: Namespace | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.name = name
+        self.namespace = namespace
+        self.file = folder / f"{name}.conf"
+        self.file.write_text(text)
+        self._stack = stack
+        #: Added to the environment of the routers that are started here.
+        self.environment = dict(environment or {})
+        self.past: list[RunningRouter] = []
+        self.start()
+        #: Those that the system gave to the first router here; they stand in the file now, and are found again.
+        self.ports = tuple(self.router.ports)
+        given = iter(self.ports)
+        self.file.write_text(_ANY_PORT.sub(lambda _: f"port: {next(given)}", text))
+
+    @property
+    def url(self) -> str:
+        return f"amqp://127.0.0.1:{self.ports[0]}"
+
+    @property
+    def pid(self) -> int:
+        return self.router.process.pid
+
+    def start(self) -> None:
+        """Start a router here; return when it takes connections."""
+        command = [sys.executable, "-m", "trouter", "run", "-c", str(self.file)]
+        environment = {**os.environ, **self.environment}
+        with self.namespace.inside() if self.namespace else nullcontext():
+            self.router = self._stack.enter_context(watched(command, self.file, ROOT, environment))
+        self.router.wait_for_line("SERVER \\(notice\\) Operational")
+        self.past.append(self.router)
+
+    def kill(self) -> None:
+        """End it as kill -9 does."""
+        self.router.process.kill()
+        self.router.wait()
+
+    def restart(self) -> None:
+        """Kill it, and start another."""
+        self.kill()
+        self.start()
+
+    def replace(self) -> None:
+        """Stop it as an operator does, who then starts a newer build."""
+        status = self.router.stop()
+        assert status == 0, self.router.text()
+        self.start()
+
+    def pause(self) -> None:
+        """Stop its process: its connections stand, and say nothing."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a stopped process go on."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    def reload(self) -> None:
+        """Have it read its configuration again, and wait until it did."""
+        before = len(self.router.matching(_RELOADED))
+        os.kill(self.pid, signal.SIGHUP)
+        self.router.wait_for_line(_RELOADED, before + 1)

@@ -1,0 +1,174 @@
+"""Clients that send numbered messages, come back after a lost connection, and enter everything in the ledger."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import trio
+
+from tests.lines import Namespace
+from trouter.client import ACCEPTED, ClientError, Connection, Message, Receiver, Sender, Tracker, connect
+from trouter.client.message import Header
+
+from .ledger import Heard, Ledger
+
+#: A client that lost its connection, or was refused, tries again after this long.
+RETRY_S: Final = 0.05
+#: The first time that a receiver sees an attempt of which this is a divisor, it releases it.
+RELEASED_EVERY: Final = 97
+#: A client gives a silent router up after so many seconds.
+_IDLE_S: Final = 8.0
+#: No fault of a scenario lasts as long; what has no outcome by then is stuck.
+PATIENCE_S: Final = 60.0
+
+Connect = Callable[[], AbstractAsyncContextManager[Connection]]
+
+
+#: One client at a time dials from another namespace: the thread is there meanwhile.
+_abroad = trio.Lock()
+
+
+def to(url: str, tls: ssl.SSLContext | None = None, namespace: Namespace | None = None) -> Connect:
+    """A way to connect to ``url``, from within a network namespace if one is given."""
+
+    @asynccontextmanager
+    async def dial() -> AsyncIterator[Connection]:
+        async with AsyncExitStack() as stack:
+            connecting = connect(url, ssl_context=tls, idle_timeout=_IDLE_S)
+            if namespace is None:
+                yield await stack.enter_async_context(connecting)
+            else:
+                async with _abroad:
+                    with namespace.inside():
+                        connection = await stack.enter_async_context(connecting)
+                yield connection
+
+    return dial
+
+
+@dataclass
+class Traffic:
+    """Senders and receivers of one address, which go on until ``count`` messages were accepted."""
+
+    address: str
+    sending: list[Connect]
+    receiving: list[Connect]
+    count: int
+    in_flight: int = 200
+    #: A broker is between the ends: messages are durable, and may come again.
+    at_least_once: bool = False
+    accepted: int = 0
+
+    def __post_init__(self) -> None:
+        self.ledger = Ledger(at_least_once=self.at_least_once)
+        self._changed = trio.Event()
+        #: The faults whose recovery is awaited: when each happened, and the first attempt after it.
+        self._faults: list[tuple[float, int]] = []
+        self._receivers = 0
+        self._over = False
+
+    @asynccontextmanager
+    async def flowing(self) -> AsyncIterator[Traffic]:
+        """Send while the block runs and until ``count`` messages are accepted; then wait for every outcome."""
+        async with trio.open_nursery() as clients:
+            for each in self.receiving:
+                clients.start_soon(self._receive, each)
+            await self._until(lambda: self._receivers == len(self.receiving))
+            async with trio.open_nursery() as senders:
+                for each in self.sending:
+                    senders.start_soon(self._send, each)
+                yield self
+                await self.until(1.0)
+                self._over = True
+                senders.cancel_scope.deadline = trio.current_time() + PATIENCE_S
+            clients.cancel_scope.cancel()
+
+    async def until(self, share: float) -> None:
+        """Wait until this share of ``count`` is accepted."""
+        await self._until(lambda: self.accepted >= share * self.count)
+
+    def fault(self) -> None:
+        """Note that a fault happens now: the ledger says how long the next message took."""
+        self._faults.append((time.monotonic(), len(self.ledger.heard)))
+
+    async def until_recovered(self) -> None:
+        """Wait until a message that was sent after the last fault is accepted."""
+        await self._until(lambda: not self._faults)
+
+    async def _until(self, true: Callable[[], bool]) -> None:
+        with trio.fail_after(3 * PATIENCE_S):
+            while not true():
+                await self._changed.wait()
+
+    def _change(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()
+
+    def _hear(self, number: int, outcome: Heard) -> None:
+        self.ledger.heard[number] = outcome
+        if outcome == Heard.ACCEPTED:
+            self.accepted += 1
+            while self._faults and number >= self._faults[0][1]:
+                self.ledger.recovery_s.append(time.monotonic() - self._faults.pop(0)[0])
+            self._change()
+
+    async def _send(self, connect_once: Connect) -> None:
+        while not self._over:
+            try:
+                async with connect_once() as connection, connection.open_sender(self.address) as sender:
+                    await self._send_over(sender)
+            except* (ClientError, OSError, trio.TooSlowError):
+                await trio.sleep(RETRY_S)
+
+    async def _send_over(self, sender: Sender) -> None:
+        room = trio.Semaphore(self.in_flight)
+        async with trio.open_nursery() as nursery:
+            while not self._over:
+                await room.acquire()
+                number = self.ledger.attempt()
+                try:
+                    tracker = await sender.submit(Message(number, header=Header(durable=self.at_least_once)))
+                except ClientError:
+                    self._hear(number, Heard.CONNECTION_LOST)
+                    raise
+                nursery.start_soon(self._await_outcome, number, tracker, room)
+
+    async def _await_outcome(self, number: int, tracker: Tracker, room: trio.Semaphore) -> None:
+        try:
+            outcome = await tracker.outcome()
+        except ClientError:
+            self._hear(number, Heard.CONNECTION_LOST)
+            return
+        self._hear(number, Heard.ACCEPTED if outcome == ACCEPTED else Heard.RETURNED)
+        room.release()
+
+    async def _receive(self, connect_once: Connect) -> None:
+        first = True
+        while True:
+            try:
+                async with connect_once() as connection, connection.open_receiver(self.address, credit=500) as receiver:
+                    if first:
+                        first, self._receivers = False, self._receivers + 1
+                        self._change()
+                    await self._receive_over(receiver)
+            except* (ClientError, OSError, trio.TooSlowError):
+                await trio.sleep(RETRY_S)
+
+    async def _receive_over(self, receiver: Receiver) -> None:
+        async for delivery in receiver:
+            number = delivery.message.body
+            assert isinstance(number, int)
+            accept = bool(number % RELEASED_EVERY) or self.ledger.arrived[number] > 0
+            self.ledger.arrive(number, accept)
+            await (delivery.accept() if accept else delivery.release())
+
+
+async def run_blocking(work: Callable[..., object], *arguments: object) -> None:
+    """Do in a thread what waits for processes, while the clients go on."""
+    await trio.to_thread.run_sync(partial(work, *arguments))

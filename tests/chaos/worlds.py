@@ -1,0 +1,229 @@
+"""The networks in which scenarios happen: routers, the clients' ways in, and what can be done to them."""
+
+from __future__ import annotations
+
+import ssl
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.clocks import Clock
+from tests.lines import Line, Namespace, why_not
+from tests.networks import EDGE_LISTENER, OPEN, edge, interior
+from tests.rabbitmq import RabbitMQ, connector, declare, nodes
+from tests.tls.pki import Authority, Pair
+
+from .relay import Relay
+from .sites import Site
+from .traffic import Connect, Traffic, to
+
+_SENSITIVE: Final = "raIntervalFluxSeconds: 1"
+_RING: Final = {"A": (), "D": (), "B": ("A", "D"), "C": ("A", "D")}
+
+
+@dataclass
+class Disk:
+    """A small volume of its own, which can be full."""
+
+    folder: Path
+
+    def fill(self) -> None:
+        """Leave no room."""
+        with suppress(OSError), (self.folder / "rest").open("wb", buffering=0) as rest:
+            while True:
+                rest.write(bytes(4096))
+
+    def make_room(self) -> None:
+        """Take away what filled it."""
+        (self.folder / "rest").unlink()
+
+
+@dataclass
+class World:
+    """Routers by name, and where clients send and receive."""
+
+    folder: Path
+    stack: ExitStack
+    sites: dict[str, Site] = field(default_factory=dict)
+    #: Between B and D of the ring.
+    relay: Relay | None = None
+    #: Between routers that are in namespaces of their own, by the names of both.
+    lines: dict[str, Line] = field(default_factory=dict)
+    #: Of the lonely router: where logs and records are, who signed its certificate, the certificate's files, the clocks.
+    disk: Disk | None = None
+    authority: Authority | None = None
+    pair: Pair | None = None
+    clock: Clock | None = None
+    #: Behind the brokered router.
+    broker: RabbitMQ | None = None
+
+    def at(self, name: str) -> Connect:
+        """A client's way to the router at a place, whichever runs there; over TLS where there is an authority."""
+        site = self.sites[name]
+        if self.authority is not None:
+            return to(f"amqps://localhost:{site.ports[1]}", self.trust())
+        return to(site.url, None, site.namespace)
+
+    def trust(self) -> ssl.SSLContext:
+        """What a client knows who trusts the authority."""
+        assert self.authority is not None
+        return ssl.create_default_context(cafile=str(self.authority.file))
+
+    def start(
+        self, name: str, text: str, namespace: Namespace | None = None, environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Take a place, and start a router there."""
+        self.sites[name] = Site(name, text, self.folder, self.stack, namespace, environment)
+
+    def traffic(self, address: str, here: str, there: str, count: int) -> AbstractAsyncContextManager[Traffic]:
+        """Two clients of ``here`` send to two of ``there``."""
+        ends = [self.at(here)] * 2, [self.at(there)] * 2
+        return Traffic(address, *ends, count, at_least_once=self.broker is not None).flowing()
+
+    def check(self) -> None:
+        """No router ever logged a fault of its own."""
+        for site in self.sites.values():
+            for router in site.past:
+                router.assert_no_fault_of_ours()
+
+
+WorldMaker = Callable[[Path], AbstractContextManager[World]]
+
+
+@contextmanager
+def ring(folder: Path) -> Iterator[World]:
+    """Four interior routers with two ways from A to D, the cheaper over B; an edge E on A, with C to stand by.
+
+    B dials D through a relay.
+    """
+    with ExitStack() as stack:
+        world = World(folder, stack)
+        _start_ring(world)
+        yield world
+        world.check()
+
+
+def _start_ring(world: World) -> None:
+    for name, others in _RING.items():
+        ports = {other: world.sites[other].ports[1] for other in others}
+        if name == "B":
+            world.relay = Relay(ports["D"])
+            world.stack.callback(world.relay.close)
+            ports["D"] = world.relay.port
+        costs = dict.fromkeys(others, 1 if name == "B" else 5)
+        world.start(name, interior(name, ports, EDGE_LISTENER, costs, _SENSITIVE))
+    world.start("E", edge("E", [world.sites[name].ports[2] for name in "AC"]))
+    for name in _RING:
+        world.sites[name].router.wait_for_line(r"ways through the network .* 3 routers in reach")
+    world.sites["E"].router.wait_for_line("Edge connection .* to interior established")
+
+
+@contextmanager
+def triangle(folder: Path) -> Iterator[World]:
+    """Three interior routers in network namespaces of their own, each joined with the two others by a line."""
+    if reason := why_not():
+        pytest.skip(reason)
+    with ExitStack() as stack:
+        world = World(folder, stack)
+        _start_triangle(world)
+        yield world
+        world.check()
+
+
+def _start_triangle(world: World) -> None:
+    places: dict[str, Namespace] = {}
+    for name in "ABC":
+        places[name] = Namespace()
+        world.stack.callback(places[name].close)
+    for number, names in enumerate(("AB", "AC", "BC")):
+        world.lines[names] = Line(number, places[names[0]], places[names[1]])
+        world.stack.callback(world.lines[names].close)
+    for name, place in places.items():
+        text = [f"router {{ mode: interior, id: {name}, {_SENSITIVE} }}", f"listener {{ {OPEN} }}"]
+        for names, line in world.lines.items():
+            where = f"host: {line.addresses[0]}, port: 5671, role: inter-router, saslMechanisms: ANONYMOUS"
+            if names[0] == name:
+                text.append(f"listener {{ {where}, allowInsecureRole: yes }}")
+            elif names[1] == name:
+                text.append(f"connector {{ name: {names}, {where} }}")
+        world.start(name, "\n".join(text) + "\n", place)
+    for site in world.sites.values():
+        site.router.wait_for_line(r"ways through the network .* 2 routers in reach")
+
+
+#: Messages are logged and everything is recorded, on the disk that becomes full; every client passes the policy.
+_LONELY: Final = """
+router {{ id: R }}
+listener {{ {open}, messageLoggingComponents: all }}
+listener {{ {open}, sslProfile: own, requireSsl: yes }}
+sslProfile {{ name: own, certFile: {pair.cert}, privateKeyFile: {pair.key} }}
+log {{ module: MESSAGE, enable: trace+, outputFile: {disk}/messages.log }}
+recordLog {{ dir: {disk}/records, intervalSeconds: 1 }}
+policy {{ enableVhostPolicy: yes, defaultVhost: main }}
+vhost {{
+    hostname: main
+    allowUnknownUser: yes
+    maxConnections: 100
+    groups: {{ $default: {{ remoteHosts: "*", sources: "*", targets: "*" }} }}
+}}
+"""
+
+
+@contextmanager
+def lonely(folder: Path) -> Iterator[World]:
+    """One router with logs and records on a small disk, TLS, a policy, and clocks that can be moved."""
+    with ExitStack() as stack:
+        world = World(folder, stack)
+        _start_lonely(world)
+        yield world
+        world.check()
+
+
+def _start_lonely(world: World) -> None:
+    world.disk = _mounted(world.folder / "disk", world.stack)
+    world.clock = Clock(world.folder)
+    world.authority = Authority(world.folder)
+    world.pair = world.authority.issue("CN=localhost", "localhost")
+    text = _LONELY.format(open=OPEN, pair=world.pair, disk=world.disk.folder)
+    world.start("R", text, environment=world.clock.environment)
+
+
+def _mounted(place: Path, stack: ExitStack) -> Disk:
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(place)]
+    mounted = subprocess.run(command, capture_output=True, text=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"a small volume cannot be mounted here: {mounted.stderr.strip()}")
+    stack.callback(lambda: subprocess.run(["umount", "-l", str(place)], check=True))
+    return Disk(place)
+
+
+#: A queue as a waypoint, over auto links, and every queue that a client names itself, over link routes.
+_BROKERED: Final = """
+router {{ mode: interior, id: R }}
+listener {{ {open} }}
+{connector}
+address {{ prefix: queue, waypoint: yes }}
+autoLink {{ addr: queue.chaos, dir: in, connection: broker, externalAddr: /amq/queue/waypoint }}
+autoLink {{ addr: queue.chaos, dir: out, connection: broker, externalAddr: /amq/queue/waypoint }}
+linkRoute {{ prefix: /amq/queue, dir: in, connection: broker }}
+linkRoute {{ prefix: /amq/queue, dir: out, connection: broker }}
+"""
+
+
+@contextmanager
+def brokered(folder: Path) -> Iterator[World]:
+    """One router before RabbitMQ, with two durable queues."""
+    with ExitStack() as stack:
+        world = World(folder, stack)
+        [world.broker] = stack.enter_context(nodes(folder / "broker", 1))
+        for queue in ("waypoint", "routed"):
+            declare(world.broker, queue)
+        world.start("R", _BROKERED.format(open=OPEN, connector=connector("broker", world.broker)))
+        yield world
+        world.check()
