@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
-import pytest
 import trio
 
 from .ledger import Totals, table

@@ -54,7 +54,7 @@ class World:
     relay: Relay | None = None
     #: Between routers that are in namespaces of their own, by the names of both.
     lines: dict[str, Line] = field(default_factory=dict)
-    #: Of the lonely router: where logs and records are, who signed its certificate, the certificate's files, the clocks.
+    #: Of the lonely router: where logs and records are, its certificate and who signed it, its clocks.
     disk: Disk | None = None
     authority: Authority | None = None
     pair: Pair | None = None

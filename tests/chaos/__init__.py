@@ -1,1 +1,0 @@
-"""Networks of real routers under faults, with a ledger of what became of every message."""
