@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.__main__ import play
+from tests.chaos.run import play
 from tests.chaos.scenarios import SCENARIOS, Scenario
 from tests.chaos.worlds import World, WorldMaker
 

@@ -1,4 +1,4 @@
-"""Run scenarios and print the ledger: `python -m tests.chaos [--count N] [SCENARIO ...]`."""
+"""Run scenarios and print the ledger: `python -m tests.chaos.run [--count N] [SCENARIO ...]`."""
 
 from __future__ import annotations
 
