@@ -29,6 +29,10 @@ from trouter.tools.failures import UsageError
 #: Other users must not read which users exist, or how the router is protected.
 MODE: Final = 0o600
 SUFFIXES: Final = (".conf", ".json")
+DESCRIPTION: Final = """\
+Write a configuration of Qpid Dispatch Router, AMQ Interconnect or (in its JSON form) skupper-router with the names
+of today, without what has no effect, comments kept, and report each change, what is unsafe, and what is not
+supported. The router serves the old file and the new one alike."""
 EPILOG: Final = """\
 examples:
   trouter migrate --check qdrouterd.conf              what would change, and why
@@ -66,9 +70,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser(
         "migrate",
         help="write an old configuration in the words of today",
-        description="Write a configuration of Qpid Dispatch Router, AMQ Interconnect or (in its JSON form) "
-        "skupper-router with the names of today, without what has no effect, comments kept, and report each change, "
-        "what is unsafe, and what is not supported. The router serves the old file and the new one alike.",
+        description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
