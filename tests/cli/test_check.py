@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,11 +50,13 @@ def test_what_is_unsafe_is_let_through_and_with_strict_is_not(
     assert checked(unsafe_file) == 0
     told = capsys.readouterr()
     assert told.out == f"{unsafe_file}: good, 1 listener(s), 0 address rule(s), 0 warning(s), 1 unsafe\n"
-    assert told.err.splitlines() == [line]
+    assert told.err.splitlines()[0] == line
+    assert told.err.endswith(": 1 of 1 entities served, 1 unsafe, 0 renamed, 0 unused\n")
     assert checked(unsafe_file, strict=True) == 1
     told = capsys.readouterr()
     assert told.out == ""
-    assert told.err.splitlines() == [line, f"{unsafe_file}: not safe, 1 finding(s)"]
+    first, _, last = told.err.splitlines()
+    assert (first, last) == (line, f"{unsafe_file}: not safe, 1 finding(s)")
 
 
 def test_what_will_not_be_served_fails_and_is_told_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -194,3 +197,19 @@ def test_two_files_with_one_id_are_no_network(tmp_path: Path, capsys: pytest.Cap
         path.write_text(f"router {{ mode: interior, id: A }}\n{NETWORK.format(port)}\n")
     assert check.run(argparse.Namespace(files=paths, strict=False, json=False)) == 1
     assert f"{paths[1]}: the router has the id A, as that of {paths[0]} has" in capsys.readouterr().err
+
+
+def test_severities_are_in_colour_on_a_terminal_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.conf"
+    path.write_text("router {\n  workerThreads: 2\n}\n")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert checked(path) == 0
+    assert "\x1b" not in capsys.readouterr().err
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert checked(path) == 0
+    told = capsys.readouterr().err
+    assert f"\x1b[2mwarning\x1b[0m: {path}" in told
+    assert told.splitlines()[-1].endswith("0 unsafe, 0 renamed, 1 unused")

@@ -78,9 +78,9 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("arguments", "message"), WRONG.values(), ids=WRONG)
-def test_a_wrong_command_line_gives_usage_and_1(arguments: list[str], message: str) -> None:
+def test_a_wrong_command_line_gives_usage_and_2(arguments: list[str], message: str) -> None:
     done = command(*arguments)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("usage: trouter")
     assert message in done.stderr
 
@@ -97,7 +97,9 @@ def test_check_counts_what_it_found_and_prints_warnings(tmp_path: Path) -> None:
     done = command("check", path)
     assert done.returncode == 0
     assert done.stdout == f"{path}: good, 1 listener(s), 1 address rule(s), 1 warning(s), 1 unsafe\n"
-    unsafe, warning = done.stderr.splitlines()
+    unsafe, warning, summary = done.stderr.splitlines()
+    assert summary.startswith(f"{path}: ")
+    assert summary.endswith(" entities served, 1 unsafe, 0 renamed, 1 unused")
     assert unsafe.startswith(f"unsafe: {path}:2:1: listener.authenticatePeer: will let in every client")
     assert warning == f"warning: {path}:1:25: router.workerThreads: accepted without effect: trouter runs in one thread"
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 from argparse import Namespace
 
 import pytest
 
 from trouter.cli import Parser, main, parser, stat
 from trouter.tools.failures import UsageError
+from trouter.tools.table import may_colour
 from trouter.tools.views.show import Wishes
 
 
@@ -160,14 +162,14 @@ def test_colours_are_for_terminals_whose_reader_does_not_mind(monkeypatch: pytes
     monkeypatch.delitem(os.environ, "NO_COLOR", raising=False)
     monkeypatch.setitem(os.environ, "TERM", "xterm")
     monkeypatch.setattr("sys.stdout", io.StringIO())
-    assert not stat.may_colour()
+    assert not may_colour(sys.stdout)
     monkeypatch.setattr("sys.stdout", Terminal())
-    assert stat.may_colour()
+    assert may_colour(sys.stdout)
     monkeypatch.setitem(os.environ, "TERM", "dumb")
-    assert not stat.may_colour()
+    assert not may_colour(sys.stdout)
     monkeypatch.setitem(os.environ, "TERM", "xterm")
     monkeypatch.setitem(os.environ, "NO_COLOR", "1")
-    assert not stat.may_colour()
+    assert not may_colour(sys.stdout)
 
 
 def test_a_router_that_is_not_there_is_told_on_stderr_with_1(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,10 +14,12 @@ from trouter.cli.startup import StartError, evaluation, existing_path, prepare
 from trouter.config import Configuration, Problem
 from trouter.config.findings import described
 from trouter.config.networks import remarks
-from trouter.config.problems import Severity
+from trouter.config.problems import RENAMED, UNUSED, Severity
+from trouter.tools.table import Style, may_colour
 
 ALWAYS_TOLD: Final = frozenset({"listener(s)", "address rule(s)", "warning(s)"})
 #: How a network of files is told of, by whether it cannot work.
+_STYLES: Final = {Severity.PROBLEM: Style.ALARM, Severity.UNSAFE: Style.WARNING, Severity.NOTE: Style.QUIET}
 _REMARKS: Final = {True: "network", False: "warning"}
 
 
@@ -73,7 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
         for each in checked:
             _tell(each, strict=strict)
         for remark in found:
-            print(f"{_REMARKS[remark.grave]}: {remark.text}", file=sys.stderr)
+            severity = Severity.PROBLEM if remark.grave else Severity.NOTE
+            print(f"{_painted(severity, _REMARKS[remark.grave])}: {remark.text}", file=sys.stderr)
     bad = any(each.verdict(strict=strict) != "good" for each in checked) or any(remark.grave for remark in found)
     return 1 if bad else 0
 
@@ -95,7 +98,9 @@ def _tell(checked: Checked, *, strict: bool) -> None:
         print(f"{path}: not usable, {len(checked.lines)} error(s)", file=sys.stderr)
         return
     for finding in checked.findings:
-        print(f"{finding.severity}: {finding}", file=sys.stderr)
+        print(f"{_painted(finding.severity)}: {finding}", file=sys.stderr)
+    if checked.findings:
+        print(f"{path}: {_summary(configuration, checked)}", file=sys.stderr)
     match checked.verdict(strict=strict):
         case "problems":
             count = checked.count(Severity.PROBLEM)
@@ -106,6 +111,26 @@ def _tell(checked: Checked, *, strict: bool) -> None:
             counts = _counts(configuration, checked)
             found = ", ".join(f"{count} {what}" for what, count in counts.items() if count or what in ALWAYS_TOLD)
             print(f"{configuration.source}: good, {found}")
+
+
+def _painted(severity: Severity, word: str = "") -> str:
+    """Return the severity, or the ``word`` for it, in its colour if standard error shows colours."""
+    text = word or str(severity)
+    return _STYLES[severity].paint(text) if may_colour(sys.stderr) else text
+
+
+def _summary(configuration: Configuration, checked: Checked) -> str:
+    """Return how many entities are served, and how much of the file is unsafe, renamed or unused."""
+    broken = {finding.entity for finding in checked.findings if finding.severity is Severity.PROBLEM}
+    entities = [entity for entity in configuration.entities if entity.place.line]  # those of the file
+    served = sum(entity.identity not in broken for entity in entities)
+    renamed, unused = (
+        sum(finding.message.startswith(begin) for finding in checked.findings) for begin in (RENAMED, UNUSED)
+    )
+    return (
+        f"{served} of {len(entities)} entities served, {checked.count(Severity.UNSAFE)} unsafe, "
+        f"{renamed} renamed, {unused} unused"
+    )
 
 
 def _counts(configuration: Configuration, checked: Checked) -> dict[str, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
 import sys
 from contextlib import AsyncExitStack
 from typing import Final, NoReturn
@@ -14,6 +13,7 @@ import trio
 from trouter.tools.failures import UsageError, run_tool
 from trouter.tools.interrupts import until_interrupted
 from trouter.tools.options import ConnectionOptions, add_connection_options, seconds
+from trouter.tools.table import may_colour
 from trouter.tools.views import ALL_ENTITIES, GENERAL, OWN_VIEWS, VIEWS, View
 from trouter.tools.views.paths import paths
 from trouter.tools.views.rates import Rates
@@ -115,7 +115,7 @@ async def _stat(arguments: argparse.Namespace) -> None:
     look = Look(
         verbose=arguments.verbose > 0,
         csv=arguments.csv,
-        colour=not (arguments.csv or arguments.json) and may_colour(),
+        colour=not (arguments.csv or arguments.json) and may_colour(sys.stdout),
         rates=Rates() if arguments.watch else None,
     )
     async with AsyncExitStack() as stack:
@@ -195,8 +195,3 @@ def _views(arguments: argparse.Namespace, named: str | None, filtered: str | Non
     if named is not None:
         return (_BY_NAME[named],)
     return (_FILTERS[filtered] if filtered is not None else GENERAL,)
-
-
-def may_colour() -> bool:
-    """Return whether stdout is a terminal whose reader does not mind."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -22,7 +22,7 @@ from trouter.config.entities import (
 )
 from trouter.config.nodes import Entry, Section, is_null
 from trouter.config.passwords import Secret
-from trouter.config.problems import Findings, SourcePosition, nearest
+from trouter.config.problems import RENAMED, UNUSED, Findings, SourcePosition, nearest
 from trouter.config.schema import Attribute, BadValue, BadValues, Doubt, EntityType, Kind, OutOfRange, same_name
 from trouter.config.strictness import doubt
 from trouter.config.texts import levels, random_router_id
@@ -162,7 +162,7 @@ def _take(draft: Draft, entry: Entry) -> None:
     if before:
         draft.warning("given more than once: the last one counts", row.field)
     elif not same_name(entry.key, row.name):
-        draft.warning(f"this is the old name of '{row.name}'", row.field)
+        draft.warning(f"{RENAMED} '{row.name}'", row.field)
     try:
         draft.written[row.field], draft.values[row.field] = convert(row, entry.node)
     except OutOfRange as bad:
@@ -175,7 +175,7 @@ def _take(draft: Draft, entry: Entry) -> None:
             draft.written[row.field], draft.values[row.field] = plain(entry.node), several.value
     else:
         if row.inert:
-            draft.warning(f"accepted without effect: {row.inert}", row.field)
+            draft.warning(f"{UNUSED}: {row.inert}", row.field)
 
 
 def _serve(draft: Draft, row: Attribute, entry: Entry, bad: BadValue) -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 # From the first word that smells of a secret to the end of the text: such text is never shown.
 _SECRET = re.compile(r"(?i)(pass[-_]?word).*", re.DOTALL)
@@ -30,6 +30,11 @@ class Severity(StrEnum):
     PROBLEM = "problem"
     UNSAFE = "unsafe"
     NOTE = "warning"
+
+
+#: How messages begin that tell of an attribute under its old name, and of one that does nothing.
+RENAMED: Final = "this is the old name of"
+UNUSED: Final = "accepted without effect"
 
 
 @dataclass(frozen=True, slots=True)

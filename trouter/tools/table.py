@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import TextIO
 
 _INDENT = "  "
 _GAP = 2
@@ -17,10 +19,16 @@ class Style(Enum):
     STRONG = "\x1b[1m"
     QUIET = "\x1b[2m"
     ALARM = "\x1b[31m"
+    WARNING = "\x1b[33m"
 
     def paint(self, text: str) -> str:
         """Return the text between the codes of the style."""
         return f"{self.value}{text}\x1b[0m" if self.value and text else text
+
+
+def may_colour(stream: TextIO) -> bool:
+    """Return whether a stream is a terminal whose reader does not mind."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 @dataclass(frozen=True, slots=True)
