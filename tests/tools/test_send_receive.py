@@ -17,6 +17,7 @@ from proton import Condition, Delivery, Message
 from proton.utils import BlockingConnection
 
 from tests.routers import DEADLINE_S, PLAIN_LISTENER, ROOT, running
+from trouter.cli import main
 
 
 @pytest.fixture(scope="module")
@@ -220,8 +221,22 @@ def test_what_goes_wrong_is_said_on_standard_error(bus: str, tmp_path: Path) -> 
     )
     assert ran(bus, "receive", "nowhere", "--count", 1, "--timeout", 0.2)[0] == 1
     assert ran(bus, "receive", "nowhere", "--timeout", 0.2) == (0, b"", "received 0 messages\n")
-    for wrong in (("send", "a", "b", "--lines"), ("receive",), ("request", "a", "--file", "-", "--file", "-")):
-        status, out, err = ran(bus, *wrong)
-        assert (status, out) == (2, b"")
-        assert err.startswith(f"usage: trouter {wrong[0]}")
-    assert ran(f"{bus}/path", "send", "a", "b")[0] == 2
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("send", "a", "b", "--lines"),
+        ("receive",),
+        ("request", "a", "--file", "-", "--file", "-"),
+        ("send", "a", "--count", "2"),
+        ("send", "a", "b", "-b", "127.0.0.1/path"),
+    ],
+)
+def test_a_wrong_command_line_is_told_before_anything_is_sent(
+    wrong: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(wrong)
+    assert ended.value.code == 2
+    assert f"usage: trouter {wrong[0]}" in capsys.readouterr().err

@@ -70,7 +70,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _receive(arguments: argparse.Namespace, tally: Tally) -> None:
-
     options = server_of(arguments)
     mode = SenderSettleMode.SETTLED if arguments.presettled else SenderSettleMode.MIXED
     began_s = trio.current_time()

@@ -52,7 +52,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _request(arguments: argparse.Namespace, bodies: Bodies) -> None:
-
     options = server_of(arguments)
     tally = Tally("sent")
     async with (
