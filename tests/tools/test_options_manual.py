@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from trouter.cli import Parser, manage, qdrouterd, stat
+from trouter.cli import Parser, manage, parser, qdrouterd, stat
 from trouter.cli.completion import SHELLS
 from trouter.cli.manage import PLANS
+from trouter.cli.manual import subcommands
 from trouter.tools import options
 
 MANUAL = (Path(__file__).parents[2] / "docs" / "tools.md").read_text(encoding="utf-8")
@@ -19,12 +20,17 @@ OPTION = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
 
 
 def every_option() -> set[str]:
-    found: set[str] = set()
-    for add in (manage.add_options, stat.add_options, qdrouterd.add_options):
-        parser = Parser(prog="x")
-        add(parser)
-        found |= {name for action in parser._actions for name in action.option_strings}
-    return found
+    """Those of all commands: the page has chapters about more than the two."""
+    daemon = Parser(prog="x")
+    qdrouterd.add_options(daemon)
+    return {*options_of(parser()), *options_of(daemon)}
+
+
+def options_of(command: argparse.ArgumentParser) -> Iterator[str]:
+    for action in command._actions:
+        yield from action.option_strings
+    for _, below in subcommands(command):
+        yield from options_of(below)
 
 
 @pytest.mark.parametrize(
@@ -37,14 +43,14 @@ def every_option() -> set[str]:
     ids=["manage", "stat", "qdrouterd"],
 )
 def test_every_option_stands_in_its_chapter(heading: str, add: Callable[[argparse.ArgumentParser], None]) -> None:
-    parser = Parser(prog="x")
-    add(parser)
+    command = Parser(prog="x")
+    add(command)
     text = re.split(r"^## ", MANUAL.partition(heading)[2], maxsplit=1, flags=re.MULTILINE)[0]
     text += MANUAL.partition("## Connecting")[2].partition("### Secrets")[0]
     named = set(OPTION.findall(text))
     assert [
         action.option_strings
-        for action in parser._actions
+        for action in command._actions
         if action.option_strings
         if not set(action.option_strings) & named
     ] == []
