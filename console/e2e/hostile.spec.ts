@@ -66,3 +66,10 @@ test("an address of the console with a hostile entity, router and identity says 
   await open(`/entities/${evil}?router=${evil}&identity=${evil}`, "Entities");
   await expect(page.getByText(/^There is no|^Asking the router/).first()).toBeVisible();
 });
+
+test("the Address page shows a hostile address as text", async ({ open, page }) => {
+  await open(`/address?name=${encodeURIComponent(`hostile/${NAMES.script}`)}`, /Address hostile\/<script>/);
+  await expect(page.getByRole("grid", { name: "Consumers" }).getByRole("row").nth(1)).toBeVisible();
+  await open(`/address?name=${encodeURIComponent(`hostile/${NAMES.bidi}`)}`, /Address hostile\/gnp<U\+202E>xcod\.exe/);
+  await inspect(page, "hostile-address");
+});

@@ -151,7 +151,13 @@ function answerTo(tables: Tables, routers: number, address: string, message: Mes
   }
 }
 
-type Answer = (address: string, message: Message) => { status: number; body: unknown };
+interface Reply {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+/** Answers a request to the node at an address, at once or later; with undefined never. */
+export type Answer = (address: string, message: Message) => Reply | undefined | Promise<Reply | undefined>;
 
 /** Make a container that answers the requests of every console that connects. */
 function node(answer: Answer): Container {
@@ -167,11 +173,13 @@ function node(answer: Answer): Container {
   container.on("message", ({ message }: EventContext) => {
     const to = message?.reply_to === undefined ? undefined : replies.get(message.reply_to);
     if (message === undefined || to === undefined) return;
-    const { status, body } = answer(message.to ?? "", message);
-    to.send({
-      correlation_id: message.correlation_id,
-      application_properties: { statusCode: status, statusDescription: "" },
-      body,
+    void Promise.resolve(answer(message.to ?? "", message)).then((reply) => {
+      if (reply === undefined) return;
+      to.send({
+        correlation_id: message.correlation_id,
+        application_properties: { statusCode: reply.status, statusDescription: "" },
+        body: reply.body,
+      });
     });
   });
   container.on("disconnected", () => undefined);
@@ -190,12 +198,17 @@ function serveFiles(): Server {
 /** Start a node that answers for so many routers and clients. */
 export async function startLargeNetwork(routers: number, clients: number): Promise<LargeNetwork> {
   const tables = new Tables(routers, clients);
+  return startNode((address, message) => answerTo(tables, routers, address, message));
+}
+
+/** Serve the console and a management node that answers so. */
+export async function startNode(answer: Answer): Promise<LargeNetwork> {
   let queries = 0;
   const server = serveFiles();
   const sockets = new WebSocketServer({ server, handleProtocols: () => "amqp" });
   const container = node((address, message) => {
     queries += 1;
-    return answerTo(tables, routers, address, message);
+    return answer(address, message);
   });
   sockets.on("connection", (socket) => container.websocket_accept(socket as never, {}));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

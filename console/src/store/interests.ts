@@ -2,6 +2,12 @@
 
 import type { Entity } from "../model/types";
 
+/** A page that is out of sight asks so seldom, which is enough for its charts to go on. */
+const HIDDEN_MS = 15_000;
+/** A table is asked for at most once in so many ms for each of its rows, and no more seldom than once in LONGEST_MS. */
+const ROW_MS = 1;
+const LONGEST_MS = 60_000;
+
 export type Wanted = Readonly<Record<Entity, readonly string[] | "all">>;
 
 export interface Interest {
@@ -37,4 +43,11 @@ export function ordersFor(interests: Iterable<Interest>, id: string): Order[] {
 
 function union(one: readonly string[] | "all", other: readonly string[] | "all"): readonly string[] | "all" {
   return one === "all" || other === "all" ? "all" : [...new Set([...one, ...other])];
+}
+
+const isOutOfSight = (): boolean => document.visibilityState === "hidden";
+
+/** Return how long to wait between two requests for what is wanted each `everyMs`, where the last answer had so many rows. */
+export function paceOf(everyMs: number, rows = 0, isHidden = isOutOfSight()): number {
+  return Math.max(everyMs, isHidden ? HIDDEN_MS : 0, Math.min(rows * ROW_MS, LONGEST_MS));
 }

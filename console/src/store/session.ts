@@ -8,11 +8,12 @@ import { query } from "../amqp/management";
 import type { Credentials } from "../amqp/mechanisms";
 import type { Entity, RouterRef, Row } from "../model/types";
 import { EDGE_TABLES, interiorOf, ownConnections, ownRouter, routersOf } from "./discovery";
+import { paceOf } from "./interests";
 import { link, setLink } from "./link";
 import { notify } from "./notices";
 import { NO_RIGHTS, allows, fetchRights, type Rights } from "./rights";
 import { fetchSchema, schemaNow } from "./schema";
-import { addInterest, forgetRouters, lastTable, markLost, onSnapshot, paceOf, pollRouters } from "./snapshot";
+import { addInterest, forgetRouters, lastTable, markLost, onSnapshot, pollRouters } from "./snapshot";
 
 const DISCOVER_MS = 2_000;
 const FIRST_RETRY_MS = 500;

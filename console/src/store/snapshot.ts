@@ -6,16 +6,11 @@ import { create } from "zustand";
 import { ManagementError } from "../amqp/errors";
 import { query } from "../amqp/management";
 import type { Entity, RouterRef, RouterTables, Row, Snapshot } from "../model/types";
-import { ordersFor, type Interest, type Wanted } from "./interests";
+import { ordersFor, paceOf, type Interest, type Wanted } from "./interests";
 import { link } from "./link";
 
 /** How often the poller looks for what is due, and at most how often the page is drawn anew for it. */
 const TICK_MS = 100;
-/** A page that is out of sight asks so seldom, which is enough for its charts to go on. */
-const HIDDEN_MS = 15_000;
-/** A table is asked for at most once in so many ms for each of its rows, and no more seldom than once in LONGEST_MS. */
-const ROW_MS = 1;
-const LONGEST_MS = 60_000;
 /** Answers that another request a moment later would not change: not allowed, unknown, not implemented. */
 const REFUSALS: ReadonlySet<number> = new Set([400, 403, 404, 501]);
 /** A table that was refused is asked for again after so long: each refusal is a denial in the router's counts. */
@@ -43,12 +38,6 @@ const afterCommit = new Set<(snapshot: Snapshot) => void>();
 let lastInterest = 0;
 let changed = false;
 let ticking: ReturnType<typeof setInterval> | undefined;
-
-/** Return how long to wait between two requests for what is wanted each `everyMs`, where the last answer had so many rows. */
-export function paceOf(everyMs: number, rows = 0): number {
-  const isHidden = document.visibilityState === "hidden";
-  return Math.max(everyMs, isHidden ? HIDDEN_MS : 0, Math.min(rows * ROW_MS, LONGEST_MS));
-}
 
 /** Poll these routers from now on; those that are not among them any longer stay as they were last seen, with an error. */
 export function pollRouters(routers: readonly RouterRef[]): void {

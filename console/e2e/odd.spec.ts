@@ -1,0 +1,128 @@
+/** Management nodes that answer late, in part, in another order, or never; one that knows what the older router knows; a clock that jumps. */
+
+import type { Message } from "rhea";
+
+import { expect, openConsole, startRouter, test, watch } from "./support";
+import { startNode, type Answer } from "./support/large";
+import { consoleListener, section } from "./support/router";
+
+const PREFIX = "org.apache.qpid.dispatch.";
+const LATE_MS = 2_000;
+/** What the older router's tables have. */
+const OLDER: Readonly<Record<string, readonly string[]>> = {
+  router: ["id", "mode", "version", "identity"],
+  connection: ["identity", "container", "host", "role", "dir"],
+  "router.link": ["identity", "linkType", "linkDir", "owningAddr", "connectionId", "deliveryCount"],
+  "router.address": ["identity", "key", "name", "distribution", "subscriberCount"],
+  "router.node": ["identity", "id", "nextHop", "cost"],
+  log: ["identity", "module", "enable"],
+};
+
+const wordOf = (message: Message, name: string): string => {
+  const properties = (message.application_properties ?? {}) as Readonly<Record<string, unknown>>;
+  const word = properties[name];
+  return typeof word === "string" ? word : "";
+};
+const idIn = (address: string): string => /_topo\/0\/(.+)\/\$management/.exec(address)?.[1] ?? "good";
+
+/** One row whose cells name the router and the column; what the older router does not have is refused. */
+function plain(address: string, message: Message): { status: number; body: unknown } {
+  const id = idIn(address);
+  switch (wordOf(message, "operation")) {
+    case "GET-MGMT-NODES":
+      return { status: 200, body: ["late", "partial", "swapped", "never"].map((other) => `amqp:/_topo/0/${other}/$management`) };
+    case "GET-SCHEMA": {
+      const types = Object.entries(OLDER).map(([name, columns]): [string, unknown] => [
+        name,
+        {
+          fullyQualifiedType: PREFIX + name,
+          operations: ["READ"],
+          attributes: Object.fromEntries(columns.map((column) => [column, { type: "string" }])),
+        },
+      ]);
+      return { status: 200, body: { prefix: PREFIX, entityTypes: Object.fromEntries(types) } };
+    }
+    case "QUERY": {
+      const columns = OLDER[wordOf(message, "entityType").replace(PREFIX, "")];
+      if (columns === undefined) return { status: 404, body: {} };
+      const cells: Readonly<Record<string, string>> = { role: "normal", dir: "in", mode: "interior", id };
+      return { status: 200, body: { attributeNames: columns, results: [columns.map((column) => cells[column] ?? `${column} of ${id}`)] } };
+    }
+    default:
+      return { status: 501, body: {} };
+  }
+}
+
+const table = (reply: { body: unknown }): { attributeNames: string[]; results: unknown[][] } =>
+  reply.body as { attributeNames: string[]; results: unknown[][] };
+
+/** Spoil the answers of the routers that are named for how they answer. */
+const odd: Answer = (address, message) => {
+  const reply = plain(address, message);
+  switch (reply.status === 200 && wordOf(message, "operation") === "QUERY" ? idIn(address) : "good") {
+    case "late":
+      return new Promise((resume) => setTimeout(() => resume(reply), LATE_MS));
+    case "partial":
+      // A row without its last cells, and what is no row.
+      return { ...reply, body: { ...table(reply), results: ["rubbish", null, table(reply).results[0]?.slice(0, 3)] } };
+    case "swapped":
+      return { ...reply, body: { attributeNames: [...table(reply).attributeNames].reverse(), results: table(reply).results.map((row) => [...row].reverse()) } };
+    case "never":
+      return undefined;
+    default:
+      return reply;
+  }
+};
+
+test("routers that answer late, in part, in another order or never keep no other from being shown", async ({ page }) => {
+  const wrong = watch(page);
+  const node = await startNode(odd);
+  await openConsole(page, node.url, "/entities/connection", "Entities");
+  const grid = page.getByRole("grid", { name: "connection" });
+  for (const id of ["good", "late", "partial", "swapped"]) {
+    await expect(grid.getByText(`container of ${id}`, { exact: true })).toBeVisible();
+    await expect(grid.getByText(`host of ${id}`, { exact: true })).toBeVisible();
+  }
+  await expect(page.getByText("Router never: no answer within 5 s")).toBeVisible();
+  await node.stop();
+  expect(wrong).toEqual([]);
+});
+
+test("every page shows what a router of the older kind has", async ({ page }) => {
+  const wrong = watch(page);
+  const node = await startNode((address, message) => (idIn(address) === "good" ? plain(address, message) : undefined));
+  await page.goto(node.url);
+  await expect(page.getByText("Connected to good")).toBeVisible();
+  for (const link of await page.getByRole("navigation").getByRole("link").all()) {
+    await link.click();
+    await expect(page.getByRole("heading", { level: 1 })).toHaveText((await link.textContent()) ?? "");
+  }
+  await openConsole(page, node.url, "/address?name=orders", "Address orders");
+  await openConsole(page, node.url, "/entities/connection?router=good", "Entities");
+  await expect(page.getByRole("grid").getByText("container of good")).toBeVisible();
+  await node.stop();
+  expect(wrong).toEqual([]);
+});
+
+test("a clock that jumps back and forth leaves the page at work", async ({ page }) => {
+  const wrong = watch(page);
+  await page.clock.install();
+  const node = await startNode(plain);
+  await openConsole(page, node.url, "/overview", "Overview");
+  for (const hours of [-1, 2]) {
+    await page.clock.setSystemTime(Date.now() + hours * 3_600_000);
+    const before = node.queries();
+    await expect.poll(node.queries).toBeGreaterThan(before + 5);
+    await expect(page.getByText("Connected to good")).toBeVisible();
+  }
+  await node.stop();
+  expect(wrong).toEqual([]);
+});
+
+test("a listener without a policy that other machines reach is a warning", async ({ page }) => {
+  const open = consoleListener({ host: "0.0.0.0" });
+  const router = await startRouter(section("router", { id: "O", mode: "standalone" }) + open);
+  await openConsole(page, `http://127.0.0.1:${router.port()}/`, "/overview", "Overview");
+  await expect(page.getByRole("list", { name: "Alarms" }).getByText(/^Listener .* is open to other machines/)).toBeVisible();
+  await router.stop();
+});
