@@ -1,6 +1,6 @@
 # Every chore has a name. `make run` and `make test` do all their own set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run route running console-beside compiler test console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-in-memory test-twins test-compiled lint types fuzz fuzz-properties chaos bench pipeline-demo bench-pipeline docs clean build venv wheel deb chart sbom packaging-system system node-system browser-system interop-system bench-system lock
+.PHONY: help run route running console-beside compiler debian-packages test console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-in-memory test-twins test-compiled lint types fuzz fuzz-properties chaos bench pipeline-demo bench-pipeline docs clean build venv wheel deb chart sbom packaging-system system node-system browser-system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -263,6 +263,15 @@ system:
 compiler: system
 	$(call needs,cc,gcc libc6-dev)
 	$(call needs,$(HEADER),python3-dev)
+
+# All of Debian's packages that `make test` wants and does not find, in one go; each target looks for its own again.
+WANTED := $(PYTHON):python3,python3-venv cc:gcc,libc6-dev,python3-dev npm:nodejs,npm chromium:chromium curl:curl ip:iproute2 \
+  saslpasswd2:sasl2-bin,libsasl2-modules,libsasl2-modules-db,db-util openssl:openssl java:openjdk-17-jre-headless \
+  kadmin.local:krb5-kdc,krb5-admin-server,krb5-user,libsasl2-modules-gssapi-mit rabbitmqctl:rabbitmq-server
+debian-packages:
+	@missing=$$(for each in $(WANTED); do command -v "$${each%%:*}" >/dev/null 2>&1 || echo "$${each#*:}"; done | tr ',\n' '  '); \
+	  if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+	    echo "make: installing $$missing"; $(call install,$$missing) >/dev/null || echo "make: not all of them could be installed" >&2; fi
 
 node-system: system
 	$(call wants,npm,nodejs npm,the web console is not built)

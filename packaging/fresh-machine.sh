@@ -21,6 +21,7 @@ fi
 machine=$(mktemp -d)
 trap 'rm -rf --one-file-system "$machine"' EXIT
 cp -a "$base/." "$machine"
+rm -rf "$machine/etc/apt"
 for settings in etc/apt etc/pip.conf root/.config/pip root/.pip root/.npmrc etc/npmrc usr/etc/npmrc etc/ssl/certs/ca-certificates.crt \
     usr/share/keyrings usr/local/share/ca-certificates etc/resolv.conf etc/hosts; do
     if [ -e "/$settings" ]; then mkdir -p "$machine/${settings%/*}" && cp -aLT --remove-destination "/$settings" "$machine/$settings"; fi
