@@ -1,6 +1,6 @@
 # Every chore has a name. `make run` and `make test` do all their own set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run route running console-beside compiler debian-packages test console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-in-memory test-twins test-compiled lint types fuzz fuzz-properties chaos bench pipeline-demo bench-pipeline docs clean build venv wheel deb chart sbom packaging-system system node-system browser-system interop-system bench-system lock
+.PHONY: help run route running console-beside compiler debian-packages test console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-in-memory test-twins test-packaging test-compiled lint types fuzz fuzz-properties chaos bench pipeline-demo bench-pipeline docs clean build venv wheel deb chart sbom packaging-system system node-system browser-system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -57,6 +57,7 @@ help:
 	@echo "make test-console  check the web console, and try it in a browser; build/test-console.log tells (ARGS for Playwright)"
 	@echo "make test-all   every test on both twins, with what takes minutes"
 	@echo "make test-spark40  the amqp source and sink, and the jobs, on the oldest Spark that they run on"
+	@echo "make test-packaging  wheel, chart, dashboards and alerts"
 	@echo "make test-pure  run every test on the interpreted twin only"
 	@echo "make lint       ruff"
 	@echo "make types      mypy --strict"
@@ -98,7 +99,7 @@ ONE_ROUTER := $(addprefix tests/,cli e2e)
 SEVERAL    := $(addprefix tests/,http interop management network tls)
 TWO_TWINS  := $(addprefix tests/,client core engine fuzz mesh pipeline sim spool testing wire)
 SHORT      := -m "not spark and not pipeline_long and not long"
-test: venv build console interop-system browser-system packaging-system
+test: venv build console interop-system browser-system
 	@mkdir -p build && rm -f build/test-*.log
 	@$(MAKE) --no-print-directory --keep-going --jobs=5 test-one-router $(if $(ARGS),,console-tests test-several test-in-memory) test-twins; \
 	  status=$$?; cat build/test-*.log; exit $$status
@@ -125,7 +126,11 @@ console-tests:
 	@mkdir -p build
 	cd console && { npm run lint && npm run types && npm run unit && npm run e2e -- $(ARGS); } >../build/test-console.log 2>&1
 
-test-all: test-compiled test-pure test-spark40
+test-all: test-compiled test-pure test-spark40 test-packaging
+
+# Wheel, chart, dashboards and alerts; the chart's tests need Helm and what else packages are made and checked with.
+test-packaging: venv build console packaging-system
+	$(PY) -m pytest $(or $(ARGS),tests/packaging)
 
 test-compiled: venv build interop-system
 	$(PY) -m trouter --version | grep -w compiled
