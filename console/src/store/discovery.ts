@@ -28,8 +28,8 @@ async function nodesFrom(amqp: AmqpConnection, router: string): Promise<string[]
   return Array.isArray(nodes) ? (nodes as readonly Value[]).flatMap((node) => idOfNode(node) ?? []) : [];
 }
 
-/** What is to be known of each router's connections to find its edges. */
-export const EDGE_TABLES = { connection: ["role", "dir", "container"] };
+/** What is to be known of each router's connections to find its edges; pages tell rows by their identity. */
+export const EDGE_TABLES = { connection: ["identity", "role", "dir", "container"] };
 
 /** Return the connections of the router connected to, as far as they tell of other routers; ManagementError. */
 export const ownConnections = (amqp: AmqpConnection): Promise<Row[]> => query(amqp, "", "connection", EDGE_TABLES.connection);
