@@ -9,7 +9,6 @@ Allowed: nothing. A client that goes away is no fault.
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -21,7 +20,7 @@ from trouter.config import ListenerEntity
 from trouter.http.connection import HttpConnection, Service
 from trouter.http.door import Door
 from trouter.http.pages import Pages
-from trouter.http.ports import Secured
+from trouter.http.ports import PagesOnly, Secured
 from trouter.http.settings import http_settings
 from trouter.http.upgrade import UpgradeRefused, handshake_in
 from trouter.testing.fuzz import behind, text
@@ -31,7 +30,7 @@ COVERS = ("trouter.http.connection", "trouter.http.upgrade", "trouter.http.bridg
 PATIENCE_S: Final = 60.0
 
 
-class Site:
+class Site(PagesOnly):
     """A router that is well; what comes through a WebSocket is swallowed."""
 
     def exposition(self, tenant: str) -> bytes:
@@ -43,19 +42,8 @@ class Site:
     def ready(self) -> bool:
         return True
 
-    def reasons(self) -> Sequence[str]:
-        return ()
-
     def live(self) -> bool:
         return True
-
-    def turns_away(self, remote: tuple[str, int]) -> bool:
-        return False
-
-    async def secure(
-        self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float
-    ) -> Secured | None:
-        return None
 
     async def serve_amqp(
         self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, below: object | None
@@ -78,11 +66,11 @@ def check(data: bytes) -> None:
     if b"HTTP/1.1 101" in answered:
         assert not how & 1
         assert b"websocket" in stream.lower()
-    check_handshake(stream, how)
+    check_handshake(stream)
 
 
 async def serve(how: int, stream: bytes) -> bytes:
-    """What the client reads until the connection ends."""
+    """Return what the client reads until the connection ends."""
     near, far = trio.testing.memory_stream_pair()
     site, entity = Site(), entity_of(how)
     settings = replace(http_settings(entity), console=False)  # files are read in threads, which our clock does not see
@@ -109,7 +97,7 @@ async def serve(how: int, stream: bytes) -> bytes:
     return bytes(answered)
 
 
-def check_handshake(stream: bytes, how: int) -> None:
+def check_handshake(stream: bytes) -> None:
     """An answer that switches follows from a key, the version and a page that may."""
     parser = h11.Connection(h11.SERVER)
     try:
