@@ -27,7 +27,7 @@ from .spaces import Spaces
 from .tenants import Tenant, Tenants
 
 UNAVAILABLE: Final = "unavailable"
-#: What the router itself serves under a tenant's own address; who serves it sees whose the sender is.
+#: What the router itself serves under a tenant's own address; the service sees which tenant the sender belongs to.
 TENANT_SERVICES: Final = frozenset({"$management"})
 #: Where a tenant that may leave its space finds the same services as other clients.
 SERVICES_FOR_ALL: Final = {"L$management": "L$_management_internal"}
@@ -58,7 +58,7 @@ class AddressRule:
 
 
 def is_made_elsewhere(address: Address) -> bool:
-    """Whether another router made the address, for a client that waits for answers."""
+    """Return whether another router made the address, for a client that waits for answers."""
     elsewhere = address.letter in (ROUTER, EDGE) or address.key == UPLINK_KEY
     return elsewhere and address.rest.startswith(TEMPORARY_NAMES)
 
@@ -108,7 +108,7 @@ class AddressTable:
         self.forget_spellings()
 
     def replace_rule(self, old: AddressRule, new: AddressRule) -> None:
-        """``remove_rule`` and ``add_rule`` in one; whatever either raises, nothing has changed then."""
+        """Do ``remove_rule`` and ``add_rule`` in one; when either raises, nothing has changed."""
         self.remove_rule(old)
         try:
             self.add_rule(new)
@@ -117,12 +117,12 @@ class AddressTable:
             raise
 
     def forget_spellings(self) -> None:
-        """Where anonymous messages go may have changed with the rules."""
+        """Forget where anonymous messages go: it may have changed with the rules."""
         for known in (self.known, self.known_first, *self._known_of.values()):
             _forget_spellings(known)
 
     def _forget_spellings_of(self, tenant: Tenant) -> None:
-        """The tenant has no connection any more: it is to cost little until it has one again."""
+        """Forget what costs memory for a tenant that has no connection any more."""
         _forget_spellings(self.known_to(tenant))
 
     def known_to(self, tenant: Tenant | None) -> dict[bytes, AddressEntry]:
@@ -138,7 +138,7 @@ class AddressTable:
         return known
 
     def rule_for(self, address: Address) -> AddressRule:
-        """The rule that ``address`` falls under: the best match, else the default distribution."""
+        """Return the rule that ``address`` falls under: the best match, else the default distribution."""
         return self._rules.match(address.text) or self.default_rule
 
     def parse(self, text: str, phase: str = "0", tenant: Tenant | None = None) -> Address:
@@ -152,12 +152,12 @@ class AddressTable:
         return address
 
     def is_served(self, address: Address) -> bool:
-        """Whether the router itself takes the messages for ``address``."""
+        """Return whether the router itself takes the messages for ``address``."""
         entry = self.entries.get(address.key)
         return entry is not None and len(entry.forwarder.subscriptions) > 0
 
     def is_open_to(self, tenant: Tenant, address: Address) -> bool:
-        """Whether the tenant may send to its ``address``: all without underscore, its dynamic ones, its services.
+        """Return whether the tenant may send to its ``address``: one without underscore, dynamic, or its service's.
 
         Where tenants are not confined, the others are open too, but for dynamic addresses of other tenants. Whose a
         dynamic address of another router is, that router tells by ``answer_of``.
@@ -178,7 +178,7 @@ class AddressTable:
         treatment: str | None = None,
         tenant: Tenant | None = None,
     ) -> AddressEntry | None:
-        """The entry for a terminus with address ``text``, made if need be; None when it is unavailable.
+        """Return the entry for a terminus with address ``text``, made if need be; None when it is unavailable.
 
         A receiver (``outgoing``) takes from the rule's egress phase, a sender puts into its ingress phase; ``phase``
         overrides both. ``treatment`` overrides the configured distribution.
@@ -198,7 +198,7 @@ class AddressTable:
         return entry
 
     def obtain_edge(self, edge_id: str) -> AddressEntry:
-        """The entry of everything that is for an edge router."""
+        """Return the entry of everything that is for an edge router."""
         address = Address(EDGE, EDGE + edge_id, f"_edge/{edge_id}", edge_id)
         return self._obtain(address, address.key, "balanced", -1)
 
@@ -209,12 +209,8 @@ class AddressTable:
         self.spaces.add(entry)
 
     def obtain_uplink(self) -> AddressEntry:
-        """The entry of everything that is for routers elsewhere, on an edge router."""
+        """Return the entry of everything that is for routers elsewhere, on an edge router."""
         return self._obtain(Address(LOCAL, UPLINK_KEY, UPLINK_KEY, UPLINK_KEY), UPLINK_KEY, "closest", -1)
-
-    def obtain_local(self, name: str, treatment: str) -> AddressEntry:
-        """The entry of a local address that the router itself serves."""
-        return self._obtain(Address(LOCAL, LOCAL + name, name, name), LOCAL + name, treatment, -1)
 
     def _obtain(self, address: Address, key: str, distribution: str, priority: int) -> AddressEntry:
         entry = self.entries.get(key)
@@ -224,7 +220,7 @@ class AddressTable:
         return entry
 
     def obtain_remote(self, key: str, treatment: str | None) -> AddressEntry:
-        """The entry of an address that another router listens on, by its ``key``.
+        """Return the entry of an address that another router listens on, by its ``key``.
 
         What is configured here counts, then the other's ``treatment``, then the default (inter-router.md 4.8).
         """
@@ -266,7 +262,7 @@ class AddressTable:
             fallback.fallback_of = entry
 
     def find(self, text: bytes, phase: int = -1, tenant: Tenant | None = None) -> AddressEntry | None:
-        """The entry for messages of ``tenant``'s with the address ``text`` (its octets); None if there is none.
+        """Return the entry for messages of ``tenant``'s with the address ``text`` (its octets); None if there is none.
 
         ``phase`` is as routers say it to each other; a client's message (-1) enters where the configuration says. What
         is found stands in ``known_to(tenant)`` or ``known_first`` from then on, in which to look first.
@@ -308,7 +304,7 @@ class AddressTable:
         return self.is_refused(self._address_of(text, tenant))
 
     def is_refused(self, address: Address) -> bool:
-        """As ``is_unavailable``, of a parsed address."""
+        """Return what ``is_unavailable`` does, of a parsed address."""
         rule = self.rule_for(address)
         return self._is_refused(address, rule, str(rule.ingress_phase))
 
