@@ -59,7 +59,7 @@ def granted(opened: Open, lenient: bool, optional: bool) -> tuple[object, object
 
 
 def frames_of(stream: bytes) -> list[Any]:
-    """The performatives of a stream, as far as they can be read."""
+    """Return the performatives of a stream, as far as they can be read."""
     found: list[Any] = []
     at = 0
     while at < len(stream):
@@ -78,7 +78,7 @@ def frames_of(stream: bytes) -> list[Any]:
 
 
 async def converse(how: int, stream: bytes) -> object:
-    """The last answer that the peer gets, None where it gets none."""
+    """Return the last answer that the peer gets, None where it gets none."""
     near, far = trio.testing.memory_stream_pair()
     terms = auth_service.Terms(FACTS, lenient=bool(how & 1), authz_optional=bool(how & 2))
     silent: Any = Silent()

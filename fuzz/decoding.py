@@ -51,7 +51,7 @@ def items(column: Items, name: str) -> list[bytes | None]:
 
 
 def said(name: str, column: Numbers | Texts | Lists, count: int) -> list[Any]:
-    """What each row says in a column."""
+    """Return what each row says in a column."""
     if not column.used:
         return [None] * count
     if isinstance(column, Numbers):

@@ -122,7 +122,7 @@ class Holder:
             self.begin()
 
     def begin(self) -> None:
-        """A client's first words."""
+        """Send a client's first words."""
         connection = self.connection
         connection.open()
         session = connection.add_session()

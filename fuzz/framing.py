@@ -19,7 +19,7 @@ Frame = tuple[int, int, bytes]
 
 
 def read(pieces: list[bytes], most: int) -> tuple[list[Frame], str]:
-    """The frames, and what was wrong behind the last."""
+    """Return the frames, and what was wrong behind the last."""
     reader = FrameReader(most)
     found: list[Frame] = []
     for piece in pieces:

@@ -30,7 +30,7 @@ def check(data: bytes) -> None:
 
 
 async def over_a_socket(data: bytes) -> tuple[Layer, bytes]:
-    """What is found, and all that can be read behind it."""
+    """Return what is found, and all that can be read behind it."""
     near, far = socket.socketpair()
     with near, far:
         near.setblocking(False)

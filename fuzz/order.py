@@ -22,7 +22,7 @@ COVERS = ("trouter.wire.order",)
 
 
 def in_order(data: bytes) -> bool | None:
-    """Whether the sections follow each other as they may; None where that cannot be told slowly."""
+    """Return whether the sections follow each other as they may; None where that cannot be told slowly."""
     last = 0x6F
     at = 0
     while at < len(data):

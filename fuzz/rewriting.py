@@ -30,7 +30,7 @@ def pairs_of(section: Any) -> list[tuple[Any, Any]]:
 
 
 def slow(data: bytes, here: str, phase: int, to: str | None) -> bytes:
-    """The section as a router without tricks would write it; octets of its encoding, to compare values by."""
+    """Return the section as a router without tricks would write it; octets of its encoding, to compare values by."""
     kept: list[tuple[Any, Any]] = []
     theirs: dict[str, Any] = {}
     for key, value in pairs_of(decode_all(data)):
@@ -88,6 +88,6 @@ def check(data: bytes) -> None:
 
 
 def keys_twice(section: bytes) -> bool:
-    """Whether a key of the routers stands there twice, of which the last counts."""
+    """Return whether a key of the routers stands there twice, of which the last counts."""
     names = [key for key, _ in pairs_of(decode_all(section)) if isinstance(key, Symbol)]
     return len(names) != len(set(names))

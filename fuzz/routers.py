@@ -24,7 +24,7 @@ TIMES_S = (0.0, 0.1, 1.0, 4.0, 70.0)
 
 
 def messages(data: bytes) -> list[tuple[int, bytes]]:
-    """The octets of choice, and the messages; one alone where no lengths fit."""
+    """Return the octets of choice, and the messages; one alone where no lengths fit."""
     found: list[tuple[int, bytes]] = []
     at = 0
     while at + 3 <= len(data) and len(found) < 50:

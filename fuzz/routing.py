@@ -65,7 +65,7 @@ class Hostile:
 
 
 def fresh(router: MemoryRouter) -> MemoryClient:
-    """A client that has not said anything yet."""
+    """Return a client that has not said anything yet."""
     terms = replace(PeerTerms(), connection_number=len(router.clients) + 1)
     client = MemoryClient(router, "hostile", terms, LIMITS, LIMITS, router._outbox)
     router.clients.append(client)

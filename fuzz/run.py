@@ -36,12 +36,12 @@ from trouter.testing.fuzz.command import Target, parser_of, run, target_of  # no
 
 
 def targets() -> list[str]:
-    """Every target there is."""
+    """Return every target there is."""
     return sorted(path.stem for path in HERE.glob("*.py") if path.stem != "run")
 
 
 def corpus_folder() -> Path | None:
-    """Where the inputs of others are, None if they are not here."""
+    """Return where the inputs of others are, None if they are not here."""
     named = os.environ.get("TROUTER_FUZZ_CORPUS")
     places = [Path(named)] if named else [HERE.parents[1] / "shared" / "corpus", HERE.parents[2] / "shared" / "corpus"]
     return next((place for place in places if place.is_dir()), None)
@@ -49,7 +49,7 @@ def corpus_folder() -> Path | None:
 
 @cache
 def inputs_of(archive: str) -> tuple[bytes, ...]:
-    """The inputs of an archive in the corpus, none where it is not here."""
+    """Return the inputs of an archive in the corpus, none where it is not here."""
     folder = corpus_folder()
     if folder is None or not (folder / archive).is_file():
         return ()

@@ -46,7 +46,7 @@ class Plain:
 
 
 def now(answer: Coroutine[Any, Any, Answer]) -> Answer:
-    """The answer of an exchange that waits for nothing."""
+    """Return the answer of an exchange that waits for nothing."""
     try:
         answer.send(None)
     except StopIteration as done:

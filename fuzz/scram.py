@@ -30,7 +30,7 @@ MOST_TURNS: Final = 4096
 
 
 def changed(message: bytes, script: bytes) -> bytes:
-    """The message with octets of the script in the place of its own; one that asks for more turns asks for few."""
+    """Return the message with octets of the script in place of its own; it asks for few turns where it asks for any."""
     if len(script) < 2:
         return message
     at, length = script[0] % (len(message) + 1), script[1]
@@ -39,7 +39,7 @@ def changed(message: bytes, script: bytes) -> bytes:
 
 
 def turns_of(message: bytes) -> int:
-    """How many turns a server's first message asks for: many take long, and mean nothing here."""
+    """Return how many turns a server's first message asks for: many take long, and mean nothing here."""
     found = [part[2:] for part in message.split(b",") if part.startswith(b"i=")]
     return max((int(each) for each in found if each.isdigit()), default=0)
 

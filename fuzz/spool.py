@@ -28,7 +28,7 @@ EVERY = 8
 
 
 def read(descriptor: int, block_bytes: int) -> tuple[list[Frame], bool]:
-    """The frames, and whether the file ends well behind them."""
+    """Return the frames, and whether the file ends well behind them."""
     found: list[Frame] = []
     path = Path("fuzzed.spool")
     try:

@@ -68,7 +68,7 @@ MUTATOR = inside
 
 
 def signed(data: bytes) -> tuple[str, bool]:
-    """The token, and whether we have signed it."""
+    """Return the token, and whether we have signed it."""
     head, dot, signature = data.rpartition(b".")
     text = data.decode("latin-1")
     if not dot or signature != b"0" or not text.isascii():

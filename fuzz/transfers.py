@@ -25,7 +25,7 @@ def decoded(data: bytes) -> tuple[Performative, int] | None:
 
 
 def same(found: object, number: int) -> bool:
-    """Whether a number of a reader, -1 for none, is what the decoder found."""
+    """Return whether a number of a reader, -1 for none, is what the decoder found."""
     return number == (-1 if found is None else int(found))  # type: ignore[call-overload]
 
 

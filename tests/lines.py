@@ -33,7 +33,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def why_not() -> str:
-    """What keeps this machine from having such lines; "" if nothing does."""
+    """Return what keeps this machine from having such lines; "" if nothing does."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     if shutil.which("ip") is None:
@@ -120,7 +120,7 @@ class Line:
         self._carrier.start()
 
     def cut(self) -> None:
-        """Nothing arrives any more."""
+        """Cut the line: nothing arrives any more."""
         self.dead = [True, True]
 
     def mend(self) -> None:

@@ -201,7 +201,7 @@ def section_of(rng: Rng) -> bytes:
 
 
 def conversation(rng: Rng, *, sasl: bool = False) -> bytes:
-    """A connection, a session, some links and whatever comes to their minds."""
+    """Return a stream of a connection, a session, some links and frames chosen by the random numbers."""
     pieces: list[bytes] = []
     if sasl:
         pieces += [SASL_HEADER, frame_of(SaslInit(rng.choice(("ANONYMOUS", "PLAIN", "X")), b"\0alice\0secret"))]
@@ -282,7 +282,7 @@ def token(rng: Rng) -> bytes:
 
 
 def text_of(rng: Rng) -> bytes:
-    """A configuration of a few sections."""
+    """Return a configuration of a few sections."""
     sections = (
         "router { id: A\n mode: interior\n }",
         "listener { host: 0.0.0.0, port: 0, role: inter-router }",
@@ -338,7 +338,7 @@ MAKERS: Final[tuple[tuple[str, int, Callable[[Rng], bytes]], ...]] = (
 
 
 def seeds() -> Iterator[tuple[str, bytes]]:
-    """Every target's name with an input for it."""
+    """Yield every target's name with an input for it."""
     for target, count, make in MAKERS:
         rng = random.Random(f"{RNG_SEED} {target}")
         for _ in range(count):

@@ -97,7 +97,7 @@ class Writer:
 
 
 def asked(message: bytes) -> bytes:
-    """A request with the stand-in for the address of its answer."""
+    """Return a request with the stand-in for the address of its answer."""
     sections: list[Any] = []
     offset = 0
     while offset < len(message):
@@ -143,7 +143,7 @@ def carry(here: socket.socket, there: socket.socket, kept: bytearray) -> None:
 
 
 def record(client: str) -> Streams:
-    """A client sends, receives and answers in several ways."""
+    """Record what a client that sends, receives and answers in several ways says and is told."""
     streams: Streams = {}
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -164,7 +164,7 @@ def record(client: str) -> Streams:
 
 
 def recorded(path: Path) -> Streams:
-    """The streams of a file."""
+    """Return the streams of a file."""
     streams: Streams = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)

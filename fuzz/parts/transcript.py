@@ -47,7 +47,7 @@ class Recorder(engine.Holder):
 
 
 def transcript(data: bytes) -> bytes:
-    """What happened, a line each; an exception is the last of them."""
+    """Return what happened, a line each; an exception is the last of them."""
     how, cut = (data[0], data[1]) if len(data) >= 2 else (0, 0)
     stream = data[2:]
     lines: list[str] = []
@@ -78,7 +78,7 @@ class Other:
         atexit.register(self.close)
 
     def transcript(self, data: bytes) -> bytes:
-        """What it makes of an input; OSError when it is gone."""
+        """Return what it makes of an input; OSError when it is gone."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         put(self._process.stdin, data)
@@ -94,7 +94,7 @@ class Other:
 
 @cache
 def other() -> Other:
-    """The other twin, started when it is first needed."""
+    """Return the other twin, started when it is first needed."""
     return Other()
 
 

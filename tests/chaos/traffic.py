@@ -35,7 +35,7 @@ _abroad = trio.Lock()
 
 
 def to(url: str, tls: ssl.SSLContext | None = None, namespace: Namespace | None = None) -> Connect:
-    """A way to connect to ``url``, from within a network namespace if one is given."""
+    """Return a way to connect to ``url``, from within a network namespace if one is given."""
 
     @asynccontextmanager
     async def dial() -> AsyncIterator[Connection]:

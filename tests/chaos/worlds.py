@@ -54,7 +54,7 @@ class World:
     relay: Relay | None = None
     #: Between routers that are in namespaces of their own, by the names of both.
     lines: dict[str, Line] = field(default_factory=dict)
-    #: Of the lonely router: where logs and records are, its certificate and who signed it, its clocks.
+    #: Of the lonely router: where logs and records are, its certificate and its signer, its clocks.
     disk: Disk | None = None
     authority: Authority | None = None
     pair: Pair | None = None
@@ -63,14 +63,14 @@ class World:
     broker: RabbitMQ | None = None
 
     def at(self, name: str) -> Connect:
-        """A client's way to the router at a place, whichever runs there; over TLS where there is an authority."""
+        """Return a client's way to the router that runs at a place; over TLS where there is an authority."""
         site = self.sites[name]
         if self.authority is not None:
             return to(f"amqps://localhost:{site.ports[1]}", self.trust())
         return to(site.url, None, site.namespace)
 
     def trust(self) -> ssl.SSLContext:
-        """What a client knows who trusts the authority."""
+        """Return the TLS settings of a client that trusts the authority."""
         assert self.authority is not None
         return ssl.create_default_context(cafile=str(self.authority.file))
 
@@ -81,12 +81,12 @@ class World:
         self.sites[name] = Site(name, text, self.folder, self.stack, namespace, environment)
 
     def traffic(self, address: str, here: str, there: str, count: int) -> AbstractAsyncContextManager[Traffic]:
-        """Two clients of ``here`` send to two of ``there``."""
+        """Return the traffic of two clients of ``here`` that send to two of ``there``."""
         ends = [self.at(here)] * 2, [self.at(there)] * 2
         return Traffic(address, *ends, count, at_least_once=self.broker is not None).flowing()
 
     def check(self) -> None:
-        """No router ever logged a fault of its own."""
+        """Check that no router ever logged a fault of its own."""
         for site in self.sites.values():
             for router in site.past:
                 router.assert_no_fault_of_ours()

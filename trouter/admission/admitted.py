@@ -75,7 +75,7 @@ class AdmittedConnection:
 
     @property
     def scopes(self) -> tuple[str, ...]:
-        """What it is a part of: its vhost, its tenant."""
+        """Return what it is a part of: its vhost, its tenant."""
         return tuple(dict.fromkeys(filter(None, (self.admission.vhost, self.tenant))))
 
 

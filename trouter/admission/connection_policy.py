@@ -36,22 +36,22 @@ class ConnectionPolicy:
 
     @property
     def admission(self) -> Admission:
-        """The terms as they are now."""
+        """Return the terms as they are now."""
         return self._held.admission
 
     @property
     def max_message_bytes(self) -> int:
-        """The largest message taken in; 0 for any."""
+        """Return the largest message taken in; 0 for any."""
         return self.admission.settings.max_message_size or 0
 
     @property
     def oversize_error(self) -> Error | None:
-        """What a larger one ends the connection with, None if it ends its link only."""
+        """Return what a larger one ends the connection with, None if it ends its link only."""
         return MESSAGE_TOO_LARGE if self._policing.policy.entity.oversize_action == "connection" else None
 
     @property
     def share(self) -> Share | None:
-        """The quotas as they are now, None for none."""
+        """Return the quotas as they are now, None for none."""
         return self._held.share
 
     def tap(self, log: MessageLog | None) -> MessageTap | None:

@@ -63,15 +63,15 @@ class Consumer(Protocol):
 
     @property
     def number(self) -> int:
-        """The number in ``[C<n>]``."""
+        """Return the number in ``[C<n>]``."""
 
     @property
     def engine(self) -> Connection:
-        """The conversation, which holds its messages."""
+        """Return the conversation, which holds its messages."""
 
     @property
     def role(self) -> str:
-        """The role of the listener or connector it came through."""
+        """Return the role of the listener or connector it came through."""
 
     def about(self) -> dict[str, Any]:
         """Return what every record about it says: its user and vhost among others."""
@@ -135,7 +135,7 @@ class MemoryWatch:
 
     @property
     def refusal(self) -> str:
-        """Why no client may connect now; empty if clients may."""
+        """Return why no client may connect now; empty if clients may."""
         full = self._raised[REFUSE_AT] and not self._closing
         return f"{REFUSE_AT} percent of maxMemoryBytes {self._limit} are taken" if full else ""
 

@@ -86,7 +86,7 @@ class Sanctions:
 
     @property
     def next_s(self) -> float:
-        """When the next one ends; infinity when none does."""
+        """Return when the next one ends; infinity when none does."""
         return min((sanction.until_s for sanction in self._standing.values()), default=float("inf"))
 
     # --- what others go by

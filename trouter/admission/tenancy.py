@@ -36,7 +36,7 @@ class Tenancy:
 
     @property
     def free(self) -> bool:
-        """Whether a peer may belong to the tenant that it asks for, and to none if it asks for none."""
+        """Return whether a peer may belong to the tenant that it asks for, and to none if it asks for none."""
         return self.source is None and not self.secure
 
     def check(self, hostname: str | None) -> None:

@@ -22,7 +22,7 @@ class Turns:
 
     @asynccontextmanager
     async def of(self, place: str, limit: int) -> AsyncIterator[None]:
-        """Hold one of the ``most`` turns of ``place``; wait until there is one. For an empty place there always is."""
+        """Hold one of the ``limit`` turns of ``place``; wait until one is free. An empty place has no limit."""
         if not place:
             yield
             return
@@ -36,5 +36,5 @@ class Turns:
             finally:
                 limiter.release_on_behalf_of(turn)
         finally:
-            if not limiter.borrowed_tokens:  # who waited has it by now
+            if not limiter.borrowed_tokens:  # a login that waited has it by now
                 self._limiters.pop(place, None)

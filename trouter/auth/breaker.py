@@ -26,7 +26,7 @@ class Breaker:
 
     @property
     def open(self) -> bool:
-        """Whether it is left alone, or being tried."""
+        """Return whether it is left alone, or being tried."""
         return self._open
 
     def admit(self) -> bool:
@@ -39,7 +39,7 @@ class Breaker:
         return True
 
     def reached(self) -> None:
-        """It answered; whether it answers well is not known yet, so the next failure opens the breaker again."""
+        """Note that the service answered. Whether it answers well is unknown: the next failure opens the breaker."""
         self._trying = False
         if self._open:
             self._open = False
@@ -51,7 +51,7 @@ class Breaker:
         self._failures = 0
 
     def failed(self) -> None:
-        """It did not answer, or not as it has to."""
+        """Note that the service did not answer, or not as it has to."""
         self._trying = False
         self._failures += 1
         if self._failures >= FAILURES:

@@ -17,7 +17,7 @@ AUTHORIZATION: Final = "address-authz"
 SUBJECT: Final = "sub"
 RECEIVE: Final = "recv"
 SEND: Final = "send"
-#: Who was let in by a service that does not say who it is.
+#: The user of a client that a service let in without naming it.
 NAMELESS: Final = "anonymous"
 MAX_USER_BYTES: Final = 255
 

@@ -54,5 +54,5 @@ async def keep_in_touch(backbone: Backbone, hub: Hub) -> None:
 
 
 def next_due_s(due_s: float, now_s: float) -> float:
-    """When the tick after the one that was due at ``due_s`` is due: ticks that were missed are left out."""
+    """Return when the tick after the one that was due at ``due_s`` is due: ticks that were missed are left out."""
     return due_s + TICK_S * (math.floor((now_s - due_s) / TICK_S) + 1)

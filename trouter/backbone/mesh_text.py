@@ -26,7 +26,7 @@ _MAX_KEY: Final = 128
 
 
 def text_of(message: Message | Newer) -> str:
-    """``HELLO(id=A pv=1 area=0 inst=1 seen=['B'])``, and so for each kind."""
+    """Return ``HELLO(id=A pv=1 area=0 inst=1 seen=['B'])``, and so for each kind."""
     if isinstance(message, Newer):
         return f"{shown(message.id)} speaks version {message.version}"
     name, rest = _kind_of(message)

@@ -276,7 +276,7 @@ class Topology:
 
     @property
     def faults(self) -> Mapping[str, int]:
-        """How often what others sent was not believed, by the name of the fault."""
+        """Return how often what others sent was not believed, by the name of the fault."""
         return {fault.name.lower().replace("_", "-"): count for fault, count in self._mesh.faults.items()}
 
     def changes(self) -> Iterator[tuple[int, Mapping[str, object]]]:
@@ -375,7 +375,7 @@ class Topology:
 
     @property
     def reachable_count(self) -> int:
-        """Those of them to which there is a way."""
+        """Return how many of the known routers there is a way to."""
         return len(self._mesh.paths.next_hop)
 
 

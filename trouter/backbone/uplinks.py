@@ -26,7 +26,7 @@ class UplinkOwner(Protocol):
 
     @property
     def number(self) -> int:
-        """The number in ``[C<n>]``."""
+        """Return the number in ``[C<n>]``."""
 
     def begin_uplink(self, count: int) -> list[Session]:
         """Sessions of ours; Misuse when the interior router allows no more."""

@@ -23,7 +23,7 @@ class ServerAddress:
 
 
 def parse_url(url: str) -> ServerAddress:
-    """``[amqp[s]://][user[:password]@]host[:port]``, user and password percent-encoded; ValueError."""
+    """Return ``[amqp[s]://][user[:password]@]host[:port]``, user and password percent-encoded; ValueError."""
     parts = urlsplit(url if "://" in url else f"amqp://{url}")
     if parts.scheme not in _PORTS:
         raise ValueError(f"the scheme is {parts.scheme!r}, neither amqp nor amqps")

@@ -175,12 +175,12 @@ class Connection(End, LinkOpener):
 
     @property
     def container_id(self) -> str:
-        """The container id that this client sends in its open."""
+        """Return the container id that this client sends in its open."""
         return self._engine.local_open.container_id
 
     @property
     def remote(self) -> Open:
-        """What the server introduced itself with."""
+        """Return what the server introduced itself with."""
         assert self._remote is not None  # noqa: S101 - no caller gets hold of a connection before
         return self._remote
 

@@ -55,35 +55,35 @@ class Delivery:
 
     @property
     def tag(self) -> bytes:
-        """The sender's name for this delivery, unique among those on the link that are not settled."""
+        """Return the sender's name for this delivery, unique among those on the link that are not settled."""
         return self._delivery.tag or b""
 
     @property
     def message_format(self) -> int:
-        """0 for a message of AMQP's own format, which ``message`` decodes."""
+        """Return 0 for a message of AMQP's own format, which ``message`` decodes."""
         return self._delivery.message_format
 
     @property
     def state(self) -> State | Described | None:
-        """What the sender said of it, such as the transaction it belongs to; DecodeError."""
+        """Return what the sender said of it, such as the transaction it belongs to; DecodeError."""
         state = self._delivery.remote_state
         return None if state is None else decode_state(state, 0, len(state))[0]
 
     @property
     def settled(self) -> bool:
-        """Whether either side has settled this delivery, so that no more is due."""
+        """Return whether either side has settled this delivery, so that no more is due."""
         return self._delivery.settled or self._delivery.remote_settled
 
     @property
     def complete(self) -> bool:
-        """Whether the whole message has arrived."""
+        """Return whether the whole message has arrived."""
         return self._delivery.complete and not self._delivery.aborted
 
     # --- what it says
 
     @property
     def encoded(self) -> bytes:
-        """The message as it came. RuntimeError on a streaming receiver, which does not keep it."""
+        """Return the message as it came. RuntimeError on a streaming receiver, which does not keep it."""
         if self._receiver._stream:
             raise RuntimeError("a streamed message is not kept: use stream() or pieces()")
         if not isinstance(self._whole, bytes):
@@ -92,7 +92,7 @@ class Delivery:
 
     @property
     def message(self) -> Message:
-        """The message, decoded at the first look; DecodeError. RuntimeError on a streaming receiver."""
+        """Return the message, decoded at the first look; DecodeError. RuntimeError on a streaming receiver."""
         if self._message is None:
             self._message = Message.decode(self.encoded)
         return self._message
@@ -109,7 +109,7 @@ class Delivery:
         return BodyStream(self, self._body_reader())
 
     async def head(self) -> Message:
-        """The sections before the body, as a message without one: for streaming receivers, before ``stream``."""
+        """Return the sections before the body, as a message without one: for streaming receivers, before ``stream``."""
         if not self._receiver._stream:
             raise RuntimeError("the message is here: use message")
         body = self._body_reader()

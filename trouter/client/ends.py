@@ -22,7 +22,7 @@ class End:
 
     @property
     def usable(self) -> bool:
-        """Whether neither side has ended it."""
+        """Return whether neither side has ended it."""
         return self._failure is None and not self._closed
 
     def _check(self) -> None:

@@ -28,7 +28,7 @@ class ClientError(Exception):
         return cls(None, otherwise) if error is None else cls(str(error.condition), error.description, error.info)
 
     def fresh(self) -> Self:
-        """The same once more, to be raised in another task."""
+        """Return a copy of the exception, to be raised in another task."""
         return type(self)(self.condition, self.description, self.info)
 
     def __str__(self) -> str:

@@ -52,29 +52,29 @@ class Link(End, LinkSink):
 
     @property
     def source(self) -> Source:
-        """The source as the peer sees it."""
+        """Return the source as the peer sees it."""
         source = None if self._answer is None else self._answer.source
         return source if isinstance(source, Source) else Source()
 
     @property
     def target(self) -> Target:
-        """The target as the peer sees it."""
+        """Return the target as the peer sees it."""
         target = None if self._answer is None else self._answer.target
         return target if isinstance(target, Target) else Target()
 
     @property
     def max_message_size(self) -> int:
-        """The largest message that the peer says it takes or sends, in octets; 0 for any."""
+        """Return the largest message that the peer says it takes or sends, in octets; 0 for any."""
         return 0 if self._answer is None else self._answer.max_message_size or 0
 
     @property
     def offered_capabilities(self) -> tuple[str, ...]:
-        """What the peer offers on this link."""
+        """Return what the peer offers on this link."""
         return () if self._answer is None else self._answer.offered_capabilities
 
     @property
     def properties(self) -> Mapping[Any, Any]:
-        """The peer's properties of the link."""
+        """Return the peer's properties of the link."""
         return {} if self._answer is None else self._answer.properties or {}
 
     async def _attach(self, source: object, target: object, **fields: Any) -> None:
@@ -148,7 +148,7 @@ class Link(End, LinkSink):
 
 
 def terminus_address(terminus: Source | Target) -> str:
-    """The address as text; "" for none."""
+    """Return the address as text; "" for none."""
     return "" if terminus.address is None else str(terminus.address)
 
 
@@ -160,10 +160,10 @@ class ReceivingLink(Link):
 
     @property
     def address(self) -> str:
-        """Where messages come from; of a dynamic source, the address the peer made for it."""
+        """Return where messages come from; of a dynamic source, the address the peer made for it."""
         return terminus_address(self.source)
 
     @property
     def credit(self) -> int:
-        """How many more deliveries the peer may send just now."""
+        """Return how many more deliveries the peer may send just now."""
         return max(0, self._link.credit) if self.usable else 0

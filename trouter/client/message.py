@@ -101,12 +101,12 @@ class Message:
             self.kind = BodyKind.DATA if isinstance(self.body, bytes | bytearray | memoryview) else BodyKind.VALUE
 
     def encode(self) -> bytes:
-        """The message as it travels; EncodeError if AMQP cannot say it."""
+        """Return the message as it travels; EncodeError if AMQP cannot say it."""
         octets = b"".join((*self._head(), *self._body(), *_annotations(FOOTER, self.footer)))
         return octets or _BARE_HEADER  # a message has one section at least
 
     def encode_head(self) -> bytes:
-        """The sections that stand before the body."""
+        """Return the sections that stand before the body."""
         return b"".join(self._head())
 
     def _head(self) -> list[bytes]:
@@ -134,7 +134,7 @@ class Message:
 
     @classmethod
     def decode(cls, data: bytes) -> Message:
-        """The message that ``data`` is, all of it; DecodeError."""
+        """Return the message that ``data`` is, all of it; DecodeError."""
         if not data:
             raise DecodeError("an empty message: it has no section at all", 0)
         found: dict[int, Any] = {}
@@ -179,7 +179,7 @@ class Encoded:
 
 
 def data_section(size: int) -> bytes:
-    """What stands before the ``size`` octets of a data section; EncodeError if they are too many for one."""
+    """Return what stands before the ``size`` octets of a data section; EncodeError if they are too many for one."""
     if size > 0xFFFFFFFF:
         raise EncodeError(f"a data section holds at most {0xFFFFFFFF} octets, not {size}")
     if size > 0xFF:
@@ -207,7 +207,7 @@ def _with_ulong_ids(properties: Properties) -> Properties:
 
 
 def section_code(value: object, start: int = 0) -> int:
-    """The descriptor code of a section; DecodeError if ``value`` is none."""
+    """Return the descriptor code of a section; DecodeError if ``value`` is none."""
     if isinstance(value, Described):
         descriptor = value.descriptor
         if type(descriptor) is Symbol:

@@ -46,7 +46,7 @@ class BodyWriter:
         self._empty = True
 
     def piece(self, octets: bytes | bytearray | memoryview) -> bytes:
-        """What to send for the next octets of the body; ValueError if they are more than was said."""
+        """Return what to send for the next octets of the body; ValueError if they are more than was said."""
         before, self._before = self._before, b""
         if self._left is None:
             before += data_section(len(octets))
@@ -58,7 +58,7 @@ class BodyWriter:
         return b"".join((before, octets))
 
     def finish(self) -> bytes:
-        """What is still to be sent at the end; ValueError if octets are missing."""
+        """Return what is still to be sent at the end; ValueError if octets are missing."""
         if self._left:
             raise ValueError(f"the stream is {self._left} octets shorter than its size")
         return self.piece(b"") if self._empty else b""
@@ -77,7 +77,7 @@ class BodyReader:
         self._past_body = False
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """The body's octets in ``piece``; DecodeError."""
+        """Return the body's octets in ``piece``; DecodeError."""
         found: list[bytes] = []
         offset = 0
         while offset < len(piece):

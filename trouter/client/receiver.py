@@ -47,7 +47,7 @@ class Receiver(ReceivingLink):
     # --- taking deliveries
 
     async def receive(self) -> Delivery:
-        """The next delivery. Raises what ended the link, once every pre-settled delivery that came before is taken."""
+        """Return the next delivery; once all pre-settled ones that came before are taken, raise what ended the link."""
         await trio.lowlevel.checkpoint_if_cancelled()
         if self._ready:
             await self._connection._let_others_run()
@@ -56,7 +56,7 @@ class Receiver(ReceivingLink):
         return self._take()
 
     def receive_nowait(self) -> Delivery:
-        """The next delivery if one is here; else trio.WouldBlock, or what ended the link."""
+        """Return the next delivery if one is here; else trio.WouldBlock, or what ended the link."""
         if not self._ready:
             self._check()
             raise trio.WouldBlock

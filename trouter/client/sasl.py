@@ -27,13 +27,13 @@ class SaslMechanism(Protocol):
 
     @property
     def name(self) -> str:
-        """The mechanism's registered name, in capitals."""
+        """Return the mechanism's registered name, in capitals."""
 
     async def start(self) -> bytes | None:
-        """The initial response; None for none."""
+        """Return the initial response; None for none."""
 
     async def respond(self, challenge: bytes) -> bytes:
-        """The answer to a challenge."""
+        """Return the answer to a challenge."""
 
 
 @runtime_checkable
@@ -41,7 +41,7 @@ class MutualMechanism(Protocol):
     """A mechanism in which the server proves who it is, too: without that its yes is none."""
 
     def check_success(self, additional: bytes | None) -> None:
-        """The server lets us in, perhaps with a last word. AuthenticationFailed if it has not proven itself."""
+        """Check that the server that lets us in, perhaps with a last word, has proven itself; AuthenticationFailed."""
 
 
 def check_success(mechanism: SaslMechanism | None, additional: bytes | None) -> None:
@@ -165,7 +165,7 @@ class Scram:
 def with_password(
     user: str, password: str, *, plain: bool = True, bindings: Iterable[tuple[str, bytes]] = ()
 ) -> tuple[SaslMechanism, ...]:
-    """What a user with a password can do, the strongest first; PLAIN, which tells it, last or not at all.
+    """Return what a user with a password can do, the strongest first; PLAIN, which tells it, last or not at all.
 
     ``bindings`` are what the channel can be told from others by: types, each with its data.
     """

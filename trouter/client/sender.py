@@ -111,12 +111,12 @@ class Sender(Link):
 
     @property
     def address(self) -> str:
-        """Where messages go; "" when each says so itself, in ``properties.to``."""
+        """Return where messages go; "" when each says so itself, in ``properties.to``."""
         return terminus_address(self.target)
 
     @property
     def credit(self) -> int:
-        """How many more deliveries the peer takes just now."""
+        """Return how many more deliveries the peer takes just now."""
         return self._link.credit if self.usable else 0
 
     async def send(self, message: Message | Encoded, *, settled: bool | None = None) -> Outcome:

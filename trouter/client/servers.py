@@ -75,7 +75,7 @@ class Servers:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The servers by names that may be shown."""
+        """Return the servers by names that may be shown."""
         return tuple(label_of(url) for url in self.urls)
 
     @asynccontextmanager
@@ -88,7 +88,7 @@ class Servers:
             yield connection
 
     def ssl_context(self) -> ssl.SSLContext:
-        """How to verify a server and who we are to it; OSError (ssl.SSLError) naming the file that is no good."""
+        """Return how to verify a server and who we are to it; OSError (ssl.SSLError) names the file at fault."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.check_hostname = self.verify_name
@@ -112,11 +112,11 @@ class Servers:
         return context
 
     def is_secure(self, address: ServerAddress) -> bool:
-        """Whether it is TLS there."""
+        """Return whether it is TLS there."""
         return address.secure or self.trust_file is not None or self.certificate is not None
 
     def mechanisms_for(self, address: ServerAddress) -> tuple[SaslMechanism, ...]:
-        """Those to try, the preferred first; ValueError where nothing fits."""
+        """Return those to try, the preferred first; ValueError where nothing fits."""
         user = address.user if self.user is None else self.user
         password = address.password if self.password is None else self.password
         if not self.mechanisms:
@@ -145,14 +145,14 @@ class BadCertificate(ssl.SSLError):
 
 
 def label_of(url: str) -> str:
-    """A server's URL without what is secret in it; ValueError."""
+    """Return a server's URL without what is secret in it; ValueError."""
     address = parse_url(url)
     host = f"[{address.host}]" if ":" in address.host else address.host
     return f"{'amqps' if address.secure else 'amqp'}://{host}:{address.port}"
 
 
 def is_lasting(failure: Exception) -> bool:
-    """Whether to try again soon is of no use: credentials, trust, or an address, that the operator has to fix."""
+    """Return whether it is of no use to try again soon: the operator has to fix credentials, trust or an address."""
     if isinstance(failure, AuthenticationFailed):
         return (failure.info or {}).get("sasl-code") != SASL_SYS_TEMP
     if isinstance(failure, ClientError):
@@ -182,7 +182,7 @@ class Setting(Enum):
 
 
 def setting_of(failure: BaseException) -> Setting | None:
-    """What a failure to connect may have come from, if it is one of these."""
+    """Return what a failure to connect may have come from, if it is one of these."""
     cause = _cause_of(failure)
     if isinstance(cause, ssl.SSLCertVerificationError):
         return Setting.NAME if cause.verify_code in _OTHER_HOST else Setting.TRUST

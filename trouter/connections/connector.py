@@ -55,14 +55,14 @@ class Attempt:
         self._role = role
 
     def opened(self, line: str) -> None:
-        """The opens are exchanged."""
+        """Note that the opens are exchanged."""
         self.opening = line
         self.established.set()
         if self._role != "inter-router":
             self.serving.set()
 
     def router_heard(self) -> None:
-        """A neighbour's first hello has come."""
+        """Note that the neighbour's first hello has come."""
         self.serving.set()
 
     def closed(self, event: ConnectionClosed) -> None:
@@ -78,7 +78,7 @@ class Attempt:
         self.give_up(f"the peer refuses links between routers ({why.rstrip()}): is its listener's role inter-router?")
 
     def give_up(self, why: str) -> None:
-        """The peer is not who it should be: end the connection, and let the connector try again later."""
+        """End the connection to a peer that is not the one it should be; the connector tries again later."""
         self.lifetime.log_failure(why)
         self.lifetime.end(Error("amqp:connection:forced", "there is no router at the other end"))
 
@@ -111,12 +111,12 @@ class Connector:
 
     @property
     def status(self) -> str:
-        """INITIALIZING, CONNECTING (between tries too), SUCCESS once the peer has opened, or CLOSING."""
+        """Return INITIALIZING, CONNECTING (between tries too), SUCCESS once the peer has opened, or CLOSING."""
         return "SUCCESS" if self._is_open() else self._status
 
     @property
     def message(self) -> str:
-        """What the status is about: the open of the peer, or why the last try failed."""
+        """Return what the status is about: the open of the peer, or why the last try failed."""
         attempt = self._attempt
         if attempt is None or not (attempt.lifetime.failure or self._is_open()):
             return self._message
@@ -141,7 +141,7 @@ class Connector:
 
     @property
     def failover_urls(self) -> str:
-        """Where it would dial, the next endpoint first."""
+        """Return where it would dial, the next endpoint first."""
         return str(self._failover)
 
     def stop(self, error: Error | None = None) -> None:

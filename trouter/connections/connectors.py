@@ -23,7 +23,7 @@ class Connectors(Parts[ConnectorEntity, "Connector"]):
         self._make = make
 
     def prepare(self, entities: Iterable[ConnectorEntity]) -> PendingParts[ConnectorEntity, Connector]:
-        """What ``entities`` ask for; one that is changed calls anew."""
+        """Return what ``entities`` ask for; one that is changed calls anew."""
         wanted = keyed(entities)
         before = self.entities
         fresh = {key: self._make(entity) for key, entity in wanted.items() if before.get(key) != entity}

@@ -139,11 +139,11 @@ class DialledLogin:
         self._connection.receive_data(b"")
 
     def opens(self) -> None:
-        """The router knows whose name it gave."""
+        """Do nothing: the router knows which user's name it gave."""
 
     def is_good(self) -> bool:
         """Return True: the peer judges the router's credentials."""
         return True
 
     def close(self) -> None:
-        """Nothing is kept of the login."""
+        """Do nothing: the router keeps nothing of the login."""

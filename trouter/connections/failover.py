@@ -25,7 +25,7 @@ class FailoverList:
 
     @property
     def current(self) -> Endpoint:
-        """The endpoint to try next, or in use."""
+        """Return the endpoint to try next, or in use."""
         return self._endpoints[0]
 
     def __len__(self) -> int:
@@ -35,11 +35,11 @@ class FailoverList:
         return ", ".join(str(endpoint) for endpoint in self._endpoints)
 
     def opened(self) -> None:
-        """The current endpoint answered."""
+        """Note that the current endpoint answered."""
         self._tries = 0
 
     def failed(self) -> None:
-        """The current endpoint did not; after the second time the next one's turn comes."""
+        """Note that the current endpoint did not answer; after the second time the next one's turn comes."""
         self._tries += 1
         if self._tries >= TRIES_EACH:
             self._tries = 0
@@ -67,7 +67,7 @@ class FailoverList:
 
 
 def allowed_hosts(entity: ConnectorEntity, *, has_certificate: bool) -> frozenset[str] | None:
-    """Where a peer may send a connector besides its own host (security.md R-1.11b); None for anywhere.
+    """Return where a peer may send a connector besides its own host (security.md R-1.11b); None for anywhere.
 
     Who shows credentials shows them only to hosts that the configuration names.
     """

@@ -46,21 +46,21 @@ class Lifetime:
 
     @property
     def opened(self) -> bool:
-        """Whether the opens were exchanged."""
+        """Return whether the opens were exchanged."""
         return self.opened_at_s is not None
 
     @property
     def is_ending(self) -> bool:
-        """Whether nothing that the peer sends counts any more."""
+        """Return whether nothing that the peer sends counts any more."""
         return self.state >= PeerState.ENDING
 
     @property
     def remote(self) -> str:
-        """Where the other end is: host and port."""
+        """Return where the other end is: host and port."""
         return f"{self._facts.remote_host}:{self._facts.remote_port}"
 
     def admit(self, until_s: float) -> None:
-        """The opens are exchanged; the credentials end at ``until_s``, by the clock of the event loop."""
+        """Note that the opens are exchanged; the credentials end at ``until_s``, by the clock of the event loop."""
         self.state = advance(self.state, PeerStep.ADMIT)
         self.opened_at_s = trio.current_time()
         self.scope.deadline = until_s
@@ -80,7 +80,7 @@ class Lifetime:
         self.scope.cancel()
 
     def expire(self) -> None:
-        """The credentials that the peer came in with are good no longer."""
+        """End the connection: the credentials that the peer came in with are good no longer."""
         if self.is_ending:
             return
         self.state = advance(self.state, PeerStep.END)
@@ -111,7 +111,7 @@ class Lifetime:
         self.scope.cancel()
 
     def forget(self) -> None:
-        """Nothing of the connection is left."""
+        """Let go of the connection, of which nothing is left."""
         self.state = advance(self.state, PeerStep.FORGET)
 
     def log_failure(self, why: str) -> None:

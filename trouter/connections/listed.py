@@ -78,7 +78,7 @@ class ListedConnection:
 
     @property
     def name(self) -> str:
-        """The name in management."""
+        """Return the name in management."""
         return f"connection/{self._lifetime.remote}"
 
     @property
@@ -91,7 +91,7 @@ class ListedConnection:
 
     @property
     def outgoing(self) -> bool:
-        """Whether the router dialled."""
+        """Return whether the router dialled."""
         return self._login.outgoing
 
     @property
@@ -104,12 +104,12 @@ class ListedConnection:
 
     @property
     def failure(self) -> str:
-        """Why the connection failed, empty if it did not."""
+        """Return why the connection failed, empty if it did not."""
         return self._lifetime.failure
 
     @property
     def closing(self) -> bool:
-        """Whether its end was ordered."""
+        """Return whether its end was ordered."""
         return self._lifetime.state is PeerState.DELETED
 
     @property
@@ -118,7 +118,7 @@ class ListedConnection:
 
     @property
     def trace(self) -> bool:
-        """Whether a user asked for this connection's frames in the log, whatever the level of the module PROTOCOL."""
+        """Return whether a user asked for the log of this connection's frames, whatever the level of PROTOCOL."""
         return self._frames.wanted
 
     @trace.setter

@@ -51,7 +51,7 @@ class AcceptRate:
             await trio.sleep((1 - self._tokens) / self._per_second)
 
     def take(self) -> None:
-        """A connection was taken."""
+        """Count a connection that was taken."""
         self._tokens -= 1
 
 
@@ -62,7 +62,7 @@ class ConnectionNumbers:
     given: int = 0
 
     def next(self) -> int:
-        """The next number, from 1."""
+        """Return the next number, from 1."""
         self.given += 1
         return self.given
 
@@ -159,7 +159,7 @@ class Listener:
 
     @property
     def stopped(self) -> bool:
-        """Whether the listener takes no more connections."""
+        """Return whether the listener takes no more connections."""
         return self._accepting.cancel_called
 
     async def wait_turn(self) -> None:

@@ -30,7 +30,7 @@ class Standing(Part, Protocol):
 
     @property
     def peers(self) -> Collection[object]:
-        """The peers that are connected."""
+        """Return the peers that are connected."""
 
     def configure(self, entity: ListenerEntity) -> None:
         """Serve those to come as ``entity`` says."""
@@ -98,5 +98,5 @@ class Listeners(Parts[ListenerEntity, Standing]):
 
 
 def must_move(old: ListenerEntity, new: ListenerEntity) -> bool:
-    """Whether other sockets, or other listeners on them, are needed."""
+    """Return whether other sockets, or other listeners on them, are needed."""
     return any(getattr(old, name) != getattr(new, name) for name in _PLACE)

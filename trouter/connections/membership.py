@@ -56,11 +56,11 @@ class Membership:
 
     @property
     def is_active(self) -> bool:
-        """It is in use: all but uplinks that stand by."""
+        """Return whether it is in use: all are but uplinks that stand by."""
         return self._uplinks is None or not self.is_uplink or self._uplinks.is_active(self.number)
 
     def come(self, remote: Open, user: str, message_log: MessageLog | None) -> None:
-        """The peer has introduced itself: be what the connection's role says."""
+        """Be what the connection's role says, as the peer has introduced itself."""
         settings = self._settings
         if settings.role == "inter-router":
             cost = max(settings.cost, announced_cost(remote))
@@ -99,7 +99,7 @@ class Membership:
             self._uplinks.enter(self)
 
     def lose_all_links(self) -> None:
-        """The connection is over; an uplink that stands by takes over then. A second call does nothing."""
+        """Lose all links of a connection that is over; a stand-by uplink takes over. A second call does nothing."""
         if self._uplinks is not None:
             self._uplinks.leave(self)
         self._sessions.lose_all_links()
@@ -107,7 +107,7 @@ class Membership:
             self._uplinks.go_on()
 
     async def lose_by_and_by(self) -> None:
-        """As ``lose_all_links``, with turns for other connections in between."""
+        """Do as ``lose_all_links``, with turns for other connections in between."""
         if self._uplinks is not None:
             self._uplinks.leave(self)
         await self._sessions.lose_by_and_by()
@@ -115,7 +115,7 @@ class Membership:
             self._uplinks.go_on()
 
     def leave(self) -> None:
-        """The network has the connection no longer; let go of what refers back to it."""
+        """Let go of what refers back to the connection, which the network has no longer."""
         self._router.edges.peers.pop(self.number, None)
         self._router.close_edge_streams(self.number)
         if self.trunk is not None and self._backbone is not None:

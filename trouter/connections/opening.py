@@ -70,7 +70,7 @@ class OpenAdmission:
         return None
 
     def stays(self, vhost: str) -> bool:
-        """Whether the connection is still its tenant's, now that the policy has it in another ``vhost``."""
+        """Return whether the connection is still its tenant's, now that the policy has it in another ``vhost``."""
         tenancy = self._settings.tenancy
         if tenancy is None:
             return True
@@ -98,7 +98,7 @@ class OpenAdmission:
         )
 
     def leave(self) -> None:
-        """The connection is gone: it is its tenant's no longer."""
+        """Take the connection, which is gone, from its tenant."""
         if self.tenant is not None:
             self._services.hub.router.table.tenants.leave(self.tenant, self._facts.connection_id)
 

@@ -268,7 +268,7 @@ class Peer:
     # --- what the policy orders
 
     def follow(self, admission: Admission) -> None:
-        """The policy has changed: what stands is held to it, and what comes. Links do not move to another tenant."""
+        """Hold what stands and what comes to the changed policy. Links do not move to another tenant."""
         if self.lifetime.is_ending or self.connection.finished:
             return  # it is on its way out
         if not self._admission.stays(admission.vhost):

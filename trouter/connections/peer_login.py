@@ -17,31 +17,31 @@ class PeerLogin(Protocol):
 
     @property
     def outgoing(self) -> bool:
-        """Whether the router dialled: then it logs in, else the peer does."""
+        """Return whether the router dialled: then it logs in, else the peer does."""
 
     @property
     def sasl(self) -> SaslServer | SaslClient:
-        """The engine's side of it."""
+        """Return the engine's side of it."""
 
     @property
     def user(self) -> str:
-        """The user of the connection, empty before the login and without one."""
+        """Return the user of the connection, empty before the login and without one."""
 
     @property
     def mechanism(self) -> str:
-        """The SASL mechanism, empty without."""
+        """Return the SASL mechanism, empty without."""
 
     @property
     def tenant(self) -> str:
-        """The tenant that the login says the user belongs to, empty for none."""
+        """Return the tenant that the login says the user belongs to, empty for none."""
 
     @property
     def permissions(self) -> Permissions | None:
-        """What the login says that the user may do; None where it does not say."""
+        """Return what the login says that the user may do; None where it does not say."""
 
     @property
     def expires_at_s(self) -> float:
-        """When the credentials end, by the clock of the event loop."""
+        """Return when the credentials end, by the clock of the event loop."""
 
     def attach(self, connection: Connection, transport: Transport) -> None:
         """Use these from now on; called once, before anything is read."""
@@ -50,13 +50,13 @@ class PeerLogin(Protocol):
         """Take the step that ``event`` asks for, and return whether it was one of the login."""
 
     def opens(self) -> None:
-        """The peer's open has come: a peer that did not log in is named after its certificate."""
+        """Name a peer that did not log in, and whose open has come, after its certificate."""
 
     def is_good(self) -> bool:
-        """Whether the credentials are good still."""
+        """Return whether the credentials are good still."""
 
     def close(self) -> None:
-        """The peer is in, or will never be; a second call does nothing."""
+        """End the login: the peer is in, or will never be; a second call does nothing."""
 
 
 class Watcher(Protocol):
@@ -66,13 +66,13 @@ class Watcher(Protocol):
         """The opens are exchanged, and the policy has admitted the connection: so says ``line`` of the log."""
 
     def router_heard(self) -> None:
-        """A neighbour's first hello has come."""
+        """Note that the neighbour's first hello has come."""
 
     def closed(self, event: ConnectionClosed) -> None:
-        """The peer has closed the connection, or a fault has."""
+        """Note that the peer, or a fault, has closed the connection."""
 
     def detached(self, event: LinkDetached, *, control: bool) -> None:
-        """The peer has detached a link; ``control``: the one that routers tell each other of the network on."""
+        """Note that the peer has detached a link; ``control``: the one that carries news of the network."""
 
 
 class _Nothing:

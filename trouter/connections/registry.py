@@ -32,53 +32,53 @@ class ConnectionFacts(Protocol):
 
     @property
     def number(self) -> int:
-        """The number in ``[C<n>]``, identity in management."""
+        """Return the number in ``[C<n>]``, identity in management."""
 
     @property
     def engine(self) -> Connection:
-        """The conversation."""
+        """Return the conversation."""
 
     @property
     def name(self) -> str:
-        """The name in management, after the other end's host and port."""
+        """Return the name in management, after the other end's host and port."""
 
     @property
     def role(self) -> str:
-        """The role of the listener or connector it came through."""
+        """Return the role of the listener or connector it came through."""
 
     @property
     def listener(self) -> str:
-        """The name of that listener or connector."""
+        """Return the name of that listener or connector."""
 
     @property
     def closing(self) -> bool:
-        """Its end was ordered, or has come."""
+        """Return whether its end was ordered, or has come."""
 
     @property
     def security(self) -> SecurityLayer:
-        """What it stands on: its socket, or TLS."""
+        """Return what it stands on: its socket, or TLS."""
 
     #: Log this connection's frames, whatever the level of the module PROTOCOL.
     trace: bool
 
     def follow_log(self) -> None:
-        """The levels of the log have changed."""
+        """Follow the levels of the log, which have changed."""
 
     @property
     def tenant(self) -> Tenant | None:
-        """The tenant that the connection belongs to, or None."""
+        """Return the tenant that the connection belongs to, or None."""
 
     def links(self) -> Iterator[int]:
-        """The identities of its links."""
+        """Yield the identities of its links."""
 
     def about(self) -> dict[str, Any]:
-        """What every record about it says."""
+        """Return what every record about it says."""
 
     def as_container(self) -> Container:
-        """The connection as one on which the router attaches links of its own."""
+        """Return the connection as one on which the router attaches links of its own."""
 
     def row(self, now_s: float) -> dict[str, object]:
-        """The attributes of management's type connection, AMQP-typed, in their order."""
+        """Return the attributes of management's type connection, AMQP-typed, in their order."""
 
     def force_close(self, error: Error) -> None:
         """Close, saying why."""
@@ -112,16 +112,16 @@ class Connections(Mapping[int, "ConnectionFacts"]):
         return len(self._open)
 
     def add(self, connection: ConnectionFacts) -> None:
-        """Its opens were exchanged."""
+        """Add a connection whose opens were exchanged."""
         self._open[connection.number] = connection
 
     def remove(self, number: int) -> None:
-        """It is gone; a second call does nothing."""
+        """Remove a connection that is gone; a second call does nothing."""
         self._open.pop(number, None)
         self._moved.pop(number, None)
 
     def follow_log(self) -> None:
-        """The levels of the log have changed."""
+        """Follow the levels of the log, which have changed."""
         for connection in self._open.values():
             connection.follow_log()
 
@@ -137,7 +137,7 @@ class Connections(Mapping[int, "ConnectionFacts"]):
             self._round = iter(list(self._open))
 
     def last_delivery_s(self, number: int, now_s: float) -> float | None:
-        """How long ago the last delivery came or went, to a second or so; None before the first."""
+        """Return how long ago the last delivery came or went, to a second or so; None before the first."""
         connection = self._open.get(number)
         if connection is not None:
             self._note(number, connection.engine, now_s)
@@ -175,7 +175,7 @@ def connection_row(
     trace: bool,
     tenant: Tenant | None,
 ) -> dict[str, object]:
-    """The attributes of a connection in the order of the older router's rows; times in seconds."""
+    """Return the attributes of a connection in the order of the older router's rows; times in seconds."""
     remote = engine.remote_open
     return {
         "name": name,
@@ -207,7 +207,7 @@ def connection_row(
 
 
 def shown_properties(properties: Any) -> dict[str, object]:
-    """The string and integer properties of a peer's open, a bounded number of them."""
+    """Return the string and integer properties of a peer's open, a bounded number of them."""
     if not isinstance(properties, dict):
         return {}
     shown = (

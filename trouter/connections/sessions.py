@@ -54,7 +54,7 @@ class NoCredit:
     """Lets no credit through."""
 
     def take(self, link: object, count: int) -> int:
-        """Nothing."""
+        """Return 0: the sender is granted nothing."""
         return 0
 
 
@@ -98,7 +98,7 @@ class Sessions:
         self._inboxes: dict[SessionPort, trio.MemorySendChannel[LinkAttached | LinkDetached]] = {}
 
     def admit(self, terms: PeerTerms, policy: ConnectionPolicy) -> None:
-        """The connection is open, under these terms."""
+        """Admit the connection, which is open, under these terms."""
         self._policy = policy
         self._connection.oversize_error = policy.oversize_error
         self._go_by(self._under(terms, policy))
@@ -109,7 +109,7 @@ class Sessions:
             self._container.terms = terms
 
     def as_container(self, name: str) -> Container:
-        """The connection as one on which the router attaches links of its own, under the terms of the day."""
+        """Return the connection as one on which the router attaches links of its own, under the terms of the day."""
         if self._container is None:
             remote = self._connection.remote_open
             container_id = "" if remote is None else remote.container_id
@@ -139,13 +139,13 @@ class Sessions:
         )
 
     def forget(self) -> None:
-        """The connection is gone: let go of what refers back to it."""
+        """Let go of what refers back to the connection, which is gone."""
         self._policy = None
         self._container = None
         self._turn_out = _nobody_hears
 
     def judge_again(self) -> None:
-        """The policy has changed: end what is allowed no longer, and hold the rest to what it says now."""
+        """End what the changed policy allows no longer, and hold the rest to what it says now."""
         policy, router = self._policy_now(), self._hub.router
         self._connection.oversize_error = policy.oversize_error
         self._go_by(self._under(self.terms, policy))
@@ -243,7 +243,7 @@ class Sessions:
         session.begin()
 
     def end(self, event: SessionEnded) -> None:
-        """The session is over, by the peer's word or by a fault."""
+        """Forget a session that the peer or a fault ended."""
         session = event.session
         if event.fault is not None:
             what = f"{self._label} Session on channel {session.channel}"

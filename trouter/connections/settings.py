@@ -32,7 +32,7 @@ ROUTER_WINDOW_BYTES: Final = 64 * 1024 * 1024
 
 
 def listener_settings(router_id: str, entity: ListenerEntity, *, secure: bool = False) -> PeerSettings:
-    """What a listener's attributes mean to the engine and to each of its peers; ``secure``: secureDefaults."""
+    """Return what a listener's attributes mean to the engine and to each of its peers; ``secure``: secureDefaults."""
     own: dict[str, object] = {}
     if entity.failover_urls:
         own["failover-server-list"] = [
@@ -56,7 +56,7 @@ def _requires_sasl(entity: ListenerEntity) -> bool:
 
 
 def connector_settings(router_id: str, entity: ConnectorEntity) -> PeerSettings:
-    """What a connector's attributes mean to the engine and to its connection."""
+    """Return what a connector's attributes mean to the engine and to its connection."""
     return _settings(router_id, entity, {})
 
 

@@ -10,7 +10,7 @@ from trouter.hooks import Plugins
 
 from .registry import Connections
 
-#: Between two looks. A file that changes is in force, and who may stay no longer is out, this much later.
+#: Between two looks. A file that changes is in force, and a peer that may stay no longer is out, this much later.
 LOOK_S: Final = 2.0
 #: Connections that are asked before others get their turn.
 PORTION: Final = 500

@@ -32,13 +32,13 @@ class Owner(Protocol):
     """Whose octets they are."""
 
     def log_failure(self, why: str) -> None:
-        """The connection ends for no good reason; said once."""
+        """Log, once, why the connection fails."""
 
     def vanish(self) -> None:
-        """The peer hung up while it was not read."""
+        """End the connection: the peer hung up while it was not read."""
 
     def crash(self, error: Exception) -> None:
-        """A bug of ours."""
+        """Drop the connection for a bug of ours."""
 
 
 class Absence:
@@ -54,7 +54,7 @@ class Absence:
         self._owner.vanish()
 
     def crash(self, error: Exception) -> None:
-        """A bug of ours."""
+        """Drop the connection for a bug of ours."""
         self._owner.crash(error)
 
 
@@ -172,7 +172,7 @@ class Transport:
             self._ring()
 
     def crash(self, error: Exception) -> None:
-        """A bug of ours."""
+        """Drop the connection for a bug of ours."""
         self._owner.crash(error)
 
     def lose(self, why: str) -> None:
@@ -185,7 +185,7 @@ class Transport:
     def _decrypted(self, data: bytes) -> bytes:
         """What ``data`` says within TLS; b"" if nothing whole, or if that was the end."""
         channel = self._channel
-        assert channel is not None  # noqa: S101 - who calls has looked
+        assert channel is not None  # noqa: S101 - the caller has looked
         try:
             data = channel.decrypt(data)
         except TlsFailed as failed:

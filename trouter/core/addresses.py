@@ -48,17 +48,17 @@ class Address(NamedTuple):
     rest: str
 
     def key_in_phase(self, phase: str) -> str:
-        """The key of the same mobile address in ``phase``; other classes have no phases and keep their key."""
+        """Return the key of the same mobile address in ``phase``; other classes have no phases and keep their key."""
         return f"{MOBILE}{phase}{self.text}" if self.letter == MOBILE else self.key
 
 
 def phase_of(key: str) -> int:
-    """The phase of an address as annotations say it; only mobile addresses have any."""
+    """Return the phase of an address as annotations say it; only mobile addresses have any."""
     return ord(key[1]) - ord(FIRST_PHASE) if key.startswith(MOBILE) else 0
 
 
 def phase_named(number: int) -> str:
-    """The phase that an annotation names, "" if there is none such."""
+    """Return the phase that an annotation names, "" if there is none such."""
     if number == FALLBACK_NUMBER:
         return FALLBACK_PHASE
     return str(number) if 0 <= number <= 9 else ""
@@ -95,7 +95,7 @@ def plain(text: str) -> str:
 
 
 def strip_location(text: str) -> str:
-    """``text`` without scheme and host: what follows them, or all of it if it has no path behind a host."""
+    """Return ``text`` without scheme and host: what follows them, or all of it if it has no path behind a host."""
     if text.startswith("/"):
         location_end = 1
     else:
@@ -150,12 +150,12 @@ def temporary_token() -> str:
 
 
 def temporary_source(router_id: str, token: str, *, area: str = DEFAULT_AREA, mode: str = "standalone") -> str:
-    """The address of a dynamic source: local to this router, and reachable from all others."""
+    """Return the address of a dynamic source: local to this router, and reachable from all others."""
     if mode == "edge":
         return f"amqp:/_edge/{router_id}/temp.{token}"
     return f"amqp:/_topo/{area}/{router_id}/temp.{token}"
 
 
 def temporary_target(token: str) -> str:
-    """The address of a dynamic target: mobile, so that receivers on any router can use it."""
+    """Return the address of a dynamic target: mobile, so that receivers on any router can use it."""
     return f"amqp:/_$temp.{token}"

@@ -102,7 +102,7 @@ class AnnotationRewriter:
         return annotations
 
     def onward(self, annotations: CachedAnnotations | None, to: str | None, phase: int) -> bytes:
-        """The section with which a message goes on to routers; ``to`` and ``phase`` where its sender wrote others."""
+        """Return the section with which a message goes on to routers; ``to``, ``phase`` where they are overridden."""
         if to is not None:
             return self._compose(annotations, to, phase)
         if annotations is None:
@@ -114,7 +114,7 @@ class AnnotationRewriter:
         return annotations.onward
 
     def anew(self, annotations: CachedAnnotations | None, to: str, phase: int) -> bytes:
-        """The section with which a message goes on to another address, as if it had entered the network here."""
+        """Return the section with which a message goes on to another address, as if it had entered the network here."""
         marks = (self.here,) if self.marks else ()
         here = self.here if self.marks else None
         if annotations is None:

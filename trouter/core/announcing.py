@@ -101,14 +101,14 @@ class Announcer:
         self._send(Note(body, reply_to=self._reply_to, correlation_id=number, properties=properties))
 
     def beat(self) -> None:
-        """Two seconds have passed: what was not answered for too long is not waited for."""
+        """Give up the requests that were not answered for too long; called every two seconds."""
         self._beats += 1
         late = [number for number, (_, beat) in self._requested.items() if self._beats - beat > PATIENCE_BEATS]
         for number in late:
             self._conclude(number, None)
 
     def take(self, reply: Note) -> None:
-        """An answer came; one to nothing that was asked says nothing."""
+        """Take an answer; one that belongs to no request is ignored."""
         number = reply.correlation_id
         if isinstance(number, str) and number in self._requested:
             self._conclude(number, reply)

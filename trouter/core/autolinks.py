@@ -65,7 +65,7 @@ class AutoLink:
         self.fresh = True
 
     def next_retry_s(self) -> float:
-        """How long to wait before trying again what has failed."""
+        """Return how long to wait before trying again what has failed."""
         fresh, self.fresh = self.fresh, False
         return FIRST_RETRY_S if fresh else RETRY_S
 
@@ -100,10 +100,10 @@ class AutoLinkObserver:
         """Note that the link of an auto link is attached."""
 
     def failed(self, activation: Activation) -> None:
-        """An auto link's link was detached or lost; the owner is to ``retry`` it after a while."""
+        """Note that a link was detached or lost; the owner is to ``retry`` the activation after a while."""
 
     def idle(self, activation: Activation) -> None:
-        """An auto link has no use for its connection any more: it is not to be retried."""
+        """Note that the activation has no use for its connection any more: it is not to be retried."""
 
 
 class AutoLinkRouter(RouterPort, Protocol):
@@ -115,7 +115,7 @@ class AutoLinkRouter(RouterPort, Protocol):
 
     @property
     def containers(self) -> Containers:
-        """The containers that are connected."""
+        """Return the containers that are connected."""
 
 
 class Activation:
@@ -155,7 +155,7 @@ class Activation:
             self.begin()
 
     def attach_on(self, session: Session) -> None:
-        """The session stands; AttachRefused."""
+        """Attach the link on the session, which stands; AttachRefused."""
         rule, router, terms = self.auto.rule, self._router, self.container.terms
         incoming = rule.direction == IN
         entry = self._entry()
@@ -213,7 +213,7 @@ class Activation:
         return link is self._link
 
     def answered(self, link: Link) -> None:
-        """The peer has answered; without an address it is about to refuse."""
+        """Take the peer's answer; without an address it is about to refuse."""
         attach, sink = link.remote_attach, link.sink
         assert attach is not None  # noqa: S101 - it has answered
         terminus = attach.source if link.incoming else attach.target
@@ -237,7 +237,7 @@ class Activation:
         self._fail(error)
 
     def gone(self, link: Link, reason: DetachReason | None) -> None:
-        """The peer has detached, or the session is lost."""
+        """Fail: the peer has detached, or the session is lost."""
         self._link = None
         why = passed_on(reason.error) if reason is not None else LINK_LOST
         error = self._session_error()
@@ -272,7 +272,7 @@ class Activation:
             self._router.end(link, DetachReason(True, None))
 
     def forget(self) -> None:
-        """Its connection is over; the link is lost with it."""
+        """Forget the link, which is lost with its connection."""
         self._ended = True
         self._leave()
         self._router.observer.idle(self)
@@ -303,7 +303,7 @@ class AutoLinks:
         auto.activations.clear()
 
     def container_came(self, container: Container) -> None:
-        """A container is connected: those for it attach."""
+        """Attach the auto links that are for this container, which is connected."""
         for auto in self._all:
             if container.is_meant(auto.rule.container_id, auto.rule.connection):
                 self._activate(auto, container)

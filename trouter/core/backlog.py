@@ -16,7 +16,7 @@ class LinkPool(Protocol):
     """The links of one connection that are for unfinished messages; see ``Streams``."""
 
     def give_back(self, link: Backlog) -> None:
-        """The link's message has ended, one way or the other."""
+        """Take the link back: its message has ended, one way or the other."""
 
     def lost(self, link: Backlog) -> None:
         """Forget the link, which is gone."""

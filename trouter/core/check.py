@@ -59,11 +59,11 @@ class MessageCheck:
         return self.user is not None or self.stamp is not None
 
     def is_own(self, data: bytes, start: int, end: int) -> bool:
-        """Whether the user-id ``data[start:end]`` is the connection's."""
+        """Return whether the user-id ``data[start:end]`` is the connection's."""
         return self.user is None or data[start:end] == self.user
 
     def allows(self, address: bytes) -> bool:
-        """Whether an anonymous message may go to ``address``."""
+        """Return whether an anonymous message may go to ``address``."""
         if self._may_send is None:
             return True
         known = self._known.get(address)

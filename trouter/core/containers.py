@@ -48,10 +48,10 @@ class LinkOwner(Protocol):
     """The part of the core that made a link of the router's own, or joined a peer's to one."""
 
     def made(self, link: Link) -> bool:
-        """Whether the link is one of ours, and not the peer's that it was joined to."""
+        """Return whether the link is one of ours, and not the peer's that it was joined to."""
 
     def answered(self, link: Link) -> None:
-        """The peer answered the attach of a link of ours."""
+        """Note that the peer answered the attach of a link of ours."""
 
     def gone(self, link: Link, reason: DetachReason | None) -> None:
         """The link is over, and what was under way on it is settled; None: it was lost without a word."""
@@ -61,7 +61,7 @@ class SessionWaiter(Protocol):
     """An auto link or link route that wants a link as soon as its session stands."""
 
     def attach_on(self, session: Session) -> None:
-        """The session stands; AttachRefused."""
+        """Attach the link on the session, which stands; AttachRefused."""
 
     def refused(self, error: Error) -> None:
         """Give up: no link will be attached, for the reason ``error``."""
@@ -74,7 +74,7 @@ class OwnSession:
         self.session = session
         #: Whose routed links it has: the number of their connection, and of a router's the channel of their session.
         self.client: Client = (0, 0)
-        #: Links on it, and who waits for one.
+        #: Links on it, and the owners that wait to attach one.
         self.links = 0
         #: Why the peer ended it, once it has.
         self.error: Error | None = None
@@ -91,7 +91,7 @@ class OwnSession:
         self.links += 1
 
     def leave(self, waiting: SessionWaiter) -> None:
-        """A link is gone, or wanted no longer."""
+        """Forget a link that is gone, or wanted no longer."""
         self._waiting.pop(waiting, None)
         self.links -= 1
 
@@ -134,13 +134,13 @@ class Container:
         return self.terms.connection_number
 
     def is_meant(self, container_id: str, connection: str) -> bool:
-        """Whether auto links and link routes for that container, or for that connection, are for this one."""
+        """Return whether auto links and link routes for that container, or for that connection, are for this one."""
         if self.role != ROUTE_CONTAINER:
             return False
         return bool(connection and connection == self.name) or bool(container_id and container_id == self.container_id)
 
     def for_auto_links(self, *, apart: bool = False) -> OwnSession:
-        """The session of all auto links, or one for a single of them; AttachRefused when the peer allows none."""
+        """Return the session of all auto links, or one for one of them; AttachRefused when the peer allows none."""
         if apart:
             own = next((each for each in self._apart if not each.links), None)
             if own is None:
@@ -152,7 +152,7 @@ class Container:
         return self._auto
 
     def for_routed_links(self, client: Client) -> OwnSession:
-        """A session for the routed links of ``client``, see ``OwnSession.client``; AttachRefused."""
+        """Return a session for the routed links of ``client``, see ``OwnSession.client``; AttachRefused."""
         own = next((each for each in self._routed if each.links and each.client == client), None)
         own = own or next((each for each in self._routed if not each.links), None)
         if own is None and len(self._routed) < (MAX_ROUTER_SESSIONS if self.terms.is_router else MAX_SESSIONS):
@@ -204,7 +204,7 @@ class Containers:
         return self._connected.pop(number, None)
 
     def get(self, number: int) -> Container | None:
-        """The one on the connection with this number."""
+        """Return the one on the connection with this number."""
         return self._connected.get(number)
 
     def meant(self, container_id: str, connection: str) -> list[Container]:
@@ -219,7 +219,7 @@ class Containers:
 
 
 def free_name(session: Session, name: str, incoming: bool, next_number: Callable[[], int]) -> str:
-    """``name``, or with a number if a link of the session has it."""
+    """Return ``name``, or with a number if a link of the session has it."""
     free = name
     while (incoming, free) in session.links:
         free = f"{name}@{next_number()}"
@@ -227,7 +227,7 @@ def free_name(session: Session, name: str, incoming: bool, next_number: Callable
 
 
 def own_link(session: Session, name: str, incoming: bool) -> IncomingLink | OutgoingLink:
-    """A link of ours that is yet to be attached; AttachRefused."""
+    """Return a link of ours that is yet to be attached; AttachRefused."""
     try:
         return add_link(session, name, incoming)
     except Misuse:
@@ -235,7 +235,7 @@ def own_link(session: Session, name: str, incoming: bool) -> IncomingLink | Outg
 
 
 def takes(connection: Connection, attach: Attach) -> bool:
-    """Whether an attach fits into the frames that the other end of ``connection`` takes in."""
+    """Return whether an attach fits into the frames that the other end of ``connection`` takes in."""
     remote = connection.remote_open
     return remote is None or len(frame(0, encode_performative(attach))) <= remote.max_frame_size
 

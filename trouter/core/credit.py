@@ -53,14 +53,14 @@ class Credit(InEndpoint):
             self.destination_appeared()
 
     def destination_appeared(self) -> None:
-        """The address has a consumer again: hand out what was kept back (3.2); a drain is called off."""
+        """Hand out what was kept back, as the address has a consumer again (3.2); a drain is called off."""
         if (self.pending > 0 or self.link.draining) and not self.pulse.draining:
             count = self.pending
             self.pending = 0
             self._grant(count)
 
     def on_drained(self, link: LinkPort) -> None:
-        """The sender gave its credit back (3.3)."""
+        """Note that the sender gave its credit back, and grant it anew if there is a consumer (3.3)."""
         self.pending = self.capacity - self.unsettled
         self.dry_since_s = self.pulse.now_s
         if self.entry is None or self.entry.reachable():

@@ -12,7 +12,7 @@ from .notes import Note, write
 
 
 class EdgePeer:
-    """A connection in the role edge. ``user`` is who came in on it, as authenticated."""
+    """A connection in the role edge. ``user`` is the name that the edge router authenticated as."""
 
     def __init__(self, number: int, user: str = "") -> None:
         #: What management calls the connection.
@@ -47,7 +47,7 @@ class EdgeTracker(Egress):
             self._push_due()
 
     def forget(self, key: str) -> None:
-        """The edge router sends there no more: what was told is taken back, if there is credit for it."""
+        """Take back what was told of an address to which the edge router sends no more, if there is credit for it."""
         self.notify(key, False)
         self._due.pop(key, None)
         self._notified.discard(key)

@@ -67,7 +67,7 @@ class Edges:
     # --- links
 
     def add_downlink(self, peer: EdgePeer, egress: Egress, edge_id: str) -> AddressEntry | Error:
-        """The entry that the downlink of ``edge_id`` serves from here on; why it may not.
+        """Return the entry that the downlink of ``edge_id`` serves from here on, or why it may not.
 
         An id belongs to who came last, as an edge router that has lost its connection comes back before the loss is
         noticed here; but a router that authenticated as another user is refused.
@@ -95,12 +95,12 @@ class Edges:
         return None
 
     def trackable(self, peer: EdgePeer) -> None:
-        """The tracking link is attached: tell what holds."""
+        """Tell what holds over the tracking link, which is attached."""
         for entry in peer.sends:
             self._notify(peer, entry)
 
     def add_sender(self, peer: EdgePeer, entry: AddressEntry) -> None:
-        """The edge router sends to an address."""
+        """Note that the edge router sends to an address."""
         if not entry.key.startswith(MOBILE):
             return
         peer.sends[entry] = peer.sends.get(entry, 0) + 1
@@ -148,7 +148,7 @@ class Edges:
     # --- tracking
 
     def look(self, entry: AddressEntry) -> None:
-        """The users of a mobile address have changed."""
+        """Look at a mobile address whose users have changed."""
         for peer in list(self._followers.get(entry, ())):
             self._notify(peer, entry)
 
@@ -162,7 +162,7 @@ class Edges:
         self._beats[gatherer] = self._router.pulse.now_s
 
     def silent(self) -> set[int]:
-        """The connections whose heartbeat has not come for too long."""
+        """Return the connections whose heartbeat has not come for too long."""
         due_s = self._router.pulse.now_s - SILENCE_S
         return {gatherer.connection_number for gatherer, last_s in self._beats.items() if last_s < due_s}
 
@@ -204,7 +204,7 @@ class Edges:
 
 
 def takes_elsewhere(entry: AddressEntry, number: int) -> bool:
-    """Whether the address has receivers besides the connection ``number`` and the router itself."""
+    """Return whether the address has receivers besides the connection ``number`` and the router itself."""
     forwarder = entry.forwarder
     others = forwarder.standing or bool(forwarder.remotes)
     return others or any(each.connection_number != number for each in forwarder.consumers)

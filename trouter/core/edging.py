@@ -30,7 +30,7 @@ class EdgeRouterPort(RouterPort, Protocol):
 
     @property
     def edges(self) -> Edges:
-        """The edge routers that are connected to this one."""
+        """Return the edge routers that are connected to this one."""
 
 
 def serve(router: EdgeRouterPort, link: IncomingLink, wanted: Attach, terms: PeerTerms, address: str) -> None:
@@ -74,7 +74,7 @@ def accept_downlink(
 
 
 def accept_tracking(router: EdgeRouterPort, link: OutgoingLink, wanted: Attach, edge: EdgePeer) -> None:
-    """An edge router hears over this link where its messages would be taken; AttachRefused."""
+    """Accept the link over which an edge router hears where its messages would be taken; AttachRefused."""
     refused = router.edges.add_tracker(edge, link, DEFAULT_CAPACITY)
     if refused is not None:
         raise AttachRefused(refused)

@@ -33,7 +33,7 @@ class StreamLinks(Protocol):
     """The links of one connection that are for unfinished messages; see ``Streams``."""
 
     def take(self) -> Egress | None:
-        """A link for the message that is offered to it next; None if there can be no more."""
+        """Return a link for the message that is offered to it next; None if there can be no more."""
 
 
 class Egress(Backlog):
@@ -362,7 +362,7 @@ class Egress(Backlog):
             out.link.session.settle_outgoing(out, code, state, False)
 
     def abort(self, out: Delivery) -> None:
-        """The message will never be complete: take back what was sent of it, forget it if nothing was."""
+        """Take back what was sent of a message that will never be complete; forget it if nothing was."""
         out.partner = None
         self._done(out)
         if out.message is not None:
@@ -378,7 +378,7 @@ class Egress(Backlog):
         self.on_credit(self.link)
 
     def relieve(self, out: Delivery) -> None:
-        """``out``'s session has hardly any window left: release a message that waits for another to end.
+        """Release a message that waits for another to end: ``out``'s session has hardly any window left.
 
         The other may need that very window for its end, and then neither would ever go on. Of an exchange's copies,
         whose outcome no sender waits for, one that waits is dropped if the message goes on without it.
@@ -410,14 +410,14 @@ class Egress(Backlog):
         return False
 
     def cut_off(self, out: Delivery) -> None:
-        """Its receiver takes no more of a pre-settled message, for which others wait."""
+        """Cut off a pre-settled message, for which others wait, and of which its receiver takes no more."""
         self._count_dropped()
         self.abort(out)
 
     # --- the end
 
     def give_up(self) -> None:
-        """Nothing is heard from the other side: what it was sent has failed, what waits is released. The link stays.
+        """Fail what a silent peer was sent, and release what waits for it. The link stays.
 
         Should the other side be heard of again, it learns that all this is settled.
         """
@@ -438,7 +438,7 @@ class Egress(Backlog):
                 notify_sender(out, partner, code, state, True)
 
     def lost(self, own: list[Delivery] | None = None) -> None:
-        """The link is gone: what it had in full has failed, what it had not is released (routing.md 2.7).
+        """Fail what the link, which is gone, had in full, and release what it had not (routing.md 2.7).
 
         ``own`` holds the link's deliveries if the caller knows them already.
         """

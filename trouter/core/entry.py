@@ -23,23 +23,23 @@ class AddressSender(Protocol):
 
     @property
     def connection_number(self) -> int:
-        """What management calls the connection that it is on."""
+        """Return what management calls the connection that it is on."""
 
     def destination_appeared(self) -> None:
-        """The address has a consumer: grant the credit that was kept back."""
+        """Grant the credit that was kept back: the address has a consumer."""
 
 
 class AddressListener(Protocol):
     """What is notified of the users of all addresses of a table."""
 
     def advertise(self, key: str, hint: int) -> None:
-        """``key`` has its first consumer here."""
+        """Note that ``key`` has its first consumer here."""
 
     def withdraw(self, key: str) -> None:
-        """``key`` has lost its last consumer here."""
+        """Note that ``key`` has lost its last consumer here."""
 
     def users_changed(self, entry: AddressEntry) -> None:
-        """A mobile address has gained or lost a user."""
+        """Note that a mobile address has gained or lost a user."""
 
 
 class AddressEntry:
@@ -104,7 +104,7 @@ class AddressEntry:
         self.space = ""
 
     def destinations(self) -> int:
-        """How many consumers the address has: inside the router, on its links, and other routers in reach.
+        """Return how many consumers the address has: inside the router, on its links, and other routers in reach.
 
         An exchange is one too.
         """
@@ -113,7 +113,7 @@ class AddressEntry:
         return count + 1 if forwarder.standing else count
 
     def reachable(self) -> bool:
-        """The address or its fallback has a consumer, so that senders may have credit."""
+        """Return whether the address or its fallback has a consumer, so that senders may have credit."""
         fallback = self.fallback
         return self.destinations() > 0 or (fallback is not None and fallback.destinations() > 0)
 
@@ -195,7 +195,7 @@ class AddressEntry:
             self._wake_senders()
 
     def unused(self) -> bool:
-        """Whether nothing refers to the entry any more."""
+        """Return whether nothing refers to the entry any more."""
         fallback_of = self.fallback_of
         return not (self.pinned or self.holders or self.senders or self.remote_listeners or self.destinations()) and (
             fallback_of is None or fallback_of.fallback is not self

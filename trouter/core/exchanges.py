@@ -387,7 +387,7 @@ class Exchanges:
         return exchange
 
     def remove(self, exchange: Exchange) -> None:
-        """The address is an ordinary one again; its consumers and senders stay."""
+        """Make the address an ordinary one again; its consumers and senders stay."""
         entry = exchange.entry
         if entry.forwarder is exchange:
             entry.forward_by(exchange.inner)
@@ -407,11 +407,11 @@ class Exchanges:
         return NextHop(address, phase, self._obtain(address, phase))
 
     def keep(self, hop: NextHop) -> None:
-        """The entry of a next hop is to stay, whether it has consumers or not."""
+        """Keep the entry of a next hop, whether it has consumers or not."""
         hop.entry.holders += 1
 
     def let_go(self, hop: NextHop) -> None:
-        """It may go, as far as this next hop is concerned."""
+        """Let the entry go, as far as this next hop is concerned."""
         hop.entry.holders -= 1
         self._table.release(hop.entry)
 

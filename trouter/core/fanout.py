@@ -21,7 +21,7 @@ class Fanout:
         self._best = RELEASED
 
     def add_outcome(self, code: int) -> None:
-        """A copy has ``code`` for its outcome; anything that is no outcome of the core standard counts as rejected."""
+        """Count a copy's outcome ``code``; one that is no outcome of the core standard counts as rejected."""
         self.outcomes_open -= 1
         rank = RANK.get(code)
         if rank is None:
@@ -31,12 +31,12 @@ class Fanout:
 
     @property
     def code(self) -> int:
-        """The code of the highest outcome so far."""
+        """Return the code of the highest outcome so far."""
         return self._best
 
     @property
     def state(self) -> bytes:
-        """The highest outcome so far, encoded, without details."""
+        """Return the highest outcome so far, encoded, without details."""
         return BARE[self._best]
 
 

@@ -32,7 +32,7 @@ class Farewells:
         self._due_s[farewell] = now_s + PATIENCE_S
 
     def discard(self, farewell: Farewell) -> None:
-        """The other end has answered, or is gone."""
+        """Forget a link whose other end has answered, or is gone."""
         self._due_s.pop(farewell, None)
 
     def scan(self, now_s: float) -> None:

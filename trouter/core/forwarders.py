@@ -78,7 +78,7 @@ class Forwarder:
         self.consumers.append(egress)
 
     def remove(self, egress: Egress) -> None:
-        """A consumer is gone; the turn stays with whose it was."""
+        """Remove a consumer that is gone; the turn stays with the consumer that has it."""
         position = self.consumers.index(egress)
         del self.consumers[position]
         if position < self._turn:
@@ -112,7 +112,7 @@ class Forwarder:
         return 0
 
     def gathers(self, data: bytes, start: int, end: int) -> int:
-        """How many octets of an unfinished message to wait for, at most, before it is forwarded; 0 for no more.
+        """Return how many octets of an unfinished message to wait for, at most, before it is forwarded; 0 for no more.
 
         What is here of it is ``data[start:end]``. Consumers inside the router take whole messages only.
         """

@@ -46,7 +46,7 @@ class Gatherer(Ingress):
             self._take(whole)
 
     def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
-        """The sender aborted the delivery: forget what came of it."""
+        """Forget what came of a delivery that the sender aborted."""
         self._gathered.clear()
         delivery.settled = True
         self.top_up()

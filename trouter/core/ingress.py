@@ -105,7 +105,7 @@ class Ingress(Intake):
         self._known_phase = 0
 
     def comes_from_edge(self) -> None:
-        """The link is that of an edge router, or of one that takes this router for its edge."""
+        """Note that the link is that of an edge router, or of one that takes this router for its edge."""
         self.via_edge = True
         self.rewriter.via_edge = True
 
@@ -326,7 +326,7 @@ class Ingress(Intake):
     # --- the message as it leaves
 
     def build_message(self, delivery: Delivery, data: bytes, start: int, end: int) -> Message:
-        """The message in ``data[start:end]``, kept, for a single copy."""
+        """Return the message in ``data[start:end]``, kept, for a single copy."""
         message = Message(self.link.session, self)
         message.append(octets.cut(data, start, end))
         message.complete = delivery.complete

@@ -91,13 +91,13 @@ class InsideSender(InEndpoint):
         self._scan = MessageScan()
 
     def describe(self, message: bytes) -> None:
-        """The message under way from here on; InvalidMessage if it is none."""
+        """Take ``message`` for the message under way; InvalidMessage if it is none."""
         self._scan.scan(message, 0, len(message), THROUGH_ANNOTATIONS, True)
         said = self._scan.priority
         self.arrival.priority = DEFAULT_PRIORITY if said < 0 else min(said, _HIGHEST_PRIORITY)
 
     def build_message(self, delivery: Delivery, data: bytes, start: int, end: int) -> Message:
-        """The message as it is: the router sends nothing that needs stripping."""
+        """Return the message as it is: the router sends nothing that needs stripping."""
         message = Message(None, self)
         message.append(data[start:end])
         message.complete = True
@@ -105,7 +105,7 @@ class InsideSender(InEndpoint):
         return message
 
     def write_head(self, message: Message, head: bytes, plain: bool) -> bytes:
-        """A message from inside the router starts its way here."""
+        """Return ``head`` with the router's annotations: a message from inside the router starts its way here."""
         return self.write(head, 0, len(head), plain)
 
     def write(self, data: bytes, start: int, end: int, plain: bool) -> bytes:
@@ -117,7 +117,7 @@ class InsideSender(InEndpoint):
         return b"".join((data[start : self._scan.insert_at], section, data[self._scan.insert_at : end]))
 
     def write_onward(self, message: Message, to: str, phase: int) -> bytes:
-        """The beginning of ``message``, which goes on to the address ``to``: it starts its way here either way."""
+        """Return the beginning of ``message``, which goes on to the address ``to`` and starts its way here too."""
         head = message.chunks[0]
         self._scan.scan(head, 0, len(head), THROUGH_ANNOTATIONS, message.complete)
         section = compose_annotations(b"", 0, phase, False, to, self._here, (self._here,))

@@ -34,10 +34,10 @@ class MessageTap(Protocol):
     """Is notified of messages that come in; see ``MessageLog``."""
 
     def received(self, link: Link, message: bytes) -> None:
-        """A message came, or the beginning of one in several frames."""
+        """Note that a message came, or the beginning of one in several frames."""
 
     def aborted(self, link: Link) -> None:
-        """A message was taken back by its sender."""
+        """Note that a message was taken back by its sender."""
 
 
 class Intake(Settlement):
@@ -186,7 +186,7 @@ class Intake(Settlement):
     # --- the end of what was not finished
 
     def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
-        """The sender aborted a delivery (4.4): only receivers that got part of it are notified."""
+        """Drop a delivery that the sender aborted (4.4): only receivers that got part of it are notified."""
         if delivery.message is not None:  # else it never began
             self._take_back(delivery)
             self.unsettled -= 1
@@ -212,7 +212,7 @@ class Intake(Settlement):
         message.forget()
 
     def lost(self, own: list[Delivery] | None = None) -> None:
-        """The link is gone (2.7): unfinished input is taken back, and outcomes still to come are dropped.
+        """Take back unfinished input, and drop outcomes still to come: the link is gone (2.7).
 
         ``own`` holds the link's deliveries if the caller knows them already.
         """

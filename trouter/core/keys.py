@@ -38,7 +38,7 @@ SPELLINGS: Final[dict[str, Spelling]] = {
 
 
 def key_tokens(key: str, method: str) -> tuple[str, ...]:
-    """The tokens of ``key``, of which ``*`` and ``#`` at one place stand in one order; PatternError.
+    """Return the tokens of ``key``, of which ``*`` and ``#`` at one place stand in one order; PatternError.
 
     Separators at the ends of a key do not count, an empty token inside does. ``method`` is one of ``SPELLINGS``.
     """
@@ -59,7 +59,7 @@ def key_tokens(key: str, method: str) -> tuple[str, ...]:
 
 
 def is_too_long(text: str) -> bool:
-    """Whether a key or a subject has more octets than are looked at."""
+    """Return whether a key or a subject has more octets than are looked at."""
     return len(text) > MAX_BYTES or len(text.encode("utf-8", "replace")) > MAX_BYTES
 
 
@@ -127,7 +127,7 @@ class KeyTree(Generic[T]):
         return node.children.setdefault(token, _Node())
 
     def match(self, subject: str) -> list[T]:
-        """The values of all keys that ``subject`` fits, each once for each key that it stands for."""
+        """Return the values of all keys that ``subject`` fits, each once for each key that it stands for."""
         if is_too_long(subject):
             return []
         tokens = split_tokens(subject, self._spelling.separator)

@@ -53,7 +53,7 @@ class Latency:
         self._sums = [0.0 for _ in range(_FAMILIES * _KINDS)]
 
     def count(self, family: int, code: int, age_s: float) -> None:
-        """A delivery ended: the outcome's code (0, or any other, for a settlement without one) and its age."""
+        """Count a delivery that ended, by its outcome's code (0, or any other, for none) and its age."""
         kind = code - _FIRST
         if kind < 0 or kind >= _KINDS:
             kind = _KINDS - 1
@@ -65,7 +65,7 @@ class Latency:
         self._sums[row] += age_s
 
     def snapshot(self) -> dict[tuple[str, str], TimeHistogram]:
-        """The histogram of each class and outcome."""
+        """Return the histogram of each class and outcome."""
         counts, sums = list(self._counts), list(self._sums)
         return {
             (family, outcome): TimeHistogram(tuple(counts[row * _SLOTS : (row + 1) * _SLOTS]), sums[row])
@@ -87,7 +87,7 @@ class Outcomes:
         self.dropped = [0 for _ in range(_FAMILIES)]
 
     def snapshot(self) -> dict[tuple[str, str], int]:
-        """How many there were of each class and outcome; to the outcomes come ``presettled`` and ``dropped``."""
+        """Return how many there were of each class and outcome; to the outcomes come ``presettled`` and ``dropped``."""
         presettled, dropped = list(self.presettled), list(self.dropped)
         totals = {key: histogram.count for key, histogram in self.latency.snapshot().items()}
         for index, family in enumerate(FAMILIES):
@@ -96,7 +96,7 @@ class Outcomes:
         return totals
 
     def totals(self) -> Counters:
-        """All classes together, as the router's row has them."""
+        """Return all classes together, as the router's row has them."""
         counters = Counters()
         for (_, outcome), histogram in self.latency.snapshot().items():
             if outcome != "none":
@@ -109,7 +109,7 @@ class Outcomes:
 
 
 def family_of(key: str | None) -> int:
-    """The class, an index into ``FAMILIES``, of the address with this key; None for no address."""
+    """Return the class, an index into ``FAMILIES``, of the address with this key; None for no address."""
     return _ANONYMOUS if key is None else _FAMILY_OF_LETTER.get(key[0], 0)
 
 

@@ -130,7 +130,7 @@ class Lookups:
 
 
 def question(router: RouterPort, link: Link, terms: PeerTerms) -> tuple[str, bool] | None:
-    """What is to be asked elsewhere before a client's attach is answered: an address, and whether the client sends.
+    """Return what a client's attach makes the router ask elsewhere first: an address, and whether the client sends.
 
     None when the answer is known here: a link route of this router's own answers while it has a container.
     """
@@ -150,7 +150,7 @@ def question(router: RouterPort, link: Link, terms: PeerTerms) -> tuple[str, boo
 
 
 def made_up(link: Link) -> str:
-    """The address that the other end made for a link of ours with a dynamic source; "" before it has."""
+    """Return the address that the other end made for a link of ours with a dynamic source; "" before it has."""
     source = None if link.remote_attach is None else link.remote_attach.source
     address = source.address if isinstance(source, Source) else None
     return address if isinstance(address, str) else ""

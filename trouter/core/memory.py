@@ -38,7 +38,7 @@ BUFFER_BYTES: Final = 512
 
 
 def owners(router: Router) -> list[tuple[str, int, int]]:
-    """(type, size of one in octets, how many there are) by type."""
+    """Return (type, size of one in octets, how many there are) by type."""
     links = len(router.links)
     incoming = sum(isinstance(each, Ingress) for each in router.links.values())
     sizes = _sizes()

@@ -22,10 +22,10 @@ class HeadWriter(Protocol):
     """Writes what the router says of a message; see ``Ingress``."""
 
     def write_head(self, message: Message, head: bytes, plain: bool) -> bytes:
-        """``head`` with the router's own annotations, or (``plain``) without those of any router."""
+        """Return ``head`` with the router's own annotations, or (``plain``) without those of any router."""
 
     def write_onward(self, message: Message, to: str, phase: int) -> bytes:
-        """The first piece of ``message`` with annotations as if it had entered the network here, for ``to``."""
+        """Return the first piece of ``message`` with annotations as if it had entered the network here, for ``to``."""
 
 
 class Heads:
@@ -128,7 +128,7 @@ class Message:
             self.heads.of[copy] = self.heads.now
 
     def head_of(self, copy: Delivery, plain: bool) -> bytes | None:
-        """The first piece in the form that the receiver of ``copy`` gets; None when nothing has come yet."""
+        """Return the first piece in the form that the receiver of ``copy`` gets; None when nothing has come yet."""
         own = None if self.heads is None or plain else self.heads.of.get(copy)
         return self.piece(0, plain) if own is None else own
 
@@ -183,23 +183,23 @@ class Message:
         return self.chunks[index]
 
     def begin(self) -> bytes:
-        """The first piece as it came, nothing once it is let go."""
+        """Return the first piece as it came, nothing once it is let go."""
         return self.chunks[0] if self.first == 0 and self.chunks else b""
 
     def annotated_head(self) -> bytes:
-        """The first piece with the router's own annotations; asked for while the piece is still here."""
+        """Return the first piece with the router's own annotations; asked for while the piece is still here."""
         if self._annotated_head is None:
             self._annotated_head = self.source.write_head(self, self.chunks[0], False)
         return self._annotated_head
 
     def plain_head(self) -> bytes:
-        """The first piece without the annotations of routers; asked for as above."""
+        """Return the first piece without the annotations of routers; asked for as above."""
         if self._plain_head is None:
             self._plain_head = self.source.write_head(self, self.chunks[0], True)
         return self._plain_head
 
     def whole(self, plain: bool) -> bytes:
-        """All of a complete message of which nothing was let go."""
+        """Return all of a complete message of which nothing was let go."""
         head = self.piece(0, plain)
         if head is None:
             return b""
@@ -222,7 +222,7 @@ class Message:
             self._drop(passed - self.first)
 
     def leave(self, copy: Delivery) -> None:
-        """A copy is done or given up; without any copy left what remains is thrown away."""
+        """Drop a copy that is done or given up; without any copy left what remains is thrown away."""
         copy.message = None
         if self.heads is not None:
             self.heads.of.pop(copy, None)

@@ -71,7 +71,7 @@ class MessageLog:
         self._say(link, f"Sent {text}")
 
     def describe(self, message: bytes) -> str:
-        """``Message{...}`` with the components that are wanted and there."""
+        """Return ``Message{...}`` with the components that are wanted and there."""
         properties, application = _read(message)
         shown: list[str] = []
         for name in self._names:
@@ -98,7 +98,7 @@ class SentLog:
         self._texts: dict[Delivery, str] = {}
 
     def offered(self, out: Delivery, message: bytes) -> None:
-        """``out`` is about to be sent, or to wait."""
+        """Log ``out``, which is about to be sent, or to wait."""
         if len(self._texts) > 2 * self._egress.backlog + _SPARE_TEXTS:
             waiting = set(self._egress.queue)
             self._texts = {each: text for each, text in self._texts.items() if each in waiting}
@@ -112,7 +112,7 @@ class SentLog:
 
 
 def format_value(value: object) -> str:
-    """A property as the log shows it; floats, decimals, UUIDs and characters are left empty."""
+    """Return a property as the log shows it; floats, decimals, UUIDs and characters are left empty."""
     if value is None:
         return "null"
     if isinstance(value, bool):

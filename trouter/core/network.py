@@ -48,7 +48,7 @@ class Ways(Protocol):
         """Links on the way to the farthest router."""
 
     def beyond(self, origin: str) -> frozenset[str]:
-        """The routers to which messages that entered at ``origin`` travel through here."""
+        """Return the routers to which messages that entered at ``origin`` travel through here."""
 
 
 class RemoteAddress(Protocol):
@@ -59,13 +59,13 @@ class RemoteAddress(Protocol):
 
     @property
     def key(self) -> str:
-        """The lookup key."""
+        """Return the lookup key."""
 
     def add_remote(self, router: RemoteRouter) -> None:
         """Another router that listens on the address can be reached."""
 
     def remove_remote(self, router: RemoteRouter) -> None:
-        """It can be reached no longer, or listens no longer."""
+        """Forget a router that can be reached no longer, or listens no longer."""
 
 
 class RemoteTable(Protocol):
@@ -73,10 +73,10 @@ class RemoteTable(Protocol):
 
     @property
     def router_id(self) -> str:
-        """The name of this router."""
+        """Return the name of this router."""
 
     def obtain_remote(self, key: str, treatment: str | None) -> RemoteAddress:
-        """The address that another router listens on, made if need be."""
+        """Return the address that another router listens on, made if need be."""
 
     def release_remote(self, key: str) -> None:
         """Forget the address if it has no user any more."""
@@ -137,7 +137,7 @@ class Trunk:
 
     @property
     def ready(self) -> bool:
-        """Whether all links stand that a neighbour needs (inter-router.md 1.5)."""
+        """Return whether all links stand that a neighbour needs (inter-router.md 1.5)."""
         both = self.control_in is not None and self.control_out is not None
         return both and self.data_in > 0 and self._ladder[_LAST] is not None
 
@@ -163,20 +163,20 @@ class Trunk:
             self._places[endpoint] = place
 
     def is_control(self, endpoint: LinkSink) -> bool:
-        """Whether a link of the trunk's carries what routers tell each other."""
+        """Return whether a link of the trunk's carries what routers tell each other."""
         return endpoint is self.control_in or endpoint is self.control_out
 
     def priority_of(self, endpoint: LinkSink) -> int:
-        """The priority of a data link, -1 for one that has none: a stream's."""
+        """Return the priority of a data link, -1 for one that has none: a stream's."""
         return self._places.get(endpoint, -1)
 
     @property
     def data_out(self) -> int:
-        """How many data links to send on there ever were; those for streams are not among them."""
+        """Return how many data links to send on there ever were; those for streams are not among them."""
         return len(self._senders)
 
     def remove(self, endpoint: LinkSink) -> None:
-        """A link is gone; a priority that had it falls to the next lower one."""
+        """Remove a link that is gone; a priority that had it falls to the next lower one."""
         self._places.pop(endpoint, None)
         if endpoint is self.control_in:
             self.control_in = None
@@ -196,11 +196,11 @@ class Trunk:
             self._ladder[priority] = last
 
     def way(self, priority: int) -> Egress | None:
-        """The link for messages of ``priority``, 0 to 9; None when there is none."""
+        """Return the link for messages of ``priority``, 0 to 9; None when there is none."""
         return self._ladder[priority]
 
     def outstanding_of(self, forwarder: object) -> Outstanding:
-        """The count of an address's deliveries under way here, by its forwarder."""
+        """Return the count of an address's deliveries under way here, by its forwarder."""
         found = self.outstanding.get(forwarder)
         if found is None:
             found = self.outstanding[forwarder] = Outstanding()
@@ -272,15 +272,15 @@ class Network:
 
     @property
     def trunks(self) -> Iterable[Trunk]:
-        """The connections to neighbours, and to routers that may become neighbours."""
+        """Return the connections to neighbours, and to routers that may become neighbours."""
         return self._trunks.values()
 
     def trunk(self, number: int) -> Trunk | None:
-        """The trunk on the connection with this number."""
+        """Return the trunk on the connection with this number."""
         return self._trunks.get(number)
 
     def add_trunk(self, trunk: Trunk) -> None:
-        """A connection in the role inter-router is open."""
+        """Add a connection in the role inter-router, which is open."""
         self._trunks[trunk.number] = trunk
 
     def remove_trunk(self, trunk: Trunk) -> None:
@@ -302,7 +302,7 @@ class Network:
     # --- ways
 
     def set_ways(self, ways: Ways, neighbours: Mapping[str, int]) -> None:
-        """The network has another shape. ``neighbours`` gives the number of the connection to each."""
+        """Take over another shape of the network. ``neighbours`` gives the number of the connection to each."""
         self._ways = ways
         self.radius = ways.radius
         for trunk in self._trunks.values():
@@ -334,7 +334,7 @@ class Network:
                     entry.add_remote(router)
 
     def beyond(self, origin: str) -> frozenset[str]:
-        """The routers to which messages go on from here that entered at ``origin``, as annotations name it.
+        """Return the routers to which messages go on from here that entered at ``origin``, as annotations name it.
 
         "" and the router's own name stand for messages that enter here: all routers. None, for an origin that is
         unknown.
@@ -356,14 +356,14 @@ class Network:
         return self._ways.beyond(name)
 
     def knows(self, origin: str) -> bool:
-        """Whether annotations that name ``origin`` name a router that can be reached, or this one."""
+        """Return whether annotations that name ``origin`` name a router that can be reached, or this one."""
         name = origin.removeprefix(_ROUTER_PREFIX)
         return name != origin and (name in self.routers or name == self.table.router_id)
 
     # --- addresses
 
     def obtain(self, router_id: str) -> RemoteRouter:
-        """The router with this id, from now on one that is known; messages may be sent to it by name."""
+        """Return the router with this id, from now on one that is known; messages may be sent to it by name."""
         router = self.routers.get(router_id)
         if router is None:
             router = self.routers[router_id] = RemoteRouter(router_id, self._free_index())
@@ -380,7 +380,7 @@ class Network:
         return len(self.routers) + 1
 
     def index_of(self, origin: str) -> int:
-        """The place in lists by router of the one that annotations name so; 0 for this one, -1 if it is unknown."""
+        """Return the place in lists by router of the one that annotations name so; 0 for this one, -1 if unknown."""
         name = origin.removeprefix(_ROUTER_PREFIX)
         router = self.routers.get(name)
         if router is not None:
@@ -426,16 +426,16 @@ class Network:
             self.table.release_remote(key)
 
     def drop(self, forwarder: object) -> None:
-        """The address with this forwarder is gone: nothing is counted for it any more."""
+        """Stop counting for the address with this forwarder, which is gone."""
         for trunk in self._trunks.values():
             trunk.outstanding.pop(forwarder, None)
 
     def advertise(self, key: str, hint: int) -> None:
-        """``key`` has its first consumer here."""
+        """Note that ``key`` has its first consumer here."""
         self.on_local(key, hint, True)
 
     def withdraw(self, key: str) -> None:
-        """``key`` has lost its last consumer here."""
+        """Note that ``key`` has lost its last consumer here."""
         self.on_local(key, 0, False)
 
 

@@ -35,7 +35,7 @@ class Note:
 
 
 def write(note: Note) -> bytes:
-    """The message: all sections but the annotations, encoded as routers of the older kind encode them."""
+    """Return the message: all sections but the annotations, encoded as routers of the older kind encode them."""
     sections = [] if note.headless else [_HEADER]
     if note.to is not None or note.reply_to is not None or note.correlation_id is not None:
         fields = [None, None, note.to, None, note.reply_to, note.correlation_id]

@@ -12,4 +12,4 @@ class RouterObserver(AutoLinkObserver):
     """Is notified of each of these events; the base ignores them."""
 
     def ended(self, link: Link, reason: DetachReason) -> None:
-        """The router ends a link; the peer has yet to be told."""
+        """Note that the router ends a link; the peer has yet to be told."""

@@ -24,5 +24,5 @@ RANK: Final = {RELEASED: 1, MODIFIED: 2, ACCEPTED: 3, REJECTED: 4}
 
 
 def rejected_state(condition: str, description: str) -> bytes:
-    """An encoded rejected outcome with its reason."""
+    """Return an encoded rejected outcome with its reason."""
     return encode_state(Rejected(Error(condition, description)))

@@ -32,7 +32,7 @@ class Pace:
         self._noted_at_s, self._count = now_s, settled
 
     def rate(self, settled: int, now_s: float) -> float:
-        """The rate in settlements per second."""
+        """Return the rate in settlements per second."""
         for_s = now_s - self._noted_at_s
         if for_s >= PERIOD_S:
             return (settled - self._count) / for_s
@@ -44,15 +44,15 @@ class Settling(Protocol):
 
     @property
     def counters(self) -> Counters:
-        """What became of its deliveries."""
+        """Return what became of its deliveries."""
 
     @property
     def unsettled(self) -> int:
-        """Its deliveries that are open."""
+        """Return how many of its deliveries are open."""
 
     @property
     def pace(self) -> Pace:
-        """What it had settled a while ago."""
+        """Return what it had settled a while ago."""
 
 
 class Paces:

@@ -28,7 +28,7 @@ class DuplicatePatternError(PatternError):
 
 
 def split_tokens(value: str, separators: str = SEPARATORS) -> list[str]:
-    """The tokens of ``value``; separators at its ends do not count, an empty token inside does."""
+    """Return the tokens of ``value``; separators at its ends do not count, an empty token inside does."""
     first = separators[0]
     for other in separators[1:]:
         value = value.replace(other, first)
@@ -37,7 +37,7 @@ def split_tokens(value: str, separators: str = SEPARATORS) -> list[str]:
 
 
 def pattern_tokens(pattern: str, separators: str = SEPARATORS) -> tuple[str, ...]:
-    """The tokens of ``pattern``, normalised: in a row of wildcards first every ``*``, then at most one ``#``.
+    """Return the tokens of ``pattern``, normalised: in a row of wildcards first every ``*``, then at most one ``#``.
 
     PatternError if there is no token.
     """
@@ -59,14 +59,14 @@ def pattern_tokens(pattern: str, separators: str = SEPARATORS) -> tuple[str, ...
 
 
 def prefix_pattern(prefix: str) -> str:
-    """The pattern which a ``prefix`` stands for: itself and everything below. PatternError if it has no token."""
+    """Return the pattern that a ``prefix`` stands for: itself and all below. PatternError if it has no token."""
     if not split_tokens(prefix):
         raise PatternError("no tokens")
     return f"{prefix.strip(SEPARATORS)}/{MANY}"
 
 
 def normalise_pattern(pattern: str, separators: str = SEPARATORS) -> str:
-    """``pattern`` as it is reported: as written if only its ends had to go, else its tokens joined by ``/``."""
+    """Return ``pattern`` as it is reported: as written if only its ends had to go, else its tokens joined by ``/``."""
     tokens = pattern_tokens(pattern, separators)
     if tokens == tuple(split_tokens(pattern, separators)):
         return pattern.strip(separators)
@@ -99,7 +99,7 @@ class PatternTree(Generic[T]):
         return pattern_tokens(pattern, self._separators) in self._entries
 
     def items(self) -> Iterator[tuple[str, T]]:
-        """(normalised pattern, value) in the order of insertion."""
+        """Yield (normalised pattern, value) in the order of insertion."""
         return iter(list(self._entries.values()))
 
     def insert(self, pattern: str, value: T) -> str:

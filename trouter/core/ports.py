@@ -24,11 +24,11 @@ class Grantee(Protocol):
 
     @property
     def link(self) -> IncomingLink:
-        """The link itself."""
+        """Return the link itself."""
 
     @property
     def counters(self) -> Counters:
-        """What became of its deliveries."""
+        """Return what became of its deliveries."""
 
     def top_up(self) -> None:
         """Grant what is owed, now that more of it may be had."""
@@ -38,7 +38,7 @@ class Gate(Protocol):
     """Decides how much credit a sender may have."""
 
     def take(self, link: Grantee, count: int) -> int:
-        """How much of ``count`` the sender on ``link`` is granted; ``link.top_up`` asks for the rest."""
+        """Return how much of ``count`` the sender on ``link`` is granted; ``link.top_up`` asks for the rest."""
 
 
 class AddressPort(Protocol):
@@ -48,15 +48,15 @@ class AddressPort(Protocol):
 
     @property
     def key(self) -> str:
-        """The lookup key."""
+        """Return the lookup key."""
 
     @property
     def text(self) -> str:
-        """The address as clients write it."""
+        """Return the address as clients write it."""
 
     @property
     def counters(self) -> AddressCounters:
-        """What is counted of its messages."""
+        """Return what is counted of its messages."""
 
 
 class OutEndpoint(Protocol):
@@ -64,11 +64,11 @@ class OutEndpoint(Protocol):
 
     @property
     def entry(self) -> AddressPort | None:
-        """The address that it serves."""
+        """Return the address that it serves."""
 
     @property
     def connection_number(self) -> int:
-        """What management calls the connection that it is on."""
+        """Return what management calls the connection that it is on."""
 
 
 class TrunkPort(Protocol):
@@ -76,20 +76,20 @@ class TrunkPort(Protocol):
 
     @property
     def number(self) -> int:
-        """What management calls it."""
+        """Return what management calls it."""
 
     @property
     def name(self) -> str:
-        """How annotations name the neighbour."""
+        """Return how annotations name the neighbour."""
 
     def is_control(self, endpoint: LinkSink) -> bool:
-        """Whether a link of the trunk's carries what routers tell each other."""
+        """Return whether a link of the trunk's carries what routers tell each other."""
 
     def priority_of(self, endpoint: LinkSink) -> int:
-        """The priority of a data link, -1 for one that has none."""
+        """Return the priority of a data link, -1 for one that has none."""
 
     def remove(self, endpoint: LinkSink) -> None:
-        """A link is gone."""
+        """Remove a link that is gone."""
 
 
 class NetworkPort(Protocol):
@@ -97,7 +97,7 @@ class NetworkPort(Protocol):
 
     @property
     def generation(self) -> int:
-        """How many shapes the network has had."""
+        """Return how many shapes the network has had."""
 
 
 class Creditor(Protocol):
@@ -147,7 +147,7 @@ class Pulse:
         self.latency = self.outcomes.latency
 
     def note_owing(self, ingress: Creditor) -> None:
-        """A sender is owed credit that is to be granted if nothing comes for a moment."""
+        """Note that a sender is owed credit, which is to be granted if nothing comes for a moment."""
         self.owing[ingress] = None
         if len(self.owing) == 1:
             self.on_owing()
@@ -190,19 +190,19 @@ class InEndpoint(LinkSink):
         self.arrival = Arrival()
 
     def write(self, data: bytes, start: int, end: int, plain: bool) -> bytes:
-        """The message under way, whole in ``data[start:end]``, with routers' annotations or (``plain``) without."""
+        """Return the message under way, ``data[start:end]``, with routers' annotations or (``plain``) without."""
         raise LookupError
 
     def build_message(self, delivery: Delivery, data: bytes, start: int, end: int) -> Message:
-        """The message in ``data[start:end]``, kept, with its heads ready."""
+        """Return the message in ``data[start:end]``, kept, with its heads ready."""
         raise LookupError
 
     def write_head(self, message: Message, head: bytes, plain: bool) -> bytes:
-        """``head`` with the router's annotations, or (``plain``) without those of any router."""
+        """Return ``head`` with the router's annotations, or (``plain``) without those of any router."""
         raise LookupError
 
     def write_onward(self, message: Message, to: str, phase: int) -> bytes:
-        """The first piece of ``message`` as it goes on to another address: it enters the network here, for ``to``."""
+        """Return the first piece of ``message`` as it goes on to another address, ``to``, and starts its way here."""
         raise LookupError
 
     def accept(self, delivery: Delivery) -> None:

@@ -55,7 +55,7 @@ class RoutedIngress(Ingress):
         egress.ingress = self
 
     def part(self) -> None:
-        """The link is over; each end goes its own way."""
+        """Part the two ends: the link is over."""
         if self.egress is not None:
             self.egress.ingress = None
             self.egress = None
@@ -93,7 +93,7 @@ class RoutedIngress(Ingress):
         return partial is not None and partial.message is not None and not partial.message.routed
 
     def on_drained(self, link: LinkPort) -> None:
-        """The sender used its credit up or gave it back."""
+        """Pass on that the sender used its credit up or gave it back."""
         self.dry_since_s = self.pulse.now_s
         self._drained = True
         self.follow()

@@ -45,7 +45,7 @@ _Terminus = TypeVar("_Terminus", Source | Described | None, Target | Coordinator
 
 
 def dynamic_address(properties: object) -> str | None:
-    """The link-route address that the properties of a dynamic terminus name first, None for none."""
+    """Return the link-route address that the properties of a dynamic terminus name first, None for none."""
     if isinstance(properties, dict) and properties:
         first = next(iter(properties))
         named = properties[first]
@@ -94,7 +94,7 @@ class RoutedLink:
             raise
 
     def attach_on(self, session: Session) -> None:
-        """The session at the container stands; AttachRefused."""
+        """Attach the link at the container, where the session stands; AttachRefused."""
         near, wanted = self.near, _attach_of(self.near)
         name = free_name(session, self._name(wanted.name), not near.incoming, self._router.next_identity)
         source, target = self._outward(wanted)
@@ -171,7 +171,7 @@ class RoutedLink:
         return link is self.far
 
     def answered(self, link: Link) -> None:
-        """The container answered: so is the peer, in its own words."""
+        """Answer the peer as the container answered."""
         near, attach = self.near, _attach_of(link)
         source, target = attach.source, attach.target
         if near.incoming:
@@ -271,7 +271,7 @@ class RoutedLink:
             self._router.end(other, self._word)
 
     def other(self, link: Link) -> Link | None:
-        """The link at the other end, None where that is yet to be attached."""
+        """Return the link at the other end, None where that is yet to be attached."""
         return self.far if link is self.near else self.near
 
 
@@ -300,7 +300,7 @@ def carry(router: RouterPort, link: Link, terms: PeerTerms, terminus: Source | T
 
 
 def carry_up(router: RouterPort, link: Link, terms: PeerTerms, terminus: object) -> None:
-    """As ``carry``, over an edge router's uplink, whose other end said that the address is routed; AttachRefused."""
+    """Carry over an edge router's uplink, whose other end said that the address is routed; AttachRefused."""
     text = routed_address(terminus)
     if text is None or router.uplink is None:
         raise AttachRefused(NO_ROUTE)
@@ -317,7 +317,7 @@ def _set_out(router: RouterPort, link: Link, terms: PeerTerms, pattern: RoutePat
 
 
 def routed_address(terminus: object) -> str | None:
-    """The address by which link routes are found."""
+    """Return the address by which link routes are found."""
     if isinstance(terminus, Coordinator):
         return COORDINATOR
     if not isinstance(terminus, Source | Target):
@@ -329,7 +329,7 @@ def routed_address(terminus: object) -> str | None:
 
 
 def to_container(text: str, route: LinkRoute, tenant: Tenant | None) -> str:
-    """An address of a peer's as the container of ``route`` knows it (6.3)."""
+    """Return an address of a peer's as the container of ``route`` knows it (6.3)."""
     if tenant is not None:
         text = tenant.qualify(text)
     if route.add_prefix or route.del_prefix:
@@ -338,7 +338,7 @@ def to_container(text: str, route: LinkRoute, tenant: Tenant | None) -> str:
 
 
 def from_container(text: str, route: LinkRoute, tenant: Tenant | None) -> str:
-    """An address of the container's as the peer is to know it: what ``to_container`` does, undone."""
+    """Return an address of the container's as the peer is to know it: what ``to_container`` does, undone."""
     if route.add_prefix or route.del_prefix:
         if not text.startswith(route.add_prefix):
             return text

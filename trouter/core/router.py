@@ -64,7 +64,7 @@ class Router:
         self._lost: list[Link] = []
         self._watch = Watch()
         self._paces = Paces()
-        #: Who hears what the router does of its own accord.
+        #: Is notified of what the router does of its own accord.
         self.observer = RouterObserver()
         self.containers = Containers()
         self.routes = Routes(self.table)
@@ -79,7 +79,7 @@ class Router:
 
     @property
     def latency(self) -> Latency:
-        """How long deliveries took, by class of address and by outcome."""
+        """Return how long deliveries took, by class of address and by outcome."""
         return self.pulse.latency
 
     @property
@@ -93,9 +93,9 @@ class Router:
         return self._last_identity
 
     def attach(self, link: Link, terms: PeerTerms, *, goes_up: bool = False) -> Error | None:
-        """Answer the peer's attach that made ``link``; why it was refused, if it was and the peer was told why.
+        """Answer the peer's attach that made ``link``; return why it was refused, if the peer was told why.
 
-        A link that ``goes_up`` is one that is routed over an edge router's uplink.
+        A link that ``goes_up`` is routed over an edge router's uplink.
         """
         error = attach(self, link, terms, goes_up=goes_up)
         endpoint = link.sink
@@ -104,7 +104,7 @@ class Router:
         return error
 
     def enter(self, endpoint: Ingress | Egress, connection_number: int) -> None:
-        """A link takes part in the routing from here on."""
+        """Let a link take part in the routing from here on."""
         endpoint.identity = self.next_identity()
         endpoint.connection_number = connection_number
         self.links[endpoint.identity] = endpoint
@@ -121,11 +121,11 @@ class Router:
         end: Callable[[Session], None],
         log: MessageLog | None = None,
     ) -> None:
-        """As ``open_streams``, between an edge router and its interior router, for links attached from here on."""
+        """Do as ``open_streams`` between an edge router and its interior router, for links attached from here on."""
         open_edge_streams(self, number, capacity, begin, end, log)
 
     def close_edge_streams(self, number: int) -> None:
-        """The connection is gone; a second call does nothing."""
+        """Forget the pool of a connection that is gone; a second call does nothing."""
         self.network.pools.pop(number, None)
 
     @property
@@ -134,7 +134,7 @@ class Router:
         return self.table.network
 
     def answered(self, link: Link) -> bool:
-        """The peer's attach came, to be told before ``attach``: whether it answers one of ours and all is done."""
+        """Return whether the peer's attach answers one of ours, so that all is done; call it before ``attach``."""
         owner: LinkOwner | None = link.context
         if owner is None:
             return False
@@ -148,12 +148,12 @@ class Router:
                 egress.give_up()
 
     def is_own(self, link: Link) -> bool:
-        """Whether the link was attached by this router of its own accord."""
+        """Return whether the link was attached by this router of its own accord."""
         owner: LinkOwner | None = link.context
         return owner is not None and owner.made(link)
 
     def detach(self, link: Link, closed: bool, error: Error | None = None, heard: Error | None = None) -> None:
-        """A link of ours or of a peer's ends in order: settle what it leaves behind, answer the detach.
+        """Settle what a link that ends in order, ours or a peer's, leaves behind, and answer the detach.
 
         ``error`` is our word to the peer, ``heard`` the peer's to us. A link that still has an owner afterwards is a
         routed one, whose owner passes the detach on and answers it with the other end's word.
@@ -173,7 +173,7 @@ class Router:
         link.detach(reason.closed, reason.error)
 
     def lose(self, link: Link) -> None:
-        """The link is gone; the fate of its deliveries is that of routing.md 2.7. A second call does nothing.
+        """Lose a link that is gone; routing.md 2.7 says what becomes of deliveries. A second call does nothing.
 
         Its sink stays what it was until the next link is lost or the next scan.
         """
@@ -196,7 +196,7 @@ class Router:
             owner.gone(link, reason)
 
     def lose_session(self, session: Session, error: Error | None = None) -> None:
-        """``lose`` for every link of a session, at the cost of one look at its deliveries; ``error`` is the peer's."""
+        """Lose every link of a session, at the cost of one look at its deliveries; ``error`` is the peer's."""
         own: dict[LinkPort, list[Delivery]] = {}
         for delivery in (*session.incoming.all(), *session.outgoing.all()):
             own.setdefault(delivery.link, []).append(delivery)
@@ -217,7 +217,7 @@ class Router:
     # --- the edge
 
     def set_uplink(self, uplink: Uplink | None, way: Egress | None) -> None:
-        """An edge router goes by this uplink from now on, and by the link ``way`` for whatever is elsewhere."""
+        """Use this uplink of an edge router from now on, and the link ``way`` for what is elsewhere; None for none."""
         self.uplink = uplink
         self.pulse.uplink = way
         self.table.on_users = self.edges.look if uplink is None else uplink.look
@@ -227,13 +227,13 @@ class Router:
     # --- containers
 
     def container_came(self, container: Container) -> None:
-        """A connection is open on which links of ours may be attached."""
+        """Add a container: a connection is open on which links of ours may be attached."""
         self.containers.add(container)
         self.routes.container_came(container)
         self.auto_links.container_came(container)
 
     def container_gone(self, number: int) -> None:
-        """The connection is over; to be told before its sessions are lost. A second call does nothing."""
+        """Remove the container of an ended connection, before its sessions are lost. A second call does nothing."""
         container = self.containers.remove(number)
         if container is not None:
             self.routes.container_gone(container)
@@ -246,7 +246,7 @@ class Router:
         return None if router is None or router.trunk is None else self.containers.get(router.trunk.number)
 
     def session_begun(self, session: Session) -> bool:
-        """A begin came: whether it answers one of ours, which needs no answer."""
+        """Return whether the peer's begin answers one of ours, and so needs no answer."""
         own = session.context
         if not isinstance(own, OwnSession):
             return False

@@ -27,7 +27,7 @@ class UplinkPort(Protocol):
 
     @property
     def container(self) -> Container:
-        """The connection as one on which routed links go on."""
+        """Return the connection as one on which routed links go on."""
 
 
 class RouterPort(Protocol):
@@ -35,23 +35,23 @@ class RouterPort(Protocol):
 
     @property
     def table(self) -> AddressTable:
-        """Every address that the router knows."""
+        """Return every address that the router knows."""
 
     @property
     def pulse(self) -> Pulse:
-        """The time, and what all links share."""
+        """Return the time, and what all links share."""
 
     @property
     def totals(self) -> AddressCounters:
-        """What is counted of the messages of all addresses."""
+        """Return what is counted of the messages of all addresses."""
 
     @property
     def network(self) -> Network:
-        """The other routers."""
+        """Return the other routers."""
 
     @property
     def routes(self) -> Routes:
-        """All link routes."""
+        """Return all link routes."""
 
     @property
     def farewells(self) -> Farewells:

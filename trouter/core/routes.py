@@ -57,7 +57,7 @@ class LinkRoute:
 
     @property
     def key(self) -> str:
-        """The lookup key; PatternError when it has no token."""
+        """Return the lookup key; PatternError when it has no token."""
         return key_of(self.tree_pattern, self.direction)
 
 
@@ -78,14 +78,14 @@ class RoutePattern:
         self.entry = entry
         #: Configured routes, also those without a container.
         self.routes: list[LinkRoute] = []
-        #: Containers that are there, each by its route; who was last served stands last.
+        #: Containers that are there, each by its route; the one that was served last stands last.
         self.hops: list[Hop] = []
         #: Other routers that have such containers, in the same order.
         self.routers: dict[str, None] = {}
 
     @property
     def unused(self) -> bool:
-        """Whether no route, container or other router refers to it."""
+        """Return whether no route, container or other router refers to it."""
         return not (self.routes or self.hops or self.routers)
 
 
@@ -139,7 +139,7 @@ class Routes:
         return None if pattern is None or (space and not pattern.key.startswith(f"{space}/", 1)) else pattern
 
     def next_hop(self, pattern: RoutePattern, coming_from: int) -> Hop | None:
-        """Where the next link goes: containers here first, each in turn, then other routers, each in turn.
+        """Return where the next link goes: containers here first, each in turn, then other routers, each in turn.
 
         It never goes back to another router on the connection that it came on.
         """
@@ -173,21 +173,21 @@ class Routes:
         self._release(pattern)
 
     def is_active(self, route: LinkRoute) -> bool:
-        """Whether a container of the route's is there."""
+        """Return whether a container of the route's is there."""
         pattern = self._patterns.get(identify(route.key))
         return pattern is not None and any(hop.route is route for hop in pattern.hops)
 
     # --- containers
 
     def container_came(self, container: Container) -> None:
-        """A container is connected: routes that are for it begin."""
+        """Begin the routes that are for a container, which is connected."""
         for pattern in list(self._patterns.values()):
             for route in pattern.routes:
                 if container.is_meant(route.container_id, route.connection):
                     self._begin(pattern, Hop(container, route))
 
     def container_gone(self, container: Container) -> None:
-        """Its connection is over: routes to it end, and those that it asked for are no more."""
+        """End the routes to a container whose connection is over, and delete those that it asked for."""
         for number in [number for number, scoped in self._scoped.items() if scoped.container is container]:
             del self._scoped[number]
         for pattern in list(self._patterns.values()):
@@ -196,12 +196,12 @@ class Routes:
             self._release(pattern)
 
     def container_count(self, key: str) -> int:
-        """How many containers here the pattern with this key has."""
+        """Return how many containers here the pattern with this key has."""
         pattern = self._patterns.get(identify(key)) if key[0] in _MEANING else None
         return 0 if pattern is None else len({hop.container.number for hop in pattern.hops})
 
     def routers(self, key: str) -> list[str]:
-        """The other routers that have containers for the pattern with this key."""
+        """Return the other routers that have containers for the pattern with this key."""
         pattern = self._patterns.get(identify(key)) if key[0] in _MEANING else None
         return [] if pattern is None else sorted(pattern.routers)
 
@@ -227,7 +227,7 @@ class Routes:
         self._release(pattern)
 
     def scoped(self) -> dict[int, Scoped]:
-        """The routes that connections asked for."""
+        """Return the routes that connections asked for."""
         return dict(self._scoped)
 
     # --- other routers
@@ -259,7 +259,7 @@ class Routes:
             self._release(pattern)
 
     def local_keys(self) -> list[str]:
-        """The keys of all patterns that have containers here."""
+        """Return the keys of all patterns that have containers here."""
         return [pattern.key for pattern in self._patterns.values() if pattern.hops]
 
     # --- their beginning and end
@@ -297,7 +297,7 @@ class Routes:
 
 
 def key_of(tree_pattern: str, direction: str) -> str:
-    """The key of a pattern: one with no wildcard but a ``#`` at its end is a prefix. PatternError without a token."""
+    """Return the key of a pattern, a prefix if only a ``#`` at its end is a wildcard; PatternError without a token."""
     tokens = pattern_tokens(tree_pattern)
     as_prefix, as_pattern = LETTERS[direction]
     normalised = normalise_pattern(tree_pattern)
@@ -313,7 +313,7 @@ def identify(key: str) -> Identity:
 
 
 def is_key(text: str) -> bool:
-    """Whether another router's text is the key of a pattern."""
+    """Return whether another router's text is the key of a pattern."""
     try:
         return text[:1] in _MEANING and bool(identify(text))
     except PatternError:

@@ -235,7 +235,7 @@ ROUTER_COLUMNS: Final[dict[str, Callable[[Router, Counters], object]]] = {
 
 
 def link_row(router: Router, endpoint: Endpoint, names: Sequence[str] = ()) -> dict[str, object]:
-    """The columns ``names`` of a link, all of them without names; KeyError for a column that there is not."""
+    """Return the columns ``names`` of a link, all of them without names; KeyError for a column that there is not."""
     if names:
         return {name: LINK_COLUMNS[name](router, endpoint) for name in names}
     return {name: read(router, endpoint) for name, read in LINK_COLUMNS.items()}

@@ -16,11 +16,11 @@ class Spaced(Protocol):
 
     @property
     def key(self) -> str:
-        """Its lookup key."""
+        """Return its lookup key."""
 
     @property
     def space(self) -> str:
-        """The space of the tenant that a dynamic address was made for; empty for every other address."""
+        """Return the space of the tenant that a dynamic address was made for; empty for every other address."""
 
 
 class Spaces:
@@ -31,7 +31,7 @@ class Spaces:
         self._keys: dict[str, dict[str, None]] | None = None
 
     def keys_of(self, space: str) -> list[str]:
-        """The addresses of a space, and dynamic ones that were made for it."""
+        """Return the addresses of a space, and dynamic ones that were made for it."""
         if self._keys is None:
             self._keys = {}
             for entry in self._entries.values():
@@ -39,12 +39,12 @@ class Spaces:
         return list(self._keys.get(space, ()))
 
     def add(self, entry: Spaced) -> None:
-        """An entry has come, or was given a space."""
+        """Add an entry that has come, or was given a space."""
         if self._keys is not None and (space := space_of_entry(entry)):
             self._keys.setdefault(space, {})[entry.key] = None
 
     def remove(self, entry: Spaced) -> None:
-        """An entry is gone, or about to be given another space."""
+        """Remove an entry that is gone, or about to be given another space."""
         if self._keys is None or not (space := space_of_entry(entry)):
             return
         keys = self._keys.get(space)
@@ -55,7 +55,7 @@ class Spaces:
 
 
 def space_of_entry(entry: Spaced) -> str:
-    """The space that an address may be in; empty for none."""
+    """Return the space that an address may be in; empty for none."""
     if entry.space or not entry.key.startswith(MOBILE):
         return entry.space
     head, slash, _ = entry.key[2:].partition("/")

@@ -19,7 +19,7 @@ STALLED_S: Final = 10.0
 
 
 def has_little_room(session: SessionPort | None, parts: int) -> bool:
-    """Whether less than one of so many ``parts`` of a session's window is left; False for None, a lost session."""
+    """Return whether less than one of ``parts`` parts of a session's window is left; False for None, a lost session."""
     return isinstance(session, Session) and session.held_bytes * parts > session.window_bytes * (parts - 1)
 
 

@@ -59,7 +59,7 @@ class Streams:
         return len(self._idle)
 
     def take(self) -> Egress | None:
-        """A link for the message that is offered to it next; None if there can be no more."""
+        """Return a link for the message that is offered to it next; None if there can be no more."""
         if self._idle:
             return self._idle.popitem()[0]
         if len(self._links) >= self._max_links:
@@ -75,13 +75,13 @@ class Streams:
         return egress
 
     def give_back(self, link: Backlog) -> None:
-        """The link's message has ended, one way or the other."""
+        """Take the link back: its message has ended, one way or the other."""
         egress = self._links.get(link)
         if egress is not None:
             self._idle[egress] = None
 
     def lost(self, link: Backlog) -> None:
-        """The link is gone; its session goes with it."""
+        """End the session of the link, which is gone."""
         egress = self._links.pop(link, None)
         if egress is not None:
             self._idle.pop(egress, None)

@@ -19,7 +19,7 @@ MAX_IDLE: Final = 1000
 
 
 def fault_of(name: str) -> str:
-    """Why a stranger's ``name`` can be no tenant's; empty when it can."""
+    """Return why a stranger's ``name`` can be no tenant's; empty when it can."""
     if not name:
         return "a tenant must be named"
     if len(name.encode("utf-8", "replace")) > MAX_NAME_BYTES:
@@ -30,7 +30,7 @@ def fault_of(name: str) -> str:
 
 
 def space_of(name: str) -> str:
-    """The first part of the tenant's addresses; each name has another, without a slash, not beginning with ``_``."""
+    """Return the first part of the tenant's addresses: one for each name, without a slash, not beginning with ``_``."""
     space = name.replace("%", "%25").replace("/", "%2F")
     return f"%5F{space[1:]}" if space.startswith("_") else space
 
@@ -47,12 +47,12 @@ class Tenant:
         self.past: Counter[str] = Counter()
 
     def qualify(self, text: str) -> str:
-        """The tenant's address ``text`` as it is to be written for who knows no tenants: it has the same key there."""
+        """Return the tenant's address ``text`` as clients outside tenants write it: it has the same key there."""
         whole = f"{self.space}/{strip_location(text)}"
         return f"amqp:/{whole}" if ":/" in whole else whole
 
     def owns_key(self, key: str) -> bool:
-        """Whether a lookup key is that of a mobile address of the tenant's, in whatever phase."""
+        """Return whether a lookup key is that of a mobile address of the tenant's, in whatever phase."""
         return key.startswith("M") and key.startswith(f"{self.space}/", 2)
 
 
@@ -66,14 +66,14 @@ class Tenants:
         self.on_idle: Callable[[Tenant], None] = _ignore
 
     def enter(self, name: str, number: int) -> Tenant:
-        """The connection with this number is the tenant ``name``'s; the name has no fault."""
+        """Return the tenant ``name``, which the connection with this number enters; the name has no fault."""
         tenant = self._idle.pop(name, None) or self._by_name.get(name) or Tenant(name)
         self._by_name[name] = tenant
         tenant.connections.add(number)
         return tenant
 
     def leave(self, tenant: Tenant, number: int) -> None:
-        """A connection that entered is gone."""
+        """Forget a connection that entered and is gone."""
         tenant.connections.discard(number)
         if not tenant.connections:
             self._idle[tenant.name] = tenant
@@ -89,7 +89,7 @@ class Tenants:
         return len(self._by_name)
 
     def get(self, name: str) -> Tenant | None:
-        """The tenant of that name, if it is remembered."""
+        """Return the tenant of that name, if it is remembered."""
         return self._by_name.get(name)
 
 

@@ -58,7 +58,7 @@ class PeerTerms:
 
     @property
     def via_edge(self) -> bool:
-        """The connection is one between an edge router and the router that it hangs on."""
+        """Return whether the connection is one between an edge router and the router that it hangs on."""
         return self.role == EDGE_ROLE
 
     @property

@@ -48,7 +48,7 @@ class Timed(Protocol):
 
     @property
     def text(self) -> str:
-        """The address as clients write it."""
+        """Return the address as clients write it."""
 
 
 class TimesByAddress:
@@ -61,7 +61,7 @@ class TimesByAddress:
         self._entries: list[Timed] = []
 
     def count(self, entry: Timed, age_s: float) -> None:
-        """A delivery to the address of ``entry`` ended, so old."""
+        """Count a delivery of this age to the address of ``entry``, which ended."""
         times = entry.times
         if times is None:
             if len(self._entries) >= self.max_addresses:
@@ -72,7 +72,7 @@ class TimesByAddress:
         times.add(int(age_s * 1_000_000) if age_s > 0 else 0)
 
     def take(self) -> list[tuple[str, Times]]:
-        """The addresses and what was counted of them since the last call."""
+        """Return the addresses and what was counted of them since the last call."""
         entries, self._entries = self._entries, []
         taken = []
         for entry in entries:

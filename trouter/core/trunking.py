@@ -66,7 +66,7 @@ class ControlIngress(Ingress):
             self.table.network.on_control(self.neighbour, whole)
 
     def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
-        """The neighbour thought better of it."""
+        """Forget the message that the neighbour took back."""
         self._gathered.clear()
         delivery.settled = True
         self.top_up()

@@ -130,7 +130,7 @@ class Uplink:
             self._announcer.add(key)
 
     def end(self) -> None:
-        """The connection is over, or about to be."""
+        """Give up the uplink: its connection is over, or about to be."""
         if self._ended:
             return
         self._ended = True
@@ -194,11 +194,11 @@ class Uplink:
         return link
 
     def made(self, link: Link) -> bool:
-        """All that it owns are links of ours."""
+        """Return True: all that it owns are links of ours."""
         return True
 
     def answered(self, link: Link) -> None:
-        """The interior router answered one of our attaches."""
+        """Take the interior router's answer to one of our attaches."""
         if self._responses is not None and link is self._responses.link:
             self._announcer.begin(made_up(link))
         else:
@@ -243,7 +243,7 @@ class Uplink:
     # --- addresses
 
     def look(self, entry: AddressEntry) -> None:
-        """The users of an address have changed: see to it that it has the links that it needs."""
+        """Give an address whose users have changed the links that it needs."""
         if self._ended:
             return
         fallback = entry.fallback
@@ -321,7 +321,7 @@ class Uplink:
         ordinal = number + 1 if outgoing else number
         return (f"qd.waypoint.{ordinal}",) if 1 <= ordinal <= _LAST_WAYPOINT else ()
 
-    # --- who takes what goes up
+    # --- the consumers of what goes up
 
     def _track(self, message: bytes) -> None:
         """Take the interior router's note whether an address of ours has receivers elsewhere."""

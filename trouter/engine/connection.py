@@ -202,7 +202,7 @@ class Connection(ConnectionBase):
 
     def _receive_open(self, remote: Open) -> None:
         if not remote.container_id and self.state is ConnectionState.HEADERS_EXCHANGED:
-            raise PeerFault(Fault.CONTAINER_ID)  # who only answers may stay nameless: Proton's servers do
+            raise PeerFault(Fault.CONTAINER_ID)  # a peer that only answers may stay nameless: Proton's servers do
         if remote.max_frame_size < 512:
             raise PeerFault(Fault.MAX_FRAME_SIZE, size=remote.max_frame_size)
         if len(remote.container_id.encode()) > self.limits.max_name_bytes:

@@ -145,7 +145,7 @@ class ConnectionBase(ConnectionPort):
             self._silence()
 
     def add_session(self) -> Session:
-        """A session of ours on a free channel; call its ``begin``. Misuse when the peer allows no more."""
+        """Return a session of ours on a free channel; call its ``begin``. Misuse when the peer allows no more."""
         channel = self._spare_channels[-1] if self._spare_channels else len(self._sessions)
         if channel > self._highest_channel():
             raise Misuse(f"the peer allows no channel above {self._highest_channel()}")
@@ -174,7 +174,7 @@ class ConnectionBase(ConnectionPort):
             session.forget()
 
     def forget(self) -> None:
-        """The holder is done with the connection and its links: let go of all that refers back to it.
+        """Let go of all that refers back to the holder, which is done with the connection and its links.
 
         So it goes at once and does not wait for the garbage collector. Nothing is written or reported any more.
         """
@@ -200,11 +200,11 @@ class ConnectionBase(ConnectionPort):
 
     @property
     def session_count(self) -> int:
-        """How many sessions are not ended on both sides."""
+        """Return how many sessions are not ended on both sides."""
         return len(self._sessions)
 
     def sessions(self) -> list[Session]:
-        """Every session that is not ended on both sides."""
+        """Return every session that is not ended on both sides."""
         return list(self._sessions.values())
 
     def write(self, channel: int, performative: Performative) -> None:
@@ -244,7 +244,7 @@ class ConnectionBase(ConnectionPort):
             self.touched = False
 
     def resume_output(self) -> None:
-        """The output went below its low-water mark: links that paused go on; sessions of one urgency take turns."""
+        """Let paused links go on: the output is below its low-water mark. Sessions of one urgency take turns."""
         self.paused = False
         waiting = [session for session in self._sessions.values() if session.waiting_links]
         if len(waiting) > 1:
@@ -317,7 +317,7 @@ class ConnectionBase(ConnectionPort):
 
     @property
     def tick_period_s(self) -> float:
-        """How often ``tick`` wants to be called; 0 for never. Time-outs of a peer below 0.4 s are not kept."""
+        """Return how often ``tick`` wants to be called; 0 for never. Time-outs of a peer below 0.4 s are not kept."""
         periods = [self.limits.idle_timeout_s] if self.limits.idle_timeout_s > 0 else []
         if self.remote_open is not None and self.remote_open.idle_time_out:
             periods.append(max(_SHORTEST_TIMEOUT_S, self.remote_open.idle_time_out / 1000))

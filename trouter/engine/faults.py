@@ -127,7 +127,7 @@ class PeerFault(Exception):
 
     @property
     def condition(self) -> str:
-        """The AMQP error condition of the row."""
+        """Return the AMQP error condition of the row."""
         return self.fault.value.condition
 
     @property
@@ -137,7 +137,7 @@ class PeerFault(Exception):
 
 
 def printable(text: str) -> str:
-    """``text`` with escapes for what cannot be seen, cut to ``MAX_TEXT_OCTETS`` of UTF-8."""
+    """Return ``text`` with escapes for what cannot be seen, cut to ``MAX_TEXT_OCTETS`` of UTF-8."""
     text = text[:MAX_TEXT_OCTETS]
     if not text.isprintable():
         text = "".join(one if one.isprintable() else _escape(ord(one)) for one in text)

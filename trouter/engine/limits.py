@@ -63,5 +63,5 @@ class EngineLimits:
 
     @property
     def window_frames(self) -> int:
-        """The incoming window of a fresh session, in frames."""
+        """Return the incoming window of a fresh session, in frames."""
         return self.session_window_frames or max(2, self.session_window_bytes // self.max_frame_bytes)

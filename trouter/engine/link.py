@@ -35,7 +35,7 @@ _TOO_LARGE = encode_state(Rejected(Error(Fault.MESSAGE_SIZE.value.condition, Fau
 
 
 def add_link(session: Session, name: str, incoming: bool) -> IncomingLink | OutgoingLink:
-    """A new link with a handle of ours in ``session``; Misuse when none is left."""
+    """Return a new link with a handle of ours in ``session``; Misuse when none is left."""
     link = IncomingLink(session, name) if incoming else OutgoingLink(session, name)
     link.handle = session.free_handle()
     session.connection.link_count += 1
@@ -48,7 +48,7 @@ def add_link(session: Session, name: str, incoming: bool) -> IncomingLink | Outg
 
 
 def receive_attach(session: Session, attach: Attach) -> IncomingLink | OutgoingLink:
-    """The link that the peer's attach makes or answers; PeerFault."""
+    """Return the link that the peer's attach makes or answers; PeerFault."""
     incoming = not attach.role
     if attach.handle > session.handle_max:
         raise PeerFault(Fault.HANDLE_MAX, handle=attach.handle, handle_max=session.handle_max)
@@ -110,7 +110,7 @@ class IncomingLink(Link):
         self._refusing = False
 
     def attach(self, source: Any, target: Any, **fields: Any) -> None:
-        """As every link's, and with the largest message taken in."""
+        """Attach as every link does, and with the largest message taken in."""
         if self.max_message_bytes > 0:
             fields["max_message_size"] = self.max_message_bytes
         super().attach(source, target, **fields)
@@ -257,7 +257,7 @@ class IncomingLink(Link):
             self._end_drain()
 
     def receive_flow(self, flow: FlowReader) -> None:
-        """The sender's view of the link: credit it used without sending, and the answer to a drain."""
+        """Take the sender's view of the link: credit it used without sending, and the answer to a drain."""
         if not self.attached:
             return
         if flow.delivery_count >= 0:
@@ -290,12 +290,12 @@ class OutgoingLink(Link):
         self.writer = TransferWriter(session.channel, 0)
 
     def attach(self, source: Any, target: Any, **fields: Any) -> None:
-        """As every link's, and with the count that the receiver's credit starts from (2.6.7)."""
+        """Attach as every link does, and with the count that the receiver's credit starts from (2.6.7)."""
         fields.setdefault("initial_delivery_count", self.delivery_count)
         super().attach(source, target, **fields)
 
     def ready(self) -> bool:
-        """A new delivery may be begun right now."""
+        """Return whether a new delivery may be begun right now."""
         return self.attached and self.credit > 0 and not self.waiting
 
     def send(self, delivery: Delivery, data: bytes, start: int, end: int, more: bool) -> int:
@@ -375,7 +375,7 @@ class OutgoingLink(Link):
         session.connection.touch()
 
     def receive_flow(self, flow: FlowReader) -> None:
-        """The receiver's credit, counted from its delivery-count (2.6.7); PeerFault never: nonsense reads as none."""
+        """Take the receiver's credit, counted from its delivery-count (2.6.7); nonsense reads as none."""
         if flow.link_credit >= 0:
             ahead = 0
             if flow.delivery_count >= 0:
@@ -391,7 +391,7 @@ class OutgoingLink(Link):
             self.sink.on_credit(self)
 
     def resume(self) -> None:
-        """The session's window or the output has room again."""
+        """Go on sending: the session's window or the output has room again."""
         self.waiting = False
         if self.attached:
             if self._abort_due:
@@ -439,6 +439,6 @@ class OutgoingLink(Link):
         )
 
     def receive_transfer(self, transfer: TransferReader, data: bytes, end: int) -> None:
-        """The peer receives on this link and may not send; PeerFault."""
+        """Raise PeerFault: the peer receives on this link and may not send."""
         if self.attached or self.state is LinkState.ATTACH_RECEIVED:
             raise PeerFault(Fault.ERRANT_LINK, name=self.name)

@@ -101,7 +101,7 @@ class Link(LinkPort):
         self._drop_detached()
 
     def receive_detach(self, closed: bool) -> None:
-        """The peer detached; its handle and the name are free again."""
+        """Take the peer's detach; its handle and the name are free again."""
         if self.awaited and self.state in _DETACHING:
             self.reported = True
         self.step(LinkStep.RECEIVE_DETACH)

@@ -222,25 +222,25 @@ class LinkSink:
     __slots__ = ()
 
     def on_transfer(self, link: IncomingLink, delivery: Delivery, data: bytes, start: int, end: int) -> None:
-        """A transfer frame came, its payload in ``data[start:end]``; the last one if ``delivery.complete``."""
+        """Take a transfer frame, its payload in ``data[start:end]``; the last one if ``delivery.complete``."""
 
     def on_aborted(self, link: IncomingLink, delivery: Delivery) -> None:
-        """The sender took a delivery back before it was complete."""
+        """Note that the sender took a delivery back before it was complete."""
 
     def on_disposition(self, delivery: Delivery) -> None:
-        """The peer changed ``remote_state`` or ``remote_settled`` of a delivery."""
+        """Note that the peer changed ``remote_state`` or ``remote_settled`` of a delivery."""
 
     def on_credit(self, link: OutgoingLink) -> None:
-        """The receiver's credit or drain flag changed, or a blocked link may go on sending."""
+        """Note that the receiver's credit or drain flag changed, or that a blocked link may go on sending."""
 
     def on_drained(self, link: IncomingLink) -> None:
-        """The sender used up or gave back the credit that we asked it to drain."""
+        """Note that the sender used up or gave back the credit that we asked it to drain."""
 
     def on_overdrawn(self, link: IncomingLink) -> None:
-        """The sender begins a delivery without credit that is taken in all the same; ``link`` has counted it."""
+        """Note a delivery without credit that is taken in all the same; ``link`` has counted it."""
 
     def on_refused(self, link: IncomingLink, delivery: Delivery) -> None:
-        """The link has rejected a delivery at its beginning; nothing else is said of it."""
+        """Note that the link has rejected a delivery at its beginning; nothing else is said of it."""
 
 
 class Unconnected(Exception):

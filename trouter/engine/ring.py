@@ -47,7 +47,7 @@ class DeliveryRing:
         self.count += 1
 
     def get(self, delivery_id: int) -> Delivery | None:
-        """The delivery, None when it is settled or was never there."""
+        """Return the delivery, None when it is settled or was never there."""
         if ((delivery_id - self._first) & _MASK32) < self._width:
             return self._slots[delivery_id & self._mask]
         if self._stragglers:
@@ -68,7 +68,7 @@ class DeliveryRing:
             self.count -= 1
 
     def between(self, first: int, last: int) -> list[Delivery]:
-        """The deliveries with ids from ``first`` to ``last``, oldest first; ``last`` does not lie before ``first``."""
+        """Return the deliveries with ids from ``first`` to ``last``, oldest first. ``last`` is not before ``first``."""
         found: list[Delivery] = []
         if (self.count - len(self._stragglers)) * 8 < self._width:
             self._spread()

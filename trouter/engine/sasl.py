@@ -41,7 +41,7 @@ SASL_AUTH = 1
 SASL_SYS = 2
 SASL_SYS_TEMP = 4
 
-#: What who goes past a layer hears, in the words of the older router's log.
+#: What a peer that goes past a layer is told, in the words of the older router's log.
 UNENCRYPTED: Final = "Client connection unencrypted - forbidden"
 UNAUTHENTICATED: Final = "Client skipped authentication - forbidden"
 
@@ -85,7 +85,7 @@ class SaslLayer:
         return self.done
 
     def fail(self) -> None:
-        """The peer broke the exchange: it ends here."""
+        """End the exchange, which the peer broke."""
         self.refused = True
 
     def _receive_header(self) -> bool:

@@ -179,21 +179,21 @@ class Session(SessionPort):
             self.connection.write(self.channel, performative)
 
     def silence(self) -> None:
-        """Nothing goes out on this session any more; its links say nothing either."""
+        """Send nothing on this session any more; its links send nothing either."""
         self.mapped = False
         self.silent = True
         for link in self.links_by_handle.values():
             link.attached = False
 
     def free_handle(self) -> int:
-        """The lowest handle of ours that no link has; Misuse when the peer's handle-max leaves none."""
+        """Return the lowest handle of ours that no link has; Misuse when the peer's handle-max leaves none."""
         handle = self._spare_handles.pop() if self._spare_handles else len(self.links_by_handle)
         if handle > self.remote_handle_max:
             raise Misuse(f"the peer allows no handle above {self.remote_handle_max}")
         return handle
 
     def release_remote_handle(self, handle: int) -> None:
-        """The peer may give this handle to another link."""
+        """Let the peer give this handle to another link."""
         self.links_by_remote_handle.pop(handle, None)
         self._last_link = None
 
@@ -227,12 +227,12 @@ class Session(SessionPort):
         self.remote_handle_max = begin.handle_max
 
     def receive_end(self) -> None:
-        """The peer ended the session: nothing moves on it any more."""
+        """Take the peer's end: nothing moves on the session any more."""
         self.step(SessionStep.RECEIVE_END)
         self.silence()
 
     def all_links(self) -> list[Any]:
-        """Every link that is not detached on both sides."""
+        """Return every link that is not detached on both sides."""
         return list(self.links_by_handle.values())
 
     def receive_transfer(self, transfer: TransferReader, data: bytes, end: int) -> None:
@@ -253,7 +253,7 @@ class Session(SessionPort):
         link.receive_transfer(transfer, data, end)
 
     def advertised_window(self) -> int:
-        """The incoming window as flows tell it: a peer that overran it hears that it is closed."""
+        """Return the incoming window as flows tell it: a peer that overran it hears that it is closed."""
         return self.incoming_window if self.incoming_window > 0 else 0
 
     def _check_overrun(self, handle: int) -> None:

@@ -24,7 +24,7 @@ class Rubbish(Exception):
 
 
 def consumers_of(answer: object) -> Iterable[Consumer]:
-    """What a plugin lists; Rubbish if that is no list of consumers."""
+    """Return what a plugin lists; Rubbish if that is no list of consumers."""
     if not isinstance(answer, list | tuple):
         raise Rubbish(answer)
     for each in answer:
@@ -34,7 +34,7 @@ def consumers_of(answer: object) -> Iterable[Consumer]:
 
 
 def is_sasl_answer(answer: object) -> TypeGuard[Challenge | Authenticated | Refused]:
-    """Whether the fields have the types they claim, too, so that no peer becomes the user None."""
+    """Return whether the fields have the types they claim, too, so that no peer becomes the user None."""
     match answer:
         case Challenge(bytes(), str()) | Refused(str(), bool(), str()):
             return True

@@ -91,7 +91,7 @@ class Consumer(Protocol):
 
     @property
     def terms(self) -> ConsumerTerms:
-        """The address to consume from, and the senders to accept; the same while the consumer is in use."""
+        """Return the address to consume from, and the senders to accept; the same while the consumer is in use."""
 
     def consume(self, message: IncomingMessage) -> Decision | Rejected:
         """Return what follows from a message: a decision, or why it was rejected."""

@@ -79,7 +79,7 @@ class PeerFacts:
 
     @property
     def may_send_password(self) -> bool:
-        """Whether a password may cross this connection: it is encrypted, or the listener says so."""
+        """Return whether a password may cross this connection: it is encrypted, or the listener says so."""
         allowed = self.listener.allow_insecure_plain
         return self.encrypted or allowed == "yes" or (allowed == "loopback" and self.loopback)
 

@@ -26,7 +26,7 @@ class Faults:
     def __init__(self, registered: Registration) -> None:
         #: Raises and wrong answers, counted by hook name (``respond`` for exchanges).
         self.by_hook: Counter[str] = Counter()
-        #: The same, told apart by who it was and what was raised.
+        #: The same, by plugin and by what was raised.
         self.culprits: Counter[Culprit] = Counter()
         self._registered = registered
 
@@ -65,7 +65,7 @@ class Faults:
 
 
 def place_of(error: BaseException) -> str:
-    """The exception's type and innermost place, without its message."""
+    """Return the exception's type and innermost place, without its message."""
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next

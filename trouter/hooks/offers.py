@@ -46,7 +46,7 @@ NO_OFFER: Final = Offer()
 
 
 def offer_of(listener: ListenerFacts, servers: dict[str, list[str]]) -> Offer:
-    """What ``listener`` offers where ``servers`` names, for each mechanism, the plugins that serve it."""
+    """Return what ``listener`` offers where ``servers`` names, for each mechanism, the plugins that serve it."""
     if listener.authenticate_peer:
         servers.pop("ANONYMOUS", None)
     if not listener.sasl_mechanisms:
@@ -73,7 +73,7 @@ def offer_of(listener: ListenerFacts, servers: dict[str, list[str]]) -> Offer:
 
 
 def offered_to(peer: PeerFacts, mechanisms: Sequence[str]) -> tuple[str, ...]:
-    """The part of ``mechanisms`` to advertise to ``peer``: not what shows a secret on its wire, nor what cannot be.
+    """Return the part of ``mechanisms`` to advertise to ``peer``: none that shows a secret on its wire or cannot be.
 
     Without TLS there is nothing to be bound to, and no client certificate.
     """
@@ -88,7 +88,7 @@ def offered_to(peer: PeerFacts, mechanisms: Sequence[str]) -> tuple[str, ...]:
 
 
 def relayed_to(peer: PeerFacts, offered: Sequence[str]) -> tuple[str, ...]:
-    """What of a service's mechanisms to advertise to ``peer``, in the service's order.
+    """Return what of a service's mechanisms to advertise to ``peer``, in the service's order.
 
     Not what the listener does not list; nor ANONYMOUS where authentication is required, nor what would show a
     secret on the peer's wire. Never EXTERNAL, nor what is bound to a channel: the service is at the end of another

@@ -33,11 +33,11 @@ class Registration:
 
     @property
     def hook(self) -> pluggy.HookRelay:
-        """The hooks, each of which asks every plugin."""
+        """Return the hooks, each of which asks every plugin."""
         return self._manager.hook
 
     def only(self, name: str, hook: str) -> pluggy.HookCaller:
-        """A hook that asks one plugin."""
+        """Return a hook that asks one plugin."""
         others = [plugin for other, plugin in self._manager.list_name_plugin() if other != name]
         return self._manager.subset_hook_caller(hook, others)
 
@@ -66,7 +66,7 @@ class Registration:
         self._register(plugin, name or _name_of(plugin), _name_of(plugin))
 
     def describe(self) -> tuple[PluginDescription, ...]:
-        """What is there, in the order of registration."""
+        """Return what is there, in the order of registration."""
         return tuple(
             PluginDescription(name, origin, tuple(sorted(caller.name for caller in self._callers_of(name))))
             for name, origin in self.origins.items()
@@ -115,7 +115,7 @@ class Registration:
         return [] if caller is None else caller.get_hookimpls()
 
     def raiser(self, hook: str, error: BaseException) -> str:
-        """The plugin through whose part of ``hook`` the exception came."""
+        """Return the plugin through whose part of ``hook`` the exception came."""
         frames = set()
         place = error.__traceback__
         while place is not None:
@@ -127,12 +127,12 @@ class Registration:
         return self.only_plugin_in(hook)
 
     def only_plugin_in(self, hook: str) -> str:
-        """The plugin that implements ``hook``, if there is one only."""
+        """Return the plugin that implements ``hook``, if there is one only."""
         names = {each.plugin_name for each in self._implementations(hook)}
         return names.pop() if len(names) == 1 else ""
 
     def owner_of(self, made: object) -> str:
-        """The plugin whose module has the class of ``made``."""
+        """Return the plugin whose module has the class of ``made``."""
         for name, plugin in self._manager.list_name_plugin():
             if type(made).__module__ == (plugin.__name__ if inspect.ismodule(plugin) else type(plugin).__module__):
                 return name

@@ -69,7 +69,7 @@ class Plugins:
 
     @classmethod
     def load(cls, listed: Mapping[str, str] = NOTHING, entry_point_group: str = ENTRY_POINT_GROUP) -> Plugins:
-        """The installed plugins that come with trouter, and those ``listed``, with a hash of their code or "".
+        """Return the installed plugins that come with trouter, and those ``listed``, with a hash of their code or "".
 
         PluginError names the culprit.
         """
@@ -88,11 +88,11 @@ class Plugins:
 
     @property
     def culprits(self) -> Counter[Culprit]:
-        """The same, told apart by who it was and what was raised."""
+        """Return the same, by plugin and by what was raised."""
         return self._faults.culprits
 
     def describe(self) -> tuple[PluginDescription, ...]:
-        """What is loaded, in the order of registration."""
+        """Return what is loaded, in the order of registration."""
         return self._registered.describe()
 
     # Asking. Each method below is the only way to its hook.
@@ -150,7 +150,7 @@ class Plugins:
         return tuple(rivals[0] for rivals in found.values() if len(rivals) == 1)
 
     def consume(self, consumer: Consumer, message: IncomingMessage) -> Decision | Rejected:
-        """What a consumer makes of a message; a fault of it rejects the message."""
+        """Return what a consumer makes of a message; a fault of it rejects the message."""
         try:
             answer: object = consumer.consume(message)
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
@@ -191,22 +191,22 @@ class Plugins:
         return self._offer(listener).conflicts
 
     def unserved(self, listener: ListenerFacts) -> tuple[str, ...]:
-        """The mechanisms that ``listener`` names and no plugin serves."""
+        """Return the mechanisms that ``listener`` names and no plugin serves."""
         return self._offer(listener).unserved
 
     def unknown(self, listener: ListenerFacts) -> tuple[str, ...]:
-        """What ``listener`` names that is no mechanism at all, as far as is known, a sentence each."""
+        """Return what ``listener`` names that is no mechanism at all, as far as is known, a sentence each."""
         return self._offer(listener).unknown
 
     def sasl_mechanisms_for(self, peer: PeerFacts) -> tuple[str, ...]:
-        """What to advertise to ``peer``: not what would show a secret on its wire, nor what cannot be there.
+        """Return what to advertise to ``peer``: not what would show a secret on its wire, nor what cannot be there.
 
         Without TLS there is nothing to be bound to, and no client certificate.
         """
         return offered_to(peer, self.sasl_mechanisms(peer.listener))
 
     def open_sasl(self, mechanism: str, peer: PeerFacts) -> SaslExchange | None:
-        """The exchange which runs ``mechanism`` (any case) for ``peer``; None refuses it."""
+        """Return the exchange which runs ``mechanism`` (any case) for ``peer``; None refuses it."""
         mechanism = mechanism.upper()
         if mechanism not in self.sasl_mechanisms_for(peer):
             return None
@@ -223,7 +223,7 @@ class Plugins:
     async def respond_or_refuse(
         self, exchange: SaslExchange | AuthSession, response: bytes
     ) -> Challenge | Authenticated | Refused:
-        """``exchange.respond(response)``, where a raise or a wrong answer is a temporary refusal.
+        """Return ``exchange.respond(response)``, where a raise or a wrong answer is a temporary refusal.
 
         The caller sets the deadline; its cancellation passes through. Nothing that the exception says is logged, for
         it may quote the peer's secret: only its type and place are.
@@ -233,7 +233,7 @@ class Plugins:
     async def start_or_refuse(
         self, session: AuthSession, mechanism: str, response: bytes | None
     ) -> Challenge | Authenticated | Refused:
-        """``session.start(mechanism, response)`` in the same way."""
+        """Return ``session.start(mechanism, response)`` in the same way."""
         return await self._answer_or_refuse("start", session, lambda: session.start(mechanism, response))
 
     async def _answer_or_refuse(
@@ -275,7 +275,7 @@ class Plugins:
         return None
 
     async def client_answer(self, exchange: SaslClientExchange, challenge: bytes | None) -> bytes | None:
-        """What ``exchange`` has to say to a challenge, or first of all if there is none; PluginError if it fails.
+        """Return the answer of ``exchange`` to a challenge, or its first words without one; PluginError if it fails.
 
         The caller sets the deadline. Nothing that an exception says is kept: it may quote a secret.
         """
@@ -290,7 +290,7 @@ class Plugins:
         raise PluginError("the plugin that authenticates us gave no valid answer")
 
     async def client_is_satisfied(self, exchange: SaslClientExchange, additional: bytes | None) -> bool:
-        """Whether the server has proven what it has to; what cannot be told is a no."""
+        """Return whether the server has proven what it has to; what cannot be told is a no."""
         try:
             return await exchange.finish(additional) is True
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
@@ -310,7 +310,7 @@ class Plugins:
         return None
 
     async def begin_or_refuse(self, service: AuthService, peer: PeerFacts) -> AuthSession | Refused:
-        """``service.begin(peer)``, where a raise or a wrong answer is a temporary refusal; the caller has the deadline.
+        """Return ``service.begin(peer)``; a raise or a wrong answer is a temporary refusal. The caller sets a deadline.
 
         ``relayed_mechanisms`` returns which of the session's mechanisms to offer to ``peer``.
         """
@@ -335,7 +335,7 @@ class Plugins:
         return relayed_to(peer, offered)
 
     def vhost_policy(self, connection: ConnectionRequest) -> VhostPolicy | None:
-        """What plugins hold ``connection`` to, None for what is configured."""
+        """Return what plugins hold ``connection`` to, None for what is configured."""
         try:
             answer = self._registered.hook.vhost_policy(connection=connection)
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
@@ -348,7 +348,7 @@ class Plugins:
         return VhostPolicy(denied="plugin-failed")
 
     def may_attach(self, request: AttachRequest) -> bool:
-        """Whether no plugin denies the link."""
+        """Return whether no plugin denies the link."""
         if not self._judges_attach:
             return True
         try:
@@ -363,7 +363,7 @@ class Plugins:
         return Vote.DENY not in votes
 
     def annotation_filter(self, endpoint: ListenerFacts) -> AnnotationFilter:
-        """What to strip on ``endpoint``; both ways unless a plugin says otherwise, nothing between routers."""
+        """Return what to strip on ``endpoint``; both ways unless a plugin says otherwise, nothing between routers."""
         if endpoint.role in _ROUTER_ROLES:
             return _STRIP_NOTHING
         try:
@@ -383,7 +383,7 @@ class Plugins:
         return bool(self._registered.hook.judge_attach.get_hookimpls())
 
     def observed_kinds(self) -> frozenset[str] | None:
-        """The kinds of records that plugins want to hear of, None for all."""
+        """Return the kinds of records that plugins want to hear of, None for all."""
         kinds: set[str] = set()
         for implementation in self._registered.hook.observe.get_hookimpls():
             wanted = _observes(implementation.plugin)

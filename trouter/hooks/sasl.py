@@ -80,10 +80,10 @@ class SaslClientExchange(Protocol):
 
     @property
     def name(self) -> str:
-        """The mechanism that was chosen, as the server spells it."""
+        """Return the mechanism that was chosen, as the server spells it."""
 
     async def start(self) -> bytes | None:
-        """The initial response; None for none. What is raised ends the connection, as it does below."""
+        """Return the initial response; None for none. What is raised ends the connection, as it does below."""
 
     async def respond(self, challenge: bytes) -> bytes:
         """Return the response to a challenge."""
@@ -98,7 +98,7 @@ class AuthSession(Protocol):
 
     @property
     def mechanisms(self) -> Sequence[str]:
-        """What the service offers, in its order."""
+        """Return what the service offers, in its order."""
 
     async def start(self, mechanism: str, response: bytes | None) -> Challenge | Authenticated | Refused:
         """Answer the peer's choice, spelt as it came, and its initial response, None if it sent none."""
@@ -116,7 +116,7 @@ class AuthService(Protocol):
 
     @property
     def facts(self) -> AuthServiceFacts:
-        """What is configured."""
+        """Return what is configured."""
 
     async def begin(self, peer: PeerFacts) -> AuthSession | Refused:
         """Turn to the service for ``peer``; Refused, which is temporary, if it cannot be reached."""

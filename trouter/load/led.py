@@ -42,7 +42,7 @@ class Led:
         self.end()
 
     def ready(self) -> dict[str, Any]:
-        """What it says once it is ready; LoadError when it never is."""
+        """Return what it says once it is ready; LoadError when it never is."""
         answer: dict[str, Any] = json.loads(self._line(_READY_S))
         return answer
 
@@ -55,7 +55,7 @@ class Led:
                 pass
 
     def report(self, timeout_s: float = _REPORT_S) -> Report:
-        """What it did; LoadError when it says nothing for so long."""
+        """Return what it did; LoadError when it says nothing for so long."""
         return Report.from_json(self._line(timeout_s).decode())
 
     def end(self) -> None:

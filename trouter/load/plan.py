@@ -52,7 +52,7 @@ class Load:
     session_frames: int = _ANY_WINDOW
 
     def addresses_of(self, connection: int) -> tuple[str, ...]:
-        """Every address has one connection, and every connection at least one address."""
+        """Return the addresses of a connection; no address is without a connection, and no connection without one."""
         if self.addresses == 1:
             return (self.address,)
         if self.addresses < self.connections:

@@ -132,7 +132,7 @@ class Sender(LinkSink):
         return self.in_flight > 0 or self._current is not None
 
     def paused(self) -> bool:
-        """The link last sent on waits for output room or the session's window."""
+        """Return whether the link last sent on waits for output room or the session's window."""
         link = self._link
         return link is not None and link.waiting
 

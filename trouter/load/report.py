@@ -28,7 +28,7 @@ class Report:
 
     @property
     def messages_per_second(self) -> float:
-        """The rate of messages; 0 when nothing moved."""
+        """Return the rate of messages; 0 when nothing moved."""
         return self.messages / self.seconds if self.seconds > 0 else 0.0
 
     def to_json(self) -> str:
@@ -37,7 +37,7 @@ class Report:
 
     @classmethod
     def from_json(cls, line: str) -> Report:
-        """The report that ``to_json`` wrote; ValueError."""
+        """Return the report that ``to_json`` wrote; ValueError."""
         fields: dict[str, Any] = json.loads(line)
         fields.pop("messages_per_second")
         return cls(**fields)

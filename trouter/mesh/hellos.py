@@ -55,11 +55,11 @@ class Hellos:
         return self._say(self._compose(now_s), connection, link)
 
     def close(self, connection: int) -> ControlLink | None:
-        """The control link over ``connection`` is gone: what it was, None if there was none."""
+        """Forget the control link over ``connection``, which is gone; return what it was, None if there was none."""
         return self.links.pop(connection, None)
 
     def tick(self, now_s: float) -> Iterator[Send]:
-        """The hellos over all links, if they are due."""
+        """Yield the hellos over all links, if they are due."""
         if now_s - self._last_s < self._interval_s - HALF_TICK_S:
             return
         self._last_s = now_s
@@ -68,13 +68,13 @@ class Hellos:
             yield self._say(hello, connection, link)
 
     def answer(self, connection: int, now_s: float) -> Iterator[Send]:
-        """A hello came over ``connection``: the one that names its router, unless the last one there did."""
+        """Yield the hello that names the router over ``connection``, unless the last one there did."""
         link = self.links[connection]
         if not link.named:
             yield self._say(self._compose(now_s), connection, link)
 
     def is_fresh(self, link: ControlLink, router: str, now_s: float) -> bool:
-        """Whether ``router`` is at the other end of ``link``, and has named us lately."""
+        """Return whether ``router`` is at the other end of ``link``, and has named us lately."""
         return link.router == router and now_s - link.confirmed_s <= self.max_age_s
 
     def _compose(self, now_s: float) -> Hello:

@@ -82,21 +82,21 @@ class Knowledge:
 
     @property
     def neighbours(self) -> Mapping[str, int]:
-        """The connection that leads to each neighbour."""
+        """Return the connection that leads to each neighbour."""
         return self._neighbours
 
     @property
     def routers(self) -> Mapping[str, MeshNode]:
-        """The other routers that are known, reachable or not, by id."""
+        """Return the other routers that are known, reachable or not, by id."""
         return self._nodes
 
     @property
     def faults(self) -> Mapping[MeshFault, int]:
-        """How often what others sent was not believed."""
+        """Return how often what others sent was not believed."""
         return self._faults.counts
 
     def addresses_of(self, router: str) -> Mapping[str, int]:
-        """The address keys that another router listens on, each with its hint; nothing if it is not known."""
+        """Return the address keys that another router listens on, each with its hint; nothing if it is not known."""
         node = self._nodes.get(router)
         return {} if node is None else node.addresses
 

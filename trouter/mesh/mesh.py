@@ -83,7 +83,7 @@ class Mesh(Knowledge):
         self.events.append(self._hellos.open(connection, cost, now_s))
 
     def link_down(self, connection: int, now_s: float) -> None:
-        """The control link is gone, and with it the neighbour, unless it is heard over another connection.
+        """Forget the control link, which is gone, and its neighbour, unless that is heard over another connection.
 
         That is told at once, not at the next tick: messages take another way as soon as all know.
         """
@@ -125,7 +125,7 @@ class Mesh(Knowledge):
 
     @property
     def silent_at_s(self) -> float:
-        """When the first of the neighbours has been silent for too long, if nothing is heard of it; inf without any."""
+        """Return when the first of the neighbours has been silent for too long, if no hello comes; inf without any."""
         heard_s = [self._links[connection].confirmed_s for connection in self._neighbours.values()]
         return min(heard_s, default=float("inf")) + self._hellos.max_age_s
 

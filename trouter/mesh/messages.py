@@ -115,17 +115,17 @@ Message = Hello | RouterAdvertisement | LinkStateRequest | LinkStateUpdate | Mob
 
 
 def router_address(router_id: str) -> str:
-    """Where ``router_id`` takes what concerns links."""
+    """Return where ``router_id`` takes what concerns links."""
     return f"amqp:/_topo/0/{router_id}/qdrouter"
 
 
 def mobile_address(router_id: str) -> str:
-    """Where ``router_id`` takes what concerns addresses."""
+    """Return where ``router_id`` takes what concerns addresses."""
     return f"amqp:/_topo/0/{router_id}/qdrouter.ma"
 
 
 def compose(message: Message, to: str) -> bytes:
-    """The octets of ``message`` as its author sends it to the address ``to``: all sections."""
+    """Return the octets of ``message`` as its author sends it to the address ``to``: all sections."""
     ingress = f"{AREA}/{message.id}"
     annotations = compose_annotations(b"", 0, 0, False, None, ingress, (ingress,))
     mobile = isinstance(message, MobileAddressRequest | MobileAddressUpdate)
@@ -148,7 +148,7 @@ def compose(message: Message, to: str) -> bytes:
 
 
 def parse(data: bytes) -> Message | Newer:
-    """The message whose octets these are; DecodeError says what is wrong with them."""
+    """Return the message whose octets these are; DecodeError says what is wrong with them."""
     if len(data) > MAX_MESSAGE_BYTES:
         raise DecodeError(f"{len(data)} octets, where {MAX_MESSAGE_BYTES} are taken")
     opcode, body = _read(data)

@@ -9,5 +9,5 @@ _ESCAPED: Final = str.maketrans({character: f"\\x{ord(character):02x}" for chara
 
 
 def shown(router: str) -> str:
-    """The id as one word: cut, without quotes, blanks and ``=``, so that it cannot write into the line around it."""
+    """Return the id as one word: cut, without quotes, blanks and ``=``, so that it cannot write into its line."""
     return router[:_MAX_CHARACTERS].translate(_ESCAPED)

@@ -58,7 +58,7 @@ class MeshNode:
         return self.mobile_sequence < self.advertised_addresses
 
     def has_spread(self, heard: RouterAdvertisement) -> bool:
-        """Whether the last advertisement that was sent on says at least as much as the one ``heard``."""
+        """Return whether the last advertisement that was sent on says at least as much as the one ``heard``."""
         last = self.spread
         return (
             last is not None
@@ -96,7 +96,7 @@ class MeshNodes(Mapping[str, MeshNode]):
         return len(self._nodes)
 
     def obtain(self, router: str, now_s: float) -> MeshNode | None:
-        """The node of ``router``, made if it is new; None if there are too many."""
+        """Return the node of ``router``, made if it is new; None if there are too many."""
         node = self._nodes.get(router)
         if node is None and len(self._nodes) < MAX_ROUTERS:
             node = self._nodes[router] = MeshNode(router, now_s)

@@ -38,7 +38,7 @@ class OwnAddresses:
             self._touched[key] = None
 
     def news(self) -> MobileAddressUpdate | None:
-        """How they have changed since that was told last, with its number; None if they have not."""
+        """Return how they have changed since that was told last, with its number; None if they have not."""
         touched, self._touched = self._touched, {}
         added = {key: self._addresses[key] for key in touched if key in self._addresses and key not in self._told}
         deleted = tuple(key for key in touched if key in self._told and key not in self._addresses)
@@ -54,11 +54,11 @@ class OwnAddresses:
     # --- answers to other routers
 
     def query(self, router: str) -> None:
-        """``router`` wants to know all of them."""
+        """Note that ``router`` wants to know all of them."""
         self._asking[router] = None
 
     def renew(self) -> None:
-        """A second has passed: as much may be told again."""
+        """Allow as much to be sent as each second may: one has passed."""
         self._left = ADDRESSES_PER_TICK
 
     def answers(self) -> Iterator[tuple[str, MobileAddressUpdate]]:

@@ -19,7 +19,7 @@ QUESTIONS_PER_TICK: Final = 1000
 
 
 def is_due(asked_s: float, now_s: float) -> bool:
-    """Whether an answer to what was asked then is not to be waited for any longer."""
+    """Return whether an answer to what was asked then is not to be waited for any longer."""
     return asked_s <= now_s - ASK_AGAIN_S
 
 
@@ -34,7 +34,7 @@ class Questions:
         self._returned: set[str] = set()
 
     def renew(self) -> None:
-        """A second has passed: as many may be asked again."""
+        """Allow as many questions as each second may have: one has passed."""
         self._left = QUESTIONS_PER_TICK
         self._returned.clear()
 

@@ -52,7 +52,7 @@ class Relay:
 
 
 def relay(data: bytes, me: str, paths: Paths) -> Relay:
-    """Where the message ``data`` goes that came to the router ``me``; DecodeError if it is none, or Dropped."""
+    """Return where the message ``data`` goes that came to the router ``me``; DecodeError if it is none, or Dropped."""
     scan = MessageScan()
     scan.scan(data, 0, len(data), THROUGH_PROPERTIES, True)
     start, end = scan.annotations_start, scan.annotations_end
@@ -88,7 +88,7 @@ def relay(data: bytes, me: str, paths: Paths) -> Relay:
 
 
 def first_hops(to: str, paths: Paths) -> tuple[str, ...]:
-    """The neighbours to which a message of our own for the address ``to`` goes."""
+    """Return the neighbours to which a message of our own for the address ``to`` goes."""
     router, _ = _destination(to)
     return _fresh(paths.next_hop if router == _EVERYBODY else {router} & paths.next_hop.keys(), paths, ())
 

@@ -25,7 +25,7 @@ class Accepting(Protocol):
 
     @property
     def stopped(self) -> bool:
-        """Whether the listener takes no more connections."""
+        """Return whether the listener takes no more connections."""
 
     async def wait_turn(self) -> None:
         """Return when one more connection may be taken."""

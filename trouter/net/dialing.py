@@ -32,7 +32,7 @@ class Endpoint:
 
 
 def cause(error: OSError) -> str:
-    """What went wrong, without the address, which stands beside it already."""
+    """Return what went wrong, without the address, which stands beside it already."""
     if error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
     return str(error.strerror or error)
@@ -48,7 +48,7 @@ def _lookups() -> trio.CapacityLimiter:
 
 
 async def connect(endpoint: Endpoint, family_name: str | None) -> socket.socket:
-    """A connected socket; OSError with the cause at the last of the host's addresses."""
+    """Return a connected socket; OSError with the cause at the last of the host's addresses."""
     found = await look_up(endpoint.host, texts.port_or_service(endpoint.port), family_name, limiter=_lookups())
     failure = OSError("no address")
     for each, kind, protocol, _, address in found:

@@ -13,7 +13,7 @@ class ConnectionOwner(Protocol):
 
     @property
     def number(self) -> int:
-        """The number in ``[C<n>]``."""
+        """Return the number in ``[C<n>]``."""
 
     def about(self) -> dict[str, Any]:
         """Return what every record about the connection says."""
@@ -22,10 +22,10 @@ class ConnectionOwner(Protocol):
         """Write what stands in the output; what the socket does not take now goes when it can."""
 
     def link_ended(self, link: Link, reason: DetachReason) -> None:
-        """The router ends a link of the connection's for a reason of its own."""
+        """Tell the peer that the router ends a link of the connection's for a reason of its own."""
 
     def idle(self) -> None:
-        """The engine gave the connection up for its silence."""
+        """End the connection: the engine gave it up for its silence."""
 
 
 def owner_of(link: Any) -> ConnectionOwner | None:

@@ -73,7 +73,7 @@ class Change:
         self._undo = ExitStack()
 
     def add(self, part: Pending) -> None:
-        """One more part, which is prepared."""
+        """Add a part, which is prepared."""
         self._parts.append(part)
         self._undo.callback(part.drop)
 
@@ -109,11 +109,11 @@ class Parts(Generic[E, P]):
 
     @property
     def all(self) -> list[P]:
-        """Those that stand, then those that have not ended yet."""
+        """Return those that stand, then those that have not ended yet."""
         return [*self.standing, *self._retired]
 
     def find(self, entity: object) -> P | None:
-        """The part that stands for this entity."""
+        """Return the part that stands for this entity."""
         return next((self.by_key[key] for key, own in self.entities.items() if own == entity), None)
 
     def run_in(self, nursery: trio.Nursery) -> None:

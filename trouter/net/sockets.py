@@ -33,7 +33,7 @@ class ListenError(Exception):
 
 
 async def open_for(entity: ListenerEntity, leaving: Sequence[socket.socket] = ()) -> list[socket.socket]:
-    """The sockets that ``entity`` listens on; ListenError names host, port and cause, and leaves nothing open.
+    """Return the sockets that ``entity`` listens on; ListenError names host, port and cause, and leaves nothing open.
 
     ``leaving`` are sockets that will be closed once the change of which this is a part has succeeded. One that is bound
     to the very place that is asked for is shared, so that connections which wait in it are not lost.
@@ -46,7 +46,7 @@ async def open_for(entity: ListenerEntity, leaving: Sequence[socket.socket] = ()
 
 
 async def resolve(entity: ListenerEntity) -> list[Address]:
-    """The addresses that host, port and family stand for; OSError when there are none."""
+    """Return the addresses that host, port and family stand for; OSError when there are none."""
     found = await look_up(entity.host, entity.port_or_service, entity.socket_address_family, socket.AI_PASSIVE)
     return list(dict.fromkeys((each, (str(address[0]), int(address[1]))) for each, _, _, _, address in found))
 
@@ -58,7 +58,7 @@ async def look_up(
     flags: int = 0,
     limiter: trio.CapacityLimiter | None = None,
 ) -> Sequence[Found]:
-    """What the system knows of a host, any for none, and a port or service; OSError if nothing, whatever the text.
+    """Return what the system knows of a host (any for none) and a port or service; OSError if it knows nothing.
 
     A name is asked for in a thread, one of those that ``limiter`` allows for, which may take as long as it pleases.
     """
@@ -76,7 +76,7 @@ async def look_up(
 
 
 def open_sockets(addresses: Iterable[Address], leaving: Sequence[socket.socket] = ()) -> list[socket.socket]:
-    """A listening socket for each address; OSError, with none left open, when one cannot be had."""
+    """Return a listening socket for each address; OSError, with none left open, when one cannot be had."""
     opened: list[socket.socket] = []
     try:
         for family, address in addresses:

@@ -88,7 +88,7 @@ class FrameWriter:
             self._open = False
 
     def take(self) -> bytearray:
-        """Every whole frame, with its crc; an open one stays."""
+        """Return every whole frame, with its crc; an open one stays."""
         taken = self.gathered
         self.gathered = taken[self.whole :]
         del taken[self.whole :]
@@ -131,7 +131,7 @@ def good_frames(data: bytes, sequence: int, until: int, checked: bool) -> tuple[
 
 
 def wanted_octets(data: bytes, at: int) -> int:
-    """How many octets from ``at`` on the frame there has, as far as that is known yet: 8 at least."""
+    """Return how many octets from ``at`` on the frame there has, as far as that is known yet: 8 at least."""
     return _GUARD_BYTES if len(data) - at < _GUARD_BYTES else _GUARD_BYTES + be32(data, at)
 
 

@@ -144,7 +144,7 @@ class Intake(LinkSink):
         self.stir()
 
     def take(self) -> Batch:
-        """What came with the frames that are taken now."""
+        """Return what came with the frames that are taken now."""
         batch = self.batch
         self.batch = Batch()
         self.due = False

@@ -15,7 +15,7 @@ from trouter.spool.errors import SpoolCorrupt
 
 _BYTES: Final = 16
 _ALL: Final = (1 << 64) - 1
-#: A change is two small copies; who sees one half of it this often in a row sees damage.
+#: A change is two small copies; a reader that sees one half of it this often in a row sees damage.
 _LOOKS: Final = 1000
 
 
@@ -52,7 +52,7 @@ class Mark:
             os.close(descriptor)
 
     def get(self) -> int:
-        """The sequence; SpoolCorrupt."""
+        """Return the sequence; SpoolCorrupt."""
         for _ in range(_LOOKS):
             found = self._shared[:]
             sequence = int.from_bytes(found[:8], "big")

@@ -42,12 +42,12 @@ class SpoolReader:
 
     @property
     def first(self) -> int:
-        """The oldest sequence that is still here; OSError."""
+        """Return the oldest sequence that is still here; OSError."""
         segments = segments_in(self.folder)
         return segments[0].first if segments else self.durable()
 
     def durable(self) -> int:
-        """The first sequence that is not safe on the disk yet. Costs no system call."""
+        """Return the first sequence that is not safe on the disk yet. Costs no system call."""
         return self._durable.get()
 
     def blocks(self, start: int, end: int, *, block_bytes: int = 1 << 20) -> Iterator[bytes]:
@@ -144,7 +144,7 @@ class SpoolReader:
 
 
 def spools_in(folder: Path | str) -> list[Path]:
-    """The spools in a folder: itself, or one for each shard, in the order of their names; [] if there is none."""
+    """Return the spools in a folder: itself, or one for each shard, in the order of their names; [] for none."""
     folder = Path(folder)
     if (folder / IDENTITY).exists():
         return [folder]

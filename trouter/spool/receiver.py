@@ -158,7 +158,7 @@ async def receive(spool: Spool, settings: ReceiverSettings, progress: Progress) 
 
 
 def fault_of(failure: BaseException) -> str:
-    """Which of `FAULTS` it is, if it is not the disk's."""
+    """Return which of `FAULTS` it is, if it is not the disk's."""
     return kind_of(failure) if isinstance(failure, ClientError | OSError | trio.TooSlowError) else "spool"
 
 

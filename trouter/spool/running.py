@@ -62,7 +62,7 @@ class Job:
 
     @classmethod
     def from_json(cls, line: str) -> Job:
-        """What ``to_json`` wrote."""
+        """Return what ``to_json`` wrote."""
         told: dict[str, Any] = json.loads(line)
         settings = told.pop("settings")
         servers = settings.pop("servers")
@@ -109,7 +109,7 @@ async def _opened(job: Job) -> Spool:
 
 
 def ending_of(failure: Exception) -> int:
-    """The exit status that a failure stands for."""
+    """Return the exit status that a failure stands for."""
     return REFUSED if is_lasting(failure) or isinstance(failure, SpoolError | ValueError) else FAILED
 
 
@@ -144,7 +144,7 @@ async def _cancel_at_end_of_input(block: trio.CancelScope) -> None:
 
 
 async def run_shard(line: str) -> int:
-    """What a shard's process does; its exit status."""
+    """Do the work of a shard's process; return its exit status."""
     job = Job.from_json(line)
     progress = Progress()
     status = ENDED
@@ -219,7 +219,7 @@ class Shards:
                 [sys.executable, "-m", "trouter.spool"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                start_new_session=True,  # a terminal's Ctrl-C is for us, who tell them
+                start_new_session=True,  # a terminal's Ctrl-C is for the parent, which tells them
             )
             shard.running = True
             try:
@@ -289,7 +289,7 @@ _COUNTS: Final = (
 
 
 def added(before: Progress, now: Progress) -> Progress:
-    """``now`` with the counts of those before it."""
+    """Return ``now`` with the counts of those before it."""
     values = {field.name: getattr(now, field.name) for field in fields(Progress)}
     for name in _COUNTS:
         values[name] += getattr(before, name)

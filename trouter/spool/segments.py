@@ -60,7 +60,7 @@ def segment_path(folder: Path, first: int) -> Path:
 
 
 def segments_in(folder: Path) -> list[Segment]:
-    """The segments of a folder in their order; OSError."""
+    """Return the segments of a folder in their order; OSError."""
     with os.scandir(folder) as entries:
         found = [(match, entry.name) for entry in entries if (match := _NAME.fullmatch(entry.name)) is not None]
     return sorted(Segment(int(match[1]), folder / name) for match, name in found)
@@ -72,7 +72,7 @@ def header_of(uuid: str, first: int) -> bytes:
 
 
 def parse_header(path: Path, header: bytes) -> tuple[str, int]:
-    """The spool's uuid and the first sequence; SpoolCorrupt."""
+    """Return the spool's uuid and the first sequence; SpoolCorrupt."""
     if len(header) < HEADER_BYTES:
         raise SpoolCorrupt(path, len(header), "the file ends within its header")
     if header[:8] != _MAGIC:
@@ -86,7 +86,7 @@ def parse_header(path: Path, header: bytes) -> tuple[str, int]:
 
 
 def read_header(descriptor: int, segment: Segment) -> str:
-    """The uuid in the header of an open segment, whose name and header agree; OSError, SpoolCorrupt."""
+    """Return the uuid in the header of an open segment, whose name and header agree; OSError, SpoolCorrupt."""
     uuid, first = parse_header(segment.path, os.pread(descriptor, HEADER_BYTES, 0))
     if first != segment.first:
         raise SpoolCorrupt(segment.path, 28, f"the header is that of the segment from message {first} on")

@@ -47,12 +47,12 @@ class Shard:
 
     @property
     def receives(self) -> bool:
-        """Whether a message that is sent now would be taken in."""
+        """Return whether a message that is sent now would be taken in."""
         return self.running and self.progress.state == "receiving"
 
 
 def line_of(shards: Sequence[Shard], per_second: float, octets_per_second: float) -> str:
-    """How it goes, in one line."""
+    """Return how it goes, in one line."""
     progresses = [shard.progress for shard in shards]
     backlog = sum(each.backlog_bytes for each in progresses)
     groups = sum(each.groups for each in progresses)

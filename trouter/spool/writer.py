@@ -122,19 +122,19 @@ class Spool:
 
     @property
     def next(self) -> int:
-        """The sequence that the next message gets."""
+        """Return the sequence that the next message gets."""
         return self.frames.next
 
     @property
     def consumed(self) -> int:
-        """The sequence up to which a consumer is done."""
+        """Return the sequence up to which a consumer is done."""
         if self._consumed is not None:
             self._consumed_to = min(self._consumed.get(), self.durable)
         return self._consumed_to
 
     @property
     def backlog_bytes(self) -> int:
-        """How much lies on the disk that is not consumed; up to 64 KiB too much."""
+        """Return how much lies on the disk that is not consumed; up to 64 KiB too much."""
         consumed = self.consumed
         places = self._places
         while len(places) > 1 and places[1][0] <= consumed:
@@ -143,7 +143,7 @@ class Spool:
 
     @property
     def full(self) -> bool:
-        """The backlog is as large as it may be."""
+        """Return whether the backlog is as large as it may be."""
         return self.backlog_bytes >= self.backlog_limit
 
     # --- filling
@@ -172,7 +172,7 @@ class Spool:
         return self.frames.finish(presettled)
 
     def take(self) -> Group:
-        """What was appended since the last ``take``, for ``commit``."""
+        """Return what was appended since the last ``take``, for ``commit``."""
         count = self.frames.count
         return Group(self.frames.take(), self.frames.next, count)
 
@@ -413,7 +413,7 @@ class Spool:
 
 
 def acquire(folder: Path) -> int:
-    """The lock of a spool, as a descriptor; SpoolBusy, OSError."""
+    """Return the lock of a spool, as a descriptor; SpoolBusy, OSError."""
     lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -429,7 +429,7 @@ def acquire(folder: Path) -> int:
 
 
 def read_identity(folder: Path) -> dict[str, Any]:
-    """What `spool.json` says: version, uuid, address, shard, created; OSError, SpoolCorrupt."""
+    """Return what `spool.json` says: version, uuid, address, shard, created; OSError, SpoolCorrupt."""
     path = folder / IDENTITY
     text = path.read_bytes()
     try:

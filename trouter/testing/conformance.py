@@ -337,7 +337,7 @@ class _Lines(logging.Handler):
 
 
 def forms(secret: str | bytes) -> list[tuple[str, str]]:
-    """How a secret may be written: (name of the encoding, text)."""
+    """Return how a secret may be written: (name of the encoding, text)."""
     octets = secret.encode() if isinstance(secret, str) else secret
     return [
         ("in plain", octets.decode("utf-8", "backslashreplace")),

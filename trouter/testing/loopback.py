@@ -38,21 +38,21 @@ class LoopbackRouter:
 
     @property
     def ports(self) -> list[int]:
-        """The ports of its listeners, in the order of the configuration."""
+        """Return the ports of its listeners, in the order of the configuration."""
         return [listener.sockets[0].getsockname()[1] for listener in self.process.listeners]
 
     @property
     def url(self) -> str:
-        """Where its first listener is."""
+        """Return where its first listener is."""
         return f"amqp://127.0.0.1:{self.ports[0]}"
 
     @property
     def faults(self) -> Counter[str]:
-        """How often a plugin raised or answered with something else than it may, by hook."""
+        """Return how often a plugin raised or answered with something else than it may, by hook."""
         return self.plugins.faults
 
     def connect(self, **options: Any) -> AbstractAsyncContextManager[Connection]:
-        """A client's connection to the first listener; ``options`` are those of ``trouter.client.connect``."""
+        """Return a client's connection to the first listener; ``options`` are those of ``trouter.client.connect``."""
         return connect(self.url, **options)
 
 

@@ -88,7 +88,7 @@ class MemoryRouter:
 
     @property
     def now_s(self) -> float:
-        """The time that the router goes by."""
+        """Return the time that the router goes by."""
         return self.core.pulse.now_s
 
     @now_s.setter
@@ -105,7 +105,7 @@ class MemoryRouter:
         role: str = "normal",
         name: str = "",
     ) -> MemoryClient:
-        """A client with an open connection and one session; ``terms`` and ``limits`` are those of its listener.
+        """Return a client with an open connection and one session; ``terms`` and ``limits`` are those of its listener.
 
         Connections count from 1. One in the ``role`` of a route container has come through the connector or listener
         ``name``.
@@ -254,7 +254,7 @@ class MemoryClient:
         return receiver
 
     def add_session(self) -> Session:
-        """One more session."""
+        """Begin one more session."""
         session = self.connection.add_session()
         session.begin()
         return session
@@ -276,7 +276,7 @@ class MemoryClient:
         self.router.pump()
 
     def drop(self) -> None:
-        """The connection breaks: neither side hears from the other again."""
+        """Break the connection: neither side hears from the other again."""
         if not self.dropped:
             self.dropped = True
             self._lose_links()
@@ -373,7 +373,7 @@ class MemoryClient:
         return made
 
     def as_container(self, name: str = "") -> Container:
-        """The connection as one on which the router attaches links of its own."""
+        """Return the connection as one on which the router attaches links of its own."""
         remote = self.server.remote_open
         assert remote is not None  # noqa: S101 - it is open
         return Container(self.server, self.terms, remote.container_id, name, self.terms.role)

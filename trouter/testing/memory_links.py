@@ -89,12 +89,12 @@ class MemorySender(_MemoryLink):
 
     @property
     def credit(self) -> int:
-        """How many more messages the router takes."""
+        """Return how many more messages the router takes."""
         return self.link.credit
 
     @property
     def address(self) -> str:
-        """The target's address in the router's attach: for a dynamic one, the address made up for it."""
+        """Return the target's address in the router's attach: for a dynamic one, the address made up for it."""
         assert self.attach is not None  # noqa: S101 - asked for after the attach was answered
         assert isinstance(self.attach.target, Target)  # noqa: S101 - as above
         return str(self.attach.target.address)
@@ -133,7 +133,7 @@ class MemorySender(_MemoryLink):
         self.link.drained()
 
     def wait(self, sent: SentMessage) -> None:
-        """``sent`` has something to send: now if possible, in its turn otherwise."""
+        """Send what ``sent`` has to send: now if possible, in its turn otherwise."""
         if sent not in self._waiting:
             self._waiting.append(sent)
         self._push()
@@ -173,12 +173,12 @@ class SentMessage:
 
     @property
     def outcome(self) -> object:
-        """The last state that came, None before any."""
+        """Return the last state that came, None before any."""
         return self.history[-1][0] if self.history else None
 
     @property
     def settled(self) -> bool:
-        """The router settled it."""
+        """Return whether the router settled it."""
         return self.delivery.remote_settled
 
     def more(self, piece: bytes) -> None:
@@ -217,7 +217,7 @@ class SentMessage:
         return self.delivery.complete
 
     def heard(self) -> None:
-        """The router said something about it."""
+        """Note what the router said about it."""
         self.history.append((_decoded(self.delivery.remote_state), self.delivery.remote_settled))
 
 
@@ -244,19 +244,19 @@ class MemoryReceiver(_MemoryLink):
 
     @property
     def credit(self) -> int:
-        """How many messages the router may still send."""
+        """Return how many messages the router may still send."""
         return self.link.credit
 
     @property
     def address(self) -> str:
-        """The source's address in the router's attach: for a dynamic one, the address made up for it."""
+        """Return the source's address in the router's attach: for a dynamic one, the address made up for it."""
         assert self.attach is not None  # noqa: S101 - asked for after the attach was answered
         assert isinstance(self.attach.source, Source)  # noqa: S101 - as above
         return str(self.attach.source.address)
 
     @property
     def bodies(self) -> list[bytes]:
-        """The bodies of the messages that came whole."""
+        """Return the bodies of the messages that came whole."""
         return [message.body for message in self.received if message.complete]
 
     def grant(self, count: int) -> None:
@@ -299,27 +299,27 @@ class ReceivedMessage:
 
     @property
     def complete(self) -> bool:
-        """Its last frame is here, and it was not taken back."""
+        """Return whether its last frame is here, and it was not taken back."""
         return self.delivery.complete and not self.delivery.aborted
 
     @property
     def aborted(self) -> bool:
-        """It was taken back."""
+        """Return whether it was taken back."""
         return self.delivery.aborted
 
     @property
     def payload(self) -> bytes:
-        """Every octet that came."""
+        """Return every octet that came."""
         return b"".join(self.frames)
 
     @property
     def transfer_state(self) -> object:
-        """The delivery state that the transfer carried, None for none."""
+        """Return the delivery state that the transfer carried, None for none."""
         return _decoded(self.delivery.transfer_state)
 
     @property
     def annotations(self) -> dict[object, object] | None:
-        """The message annotations, None for a message without any."""
+        """Return the message annotations, None for a message without any."""
         scan = MessageScan()
         payload = self.payload
         scan.scan(payload, 0, len(payload), 3, True)
@@ -332,7 +332,7 @@ class ReceivedMessage:
 
     @property
     def body(self) -> bytes:
-        """The content of the data sections, one after the other."""
+        """Return the content of the data sections, one after the other."""
         payload, offset, body = self.payload, 0, b""
         while offset < len(payload):
             section, offset = decode(payload, offset, len(payload))

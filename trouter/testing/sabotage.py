@@ -21,7 +21,7 @@ class Sabotage(Exception):
 
 
 def broken(plugin: object, hook: str, answer: Callable[[], object]) -> ModuleType:
-    """The plugin with ``answer`` in the place of one of its hooks; the others are its own."""
+    """Return the plugin with ``answer`` in the place of one of its hooks; the others are its own."""
 
     def replacement() -> object:
         return answer()
@@ -30,7 +30,7 @@ def broken(plugin: object, hook: str, answer: Callable[[], object]) -> ModuleTyp
 
 
 def timed(plugin: object, hook: str, took_s: list[float]) -> ModuleType:
-    """The plugin, one of whose hooks notes how long it took each time."""
+    """Return the plugin, one of whose hooks notes how long it took each time."""
 
     def noting(real: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(real)
@@ -57,13 +57,13 @@ def _with(plugin: object, hook: str, other: Callable[[Callable[..., object]], ob
 
 
 def hooks_of(plugin: object) -> tuple[str, ...]:
-    """The hooks that a plugin implements."""
+    """Return the hooks that a plugin implements."""
     (description,) = Plugins([plugin]).describe()
     return description.hooks
 
 
 def instance_of(plugin: object) -> object:
-    """What the router would register: of a module its class ``Plugin`` if it has one, of a class an instance."""
+    """Return what the router would register: of a module its class ``Plugin`` if it has one, of a class an instance."""
     if inspect.ismodule(plugin):
         plugin = getattr(plugin, "Plugin", plugin)
     return plugin() if inspect.isclass(plugin) else plugin

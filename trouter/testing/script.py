@@ -70,12 +70,12 @@ Expected: TypeAlias = Performative | Sent | Event | Like | bytes | type
 
 
 def like(cls: type, **fields: object) -> Like:
-    """An expectation that compares ``fields`` only; they may be expectations themselves."""
+    """Return an expectation that compares ``fields`` only; they may be expectations themselves."""
     return Like(cls, fields)
 
 
 def encode(what: Performative | bytes, channel: int = 0, payload: bytes = b"") -> bytes:
-    """A frame around a performative; octets stay as they are."""
+    """Return a frame around a performative; octets stay as they are."""
     if isinstance(what, bytes):
         return what
     kind = FRAME_SASL if isinstance(what, _SASL) else FRAME_AMQP
@@ -83,7 +83,7 @@ def encode(what: Performative | bytes, channel: int = 0, payload: bytes = b"") -
 
 
 def decode(octets: bytes) -> list[Sent]:
-    """The headers and frames that ``octets`` are made of; AssertionError when they are not."""
+    """Return the headers and frames that ``octets`` are made of; AssertionError when they are not."""
     found: list[Sent] = []
     at = 0
     while at < len(octets):
@@ -117,7 +117,7 @@ class Script:
         self.piecemeal = piecemeal
 
     def peer_sends(self, *what: Performative | bytes, channel: int = 0, payload: bytes = b"") -> Script:
-        """The peer's frames on ``channel``, in one read; ``payload`` goes behind the last. Bytes stay as they are."""
+        """Feed the peer's frames on ``channel`` in one read, ``payload`` behind the last. Bytes stay as they are."""
         octets = b"".join(encode(each, channel) for each in what[:-1])
         if what:
             octets += encode(what[-1], channel, payload)
@@ -127,18 +127,18 @@ class Script:
         return self
 
     def engine_reports(self, *expected: Expected) -> Script:
-        """The events since the last time, all of them."""
+        """Check that the events since the last time are those ``expected``; AssertionError when they are not."""
         events, self.connection.events[:] = self.connection.events[:], []
         _compare("reported", events, expected)
         return self
 
     def engine_sends(self, *expected: Expected) -> Script:
-        """The frames since the last time, all of them."""
+        """Check that the frames since the last time are those ``expected``; AssertionError when they are not."""
         _compare("sent", self.sent(), expected)
         return self
 
     def sent(self) -> list[Sent]:
-        """The frames since the last time, for a test to look at itself."""
+        """Return the frames since the last time, for a test to look at itself."""
         connection = self.connection
         connection.flush()
         octets = bytes(connection.out)

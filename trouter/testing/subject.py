@@ -42,17 +42,17 @@ class Subject:
     name: str = NAME
 
     def loaded(self) -> Configuration:
-        """What the text says."""
+        """Return what the text says."""
         return load(text=self.configuration)
 
     def plugins(self, plugin: object = None) -> Plugins:
-        """The plugin alone, or another in its place, configured."""
+        """Return the plugin alone, or another in its place, configured."""
         plugins = self.registered(plugin)
         self.configure(plugins)
         return plugins
 
     def registered(self, plugin: object = None) -> Plugins:
-        """The plugin alone, or another in its place."""
+        """Return the plugin alone, or another in its place."""
         plugins = Plugins()
         plugins.add(self.plugin if plugin is None else plugin, self.name)
         return plugins
@@ -64,7 +64,7 @@ class Subject:
 
     @property
     def listener(self) -> ListenerFacts:
-        """The listener that plugins are asked about."""
+        """Return the listener that plugins are asked about."""
         return listener_facts(self.loaded().listeners[0])
 
     def peer(self, number: int = 1) -> PeerFacts:

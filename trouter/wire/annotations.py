@@ -205,7 +205,7 @@ def _whole(data: bytes, start: int, end: int, complaint: str) -> int:
 def compose_annotations(
     user: bytes, user_count: int, phase: int, stream: bool, to: str | None, ingress: str | None, trace: Sequence[str]
 ) -> bytes:
-    """The whole message-annotations section, b"" when there is nothing to say; EncodeError."""
+    """Return the whole message-annotations section, b"" when there is nothing to say; EncodeError."""
     entries, count = router_entries(phase, stream, to, ingress, trace)
     return join_annotations(user, user_count, entries, count)
 
@@ -213,7 +213,7 @@ def compose_annotations(
 def router_entries(
     phase: int, stream: bool, to: str | None, ingress: str | None, trace: Sequence[str]
 ) -> tuple[bytes, int]:
-    """The routers' entries as encoded pairs, and how many; they may serve many messages."""
+    """Return the routers' entries as encoded pairs, and how many; they may serve many messages."""
     if not 0 <= phase <= _MAX_PHASE:
         raise EncodeError(f"phase out of range: {phase}")
     pieces: list[bytes] = []
@@ -241,7 +241,7 @@ def router_entries(
 
 
 def join_annotations(user: bytes, user_count: int, entries: bytes, count: int) -> bytes:
-    """The section that holds the sender's and the routers' encoded pairs, b"" without any; EncodeError."""
+    """Return the section that holds the sender's and the routers' encoded pairs, b"" without any; EncodeError."""
     items = 2 * (user_count + count)
     if not items:
         return b""

@@ -43,7 +43,7 @@ _CHOSEN_HASHES: Final = frozenset({UUID, Described, Array, PairMap})
 
 
 def decode(data: bytes, offset: int, end: int, nodes: int = _MANY) -> tuple[Any, int]:
-    """The value that starts at ``offset`` and the offset behind it; DecodeError if it is not whole before ``end``.
+    """Return the value that starts at ``offset`` and the offset behind it; DecodeError if it passes ``end``.
 
     It may consist of ``nodes`` values, each field, key and item being one.
     """
@@ -53,7 +53,7 @@ def decode(data: bytes, offset: int, end: int, nodes: int = _MANY) -> tuple[Any,
 
 
 def decode_all(data: bytes) -> Any:
-    """The one value that ``data`` is; DecodeError if it is not whole or more follows."""
+    """Return the one value that ``data`` is; DecodeError if it is not whole or more follows."""
     reader = Reader(data, 0, len(data))
     value = reader.value(0)
     if reader.offset != len(data):
@@ -62,7 +62,7 @@ def decode_all(data: bytes) -> Any:
 
 
 def wide(data: bytes, offset: int) -> int:
-    """The 32-bit number at ``offset``, which the caller has seen to be there."""
+    """Return the 32-bit number at ``offset``, which the caller has seen to be there."""
     number = data[offset]  # shifted step by step: compiled, one octet shifted by 24 would leave its int
     number = number << 8 | data[offset + 1]
     number = number << 8 | data[offset + 2]
@@ -70,7 +70,7 @@ def wide(data: bytes, offset: int) -> int:
 
 
 def skip(data: bytes, offset: int, end: int) -> int:
-    """The offset behind the value that starts at ``offset``, its inside unseen; DecodeError if it passes ``end``."""
+    """Return the offset behind the value at ``offset``, its inside unseen; DecodeError if it passes ``end``."""
     if offset < 0 or end > len(data):
         raise DecodeError("range outside the data", offset)
     return _skip(data, offset, end, 0)
@@ -121,7 +121,7 @@ class Reader:
         self._nodes_left = nodes
 
     def value(self, depth: int) -> Any:
-        """The next value, which stands inside ``depth`` others."""
+        """Return the next value, which stands inside ``depth`` others."""
         self._count(1)
         code = self._code()
         if code:
@@ -274,7 +274,7 @@ _FALSE: Final = smallest("boolean", 0, 0).code
 
 
 def encode(value: object) -> bytes:
-    """``value`` in its smallest encoding; EncodeError if AMQP cannot say it."""
+    """Return ``value`` in its smallest encoding; EncodeError if AMQP cannot say it."""
     out = bytearray()
     _write(out, value, 0)
     return bytes(out)

@@ -89,19 +89,19 @@ def register(cls: type[Composite]) -> None:
 
 
 def fields_of(cls: type[Composite]) -> tuple[Field, ...]:
-    """The rows of a composite type, in the order of the wire."""
+    """Return the rows of a composite type, in the order of the wire."""
     return _TABLES[cls]
 
 
 def class_of(descriptor: object) -> type[Composite] | None:
-    """The composite type that a descriptor names, by ulong code or by symbol."""
+    """Return the composite type that a descriptor names, by ulong code or by symbol."""
     if type(descriptor) is types.ULong or type(descriptor) is types.Symbol:
         return _CLASSES.get(descriptor)
     return None
 
 
 def encode(composite: Composite) -> bytes:
-    """The described list, trailing nulls left off; EncodeError names the field at fault."""
+    """Return the described list, trailing nulls left off; EncodeError names the field at fault."""
     return codec.encode(_described(composite))
 
 
@@ -167,7 +167,7 @@ def _map_to_wire(value: Any) -> Any:
 
 
 def from_described(described: types.Described) -> Composite:
-    """The composite that ``described`` is; DecodeError names the type and the field at fault."""
+    """Return the composite that ``described`` is; DecodeError names the type and the field at fault."""
     cls = class_of(described.descriptor)
     if cls is None:
         raise DecodeError(f"unknown descriptor {_show(described.descriptor)}")

@@ -185,7 +185,7 @@ ENCODINGS_OF: Final = {
 
 
 def smallest(name: str, low: int, high: int, *, zero_width: bool = True) -> Encoding:
-    """The first encoding of type ``name`` that fits everything from ``low`` to ``high``; EncodeError if none does."""
+    """Return the first encoding of type ``name`` that fits all from ``low`` to ``high``; EncodeError if none does."""
     for encoding in ENCODINGS_OF[name]:
         if encoding.low <= low and high <= encoding.high and (zero_width or encoding.width):
             return encoding

@@ -26,7 +26,7 @@ class FramingError(DecodeError):
 
 
 def be32(data: bytes, offset: int) -> int:
-    """The unsigned 32-bit number at ``offset``; IndexError when it is not all there."""
+    """Return the unsigned 32-bit number at ``offset``; IndexError when it is not all there."""
     value = data[offset]
     value = value << 8 | data[offset + 1]
     value = value << 8 | data[offset + 2]
@@ -72,7 +72,7 @@ class FrameReader:
         self._offset = 0
 
     def pending(self) -> int:
-        """Bytes received and not yet handed out."""
+        """Return bytes received and not yet handed out."""
         return len(self._carry) + len(self._input) - self._offset
 
     def peek(self, count: int) -> bytes:
@@ -80,7 +80,7 @@ class FrameReader:
         return self._input[self._offset : self._offset + count]
 
     def take(self, count: int) -> bytes:
-        """``count`` bytes from the stream's front, or nothing at all while fewer are here. Only between frames."""
+        """Return ``count`` bytes from the stream's front, or b"" while fewer are here. Only between frames."""
         if len(self._input) - self._offset < count:
             return b""
         taken = self._input[self._offset : self._offset + count]
@@ -88,7 +88,7 @@ class FrameReader:
         return taken
 
     def next_frame(self) -> int:
-        """1 when a whole frame stands in ``data[start:end]``, 0 when more bytes are needed; FramingError."""
+        """Return 1 when a whole frame stands in ``data[start:end]``, 0 when more bytes are needed; FramingError."""
         if self._carry:
             return self._finish_carried()
         offset = self._offset
@@ -151,6 +151,6 @@ class FrameReader:
 
 
 def frame(channel: int, body: bytes, frame_type: int = FRAME_AMQP) -> bytes:
-    """One whole frame around ``body`` (an encoded performative and its payload)."""
+    """Return one whole frame around ``body`` (an encoded performative and its payload)."""
     size = len(body) + HEADER_BYTES
     return b"".join((size.to_bytes(4, "big"), bytes((2, frame_type)), channel.to_bytes(2, "big"), body))

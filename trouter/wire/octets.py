@@ -32,15 +32,15 @@ def put_tag(target: bytearray, offset: int, number: int) -> None:
 
 
 def cut(data: bytes, start: int, end: int) -> bytes:
-    """``data[start:end]``; checked as above."""
+    """Return ``data[start:end]``; checked as above."""
     return data[start:end]
 
 
 def stands_at(part: bytes, data: bytes, start: int, end: int) -> bool:
-    """Whether ``data[start:end]`` is ``part``; checked as above."""
+    """Return whether ``data[start:end]`` is ``part``; checked as above."""
     return end - start == len(part) and data.startswith(part, start)
 
 
 def replaced(data: bytes, start: int, gap: int, part: bytes, behind: int, end: int) -> bytes:
-    """``data[start:end]`` with ``part`` for what stands from ``gap`` up to ``behind``; all checked as above."""
+    """Return ``data[start:end]`` with ``part`` for what stands from ``gap`` up to ``behind``; all checked as above."""
     return b"".join((data[start:gap], part, data[behind:end]))

@@ -39,13 +39,13 @@ class SectionOrder:
         self._cut = b""
 
     def whole(self, data: bytes, start: int, end: int) -> None:
-        """A message that is here in full; InvalidMessage."""
+        """Check a message that is here in full; InvalidMessage."""
         if not self._is_plain(data, start, end):
             self.begin()
             self.feed(data, start, end, True)
 
     def feed(self, data: bytes, start: int, end: int, complete: bool) -> None:
-        """The next octets of the message, ``complete`` with the last of them; InvalidMessage."""
+        """Check the next octets of the message, ``complete`` with the last of them; InvalidMessage."""
         if self._cut:
             data = self._cut + data[start:end]
             start = 0

@@ -50,7 +50,7 @@ class TransferWriter:
         start: int,
         end: int,
     ) -> None:
-        """The first frame of a delivery with the tag ``number`` (8 octets, little-endian)."""
+        """Write the first frame of a delivery with the tag ``number`` (8 octets, little-endian)."""
         head = self._first
         octets.put_uint32(head, _ID, delivery_id)
         octets.put_tag(head, _TAG, number)
@@ -59,7 +59,7 @@ class TransferWriter:
         octets.append_framed(out, head, data, start, end)
 
     def again(self, out: bytearray, more: bool, data: bytes, start: int, end: int) -> None:
-        """One more frame of the delivery that ``first`` began."""
+        """Write one more frame of the delivery that ``first`` began."""
         head = self._again
         head[_MORE_AGAIN] = 0x41 if more else 0x42
         octets.append_framed(out, head, data, start, end)
@@ -77,7 +77,7 @@ class TransferWriter:
         start: int,
         end: int,
     ) -> None:
-        """A first frame with any tag of up to 32 octets, message format and (encoded) delivery ``state``."""
+        """Write a first frame with any tag of up to 32 octets, message format and (encoded) delivery ``state``."""
         body = b"".join(
             (
                 _UINT.pack(0x70, self._handle),
@@ -98,7 +98,7 @@ class TransferWriter:
         octets.append_slice(out, data, start, end)
 
     def aborted(self, out: bytearray) -> None:
-        """The frame that takes a begun delivery back (2.6.14)."""
+        """Write the frame that takes a begun delivery back (2.6.14)."""
         out += _FRAME_LIST8.pack(28, 2, 0, self._channel, 0, 0x53, 0x14, 0xC0, 15, 10)
         out += _UINT.pack(0x70, self._handle)
         out += b"\x40\x40\x40\x41\x42\x40\x40\x40\x41"
@@ -107,7 +107,7 @@ class TransferWriter:
 def write_disposition(
     out: bytearray, channel: int, role: bool, first: int, last: int, settled: bool, state: bytes | None
 ) -> None:
-    """A disposition frame for the deliveries ``first`` to ``last``; ``state`` is encoded and put in as it is."""
+    """Write a disposition frame for the deliveries ``first`` to ``last``; the encoded ``state`` goes in as it is."""
     if state is None:
         state = b""  # left out: a null in its place is an unknown outcome to some clients
     fields = 12 + len(state)
@@ -128,7 +128,7 @@ def write_flow(
     next_outgoing_id: int,
     outgoing_window: int,
 ) -> None:
-    """A session flow frame; ``next_incoming_id`` is -1 before the peer's begin is known."""
+    """Write a session flow frame; ``next_incoming_id`` is -1 before the peer's begin is known."""
     known = next_incoming_id >= 0
     fields = 20 if known else 16
     out += _FRAME_LIST8.pack(14 + fields, 2, 0, channel, 0, 0x53, 0x13, 0xC0, fields + 1, 4)

@@ -379,12 +379,12 @@ _OCTETS: Final[dict[type, bytes]] = {
 
 
 def encode_performative(performative: Performative) -> bytes:
-    """The described list, trailing nulls left off; EncodeError names the performative and the field at fault."""
+    """Return the described list, trailing nulls left off; EncodeError names the performative and the field at fault."""
     return composite.encode(performative)
 
 
 def decode_performative(data: bytes, start: int, end: int, nodes: int = MAX_NODES) -> tuple[Performative, int]:
-    """The performative at ``start`` and the offset behind it, where the payload begins; DecodeError names the fault.
+    """Return the performative at ``start`` and the offset of the payload behind it; DecodeError names the fault.
 
     It may consist of ``nodes`` values.
     """
@@ -398,7 +398,7 @@ def decode_performative(data: bytes, start: int, end: int, nodes: int = MAX_NODE
 
 
 def encode_state(state: State | Described) -> bytes:
-    """A delivery state, or a described value that stands for one we do not know."""
+    """Return a delivery state, or a described value that stands for one we do not know."""
     octets = _OCTETS.get(type(state))
     if octets is not None:
         return octets
@@ -408,7 +408,7 @@ def encode_state(state: State | Described) -> bytes:
 
 
 def decode_state(data: bytes, start: int, end: int, nodes: int = MAX_ATTACH_NODES) -> tuple[State | Described, int]:
-    """The delivery state at ``start`` and the offset behind it; an unknown one stays as it came; DecodeError.
+    """Return the delivery state at ``start`` and the offset behind it; an unknown one stays as it came; DecodeError.
 
     It may consist of ``nodes`` values.
     """

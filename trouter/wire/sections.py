@@ -147,7 +147,7 @@ class MessageScan:
         return FOUND
 
     def to_text(self, data: bytes) -> str | None:
-        """The ``to`` of the properties, None when absent; InvalidMessage if it is not UTF-8."""
+        """Return the ``to`` of the properties, None when absent; InvalidMessage if it is not UTF-8."""
         if self.to_start < 0:
             return None
         try:
@@ -156,7 +156,7 @@ class MessageScan:
             raise InvalidMessage("properties: to is not UTF-8", self.to_start) from None
 
     def user_id(self, data: bytes) -> bytes | None:
-        """The user-id of the properties, None when absent."""
+        """Return the user-id of the properties, None when absent."""
         return None if self.user_id_start < 0 else data[self.user_id_start : self.user_id_end]
 
     def _section(self, data: bytes, offset: int, end: int) -> int:

@@ -10,7 +10,7 @@ _NULL = b"\x40"
 
 
 def stamped(data: bytes, start: int, end: int, scan: MessageScan, user: bytes) -> bytes:
-    """The octets ``data[start:end]`` of a message with ``user`` for the user-id of its properties.
+    """Return the octets ``data[start:end]`` of a message with ``user`` for the user-id of its properties.
 
     ``scan`` has looked at them through the properties, which are made if there are none.
     """

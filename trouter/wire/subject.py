@@ -12,7 +12,7 @@ _BEFORE: Final = 3
 
 
 def read_subject(data: bytes, start: int, end: int) -> str | None:
-    """The subject in the properties section ``data[start:end]``, descriptor included.
+    """Return the subject in the properties section ``data[start:end]``, descriptor included.
 
     None where there is none, or where what stands there is no string in UTF-8. Raises nothing.
     """

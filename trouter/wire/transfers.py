@@ -42,7 +42,7 @@ _SYMBOLIC: Final = {
 
 
 def read_descriptor(data: bytes, start: int, end: int) -> int:
-    """The descriptor code of the described value at ``start``, -1 for one that is no performative; DecodeError."""
+    """Return the descriptor code of the described value at ``start``, -1 if it is no performative; DecodeError."""
     if end - start >= 3 and data[start] == 0 and data[start + 1] == 0x53:
         return data[start + 2]
     if end - start < 2 or data[start] != 0:
@@ -295,7 +295,7 @@ class TransferReader(StateReader):
         self.payload = 0
 
     def has_tag(self) -> bool:
-        """The frame carries a delivery-tag."""
+        """Return whether the frame carries a delivery-tag."""
         return self._tag_start >= 0
 
     def has_long_tag(self) -> bool:
@@ -303,7 +303,7 @@ class TransferReader(StateReader):
         return self._tag_start >= 0 and self._tag_end - self._tag_start > 32
 
     def delivery_tag(self) -> bytes | None:
-        """The delivery-tag of the frame parsed last."""
+        """Return the delivery-tag of the frame parsed last."""
         return self._data[self._tag_start : self._tag_end] if self._tag_start >= 0 else None
 
     def _read_tag(self) -> None:

@@ -258,7 +258,7 @@ class PairMap:
         self.pairs = tuple((key, value) for key, value in pairs)
 
     def items(self) -> Iterator[tuple[object, object]]:
-        """The pairs in their order, as ``dict.items`` gives them."""
+        """Yield the pairs in their order, as ``dict.items`` gives them."""
         return iter(self.pairs)
 
     def __eq__(self, other: object) -> bool:

@@ -50,12 +50,12 @@ class Target:
 
     @property
     def paths(self) -> list[Path]:
-        """The files of its seeds and kept crashes."""
+        """Return the files of its seeds and kept crashes."""
         return seeds_in(self.folder)
 
     @property
     def seeds(self) -> list[bytes]:
-        """The octets of its seeds and kept crashes, and what it borrows."""
+        """Return the octets of its seeds and kept crashes, and what it borrows."""
         return [path.read_bytes() for path in self.paths] + list(self.borrowed)
 
     def keep(self, data: bytes) -> Path:

@@ -100,7 +100,7 @@ def cuts(data: bytes, most: int) -> Iterator[bytes]:
 
 
 def crash_path(folder: Path, data: bytes) -> Path:
-    """Where a failing input is kept: a name that follows from its octets."""
+    """Return where a failing input is kept: a name that follows from its octets."""
     return folder / f"crash-{hashlib.sha256(data).hexdigest()[:16]}"
 
 

@@ -37,12 +37,12 @@ class Coverage:
 
     @property
     def total(self) -> int:
-        """How many lines there are."""
+        """Return how many lines there are."""
         return sum(map(len, self._files.values()))
 
     @property
     def reached(self) -> int:
-        """How many of them have been run."""
+        """Return how many of them have been run."""
         return sum(line in self._files[line[0]] for line in self.lines)
 
     def missed(self) -> list[Line]:

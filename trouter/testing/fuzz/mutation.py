@@ -91,7 +91,7 @@ def text(rng: random.Random, data: bytes, other: bytes) -> bytes:
 
 
 def files(rng: random.Random, data: bytes, other: bytes) -> bytes:
-    """What becomes of files: cut, filled with zeros, parts turned over, doubled, or mixed with another file."""
+    """Return what becomes of files: cut, filled with zeros, parts turned over, doubled, or mixed with another file."""
     size = len(data)
     at, end = sorted((rng.randrange(size + 1), rng.randrange(size + 1)))
     kind = rng.randrange(7)
@@ -113,7 +113,7 @@ def files(rng: random.Random, data: bytes, other: bytes) -> bytes:
 
 
 def behind(skipped: int, inner: Mutator) -> Mutator:
-    """A mutator for inputs whose first ``skipped`` octets choose how the rest is used: it seldom changes those."""
+    """Return a mutator for inputs whose first ``skipped`` octets choose the use of the rest; it seldom changes them."""
 
     def changed(rng: random.Random, data: bytes, other: bytes) -> bytes:
         head, rest = bytearray(data[:skipped].ljust(skipped, b"\0")), data[skipped:]

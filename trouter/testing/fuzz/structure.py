@@ -30,7 +30,7 @@ class Node:
     lie: int = 0
 
     def encoded(self) -> bytes:
-        """The octets of the value."""
+        """Return the octets of the value."""
         kind = self.code >> 4
         if self.code == 0:
             return b"\0" + b"".join(item.encoded() for item in self.items)
@@ -49,7 +49,7 @@ class Node:
         return bytes((self.code,)) + self.content
 
     def every(self) -> list[Node]:
-        """The value and all within it."""
+        """Return the value and all within it."""
         found = [self]
         for item in self.items:
             found += item.every()
@@ -175,7 +175,7 @@ class Piece:
     body: bytes
 
     def encoded(self) -> bytes:
-        """The octets, with the size that they have."""
+        """Return the octets, with the size that they have."""
         if not self.head:
             return self.body
         return (len(self.head) + len(self.body)).to_bytes(4, "big") + self.head[4:] + self.body
