@@ -93,11 +93,12 @@ async def test_an_archive_of_the_network_holds_its_tables_and_no_secret(
     assert [secret for secret in (*SECRETS.values(), JWT, "SesameOfThePem") if secret in everything] == []
 
 
-async def test_a_router_out_of_reach_is_a_problem_and_the_rest_is_kept(tmp_path: Path) -> None:
+async def test_a_router_or_file_out_of_reach_is_a_problem_and_the_rest_is_kept(tmp_path: Path) -> None:
     archive = tmp_path / "found.tar.gz"
-    made = await run("diagnose", "-b", "127.0.0.1:1", "-o", str(archive))
+    made = await run("diagnose", "-b", "127.0.0.1:1", "-o", str(archive), "--file", str(tmp_path / "absent.log"))
     assert made.status == 1
     assert "ConnectionException: " in made.err
+    assert "FileNotFoundError: " in made.err
     assert list(texts(archive)) == ["versions.json", "problems.txt"]
 
 
@@ -112,6 +113,7 @@ async def test_a_router_out_of_reach_is_a_problem_and_the_rest_is_kept(tmp_path:
         ("amqps://u:p%40w@h/x", "amqps://u:*****@h/x"),
         ("client_secret = 'it''s'", "client_secret = *****"),
         ("mine", "*****"),
+        pytest.param("a" * 300_000 + "_token=x", "a" * 300_000 + "_token=*****", id="a word of any length"),
     ],
 )
 def test_secrets_are_struck_out_of_any_text(text: str, shown: str) -> None:

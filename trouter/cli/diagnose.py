@@ -62,7 +62,10 @@ async def _diagnose(arguments: argparse.Namespace, problems: list[str]) -> None:
         archive.add_json("versions.json", versions())
         for folder, files in (("configuration", arguments.config), ("files", arguments.file)):
             for file in files:
-                archive.add_file(folder, file)
+                try:
+                    archive.add_file(folder, file)
+                except OSError as failure:
+                    problems.append(as_text(failure))
         try:
             async with open_node(options) as node:
                 await _ask_routers(node, archive, arguments, problems)

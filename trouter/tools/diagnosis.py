@@ -17,7 +17,7 @@ from .redaction import without_secrets
 from .values import plain
 from .words import PREFIX
 
-#: Rows of a table, and lines of a log.
+#: Rows of a table.
 MAX_ROWS: Final = 20_000
 #: Octets that are taken of a local file: its end.
 MAX_FILE_BYTES: Final = 16 * 1024 * 1024
