@@ -69,7 +69,8 @@ def test_every_command_has_help(name: str) -> None:
 WRONG = {
     "nothing": ([], "the following arguments are required: COMMAND"),
     "an unknown command": (["rum"], "invalid choice: 'rum'"),
-    "an unknown option": (["run", "--confi-g", "x"], "unrecognized arguments: --confi-g x"),
+    "an unknown option": (["run", "--confi-g", "x"], "unrecognized arguments: --confi-g ...\n"),
+    "a stray argument and an unknown option": (["run", "x", "--y", "z"], "unrecognized arguments: x --y ...\n"),
     "a missing argument": (["run", "-c"], "expected one argument"),
     "a stray argument": (["run", "x"], "unrecognized arguments: x"),
     "no file to check": (["check"], "the following arguments are required: FILE"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -55,6 +56,8 @@ EXTRAS: Final = {
 }
 #: The exit status after Ctrl-C, which is what a shell says of a program that SIGINT ended.
 INTERRUPTED: Final = 130
+#: What stands behind an option that no parser knows: its value, perhaps.
+BEHIND_UNKNOWN: Final = re.compile(r"(?s)(unrecognized arguments: (?:[^-\s]\S* )*-\S+) .*")
 #: Set while a shell asks for completions.
 COMPLETING: Final = "_ARGCOMPLETE"
 
@@ -92,6 +95,7 @@ class Parser(argparse.ArgumentParser):
             name, equals, value = given.partition("=")
             if equals and given.startswith("-"):
                 message = message.replace(given, f"{name}=...").replace(repr(value), "'...'")
+        message = BEHIND_UNKNOWN.sub(r"\1 ...", message)
         self.print_usage(sys.stderr)
         self.exit(self.usage_status, f"{self.prog}: {message}\n")
 
