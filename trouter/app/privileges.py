@@ -69,7 +69,7 @@ def _no_way_back() -> None:
 
 
 def forbid_new_privileges() -> None:
-    """No program that is called from now on gives more rights than the process has, setuid or not."""
+    """Let no program that is called from now on have more rights than the process, setuid or not."""
     _prctl(_SET_NO_NEW_PRIVS, 1)
 
 

@@ -117,7 +117,7 @@ class RouterProcess:
         return self.control.listeners.standing
 
     async def run_with_signals(self) -> None:
-        """``run``, until signals say to stop; ListenError when a listener cannot stand."""
+        """Run until signals say to stop; ListenError when a listener cannot be opened."""
         change = await self.control.prepare_start()
         try:
             self._bound()

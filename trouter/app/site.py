@@ -144,7 +144,7 @@ class RouterSite:
         return tenant_exposition(self.tenant(tenant)) if tenant else exposition(self.figures())
 
     def figures(self) -> Figures:
-        """This moment's numbers."""
+        """Return this moment's numbers."""
         budget = self._services.budget
         quota_alarms, quota_alarms_raised = self._services.policing.quota_alarms()
         return Figures(
@@ -195,7 +195,7 @@ class RouterSite:
         )
 
     def tenant(self, name: str) -> TenantFigures:
-        """This moment's numbers of one tenant; without a connection up to now it has none."""
+        """Return this moment's numbers of one tenant, zeros before its first connection."""
         known = self._router.table.tenants.get(name)
         return TenantFigures(name) if known is None else self._tenants((known,))[0]
 

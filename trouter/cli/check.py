@@ -36,7 +36,7 @@ class Checked:
         return sum(finding.severity is severity for finding in self.findings)
 
     def verdict(self, *, strict: bool) -> str:
-        """`not usable`, `problems`, `not safe` or `good`."""
+        """Return `not usable`, `problems`, `not safe` or `good`."""
         if self.configuration is None:
             return "not usable"
         if self.count(Severity.PROBLEM):

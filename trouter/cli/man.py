@@ -33,7 +33,7 @@ INLINE: Final = (
 
 
 def pages() -> dict[str, str]:
-    """Every manual page, by its name and section: `qdrouterd.conf.5`."""
+    """Return every manual page, by its name and section: `qdrouterd.conf.5`."""
     made = {
         f"{name}.{section}": _page(name, section, text)
         for name, text in manual.pages().items()

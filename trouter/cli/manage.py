@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def plan_query(arguments: argparse.Namespace) -> Plan:
-    """Entities as a list of maps, without nulls; words are names of attributes."""
+    """Return entities as a list of maps, without nulls; words are names of attributes."""
 
     async def ask(node: Node) -> str:
         table = await node.query(arguments.type, arguments.words)

@@ -15,7 +15,7 @@ WIDTH: Final = 100
 
 
 def pages() -> dict[str, str]:
-    """The page of each command of trouter, and of each program, by its name: `trouter-stat`, `qdstat`."""
+    """Return the page of each command of trouter, and of each program, by its name: `trouter-stat`, `qdstat`."""
     top = parser()
     commands = dict(subcommands(top))
     own = {"trouter": _page(top)} | {f"trouter-{name}": _page(each) for name, each in commands.items()}
@@ -23,7 +23,7 @@ def pages() -> dict[str, str]:
 
 
 def subcommands(command: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """The commands right below one."""
+    """Yield the commands right below one, each with its name."""
     for action in command._actions:
         if isinstance(action, argparse._SubParsersAction):
             yield from action.choices.items()

@@ -19,7 +19,7 @@ def qdstat_parser() -> Parser:
 
 
 def qdstat() -> int:
-    """`trouter stat`, with the options of that name."""
+    """Run `trouter stat`, with the options of that name."""
     return obey(qdstat_parser(), sys.argv[1:])
 
 
@@ -39,7 +39,7 @@ def qdmanage_parser() -> Parser:
 
 
 def qdmanage() -> int:
-    """`trouter manage`, with the options of that name."""
+    """Run `trouter manage`, with the options of that name."""
     return obey(qdmanage_parser(), sys.argv[1:])
 
 
@@ -53,12 +53,12 @@ def qdrouterd_parser() -> Parser:
 
 
 def qdrouterd() -> int:
-    """`trouter run`, with the options of that name."""
+    """Run `trouter run`, with the options of that name."""
     return obey(qdrouterd_parser(), sys.argv[1:])
 
 
 def trouter_passwd() -> int:
-    """`trouter passwd`."""
+    """Run `trouter passwd`."""
     from trouter.cli import passwd  # noqa: PLC0415
 
     parser = Parser(

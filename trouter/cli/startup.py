@@ -28,8 +28,8 @@ class StartError(Exception):
 
 
 def prepare(path: Path | None, text: str | None = None) -> tuple[Configuration, Plugins]:
-    """The configuration in the file, or in ``text`` that is to stand there, or the built-in one, and the plugins, which
-    know it; StartError if unusable.
+    """Return the configuration in the file, or in ``text`` that is to stand there, or the built-in one, and the
+    plugins, which know it. Raise StartError if the router cannot start with them.
     """
     logs.configure(Configuration(RouterEntity()))  # until the configuration says otherwise
     try:

@@ -251,7 +251,7 @@ def _bounded_tenants(tenants: Iterable[TenantFigures]) -> list[TenantFigures]:
 
 
 def printable(text: str) -> str:
-    """``text`` as a label value that can be encoded, whatever it is."""
+    """Return ``text`` as a label value that can be encoded, whatever it is."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

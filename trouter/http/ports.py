@@ -24,7 +24,7 @@ class Site(Protocol):
     """The router behind the HTTP listeners, or another program."""
 
     def exposition(self, tenant: str) -> bytes:
-        """This moment's figures as Prometheus text; of one tenant only, which may be unknown yet, if it has a name."""
+        """Return this moment's figures as Prometheus text; with a name those of a tenant, maybe an unknown one."""
         ...
 
     async def healthy(self) -> bool:

@@ -51,7 +51,7 @@ class Response:
             self.body.file.close()
 
     def head(self, *, last: bool) -> h11.Response:
-        """Status and headers; ``last`` says that the connection ends with this answer."""
+        """Return status and headers; ``last`` says that the connection ends with this answer."""
         headers = [
             ("Date", formatdate(usegmt=True)),
             ("Content-Type", self.content_type),

@@ -148,7 +148,7 @@ class Control(Protocol):
         """Failed logins that are remembered."""
 
     def decisions(self) -> Holdups:
-        """Decisions about users, hosts and tenants that are in force."""
+        """Return decisions about users, hosts and tenants that are in force."""
 
     def findings(self) -> Sequence[Problem]:
         """Return everything that is to be told of the configuration in force, the gravest first."""
@@ -194,4 +194,4 @@ class LogBook(Protocol):
         """Return the newest ``limit`` entries (0: all that are remembered), oldest first."""
 
     def counts(self) -> Mapping[str, Mapping[str, int]]:
-        """Events by module and level."""
+        """Return events by module and level."""

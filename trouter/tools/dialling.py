@@ -36,7 +36,7 @@ async def dialled(options: ConnectionOptions) -> AsyncIterator[Connection]:
 
 @contextmanager
 def in_time(options: ConnectionOptions, otherwise: str) -> Iterator[None]:
-    """Timeout, saying so, when the block takes longer than the options allow."""
+    """Raise Timeout, beginning with ``otherwise``, when the block takes longer than the options allow."""
     with trio.move_on_after(options.timeout_s) as scope:
         yield
     if scope.cancelled_caught:
@@ -45,7 +45,7 @@ def in_time(options: ConnectionOptions, otherwise: str) -> Iterator[None]:
 
 @contextmanager
 def told(options: ConnectionOptions) -> Iterator[None]:
-    """Failures of the connection, and of what comes over it, in a tool's words."""
+    """Raise failures of the connection, and of what comes over it, in a tool's words."""
     where = f"Connection {'amqps' if options.tls else 'amqp'}://{options.server}"
     try:
         yield

@@ -67,7 +67,7 @@ def status_error(code: int, description: str) -> StatusError:
 
 
 def as_text(failure: BaseException) -> str:
-    """`ClassName: text`; of a group, that of its first member."""
+    """Return `ClassName: text`; of a group, that of its first member."""
     while isinstance(failure, BaseExceptionGroup):
         failure = failure.exceptions[0]
     kind = failure.kind if isinstance(failure, StatusError) else type(failure).__name__

@@ -42,7 +42,7 @@ def dashed(value: object) -> str:
 
 
 def size(value: object) -> str:
-    """Bytes in the largest unit that fits: two decimals below 10, one below 100."""
+    """Return bytes in the largest unit that fits: two decimals below 10, one below 100."""
     found = number(value)
     if found is None:
         return plain(value)
@@ -57,7 +57,7 @@ def size(value: object) -> str:
 
 
 def span(value: object) -> str:
-    """Seconds as ddd:hh:mm:ss; a dash for null."""
+    """Return seconds as ddd:hh:mm:ss; a dash for null."""
     found = number(value)
     if found is None:
         return "-"
@@ -66,7 +66,7 @@ def span(value: object) -> str:
 
 
 def blocked(value: object) -> str:
-    """Seconds as hh:mm:ss, a dash for none; hours go on beyond a day."""
+    """Return seconds as hh:mm:ss, a dash for none; hours go on beyond a day."""
     found = number(value)
     return _clock(int(found)) if found is not None and found > 0 else "-"
 
@@ -96,7 +96,7 @@ def rate(value: object) -> str:
 
 
 def local_time(value: object) -> str:
-    """Seconds since 1970 as the date of this place."""
+    """Return seconds since 1970 as the date of this place."""
     found = number(value)
     if found is None:
         return plain(value)
@@ -105,7 +105,7 @@ def local_time(value: object) -> str:
 
 
 def topology_time(seconds: float) -> str:
-    """Seconds since 1970 as a date that is the same everywhere."""
+    """Return seconds since 1970 as a date that is the same everywhere."""
     return f"{datetime.fromtimestamp(int(seconds), tz=UTC):%A %b %d %H:%M:%S %Y} GMT"
 
 

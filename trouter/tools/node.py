@@ -111,7 +111,7 @@ class Node:
         return f" (is router {self._options.router} in reach? `stat -n` lists those that are)"
 
     async def ask(self, operation: str, *, body: object = None, **properties: Any) -> Any:
-        """As `call`, of the management node itself."""
+        """Do as `call`, of the management node itself."""
         return await self.call(operation, type=_MANAGEMENT_TYPE, name="self", body=body, **properties)
 
     async def nodes(self) -> list[str]:
@@ -145,7 +145,7 @@ class Node:
 
 @asynccontextmanager
 async def open_node(options: ConnectionOptions) -> AsyncIterator[Node]:
-    """A connection of its own to the management node that the options name, closed at the end of the block."""
+    """Open a connection of its own to the management node that the options name, closed at the end of the block."""
     async with dialled(options) as connection, AsyncExitStack() as stack:
         with told(options), in_time(options, "the router attaches no link"):
             receiver = await stack.enter_async_context(connection.open_receiver(dynamic=True, credit=_CREDIT))

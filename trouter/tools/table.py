@@ -47,7 +47,7 @@ class Grid:
 
 
 def aligned(grid: Grid, *, colour: bool = False) -> Iterator[str]:
-    """Lines with columns as wide as needed; the last one is not filled up."""
+    """Return lines with columns as wide as needed; the last one is not filled up."""
     yield from (_painted(line, Style.STRONG, colour) for line in grid.title.split("\n"))
     if not grid.rows:
         return
@@ -75,7 +75,7 @@ def _painted(text: str, style: Style, colour: bool) -> str:
 
 
 def comma_separated(grid: Grid) -> Iterator[str]:
-    """Lines for other programs: the title as it is, then every cell that is not empty in quotes."""
+    """Return lines for other programs: the title as it is, then every cell that is not empty in quotes."""
     yield from grid.title.split("\n")
     if not grid.rows:
         return

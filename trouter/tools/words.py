@@ -57,7 +57,7 @@ def attributes_of(
 
 
 def secrets_of(attributes: Mapping[str, Any]) -> list[str]:
-    """Values that are passwords, as they were written."""
+    """Return values that are passwords, as they were written."""
     return [value for name, value in attributes.items() if isinstance(value, str) and name.lower().endswith("password")]
 
 

@@ -149,7 +149,7 @@ class Source:
         self._edits.append((at, at, section))
 
     def edited(self) -> str:
-        """The text with all changes made."""
+        """Return the text with all changes made."""
         text, done = self.text, 0
         pieces: list[str] = []
         for start, end, new in sorted(self._edits, key=lambda edit: edit[:2]):
