@@ -27,7 +27,7 @@ MAX_EMPTY: Final = 64
 
 
 async def query(node: Node, request: Request) -> Answer:
-    """Return the type to list stands in entityType; a request without one may say it in type."""
+    """Answer a QUERY: the type to list stands in entityType, or in type where the request has no entityType."""
     text = request.text("entityType")
     own = request.text("type")
     if not is_node_type(own):

@@ -35,12 +35,12 @@ class Refusal(Exception):
 
 
 def bad_request(description: str) -> Refusal:
-    """Return the request itself is at fault."""
+    """Return the refusal of a request that is itself at fault."""
     return Refusal(BAD_REQUEST, description)
 
 
 def not_found(description: str) -> Refusal:
-    """Return what the request is about does not exist."""
+    """Return the refusal of a request about something that does not exist."""
     return Refusal(NOT_FOUND, description)
 
 
