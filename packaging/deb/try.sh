@@ -16,7 +16,7 @@ mount -t proc proc "$root/proc"
 cp "$package" "$root/tmp/trouter.deb"
 cp "$here/../smoke.py" "$root/tmp/smoke.py"
 chroot "$root" sh -eu <<'INSIDE'
-! command -v cc
+if command -v cc; then exit 1; fi
 apt-get -qq update
 DEBIAN_FRONTEND=noninteractive apt-get -qq --yes --no-install-recommends install /tmp/trouter.deb
 trouter --version | grep -w compiled
@@ -35,6 +35,6 @@ until grep -q Operational /tmp/trouter.log; do kill -0 "$router"; sleep 0.2; don
 kill -TERM "$router"
 wait "$router"
 DEBIAN_FRONTEND=noninteractive dpkg --purge trouter
-! command -v trouter
+if command -v trouter; then exit 1; fi
 echo "The package installs, serves, drains and goes."
 INSIDE
