@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _add(arguments: argparse.Namespace, contexts: Contexts) -> None:
     if not arguments.name:
-        raise ValueError("a context has a name")
+        raise ValueError("NAME is empty: give the context a name")
     options = ConnectionOptions.of(arguments, {})
     unsaved = argparse.Namespace(**vars(arguments) | {"ssl_password_file": None, "sasl_password_file": None})
     plain = ConnectionOptions.of(unsaved, {})
@@ -106,6 +106,8 @@ def _use(arguments: argparse.Namespace, contexts: Contexts) -> None:
 
 def _show(arguments: argparse.Namespace, contexts: Contexts) -> None:
     name = arguments.name or contexts.current
+    if not name:
+        raise ValueError("no context is in use: name one, or choose it with `trouter contexts use NAME`")
     print(json.dumps({key.replace("_", "-"): value for key, value in contexts.get(name).items()}, indent=2))
 
 
