@@ -45,7 +45,7 @@ def not_found(description: str) -> Refusal:
 
 
 def forbidden(description: str) -> Refusal:
-    """It exists, and this may not be done with it."""
+    """Return the refusal of what may not be done with something that exists."""
     return Refusal(FORBIDDEN, description)
 
 
