@@ -8,9 +8,7 @@ Allowed: nothing. A response that is malformed is refused without a word about w
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any
-
+from fuzz.parts.at_once import now
 from trouter.hooks import Authenticated, Refused
 from trouter.testing.fuzz import behind, octets
 from trouter_plugins.sasl_external import ExternalExchange
@@ -21,14 +19,6 @@ from trouter_plugins.sasl_plain import MAX_RESPONSE_BYTES, parse_response
 MUTATOR = behind(1, octets)
 COVERS = ("trouter_plugins.sasl_plain", "trouter_plugins.sasl_external")
 USER = "alice@example.com"
-
-
-def now(answer: Coroutine[Any, Any, Any]) -> Any:
-    try:
-        answer.send(None)
-    except StopIteration as done:
-        return done.value
-    raise AssertionError("it waits")
 
 
 def check_plain(response: bytes) -> None:

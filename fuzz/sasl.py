@@ -8,9 +8,9 @@ Allowed: nothing. Every fault of a peer is an event, and every wrong word a refu
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any, Final
+from typing import Final
 
+from fuzz.parts.at_once import now
 from trouter.engine.connection import Connection
 from trouter.engine.events import ConnectionOpened, SaslInitReceived, SaslResponseReceived
 from trouter.engine.limits import EngineLimits
@@ -43,16 +43,6 @@ class Plain:
         if credentials is None or credentials.user != "alice" or credentials.password != PASSWORD:
             return Refused("no")
         return Authenticated("alice")
-
-
-def now(answer: Coroutine[Any, Any, Answer]) -> Answer:
-    """Return the answer of an exchange that waits for nothing."""
-    try:
-        answer.send(None)
-    except StopIteration as done:
-        result: Answer = done.value
-        return result
-    raise AssertionError("it waits")
 
 
 def check(data: bytes) -> None:

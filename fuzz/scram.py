@@ -8,7 +8,6 @@ Allowed: AuthenticationFailed from our client; our server refuses. No other exce
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
 from typing import Any, Final
 
 import trio
@@ -79,13 +78,6 @@ async def talk(how: int, script: bytes) -> None:
         assert not isinstance(answer, Authenticated) or answer.user == "alice"
 
 
-def run(coroutine: Coroutine[Any, Any, None]) -> None:
-    async def main() -> None:
-        await coroutine
-
-    trio.run(main)
-
-
 def check(data: bytes) -> None:
     how, script = (data[0], data[1:]) if data else (0, b"")
-    run(talk(how, script))
+    trio.run(talk, how, script)

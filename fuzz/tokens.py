@@ -11,13 +11,12 @@ from __future__ import annotations
 import json
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Coroutine
 from typing import Any, Final
 
 from cryptography.hazmat.primitives.asymmetric import ed25519
 from jwt.algorithms import OKPAlgorithm
 
-from trouter.hooks import Authenticated
+from fuzz.parts.at_once import now
 from trouter.testing.fuzz import mutation
 from trouter_plugins.oauth_keys import Keys, parse_keys
 from trouter_plugins.sasl_oauth import BadToken, Judge
@@ -74,15 +73,6 @@ def signed(data: bytes) -> tuple[str, bool]:
     if not dot or signature != b"0" or not text.isascii():
         return text, False
     return f"{head.decode()}.{encoded(KEY.sign(head)).decode()}", True
-
-
-def now(answer: Coroutine[Any, Any, Authenticated]) -> Authenticated:
-    try:
-        answer.send(None)
-    except StopIteration as done:
-        result: Authenticated = done.value
-        return result
-    raise AssertionError("it waits")
 
 
 def check(data: bytes) -> None:
