@@ -25,7 +25,7 @@ def compose(found: RouterAnnotations) -> bytes:
 
 
 def check_text(text: str) -> None:
-    """It is sent to the sender as the rejection's description."""
+    """Check the text that goes to the sender as the rejection's description."""
     assert text.isprintable()
     assert len(text) < 200
 

@@ -98,7 +98,7 @@ async def serve(how: int, stream: bytes) -> bytes:
 
 
 def check_handshake(stream: bytes) -> None:
-    """An answer that switches follows from a key, the version and a page that may."""
+    """Check that an answer that switches follows from a key, the version and a page that may."""
     parser = h11.Connection(h11.SERVER)
     try:
         parser.receive_data(stream)

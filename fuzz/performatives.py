@@ -15,7 +15,7 @@ COVERS = ("trouter.wire.performatives", "trouter.wire.composite")
 
 
 def check_text(text: str) -> None:
-    """It goes into a log line and to the peer."""
+    """Check the text that goes into a log line and to the peer."""
     assert text.isprintable()
     assert len(text) < 200
 

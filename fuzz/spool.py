@@ -70,7 +70,7 @@ def check_frames(octets: bytes, frames: list[Frame]) -> None:
 
 
 def recover(octets: bytes, frames: list[Frame]) -> None:
-    """A spool whose process died leaves such a file: what is good of it stays, and new messages come behind."""
+    """Recover the file of a spool whose process died: what is good of it stays, and new messages come behind."""
     with tempfile.TemporaryDirectory(dir=FOLDER) as name:
         folder = Path(name)
         with Spool.open(folder, address="a"):

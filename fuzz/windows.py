@@ -91,7 +91,7 @@ class Talk:
         self.flow(0, handle=1, delivery_count=OUR_FIRST, link_credit=CREDIT)
 
     def transfers(self, count: int, more: bool) -> None:
-        """The peer sends this many frames at once; ``more`` says whether each leaves its message incomplete."""
+        """Send this many frames of the peer's at once; ``more`` says whether each leaves its message incomplete."""
         octets = b""
         for _ in range(count):
             first = None if self.begun else (PEER_FIRST + self.sent) & MASK32
@@ -103,7 +103,7 @@ class Talk:
         self.connection.receive_data(octets)
 
     def overrun(self, more: bool) -> None:
-        """The peer sends a frame whatever its window: only the rest of a message is borne with, for a window more."""
+        """Send a frame whatever the window is: only the rest of a message is borne with, for a window more."""
         bearable = self.remote_window > 0 or (self.begun and self.remote_window > -WINDOW)
         self.transfers(1, more)
         if not bearable:
@@ -111,7 +111,7 @@ class Talk:
             self.sent -= 1  # what ends the session is not received
 
     def flow(self, unseen: int, **fields: Any) -> None:
-        """The peer opens its window, before it saw the last ``unseen`` frames."""
+        """Open the peer's window, before it saw the last ``unseen`` frames."""
         seen = OUR_FIRST + self.received - unseen
         flow = Flow(
             next_incoming_id=seen & MASK32,
@@ -156,7 +156,7 @@ class Talk:
             assert self.session.held_bytes or self.remote_window * 2 > WINDOW, "a window that stays half closed"
 
     def take(self, flow: Flow) -> None:
-        """The peer's sums of a flow of ours: every frame was seen, and the window is as it was or opened again."""
+        """Check a flow of ours by the peer's sums: it saw every frame, and the window is as it was or opened again."""
         assert flow.next_incoming_id == (PEER_FIRST + self.sent) & MASK32, "next-incoming-id"
         assert flow.next_outgoing_id == (OUR_FIRST + self.received) & MASK32, "next-outgoing-id"
         room = WINDOW - -(-self.session.held_bytes * WINDOW // WINDOW_BYTES)

@@ -53,7 +53,7 @@ class Writer:
             write(target, data, "captured")
 
     def stream(self, data: bytes, to_router: bool) -> None:
-        """What one side of a connection said."""
+        """Note what one side of a connection says."""
         cut = data[:MAX_STREAM_BYTES]
         self.put("engine", bytes((3 if to_router else 2, 0)) + cut, MAX_STREAM_BYTES + 2)
         self.put("twins", bytes((3 if to_router else 2, 0)) + cut, MAX_STREAM_BYTES + 2)
@@ -111,7 +111,7 @@ def asked(message: bytes) -> bytes:
 
 @contextmanager
 def listening_in(port: int, streams: Streams) -> Iterator[int]:
-    """A port of this machine that leads to another, and notes what goes through."""
+    """Yield a port of this machine that leads to another, and note what goes through."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def accept() -> None:

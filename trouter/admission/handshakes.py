@@ -58,11 +58,11 @@ class Newcomer:
         self._waited_s = 0.0
 
     def waits(self, since_s: float) -> None:
-        """It is our turn: what it does not send meanwhile is no fault of its own."""
+        """Note that it is the router's turn: the peer is not at fault for its silence meanwhile."""
         self._asked_s = since_s
 
     def answered(self, now_s: float) -> None:
-        """It is its turn again."""
+        """Note that it is the peer's turn again."""
         if self._asked_s is not None:
             self._waited_s += now_s - self._asked_s
             self._asked_s = None
@@ -146,7 +146,7 @@ class Handshakes:
         return newcomer
 
     def end(self, newcomer: Newcomer) -> None:
-        """It came to its Open, or is gone; a second call does nothing."""
+        """Forget a peer that came to its Open, or is gone; a second call does nothing."""
         newcomer.cut = None
         if newcomer not in self._newcomers:
             return

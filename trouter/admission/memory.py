@@ -176,12 +176,14 @@ class MemoryWatch:
         return before.keys() != wanted.keys()
 
     def _close(self, connections: Collection[Consumer], excess_bytes: int) -> None:
-        """Close connections of the user who takes most, the largest first, until they make up for the excess."""
+        """Close connections of the user that takes most, the largest first, until they make up for the excess."""
         largest = _largest_user(connections)
         if sum(cost for cost, _ in largest) * MUCH_PART < self._limit:
             return
         for cost, each in largest[:CLOSED_AT_ONCE]:
-            log.warning("[C%d] Connection closed: it takes %d octets, and its user most of all", each.number, cost)
+            log.warning(
+                "[C%d] Connection closed: it takes %d octets, and its user takes more than any other", each.number, cost
+            )
             self._closing.add(each.number)
             each.force_close(TAKES_MOST)
             excess_bytes -= cost

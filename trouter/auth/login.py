@@ -208,14 +208,14 @@ class Login:
             await trio.sleep(wait_s)
 
     def good(self) -> bool:
-        """Return whether the credentials are good still; what cannot be told is a no."""
+        """Return whether the credentials are still good; False when the plugin fails."""
         if self._still_good is None:
             return True
         try:
             return self._still_good() is True
         except Exception as error:  # noqa: BLE001 - a plugin's word may fail in any way
             kind, number = type(error).__qualname__, self.facts.connection_id
-            log.error("[C%d] whether its credentials are good cannot be told: %s", number, kind)
+            log.error("[C%d] the router cannot tell whether the peer's credentials are good: %s", number, kind)
             return False
 
     async def _ask(self, response: bytes) -> Answer:

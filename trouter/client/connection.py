@@ -68,7 +68,7 @@ async def connect(
     close_timeout: float = 5.0,
     limits: EngineLimits | None = None,
 ) -> AsyncIterator[Connection]:
-    """A connection to ``amqp[s]://[user[:password]@]host[:port]``, closed at the end of the block.
+    """Open a connection to ``amqp[s]://[user[:password]@]host[:port]``, closed at the end of the block.
 
     ``sasl`` are mechanisms, the preferred one first; by default SCRAM, or else PLAIN, with ``user`` and ``password``
     (which precede those of the URL), or ANONYMOUS without a user; an empty sequence does without SASL. ``ssl_context``
@@ -188,7 +188,7 @@ class Connection(End, LinkOpener):
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Session]:
-        """A session of its own, ended with its links at the end of the block."""
+        """Begin a session, which ends with its links at the end of the block."""
         session = self._begin_session()
         try:
             await session._session_for_links()

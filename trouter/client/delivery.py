@@ -98,11 +98,11 @@ class Delivery:
         return self._message
 
     def pieces(self) -> AsyncIterator[bytes]:
-        """The encoded message as it arrives; DeliveryAborted if the sender takes it back. To be read once."""
+        """Yield the encoded message as it arrives; DeliveryAborted if the sender takes it back. To be read once."""
         return Pieces(self)
 
     def stream(self) -> AsyncIterator[bytes]:
-        """The octets of the body's data sections as they arrive; DecodeError, DeliveryAborted. To be read once.
+        """Yield the octets of the body's data sections as they arrive; DecodeError, DeliveryAborted. To be read once.
 
         A caller that stops reading may go on later, with another ``stream()``.
         """
@@ -168,7 +168,7 @@ class Delivery:
     async def reject(
         self, condition: str | None = None, description: str | None = None, info: dict[Any, Any] | None = None
     ) -> None:
-        """It is invalid and must not be tried again anywhere."""
+        """Reject it as invalid: it must not be tried again anywhere."""
         await self.settle(Rejected(None if condition is None else Error(condition, description, info)))
 
     async def release(self) -> None:
@@ -182,7 +182,7 @@ class Delivery:
         undeliverable_here: bool = False,
         message_annotations: dict[Any, Any] | None = None,
     ) -> None:
-        """It was not processed; count this as a failed attempt, do not send it here again, change its annotations."""
+        """Give it back unprocessed: count a failed attempt, do not send it here again, change its annotations."""
         await self.settle(Modified(delivery_failed, undeliverable_here, message_annotations))
 
     async def settle(self, state: State | Described) -> None:
@@ -198,7 +198,7 @@ class Delivery:
             await self._receiver._connection._let_others_run()
 
     def settle_nowait(self, state: State | Described = ACCEPTED) -> None:
-        """As ``settle``, without waiting for the sender; RuntimeError if it was settled here before."""
+        """Settle without waiting for the sender; RuntimeError if it was settled here before."""
         if self._decided:
             raise RuntimeError("the delivery was settled before")
         if not self.presettled:

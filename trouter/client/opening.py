@@ -50,7 +50,7 @@ class LinkOpener(ABC):
         target: Target | None = None,
         properties: Mapping[str, Any] | None = None,
     ) -> AsyncIterator[Sender]:
-        """A sender to ``address``; to wherever each message says, without one; to a new address, if ``dynamic``.
+        """Open a sender to ``address``; to where each message says, without one; to a new address, if ``dynamic``.
 
         ``settle_mode`` SETTLED sends everything settled, MIXED leaves it to each ``send``. ``target`` replaces what
         address, dynamic and capabilities would say. LinkDetached if the peer refuses.
@@ -88,7 +88,7 @@ class LinkOpener(ABC):
         target: Target | None = None,
         properties: Mapping[str, Any] | None = None,
     ) -> AsyncIterator[Receiver]:
-        """A receiver from ``address``; from a new address, to be read from ``receiver.address``, if ``dynamic``.
+        """Open a receiver from ``address``; from a new one, to be read from ``receiver.address``, if ``dynamic``.
 
         ``credit`` is how many deliveries may be here and not settled, renewed by itself; 0 leaves it to ``add_credit``.
         ``stream`` hands deliveries out when their first octets come. A message of more than ``max_message_size`` octets
@@ -139,7 +139,7 @@ class LinkOpener(ABC):
         properties: Mapping[str, Any] | None = None,
         close_timeout: float = 5.0,
     ) -> AsyncIterator[Inlet]:
-        """A receiver from ``address`` whose transfers go to ``sink`` as they come; it begins without credit.
+        """Open a receiver from ``address`` whose transfers go to ``sink`` as they come; it begins without credit.
 
         The peer is told ``max_message_size`` (0 for any), and the sink sees to it. At the end of the block the peer has
         ``close_timeout`` seconds to answer the detach. LinkDetached if the peer refuses.

@@ -91,7 +91,7 @@ class BodyReader:
         return found
 
     def finish(self) -> None:
-        """The message is complete; DecodeError if it is not whole or has no body."""
+        """Check that the message is complete; DecodeError if it is not whole or has no body."""
         if self._left > 0 or self._section:
             raise DecodeError("the message is cut short")
         if self.head is None:

@@ -122,7 +122,7 @@ class Receiver(ReceivingLink):
     # --- what the peer sends
 
     def on_transfer(self, link: LinkPort, delivery: EngineDelivery, data: bytes, start: int, end: int) -> None:
-        """A part of a delivery came, or all of it."""
+        """Take a part of a delivery, or all of it."""
         ours: Delivery | None = delivery.context
         if ours is None:
             ours = Delivery(self, delivery)
@@ -151,13 +151,13 @@ class Receiver(ReceivingLink):
         self._changed.unpark_all()
 
     def on_disposition(self, delivery: EngineDelivery) -> None:
-        """The sender settled, or said something on the way."""
+        """Note that the sender settled, or said something on the way."""
         ours: Delivery | None = delivery.context
         if ours is not None:
             ours._wake()
 
     def on_drained(self, link: LinkPort) -> None:
-        """The sender gave its credit back."""
+        """Note that the sender gave its credit back."""
         self._changed.unpark_all()
 
     # --- the end

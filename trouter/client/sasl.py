@@ -143,7 +143,7 @@ class Scram:
         return b""
 
     def check_success(self, additional: bytes | None) -> None:
-        """The last word may stand in the outcome, if it was no challenge."""
+        """Check the last word, which stands in the outcome if it was no challenge."""
         if self._rounds == 1 and additional:
             self._check_proof(additional)
         if not self._proven:

@@ -310,7 +310,7 @@ class Sender(Link):
             sender.drained()
 
     def on_disposition(self, delivery: EngineDelivery) -> None:
-        """An outcome, or a word on the way to one.
+        """Take an outcome, or a word on the way to one.
 
         What cannot be decoded says nothing but that the delivery is over, and concerns no other: the frame around it
         was whole, so the connection may go on.

@@ -80,7 +80,7 @@ class Servers:
 
     @asynccontextmanager
     async def connect(self, url: str, **options: Any) -> AsyncIterator[Connection]:
-        """A connection to one of them; raises as `connect`, whose ``options`` these are, and as ``ssl_context``."""
+        """Connect to one of them; raises as `connect`, whose ``options`` these are, and as ``ssl_context``."""
         address = parse_url(url)
         context = self.ssl_context() if self.is_secure(address) else None
         options = {"hostname": self.virtual_host, **options}

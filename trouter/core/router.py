@@ -345,13 +345,13 @@ class Router:
         return notices + self._watch.scan(self.links.values(), now_s)
 
     def deliveries_stuck(self, link: Link | None = None) -> int:
-        """Deliveries that are older than 10 s, on ``link`` or on all; one that waits counts on both of its links."""
+        """Count deliveries older than 10 s, on ``link`` or on all; one that waits counts on both of its links."""
         if link is None:
             return self._watch.stuck()
         return self._watch.stuck(link.sink) if isinstance(link.sink, Ingress | Egress) else 0
 
     def links_blocked(self) -> int:
-        """Links that have been without credit for more than 10 s."""
+        """Count the links that have been without credit for more than 10 s."""
         return self._watch.blocked(self.pulse.now_s)
 
     def zero_credit_s(self, link: Link) -> float:
@@ -377,7 +377,7 @@ class Router:
             self.table.release(entry)
 
     def send(self, address: str, message: bytes, tenant: Tenant | None = None) -> int:
-        """Send a (pre-settled) message from inside the router for ``tenant``; how many receivers it went to."""
+        """Send a (pre-settled) message from inside the router for ``tenant``; return how many receivers it went to."""
         entry = self.table.find(address.encode(), tenant=tenant)
         if entry is None or not entry.reachable():
             entry = self._way_up(address, tenant) or entry
@@ -392,7 +392,7 @@ class Router:
         return up if isinstance(up, AddressEntry) else None
 
     def send_control(self, trunk: Trunk, message: bytes) -> bool:
-        """Send a (pre-settled) control message to a neighbour, as it is; whether there is a link for it."""
+        """Send a (pre-settled) control message to a neighbour, as it is; return whether there is a link for it."""
         egress = trunk.control_out
         if egress is None:
             return False

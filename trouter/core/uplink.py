@@ -375,7 +375,7 @@ class Uplink:
     # --- link routes
 
     def advertise_local(self, key: str, hint: int, present: bool) -> None:
-        """The router has consumers for ``key`` from now on, or none any more; routes of links are announced."""
+        """Note that ``key`` has its first consumer here, or none any more; routes of links are announced."""
         if key[0] not in LINK_ROUTE_LETTERS or self._ended:
             return
         if present:

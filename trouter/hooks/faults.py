@@ -13,7 +13,7 @@ log = logging.getLogger("trouter.PLUGIN")
 
 
 class Culprit(NamedTuple):
-    """Who did wrong in which hook; the plugin is empty where it cannot be told, the exception where none was raised."""
+    """A plugin that failed in a hook; the plugin is empty if it is unknown, the exception if none was raised."""
 
     hook: str
     plugin: str

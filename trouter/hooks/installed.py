@@ -58,7 +58,7 @@ def allowed_plugins(found: Sequence[InstalledPlugin], listed: Mapping[str, str])
 
 
 def digest_of(plugin: InstalledPlugin) -> str:
-    """SHA-256 over the code of a plugin, in hexadecimal; PluginError if it cannot be read.
+    """Return the SHA-256 of a plugin's code, in hexadecimal; PluginError if it cannot be read.
 
     The code is the top-level module or package that the entry point names, compiled caches left out. What is hashed is
     the output of ``sha256sum`` for its files, in the order of their names, relative to the folder that it lies in.
@@ -74,7 +74,7 @@ def digest_of(plugin: InstalledPlugin) -> str:
 
 @contextmanager
 def uncached() -> Iterator[None]:
-    """What is imported meanwhile is compiled from the sources that were hashed, whatever lies in a cache."""
+    """Compile what is imported meanwhile from the sources that were hashed, whatever lies in a cache."""
     prefix = sys.pycache_prefix
     sys.pycache_prefix = _NO_CACHE
     try:

@@ -13,7 +13,7 @@ class InstalledPlugin:
     target: str
     distribution: str
     version: str
-    #: The source file, empty if it cannot be told.
+    #: The source file, empty if it is unknown.
     file: str
     #: It comes with trouter.
     ours: bool

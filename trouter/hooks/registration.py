@@ -62,7 +62,7 @@ class Registration:
             self._register(plugin, each.name, f"{package}{each.target}")
 
     def add(self, plugin: object, name: str = "") -> None:
-        """One more: a module, an object or a class; PluginError if it is unusable."""
+        """Register one more: a module, an object or a class; PluginError if it is unusable."""
         self._register(plugin, name or _name_of(plugin), _name_of(plugin))
 
     def describe(self) -> tuple[PluginDescription, ...]:

@@ -290,7 +290,7 @@ class Plugins:
         raise PluginError("the plugin that authenticates us gave no valid answer")
 
     async def client_is_satisfied(self, exchange: SaslClientExchange, additional: bytes | None) -> bool:
-        """Return whether the server has proven what it has to; what cannot be told is a no."""
+        """Return whether the server has proven what it has to; False when the plugin fails."""
         try:
             return await exchange.finish(additional) is True
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies

@@ -89,7 +89,7 @@ class SaslClientExchange(Protocol):
         """Return the response to a challenge."""
 
     async def finish(self, additional: bytes | None) -> bool:
-        """The server lets us in, perhaps with a last word: whether it has proven all that it has to prove."""
+        """Return whether the server, which lets us in, perhaps with a last word, has proven all that it has to."""
 
 
 @runtime_checkable
@@ -107,7 +107,7 @@ class AuthSession(Protocol):
         """Answer the peer's reply to the last Challenge."""
 
     def close(self) -> None:
-        """Nothing more will be asked; may be called again."""
+        """End the exchange: nothing more will be asked. May be called again."""
 
 
 @runtime_checkable

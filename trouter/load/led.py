@@ -47,7 +47,7 @@ class Led:
         return answer
 
     def go(self) -> None:
-        """One word; a process that is gone is found out by the next reading."""
+        """Send one word; the next reading finds out a process that is gone."""
         if self.process.stdin is not None:
             try:
                 self.process.stdin.write(b"\n")

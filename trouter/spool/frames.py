@@ -136,7 +136,7 @@ def wanted_octets(data: bytes, at: int) -> int:
 
 
 def parse_frames(data: bytes) -> Iterator[Frame]:
-    """The frames of a block, as ``SpoolReader.blocks`` gives them: whole and proved."""
+    """Yield the frames of a block, as ``SpoolReader.blocks`` gives them: whole and proved."""
     at = 0
     while at < len(data):
         end = at + _GUARD_BYTES + be32(data, at)

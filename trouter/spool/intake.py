@@ -91,7 +91,7 @@ class Intake(LinkSink):
         self.drained = False
 
     def on_transfer(self, link: IncomingLink, delivery: Delivery, data: bytes, start: int, end: int) -> None:
-        """A part of a message, or all of it."""
+        """Take a part of a message, or all of it."""
         if delivery is self._refused:
             if delivery.complete:
                 self._refused = None
@@ -128,7 +128,7 @@ class Intake(LinkSink):
             self.stir()
 
     def on_aborted(self, link: IncomingLink, delivery: Delivery) -> None:
-        """The sender took back what it had begun to send."""
+        """Drop what the sender had begun to send and took back."""
         if delivery is self._open:
             self._frames.cancel()
             self._open = None
@@ -139,7 +139,7 @@ class Intake(LinkSink):
         self.stir()
 
     def on_drained(self, link: IncomingLink) -> None:
-        """The sender has no credit any more."""
+        """Note that the sender has no credit any more."""
         self.drained = True
         self.stir()
 
@@ -151,7 +151,7 @@ class Intake(LinkSink):
         return batch
 
     def accept(self, batch: Batch) -> None:
-        """Its frames are safe: settle, and open the window again."""
+        """Settle a message whose frames are safe, and open the window again."""
         if batch.session is not None:
             batch.session.release(batch.octets)
         for each in batch.unsettled:
@@ -159,7 +159,7 @@ class Intake(LinkSink):
             delivery.link.session.settle_incoming(delivery, _ACCEPTED, _ACCEPTED_STATE, True)
 
     def cut(self) -> None:
-        """The link is gone: a message of which a part came never comes."""
+        """Drop the message of which a part came: the link is gone."""
         if self._open is not None:
             self._frames.cancel()
             self._open = None

@@ -24,7 +24,7 @@ def _octets(sequence: int) -> bytes:
 
 
 def create_mark(path: Path, mode: int) -> None:
-    """A mark at 0, safe on the disk, unless there is one; OSError."""
+    """Create a mark at 0, safe on the disk, unless there is one; OSError."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
     try:
         if os.fstat(descriptor).st_size != _BYTES:
@@ -65,7 +65,7 @@ class Mark:
         self._shared[:] = _octets(sequence)
 
     def flush(self) -> None:
-        """OSError."""
+        """Flush the marks to the disk; OSError."""
         self._shared.flush()
 
     def close(self) -> None:

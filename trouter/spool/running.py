@@ -57,7 +57,7 @@ class Job:
     interval_s: float = 1.0
 
     def to_json(self) -> str:
-        """One line; it holds secrets."""
+        """Return it as one line, which holds secrets."""
         return json.dumps(asdict(self), default=str)
 
     @classmethod
@@ -115,7 +115,7 @@ def ending_of(failure: Exception) -> int:
 
 @asynccontextmanager
 async def until_told(*, with_input: bool) -> AsyncIterator[None]:
-    """The block is cancelled by SIGTERM and SIGINT, and, ``with_input``, at the end of the standard input."""
+    """Cancel the block at SIGTERM, SIGINT and, ``with_input``, the end of the standard input."""
     with trio.CancelScope() as block:
         async with trio.open_nursery() as nursery:
             with trio.open_signal_receiver(*SIGNALS) as signals:

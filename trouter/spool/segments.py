@@ -103,7 +103,7 @@ def walk(
     block_bytes: int = _READ_BYTES,
     checked: bool = True,
 ) -> Iterator[Block]:
-    """The frames of an open segment from ``offset``, where that of ``sequence`` is to stand, to that before ``until``.
+    """Yield an open segment's frames from ``offset``, where ``sequence`` is to stand, to that before ``until``.
 
     In blocks of ``block_bytes`` or, where a frame is larger, of one frame. Ends without a word where the file ends
     between two frames; SpoolCorrupt where one is damaged or cut, OSError.
@@ -139,7 +139,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_all(descriptor: int, octets: bytes | bytearray, offset: int) -> None:
-    """OSError."""
+    """Write all of the octets; OSError."""
     view = memoryview(octets)
     while view:
         written = os.pwrite(descriptor, view, offset)

@@ -153,7 +153,7 @@ async def _refuses(subject: Subject, hook: str) -> None:
 
 
 async def converse(plugins: Plugins, exchange: SaslExchange, client: SaslMechanism) -> Authenticated | Refused:
-    """One exchange to its end, as the router conducts it; AssertionError if it has none."""
+    """Conduct one exchange to its end, as the router does; AssertionError if it has none."""
     response = await client.start() or b""
     for _ in range(MAX_STEPS):
         with trio.move_on_after(STEP_S) as step:

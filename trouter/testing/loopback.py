@@ -60,7 +60,7 @@ class LoopbackRouter:
 async def open_router(
     configuration: str | Configuration = ANONYMOUS_ROUTER, plugins: Mapping[str, object] | Plugins = NO_PLUGINS
 ) -> AsyncIterator[LoopbackRouter]:
-    """A router with ``plugins``, by name, beside those that come with trouter; it stops at the end of the block.
+    """Start a router with ``plugins``, by name, beside those of trouter; it stops at the end of the block.
 
     ``Plugins`` are taken alone. Listeners should say ``port: 0``. Raises ConfigurationError, ConfigurationRefused or
     PluginError if it cannot start.

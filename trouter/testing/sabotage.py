@@ -70,7 +70,7 @@ def instance_of(plugin: object) -> object:
 
 
 def raises() -> NoReturn:
-    """A hook, or a step of an exchange, with a bug."""
+    """Raise, as a hook or a step of an exchange with a bug does."""
     raise Sabotage
 
 
