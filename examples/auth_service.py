@@ -31,17 +31,17 @@ LONGEST_S = 30
 #: Passwords checked at once: each takes 16 MiB and all of a core.
 CHECKS = 4
 SCRYPT = {"n": 2**14, "r": 8, "p": 1}
-#: What the password of somebody unknown is compared with, so that he takes as long as others.
+#: What the password of an unknown user is compared with, so that the answer takes as long as for others.
 NOBODY = "scrypt$00000000000000000000000000000000$" + "00" * 64
 
 
 def hashed(password: bytes, salt: bytes) -> str:
-    """A password as it stands in the file."""
+    """Return a password as it stands in the file."""
     return f"scrypt${salt.hex()}${hashlib.scrypt(password, salt=salt, **SCRYPT).hex()}"
 
 
 def check(path: Path, response: bytes) -> tuple[str, dict[str, list[str]]] | None:
-    """The user of a PLAIN response and his rights, None if he is none. The file is read each time: it may change."""
+    """Return the user of a PLAIN response and the rights, None if refused. The file may change: it is read each time."""
     parts = response.split(b"\0")
     if len(parts) != 3 or parts[0] not in (b"", parts[1]) or not all(parts[1:]):
         return None

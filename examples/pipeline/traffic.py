@@ -2,7 +2,7 @@
 
     python examples/pipeline/traffic.py amqp://127.0.0.1:5672 [PASSWORD_FILE]
 
-Says what it planted as one line of JSON, so that whoever looks for it knows what there is to be found.
+It prints what it planted as one line of JSON, so that the program that looks for it knows what there is to be found.
 """
 
 import json
