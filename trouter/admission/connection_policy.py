@@ -116,7 +116,7 @@ class ConnectionPolicy:
         return TOO_MANY_LINKS
 
     def too_many(self, attach: Attach) -> Error:
-        """Return the peer has as many links as its listener or connector lets it have."""
+        """Refuse a link of a peer that has as many as its listener or connector lets it have; return the error."""
         self._deny_link(attach, "maxLinks")
         return TOO_MANY_LINKS
 

@@ -140,7 +140,7 @@ def run_one(role: str, load: Load) -> Report:
 
 
 def run_pair(load: Load) -> list[Report]:
-    """Return a receiver, then a sender, in processes of their own; LoadError."""
+    """Run a receiver and a sender in processes of their own, and return both reports; LoadError."""
     from trouter.load.led import Led  # noqa: PLC0415
 
     with Led("receive", replace(load, count=0, seconds=0.0)) as receiver, Led("send", load) as sender:

@@ -47,8 +47,8 @@ class Owned(Provider):
 
     def _connections(self) -> Mapping[int, ConnectionFacts]:
         """Its own, ascending; one may not be open yet."""
-        everybody = self._control.connections()
-        return {number: everybody[number] for number in sorted(self._tenant.connections) if number in everybody}
+        known = self._control.connections()
+        return {number: known[number] for number in sorted(self._tenant.connections) if number in known}
 
 
 class OwnConnections(Owned):

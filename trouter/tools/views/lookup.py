@@ -49,12 +49,12 @@ def tenant_of(row: Row) -> str:
 
 
 def is_address(text: str, wanted: str) -> bool:
-    """Return the address is the wanted one, or matches it as a shell's pattern."""
+    """Return whether the address is the wanted one, or matches it as a shell's pattern."""
     return text == wanted or fnmatchcase(text, wanted)
 
 
 def is_connection(row: Row, wanted: str) -> bool:
-    """Return the connection has this number, container or remote host."""
+    """Return whether the connection has this number, container or remote host."""
     return wanted in {_text(row.get("identity")), _text(row.get("container")), _text(row.get("host"))}
 
 
