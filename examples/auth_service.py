@@ -41,7 +41,7 @@ def hashed(password: bytes, salt: bytes) -> str:
 
 
 def check(path: Path, response: bytes) -> tuple[str, dict[str, list[str]]] | None:
-    """Return the user of a PLAIN response and the rights, None if refused. The file may change: it is read each time."""
+    """Return the user of a PLAIN response with the rights, None if refused. The file is read anew: it may change."""
     parts = response.split(b"\0")
     if len(parts) != 3 or parts[0] not in (b"", parts[1]) or not all(parts[1:]):
         return None
