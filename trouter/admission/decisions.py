@@ -172,7 +172,7 @@ class Decisions:
 
 
 def identity_of(target: Target) -> str:
-    """Of the entity; texts stand there so that no two can be mistaken for each other."""
+    """Return the identity of the entity: no two targets have the same."""
     scope = f"{quote(target.vhost, safe='')}:" if target.vhost else ""
     return f"decision/{target.action}/{scope}{quote(target.subject, safe='')}"
 

@@ -48,7 +48,7 @@ class Guard:
         self._unlogged = 0
 
     def configure(self, router: RouterEntity) -> None:
-        """From now on these numbers hold; what was counted stays."""
+        """Let these numbers hold from now on; what was counted stays."""
         self.lockout.rules = lockout_rules(router)
         self.handshakes.rules = handshake_rules(router)
         self.memory.configure(router.max_memory_bytes)

@@ -63,7 +63,7 @@ class Change:
 
     @property
     def took_s(self) -> float:
-        """From the first sign to the last change."""
+        """Return the seconds from the first sign to the last change."""
         return self.last_s - self.began_s
 
     def say(self, line: str) -> None:

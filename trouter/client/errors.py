@@ -24,7 +24,7 @@ class ClientError(Exception):
 
     @classmethod
     def of(cls, error: Error | None, otherwise: str) -> Self:
-        """From what the peer said, or ``otherwise`` if it gave no reason."""
+        """Return the exception for what the peer said, or ``otherwise`` if it gave no reason."""
         return cls(None, otherwise) if error is None else cls(str(error.condition), error.description, error.info)
 
     def fresh(self) -> Self:

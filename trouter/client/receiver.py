@@ -142,7 +142,7 @@ class Receiver(ReceivingLink):
         self._arrived.unpark()
 
     def on_aborted(self, link: LinkPort, delivery: EngineDelivery) -> None:
-        """The sender aborted it: a reader of it gets DeliveryAborted; if no reader has taken it, it is dropped."""
+        """Abort it as the sender did: a reader of it gets DeliveryAborted; without a reader it is dropped."""
         ours: Delivery | None = delivery.context
         if ours is not None:
             ours._abort()

@@ -161,7 +161,7 @@ def is_lasting(failure: Exception) -> bool:
 
 
 def kind_of(failure: ClientError | OSError | trio.TooSlowError) -> str:
-    """In one word of few, for counters: authentication, tls, timeout, refused, peer or connection."""
+    """Return the kind of failure, for counters: authentication, tls, timeout, refused, peer or connection."""
     if isinstance(failure, AuthenticationFailed):
         return "authentication"
     if isinstance(failure, ClientError) and failure.condition:
@@ -196,7 +196,7 @@ def setting_of(failure: BaseException) -> Setting | None:
 
 
 def reason_of(failure: BaseException) -> str:
-    """In words: of several attempts to connect the first."""
+    """Return the failure in words: of several attempts to connect, the first."""
     cause = _cause_of(failure)
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"the server's certificate cannot be trusted: {cause.verify_message}"

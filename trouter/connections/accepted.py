@@ -114,7 +114,7 @@ class AcceptedLogin:
         return self._login.good()
 
     def close(self) -> None:
-        """The peer is a newcomer no longer, and an authentication service is needed no more."""
+        """End the login: the peer is a newcomer no longer, and its authentication service is needed no more."""
         self._services.guard.handshakes.end(self._newcomer)
         self._transport.newcomer = None
         self._login.close()

@@ -66,7 +66,7 @@ class Attempt:
         self.serving.set()
 
     def closed(self, event: ConnectionClosed) -> None:
-        """The peer's error is why the connection failed."""
+        """Note the peer's error as the reason why the connection failed."""
         if event.error is not None:
             self.lifetime.log_failure(f"{event.error.condition} {event.error.description or ''}".rstrip())
 

@@ -115,7 +115,7 @@ class Listener:
         self.done.set()
 
     def drain(self) -> None:
-        """As ``stop``: a client that came now would find nothing to do."""
+        """Do as ``stop``: a client that came now would find nothing to do."""
         self.stop()
 
     def stop(self) -> None:

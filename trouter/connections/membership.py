@@ -94,7 +94,7 @@ class Membership:
             begin_links(self._router, trunk, sessions, self._settings.link_capacity)
 
     def stand_by(self) -> None:
-        """An uplink is open; the first of them is the way up."""
+        """Add an uplink, which is open; the first of them is the way up."""
         if self.is_uplink and self._uplinks is not None:
             self._uplinks.enter(self)
 

@@ -288,11 +288,11 @@ class Peer:
     # --- what the routing and the engine say
 
     def link_ended(self, link: Link, reason: DetachReason) -> None:
-        """The router ends a link of the connection's for a reason of its own."""
+        """Detach a link of the connection's that the router ends for a reason of its own."""
         self._sessions.ended(link, reason)
 
     def idle(self) -> None:
-        """The engine gave the connection up for its silence; ``run`` hears of it."""
+        """End the connection, which the engine gave up for its silence; ``run`` hears of it."""
         for event in self.connection.events:
             if isinstance(event, ConnectionClosed):
                 self._close(event)

@@ -63,7 +63,7 @@ class Watcher(Protocol):
     """What is told of a connection that was dialled for a purpose."""
 
     def opened(self, line: str) -> None:
-        """The opens are exchanged, and the policy has admitted the connection: so says ``line`` of the log."""
+        """Note that the opens are exchanged and the policy has admitted the connection; ``line`` is for the log."""
 
     def router_heard(self) -> None:
         """Note that the neighbour's first hello has come."""

@@ -404,7 +404,7 @@ class Sessions:
         self._records.gone(self._hub.router, link, "detached", closed=event.closed, condition=_condition_of(event))
 
     def ended(self, link: Link, reason: DetachReason) -> None:
-        """The router ends a link of the connection's for a reason of its own."""
+        """Detach a link of the connection's that the router ends for a reason of its own."""
         blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
         self._uncount(link)
         why = "" if reason.error is None else f": {reason.error.description or reason.error.condition}"

@@ -50,7 +50,7 @@ class Absence:
         self._owner = owner
 
     def on_readable(self) -> None:
-        """The peer hung up."""
+        """End the connection: the peer hung up."""
         self._owner.vanish()
 
     def crash(self, error: Exception) -> None:
@@ -132,7 +132,7 @@ class Transport:
         await self._bell.wait()
 
     async def wait_for_room(self) -> None:
-        """A peer that makes us answer and does not read the answers is not read either."""
+        """Wait for room in the output: a peer that does not read our answers is not read either."""
         while len(self._connection.out) > self._max_bytes and self._writing is not None:
             await self._writing.wait()
 

@@ -54,7 +54,7 @@ class LinkOwner(Protocol):
         """Note that the peer answered the attach of a link of ours."""
 
     def gone(self, link: Link, reason: DetachReason | None) -> None:
-        """The link is over, and what was under way on it is settled; None: it was lost without a word."""
+        """Act on the end of a link whose deliveries are settled; ``reason`` is None if the peer gave none."""
 
 
 class SessionWaiter(Protocol):

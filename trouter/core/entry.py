@@ -118,7 +118,7 @@ class AddressEntry:
         return self.destinations() > 0 or (fallback is not None and fallback.destinations() > 0)
 
     def gathers(self, data: bytes, start: int, end: int) -> int:
-        """As ``Forwarder.gathers``, of the present receivers of the messages."""
+        """Return what ``Forwarder.gathers`` does, of the present receivers of the messages."""
         taker = self if self.destinations() > 0 or self.fallback is None else self.fallback
         return taker.forwarder.gathers(data, start, end)
 

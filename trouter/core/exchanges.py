@@ -105,7 +105,7 @@ class ExchangeSource(InEndpoint):
     __slots__ = ()
 
     def admit(self, source: InEndpoint, priority: int) -> None:
-        """The message under way is one of ``source``'s."""
+        """Note that the message under way is one of ``source``'s."""
         self.connection_number = source.connection_number
         self.tenant = source.tenant
         self.arrival.priority = source.arrival.priority if priority < 0 else priority

@@ -59,7 +59,7 @@ class RouterPort(Protocol):
 
     @property
     def uplink(self) -> UplinkPort | None:
-        """On an edge router with a way to the others: that way."""
+        """Return the way to other routers, of an edge router that has one; else None."""
 
     def next_identity(self) -> int:
         """Return a number that no link, address or route of the router had before."""

@@ -117,7 +117,7 @@ class MeshNodes(Mapping[str, MeshNode]):
         return True
 
     def listen(self, node: MeshNode, told: Mapping[str, int], gone: Iterable[str]) -> NodeChange:
-        """``node`` listens on what it ``told``, as far as there is room, and not on what is ``gone``."""
+        """Note that ``node`` listens on what it ``told``, as far as there is room, and not on what is ``gone``."""
         deleted = tuple(key for key in gone if node.addresses.pop(key, None) is not None)
         self._address_bytes -= sum(map(_size, deleted))
         added = {key: hint for key, hint in told.items() if key not in node.addresses}

@@ -104,7 +104,7 @@ class Parts(Generic[E, P]):
 
     @property
     def standing(self) -> list[P]:
-        """In the order of the configuration."""
+        """Return the parts that stand, in the order of the configuration."""
         return list(self.by_key.values())
 
     @property

@@ -36,7 +36,7 @@ class Reader(Protocol):
         """Read once and work through it; must not block."""
 
     def crash(self, error: Exception) -> None:
-        """``on_readable`` raised: a bug of ours, which ends this reader and no other."""
+        """End this reader, and no other: ``on_readable`` raised, which is a bug of ours."""
 
 
 class Poller:

@@ -177,7 +177,7 @@ def _report(progress: Progress) -> None:
 
 
 def first_of(failure: BaseException) -> Exception:
-    """Of a group the first member that is none."""
+    """Return the first exception of a group that is no group itself."""
     while isinstance(failure, BaseExceptionGroup):
         failure = failure.exceptions[0]
     if not isinstance(failure, Exception):

@@ -88,7 +88,7 @@ def amount_of(octets: float) -> str:
 
 
 def metrics_of(shards: Iterable[Shard]) -> str:
-    """In the text format of Prometheus."""
+    """Return the metrics in the text format of Prometheus."""
     shards = list(shards)
     lines: list[str] = []
     for name, kind, help_text, field in _METRICS:

@@ -148,7 +148,7 @@ def write_link_flow(
     link_credit: int,
     drain: bool,
 ) -> None:
-    """A flow frame that carries one link's state beside the session's; ``delivery_count`` is -1 when unknown."""
+    """Write a flow frame with one link's state and the session's; ``delivery_count`` is -1 when unknown."""
     fields = (20 if next_incoming_id >= 0 else 16) + 5 + (5 if delivery_count >= 0 else 1) + 5 + 2
     out += _FRAME_LIST8.pack(14 + fields, 2, 0, channel, 0, 0x53, 0x13, 0xC0, fields + 1, 9)
     out += _UINT.pack(0x70, next_incoming_id) if next_incoming_id >= 0 else b"\x40"

@@ -299,7 +299,7 @@ class TransferReader(StateReader):
         return self._tag_start >= 0
 
     def has_long_tag(self) -> bool:
-        """The frame carries a delivery-tag of more than the 32 bytes that the standard allows (part 2, 2.8.7)."""
+        """Return whether the delivery-tag has more than the 32 bytes that the standard allows (part 2, 2.8.7)."""
         return self._tag_start >= 0 and self._tag_end - self._tag_start > 32
 
     def delivery_tag(self) -> bytes | None:
