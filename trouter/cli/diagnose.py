@@ -8,12 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from trouter.cli.send import positive
 from trouter.tools.diagnosis import Archive, diagnose
 from trouter.tools.failures import Timeout, as_text, run_tool
 from trouter.tools.formats import size
 from trouter.tools.node import Node, open_node
-from trouter.tools.options import ConnectionOptions, add_router_options
+from trouter.tools.options import ConnectionOptions, add_router_options, positive
 from trouter.tools.versions import versions
 
 DEFAULT_LOG_LINES: Final = 1000

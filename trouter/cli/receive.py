@@ -13,14 +13,14 @@ from typing import Final
 
 import trio
 
-from trouter.cli.send import add_quiet, positive, server_of
+from trouter.cli.send import add_quiet, server_of
 from trouter.client import Delivery, Message, SenderSettleMode
 from trouter.tools.dialling import dialled
 from trouter.tools.failures import Timeout, run_tool
 from trouter.tools.formats import printable
 from trouter.tools.interrupts import until_interrupted
 from trouter.tools.messages import as_map, body_octets
-from trouter.tools.options import add_server_options
+from trouter.tools.options import add_server_options, positive
 from trouter.tools.progress import Advance, progress
 from trouter.tools.receiving import Receiving, save, whole
 from trouter.tools.tally import Tally

@@ -15,7 +15,7 @@ from trouter.tools.bodies import Bodies, Outgoing, add_body_options
 from trouter.tools.dialling import dialled
 from trouter.tools.failures import UsageError, run_tool
 from trouter.tools.interrupts import until_interrupted
-from trouter.tools.options import ConnectionOptions, add_server_options, seconds
+from trouter.tools.options import ConnectionOptions, add_server_options, positive, seconds
 from trouter.tools.progress import progress
 from trouter.tools.sending import Sending, paced
 from trouter.tools.tally import Tally
@@ -67,14 +67,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def add_quiet(group: argparse._ArgumentGroup) -> None:
     """Add the option without which a run ends with a line of counts."""
     group.add_argument("-q", "--quiet", action="store_true", help="no progress, and no counts if all went well")
-
-
-def positive(text: str) -> int:
-    """Return a whole number from 1 on; ValueError."""
-    number = int(text)
-    if number < 1:
-        raise ValueError
-    return number
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -143,6 +143,13 @@ def _add_sasl_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--sasl-password-file", metavar="FILE", help="a file that holds the password")
 
 
+def positive(text: str) -> int:
+    """Return a whole number from 1 on; ArgumentTypeError."""
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError("this must be a number, 1 or more")
+    return int(text)
+
+
 def seconds(text: str) -> float:
     """Return a time to wait: a positive number."""
     value = float(text)

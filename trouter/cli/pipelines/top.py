@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from trouter.cli.pipelines.answers import add_table, answered, of_days, show
+from trouter.tools.options import positive
 
 
 def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -15,15 +16,9 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help="rank the busiest tenants, users and addresses of each hour",
         description="Bring the table top under ROOT up to date with the table meter, and show it.",
     )
-    parser.add_argument("--most", type=_positive, default=10, metavar="N", help="how many of each in each hour (10)")
+    parser.add_argument("--most", type=positive, default=10, metavar="N", help="how many of each in each hour (10)")
     parser.add_argument("--measure", choices=("msgs", "bytes"), default="msgs", help="what makes one busy (msgs)")
     add_table(parser, run)
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError("this must be a number, 1 or more")
-    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:
