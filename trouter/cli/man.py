@@ -24,11 +24,11 @@ BLOCK: Final = re.compile(
     r"|(?P<text>(?:^(?!```|\||#+ |- ).+\n?)+)",
     re.MULTILINE,
 )
-#: What Markdown writes within a line, and what becomes of it.
+#: What Markdown writes within a line; its first group stays.
 INLINE: Final = (
-    (r"\[([^\]]+)\]\([^)]*\)", r"\1"),
-    (r"\*\*([^*]+)\*\*", r"\1"),
-    (r"(?<!\\)\*([^*\n]+)(?<!\\)\*", r"\1"),
+    re.compile(r"\[([^\]]+)\]\([^)]*\)"),
+    re.compile(r"\*\*([^*]+)\*\*"),
+    re.compile(r"(?<!\\)\*([^*\n]+)(?<!\\)\*"),
 )
 
 
@@ -87,8 +87,8 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
 
 def _words(text: str) -> str:
     """Text within a line: code is bold, what roff would obey is escaped."""
-    for pattern, instead in INLINE:
-        text = re.sub(pattern, instead, text)
+    for pattern in INLINE:
+        text = pattern.sub(r"\1", text)
     text = re.sub(r"\\([|*])", r"\1", text).replace("&lt;", "<").replace("\\", r"\e").replace("-", r"\-")
     text = re.sub(r"`([^`]+)`", r"\\fB\1\\fR", text)
     return rf"\&{text}" if text.startswith((".", "'")) else text
