@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.pipeline.landed import read_with_duckdb
-from trouter.cli import main
+from tests.tools.live import status_of
 from trouter.cli.pipelines.land import _print as tell
 from trouter.pipeline.jobs.land import Kafka, Parameters, Summary, check_writable, letters, publish
 from trouter.pipeline.landing import DEAD, Landing, NotLanded, Part
@@ -144,8 +144,8 @@ def test_the_reason_is_found_in_what_spark_says(said: str, reason: str) -> None:
 def test_what_does_not_go_together_is_told_before_spark_starts(
     words: list[str], wrong: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["pipeline", "land", "--spool", "s", "--out", "o", *words]) == 1
-    assert capsys.readouterr().err.startswith(f"trouter pipeline land: {wrong}")
+    assert status_of(["pipeline", "land", "--spool", "s", "--out", "o", *words]) == 2
+    assert f"trouter pipeline land: {wrong}" in capsys.readouterr().err
 
 
 def test_what_was_landed_is_told(capsys: pytest.CaptureFixture[str]) -> None:

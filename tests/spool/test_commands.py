@@ -18,8 +18,8 @@ import trio
 from tests.client.support import Router
 from tests.spool.feeds import until
 from tests.spool.support import frames
+from tests.tools.live import status_of
 from trouter.app.process import RouterProcess
-from trouter.cli import main
 from trouter.cli.pipelines.spool import octets as size_of
 from trouter.config import load
 from trouter.hooks import Plugins
@@ -225,11 +225,7 @@ def spool_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> Callable[
     """Runs the command in this process, expects it to fail, and returns what it said."""
 
     def run(*arguments: str) -> str:
-        try:
-            status = main(["pipeline", "spool", "--dir", str(folder), "--address", "orders", *arguments])
-        except SystemExit as ended:
-            status = int(ended.code or 0)
-        assert status in {1, 2}  # a problem, or usage
+        assert status_of(["pipeline", "spool", "--dir", str(folder), "--address", "orders", *arguments]) in {1, 2}
         return capsys.readouterr().err
 
     return run

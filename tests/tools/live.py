@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 
@@ -42,13 +43,18 @@ async def run(*words: str) -> Ran:
     return await trio.to_thread.run_sync(_run, words)
 
 
+def status_of(words: Sequence[str]) -> int:
+    """Run `trouter WORDS` in this process; return its exit status."""
+    try:
+        return main(words)
+    except SystemExit as ended:  # a wrong command line
+        return int(ended.code or 0)
+
+
 def _run(words: tuple[str, ...]) -> Ran:
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
-        try:
-            status = main(words)
-        except SystemExit as ended:
-            status = int(ended.code or 0)
+        status = status_of(words)
     return Ran(status, out.getvalue(), err.getvalue())
 
 

@@ -17,7 +17,6 @@ from typing import Any, Final, NoReturn
 
 import trouter
 from trouter import _twin
-from trouter.tools.failures import UsageError
 
 #: Each is a module beside this one, imported when it is needed: the router must not wait for the tools.
 COMMANDS: Final = (
@@ -142,7 +141,7 @@ def obey(command_line: argparse.ArgumentParser, arguments: Sequence[str]) -> int
     command: Callable[[argparse.Namespace], int] = parsed.run
     try:
         return command(parsed)
-    except UsageError as wrong:
+    except argparse.ArgumentTypeError as wrong:  # UsageError of the tools, which are not imported for it
         of_command: Parser = parsed.command_parser
         of_command.error(str(wrong))
     except ModuleNotFoundError as error:

@@ -5,6 +5,7 @@ Scripts read those names, which are those of the older router's tools.
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -52,7 +53,7 @@ class NoPath(Exception):
     """There is no way from one router to another, and what may be the cause."""
 
 
-class UsageError(Exception):
+class UsageError(argparse.ArgumentTypeError):
     """The command line makes no sense; told on stderr with exit status 2."""
 
 
