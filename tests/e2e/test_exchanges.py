@@ -106,7 +106,7 @@ async def test_the_tools_make_show_and_delete_them(start_router: StartRouter) ->
         assert f'"name": "{name}"' in (await run("manage", *bus, "query", f"--type={kind}")).out
         assert f'"name": "{name}"' in (await run("manage", *bus, "read", f"--type={kind}", f"--name={name}")).out
     wrong = await run("manage", *bus, "create", f"--type={kinds[1]}", "exchangeName=f", "nextHopAddress=h")
-    assert "Named exchange does not exist" in wrong.out
+    assert "Named exchange does not exist" in wrong.err
     for kind, name in zip(reversed(kinds), "be", strict=True):
         assert (await run("manage", *bus, "delete", f"--type={kind}", f"--name={name}")).status == 0
     assert (await run("manage", *bus, "query", f"--type={kinds[0]}")).out.strip() == "[]"
