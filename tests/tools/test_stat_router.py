@@ -116,8 +116,8 @@ async def test_a_router_can_be_named(fresh: RunningRouter) -> None:
 
 async def test_an_unknown_router_times_out(fresh: RunningRouter) -> None:
     ran = await run("stat", "-b", f"127.0.0.1:{fresh.port}", "-r", "nobody", "-t", "0.2")
-    assert (ran.status, ran.err) == (1, "")
-    assert ran.out.startswith("Timeout: ")
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err.startswith("Timeout: ")
 
 
 @pytest.mark.parametrize(
