@@ -85,7 +85,7 @@ MULTICAST: dict[str, tuple[str, ...]] = {
         "core.networks.a_multicast_stream_goes_on_when_one_of_its_receivers_is_lost",
         "network.edges.a_receiver_that_leaves_in_the_middle_of_a_message_holds_no_other_up"),
     "Multicast: senders wait for a subscriber, anonymous ones do not": (
-        "core.uplinks.producers_have_credit_while_somebody_elsewhere_takes_what_they_send",
+        "core.uplinks.producers_have_credit_while_a_receiver_elsewhere_takes_what_they_send",
         "network.edges.messages_without_a_receiver_come_back"),
     "Multicast: nothing is left of it": (
         "core.networks.a_multicast_stream_goes_on_when_one_of_its_receivers_is_lost",
@@ -103,7 +103,7 @@ DISTRIBUTION: dict[str, tuple[str, ...]] = {
     "Distribution: the numbers of balanced": (
         "core.networks.balanced_sends_eleven_to_the_local_receiver_before_the_first_to_a_router_at_a_cost_of_ten",
         "core.networks.balanced_over_linear_costs_of_ten_and_twenty",
-        "core.networks.balanced_with_nobody_in_the_middle_keeps_the_way_s_cost_ahead",
+        "core.networks.balanced_without_receivers_in_the_middle_keeps_the_way_s_cost_ahead",
         "core.networks.balanced_over_a_triangle_of_ten_and_fifty"),
     "Distribution: multicast counts are equal": ("core.networks.a_multicast_reaches_every_receiver_once",),
     "Distribution: attaches to containers, here first, elsewhere in turn": (

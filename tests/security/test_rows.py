@@ -22,7 +22,7 @@ NAMES_AND_LOGINS: dict[str, tuple[str, ...]] = {
     "1.1 R-1.1b TLS where there is none": ("tls.listeners.tls_where_there_is_none_hears_nothing",),
     "1.2 the table": ("e2e.ways_in.what_is_offered",),
     "1.2 R-1.2a names that nothing serves": (
-        "hooks.hooks.a_sasl_mechanism_that_nothing_serves_and_nobody_knows_is_refused_with_secure_defaults",
+        "hooks.hooks.an_unknown_sasl_mechanism_that_nothing_serves_is_refused_with_secure_defaults",
         "config.load.all_attributes_of_a_listener"),
     "1.2 R-1.2b what is offered by default": (
         "e2e.ways_in.what_is_offered", "plugins.sasl_scram.what_is_offered",
@@ -291,7 +291,7 @@ BEYOND: dict[str, tuple[str, ...]] = {
                            "config.strict.what_is_unsafe_is_found",
                            "cli.check.what_lets_others_in_fails_with_strict_only",
                            "cli.run.what_is_unsafe_is_told_at_the_start"),
-    "8.7 hooks that fail": ("hooks.hooks.sasl_mechanisms_that_raise_let_nobody_in",
+    "8.7 hooks that fail": ("hooks.hooks.sasl_mechanisms_that_raise_let_no_client_in",
                             "records.sketch.faults_of_plugins_are_told_by_hook_and_plugin"),
     "8.8 secrets": ("e2e.secrets.no_secret_comes_out_anywhere", "logs.trace.what_authenticates_is_hidden",
                     "config.secrets.no_secret_of_a_configuration_is_shown"),
