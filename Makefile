@@ -1,6 +1,6 @@
 # Every chore has a name. `make run` and `make test` do all their own set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run route running console-beside compiler debian-packages test console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-from-files test-in-memory test-twins test-packaging test-compiled lint types fuzz fuzz-properties chaos bench pipeline-demo bench-pipeline docs clean build venv wheel deb chart sbom packaging-system system node-system browser-system interop-system bench-system lock
+.PHONY: help run route running console-beside compiler debian-packages test console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-ways-in test-commands test-from-files test-in-memory test-twins test-packaging test-compiled lint types fuzz fuzz-properties chaos bench pipeline-demo bench-pipeline docs clean build venv wheel deb chart sbom packaging-system system node-system browser-system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -91,32 +91,32 @@ console-beside:
 	  elif [ ! -e $(CONSOLE) ]; then \
 	    echo "make: there is no npm, so no web console; 'make console' installs what it needs and builds it" >&2; fi
 
-# Six at once, for most tests wait for processes: on the compiled twin what is tested through one router, through several,
-# from old files and with tools, and in memory, and on the interpreted one what has two twins and is tested in memory, with the tests of Spark, which have
-# none; and the web console, in a browser. What is left out takes long, or has nothing of two twins in it; `make test-all`
-# runs all of it on both.
-ONE_ROUTER := $(addprefix tests/,cli e2e)
-SEVERAL    := $(addprefix tests/,http interop management network tls)
-FROM_FILES := $(addprefix tests/,chaos dropin load packaging plugins tools)
+# Eight at once, for most tests wait for processes: on the compiled twin what is tested through one router, in the parts
+# below, and in memory, and on the interpreted one what has two twins and is tested in memory, with the tests of Spark, which
+# have none; and the web console, in a browser. What is left out takes long, or has nothing of two twins in it; `make
+# test-all` runs all of it on both.
+ONE_ROUTER := e2e
+several    := network
+ways-in    := http interop management tls
+commands   := cli load packaging tools
+from-files := chaos dropin plugins
+PARTS      := several ways-in commands from-files
 TWO_TWINS  := $(addprefix tests/,client core engine fuzz mesh pipeline sim spool testing wire)
 SHORT      := -m "not spark and not pipeline_long and not long"
 test: venv build console interop-system browser-system
 	@mkdir -p build && rm -f build/test-*.log
-	@$(MAKE) --no-print-directory --keep-going --jobs=6 test-one-router $(if $(ARGS),,console-tests test-several test-from-files test-in-memory) test-twins; \
+	@$(MAKE) --no-print-directory --keep-going --jobs=8 test-one-router $(if $(ARGS),,console-tests $(PARTS:%=test-%) test-in-memory) test-twins; \
 	  status=$$?; cat build/test-*.log; exit $$status
 
 test-one-router:
 	$(PY) -m trouter --version | grep -w compiled
-	$(PY) -m pytest $(or $(ARGS),$(SHORT) $(ONE_ROUTER))
+	$(PY) -m pytest $(or $(ARGS),$(SHORT) tests/$(ONE_ROUTER))
 
-test-several:
-	$(PY) -m pytest $(SHORT) $(SEVERAL) >build/test-several.log 2>&1
-
-test-from-files:
-	$(PY) -m pytest $(SHORT) $(FROM_FILES) >build/test-from-files.log 2>&1
+$(PARTS:%=test-%): test-%:
+	$(PY) -m pytest $(SHORT) $(addprefix tests/,$($*)) >build/test-$*.log 2>&1
 
 test-in-memory:
-	$(PY) -m pytest $(SHORT) $(addprefix --ignore=,$(ONE_ROUTER) $(SEVERAL) $(FROM_FILES)) >build/test-in-memory.log 2>&1
+	$(PY) -m pytest $(SHORT) $(addprefix --ignore=tests/,$(ONE_ROUTER) $(foreach part,$(PARTS),$($(part)))) >build/test-in-memory.log 2>&1
 
 test-twins:
 	TROUTER_PURE=1 $(PY) -m pytest $(or $(ARGS),--hypothesis-profile=brief -m "not slow and not pipeline_long and not long" $(TWO_TWINS)) >build/test-twins.log 2>&1
