@@ -116,6 +116,7 @@ class MemoryWatch:
         self._budget = budget
         self._recorder = recorder
         self._resident = resident
+        self._resident()  # opens its file now: later there may be no descriptor left
         self._limit = available_bytes()
         self._raised: dict[int, bool] = {STARVE_AT: False, REFUSE_AT: False}
         #: Connections that get no credit.
