@@ -14,30 +14,28 @@ _BAD_FROM, _BAD_TO = 0.3, 0.5
 
 async def line_delays(world: World, traffic: Traffic) -> None:
     """A packet takes a quarter of a second each way."""
-    world.lines["AB"].delay_s = 0.25
-    await _mend(world, traffic)
+    await _bad_for_a_while(world, traffic, delay_s=0.25)
 
 
 async def line_loses(world: World, traffic: Traffic) -> None:
     """One packet of fifty is lost."""
-    world.lines["AB"].loss = 0.02
-    await _mend(world, traffic)
+    await _bad_for_a_while(world, traffic, loss=0.02)
 
 
 async def line_reorders(world: World, traffic: Traffic) -> None:
     """One packet of five is overtaken by those behind it."""
-    world.lines["AB"].reorder = 0.2
-    await _mend(world, traffic)
+    await _bad_for_a_while(world, traffic, reorder=0.2)
 
 
 async def line_narrow(world: World, traffic: Traffic) -> None:
     """The line carries 500 kB a second."""
-    world.lines["AB"].rate = 500_000
-    await _mend(world, traffic)
+    await _bad_for_a_while(world, traffic, rate=500_000)
 
 
-async def _mend(world: World, traffic: Traffic) -> None:
+async def _bad_for_a_while(world: World, traffic: Traffic, **properties: float) -> None:
     await traffic.until(_BAD_FROM)
+    for name, value in properties.items():
+        setattr(world.lines["AB"], name, value)
     traffic.fault()
     await traffic.until_recovered()
     await traffic.until(_BAD_TO)

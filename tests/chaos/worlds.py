@@ -96,16 +96,20 @@ WorldMaker = Callable[[Path], AbstractContextManager[World]]
 
 
 @contextmanager
-def ring(folder: Path) -> Iterator[World]:
+def _started(folder: Path, start: Callable[[World], None]) -> Iterator[World]:
+    with ExitStack() as stack:
+        world = World(folder, stack)
+        start(world)
+        yield world
+        world.check()
+
+
+def ring(folder: Path) -> AbstractContextManager[World]:
     """Four interior routers with two ways from A to D, the cheaper over B; an edge E on A, with C to stand by.
 
     B dials D through a relay.
     """
-    with ExitStack() as stack:
-        world = World(folder, stack)
-        _start_ring(world)
-        yield world
-        world.check()
+    return _started(folder, _start_ring)
 
 
 def _start_ring(world: World) -> None:
@@ -123,19 +127,14 @@ def _start_ring(world: World) -> None:
     world.sites["E"].router.wait_for_line("Edge connection .* to interior established")
 
 
-@contextmanager
-def triangle(folder: Path) -> Iterator[World]:
+def triangle(folder: Path) -> AbstractContextManager[World]:
     """Three interior routers in network namespaces of their own, each joined with the two others by a line."""
-    if reason := why_not():
-        pytest.skip(reason)
-    with ExitStack() as stack:
-        world = World(folder, stack)
-        _start_triangle(world)
-        yield world
-        world.check()
+    return _started(folder, _start_triangle)
 
 
 def _start_triangle(world: World) -> None:
+    if reason := why_not():
+        pytest.skip(reason)
     places: dict[str, Namespace] = {}
     for name in "ABC":
         places[name] = Namespace()
@@ -174,14 +173,9 @@ vhost {{
 """
 
 
-@contextmanager
-def lonely(folder: Path) -> Iterator[World]:
+def lonely(folder: Path) -> AbstractContextManager[World]:
     """One router with logs and records on a small disk, TLS, a policy, and clocks that can be moved."""
-    with ExitStack() as stack:
-        world = World(folder, stack)
-        _start_lonely(world)
-        yield world
-        world.check()
+    return _started(folder, _start_lonely)
 
 
 def _start_lonely(world: World) -> None:
@@ -216,14 +210,13 @@ linkRoute {{ prefix: /amq/queue, dir: out, connection: broker }}
 """
 
 
-@contextmanager
-def brokered(folder: Path) -> Iterator[World]:
+def brokered(folder: Path) -> AbstractContextManager[World]:
     """One router before RabbitMQ, with two durable queues."""
-    with ExitStack() as stack:
-        world = World(folder, stack)
-        [world.broker] = stack.enter_context(nodes(folder / "broker", 1))
-        for queue in ("waypoint", "routed"):
-            declare(world.broker, queue)
-        world.start("R", _BROKERED.format(open=OPEN, connector=connector("broker", world.broker)))
-        yield world
-        world.check()
+    return _started(folder, _start_brokered)
+
+
+def _start_brokered(world: World) -> None:
+    [world.broker] = world.stack.enter_context(nodes(world.folder / "broker", 1))
+    for queue in ("waypoint", "routed"):
+        declare(world.broker, queue)
+    world.start("R", _BROKERED.format(open=OPEN, connector=connector("broker", world.broker)))

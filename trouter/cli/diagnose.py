@@ -32,7 +32,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser(
         "diagnose",
         help="put what a router says of itself into one archive, without secrets",
-        description="Write an archive for those who are to find out what is wrong.",
+        description="Write an archive for the engineer who is to find out what is wrong.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -24,7 +24,7 @@ EPILOG: Final = """examples:
   trouter passwd disable users alice                 within seconds alice's connections are closed
   trouter passwd import-sasldb users /etc/sasldb2 --realm example.com
 
-A router takes a changed file into use within seconds; connections of those who stay go on.
+A router takes a changed file into use within seconds; connections of users who stay go on.
 """
 
 
