@@ -21,7 +21,8 @@ MAX_MODULE_LINES = 500
 MAX_FUNCTION_LINES = 60
 SOURCES = sorted(path for folder in ("trouter", "plugins") for path in (ROOT / folder).rglob("*.py"))
 README = (ROOT / "README.md").read_text(encoding="utf-8", errors="replace")
-TARGETS = set(re.findall(r"^([a-z][a-z0-9-]*):", MAKEFILE, re.MULTILINE))
+PARTS_OF_TEST = re.search(r"^PARTS +:= (.*)", MAKEFILE, re.MULTILINE)[1].split()  # type: ignore[index]
+TARGETS = {*re.findall(r"^([a-z][a-z0-9-]*):", MAKEFILE, re.MULTILINE), *(f"test-{part}" for part in PARTS_OF_TEST)}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
