@@ -11,6 +11,8 @@ CONSOLE     := trouter/http/console/index.html
 CONSOLE_OF  := $(shell [ -d console ] && find console -path console/node_modules -prune -o -path console/e2e -prune -o -path console/test-results -prune -o -type f -print)
 NODE_READY  := console/node_modules/.package-lock.json
 export PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD = 1
+# The tests start Python thousands of times: without bytecode each start compiles the router's sources, half of its work.
+unexport PYTHONDONTWRITEBYTECODE
 HEADER  = $$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h
 HOT    := $(shell find trouter -name '*.pxd' -o -name '*.py')
 ARGS   ?=
