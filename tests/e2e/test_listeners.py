@@ -14,7 +14,7 @@ import trio.testing
 from tests.e2e.neighbours import Neighbours
 from tests.e2e.peer import Peer
 from tests.routers import StartRouter, process
-from trouter.connections.listen import AcceptRate
+from trouter.net.accepting import AcceptRate
 from trouter.wire.framing import frame
 from trouter.wire.performatives import Open
 

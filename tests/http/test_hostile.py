@@ -247,7 +247,8 @@ async def test_accept_rate_spaces_connections(patient_clock: MockClock) -> None:
         begun = trio.current_time()
         for _ in range(5):
             assert (await ask(listener, "/healthz")).status == 200
-        assert trio.current_time() - begun == pytest.approx(2, abs=0.2)
+        # As many at once as a second brings, then one each half second.
+        assert trio.current_time() - begun == pytest.approx(1.5, abs=0.2)
 
 
 async def test_a_stopped_listener_ends_who_waits_and_answers_who_asked() -> None:

@@ -14,8 +14,7 @@ from trouter.admission.handshakes import Newcomer
 from trouter.config import ListenerEntity
 from trouter.config.facts import listener_facts
 from trouter.hooks import PeerFacts
-from trouter.net.accepting import accept_all
-from trouter.net.sockets import close_all
+from trouter.net.accepting import AcceptingListener
 from trouter.tls.secure import PLAINTEXT, Met, SecurityLayer
 from trouter.wire.performatives import Error
 
@@ -32,29 +31,6 @@ log = logging.getLogger("trouter.SERVER")
 error_log = logging.getLogger("trouter.ERROR")
 
 
-class AcceptRate:
-    """A token bucket: ``per_second`` connections on average, as many at once."""
-
-    def __init__(self, per_second: int) -> None:
-        self._per_second = per_second
-        self._tokens = float(per_second)
-        self._at_s = trio.current_time()
-
-    async def wait_turn(self) -> None:
-        """Return when one more connection may be taken."""
-        while True:
-            now_s = trio.current_time()
-            self._tokens = min(self._per_second, self._tokens + (now_s - self._at_s) * self._per_second)
-            self._at_s = now_s
-            if self._tokens >= 1:
-                return
-            await trio.sleep((1 - self._tokens) / self._per_second)
-
-    def take(self) -> None:
-        """Count a connection that was taken."""
-        self._tokens -= 1
-
-
 @dataclass(slots=True)
 class ConnectionNumbers:
     """Hands out the numbers that stand as ``[C<n>]`` in logs."""
@@ -67,8 +43,8 @@ class ConnectionNumbers:
         return self.given
 
 
-class Listener:
-    """One configured listener: its sockets, which are open already, and its peers."""
+class Listener(AcceptingListener):
+    """One configured listener of AMQP, and its peers."""
 
     def __init__(
         self,
@@ -78,61 +54,33 @@ class Listener:
         services: Services,
         numbers: ConnectionNumbers,
     ) -> None:
-        self.sockets = sockets
         self.peers: set[Peer] = set()
-        #: Connections taken so far, and those turned away.
-        self.accepted = 0
-        self.refused = 0
         self._refused_before = 0
-        #: Set when the listener has stopped and its last peer has gone.
-        self.done = trio.Event()
         self._router_id = router_id
         self._services = services
         self._numbers = numbers
-        self._accepting = trio.CancelScope()
         #: Connections that are not peers yet: what they begin with is not known, or TLS has begun.
         self._greeting: set[trio.CancelScope] = set()
-        self._rate: AcceptRate | None = None
-        self.configure(entity)
+        super().__init__(entity, sockets, log)
 
     def configure(self, entity: ListenerEntity) -> None:
-        """Serve the peers to come as ``entity`` says; sockets and peers stay as they are."""
-        self.entity = entity
+        super().configure(entity)
         self.facts = listener_facts(entity)
         self._settings = listener_settings(self._router_id, entity, secure=self._services.secure_defaults)
-        self._rate = AcceptRate(entity.accept_rate) if entity.accept_rate else None
-
-    async def run(self) -> None:
-        """Accept until ``stop``, and serve the peers until they are done."""
-        async with trio.open_nursery() as nursery:
-            try:
-                with self._accepting:
-                    async with trio.open_nursery() as accepting:
-                        for sock in self.sockets:
-                            accepting.start_soon(accept_all, self, sock, nursery, log)
-            finally:
-                self.close()
-        self.done.set()
 
     def drain(self) -> None:
         """Do as ``stop``: a client that came now would find nothing to do."""
         self.stop()
 
     def stop(self) -> None:
-        """Take no more connections, and close the sockets; connections there are go on."""
-        self._accepting.cancel()  # the task that waits for a socket ends
+        super().stop()
         for scope in self._greeting:
             scope.cancel()
-        self.close()
 
     def end_peers(self, error: Error) -> None:
         """Close every connection with ``error``, also those whose opens are not exchanged yet."""
         for peer in list(self.peers):
             peer.listed.force_close(error)
-
-    def close(self) -> None:
-        """Close the sockets; a second call does nothing."""
-        close_all(self.sockets)
 
     async def serve(self, sock: socket.socket, remote: tuple[str, int], below: Met | None = None) -> None:
         """Serve a connection that was accepted elsewhere, to its end; ``below`` is what TLS is known of it there."""
@@ -157,20 +105,10 @@ class Listener:
             guard.handshakes.end(newcomer)
             self._services.policing.left()
 
-    @property
-    def stopped(self) -> bool:
-        """Return whether the listener takes no more connections."""
-        return self._accepting.cancel_called
-
-    async def wait_turn(self) -> None:
-        """Return when ``acceptRate`` lets one more connection be taken."""
-        if self._rate is not None:
-            await self._rate.wait_turn()
-
     async def wait_readable(self, sock: socket.socket) -> None:
         """Return when another connection has come; a moment later where clients are turned away."""
         if self.refused == self._refused_before:
-            await trio.lowlevel.wait_readable(sock)
+            await super().wait_readable(sock)
         else:
             self._refused_before = self.refused
             await trio.sleep(FLOOD_PAUSE_S)
@@ -178,9 +116,7 @@ class Listener:
     def admit(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> None:
         """Serve a connection that has come, or close it."""
         entity = self.entity
-        if self._rate is not None:
-            self._rate.take()
-        if self._accepting.cancel_called:  # it came in the turn in which we stopped
+        if self.stopped:  # it came in the turn in which we stopped
             sock.close()
             return
         if entity.max_connections is not None and len(self.peers) + len(self._greeting) >= entity.max_connections:

@@ -8,7 +8,7 @@ import socket
 import trio
 
 from trouter.config import ListenerEntity
-from trouter.net.accepting import accept_all
+from trouter.net.accepting import AcceptingListener
 
 from .connection import HttpConnection, Service
 from .door import Door
@@ -19,23 +19,16 @@ from .settings import MAX_PLAIN, http_settings
 log = logging.getLogger("trouter.HTTP")
 
 
-class HttpListener:
-    """One configured listener with ``http: yes``: its sockets, which are open already, and its connections."""
+class HttpListener(AcceptingListener):
+    """One configured listener with ``http: yes``, and its connections."""
 
     def __init__(self, entity: ListenerEntity, sockets: list[socket.socket], site: Site) -> None:
-        self.sockets = sockets
         self.peers: set[HttpConnection] = set()
-        #: Connections taken so far, and those turned away.
-        self.accepted = 0
-        self.refused = 0
-        #: Set when the listener has stopped and its last connection has gone.
-        self.done = trio.Event()
         self._site = site
         self._door = Door()
         #: Connections whose TLS handshake is under way.
         self._greeting = 0
-        self._accepting = trio.CancelScope()
-        self.configure(entity)
+        super().__init__(entity, sockets, log)
 
     @property
     def websockets(self) -> int:
@@ -43,23 +36,9 @@ class HttpListener:
         return self._door.websockets
 
     def configure(self, entity: ListenerEntity) -> None:
-        """Serve the connections to come as ``entity`` says; sockets and connections stay as they are."""
-        self.entity = entity
+        super().configure(entity)
         settings = http_settings(entity)
         self._service = Service(entity, settings, self._site, Pages(settings, self._site), self._door)
-        self._next_accept_s = 0.0
-
-    async def run(self) -> None:
-        """Accept until ``stop``, and serve the connections until they are done."""
-        async with trio.open_nursery() as nursery:
-            try:
-                with self._accepting:
-                    async with trio.open_nursery() as accepting:
-                        for sock in self.sockets:
-                            accepting.start_soon(accept_all, self, sock, nursery, log)
-            finally:
-                self.close()
-        self.done.set()
 
     def drain(self) -> None:
         """Accept no more WebSockets; pages are served on, so that the operator can watch the router shut down."""
@@ -67,37 +46,15 @@ class HttpListener:
 
     def stop(self) -> None:
         """Take no more connections and requests, and close the sockets; WebSockets there are go on."""
-        self._accepting.cancel()
+        super().stop()
         self._door.stop()
-        self.close()
-
-    def close(self) -> None:
-        """Close the sockets; a second call does nothing."""
-        for sock in self.sockets:
-            sock.close()
-
-    @property
-    def stopped(self) -> bool:
-        """Whether the listener takes no more connections."""
-        return self._accepting.cancel_called
-
-    async def wait_readable(self, sock: socket.socket) -> None:
-        """Return when another connection has come."""
-        await trio.lowlevel.wait_readable(sock)
-
-    async def wait_turn(self) -> None:
-        """With ``acceptRate`` connections come one by one, that many a second."""
-        if self.entity.accept_rate is not None:
-            await trio.sleep_until(self._next_accept_s)
 
     def admit(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> None:
         """Serve a connection that has come, or close it."""
         entity = self.entity
-        if self._accepting.cancel_called:  # it came in the turn in which we stopped
+        if self.stopped:  # it came in the turn in which we stopped
             sock.close()
             return
-        if entity.accept_rate is not None:
-            self._next_accept_s = trio.current_time() + 1 / entity.accept_rate
         if entity.max_connections is not None and self._count >= entity.max_connections:
             self._turn_away(sock, address, f"maxConnections {entity.max_connections}")
         elif self._site.turns_away((address[0], address[1])):

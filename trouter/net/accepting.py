@@ -1,15 +1,18 @@
-"""The loop that takes connections from a listening socket: the same for listeners of AMQP and of HTTP."""
+"""The loops that take connections from the sockets of a listener: the same for listeners of AMQP and of HTTP."""
 
 from __future__ import annotations
 
 import errno
 import logging
 import socket
-from typing import Final, Protocol
+from abc import ABC, abstractmethod
+from typing import Final
 
 import trio
 
 from trouter.config import ListenerEntity
+
+from .sockets import close_all
 
 #: Connections taken from one socket before other tasks get their turn.
 ACCEPTS_IN_A_ROW: Final = 16
@@ -18,46 +21,105 @@ OUT_OF_RESOURCES_PAUSE_S: Final = 0.1
 _OVERLOAD: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
 
 
-class Accepting(Protocol):
-    """A listener, as the loop sees it."""
+class AcceptRate:
+    """A token bucket: ``per_second`` connections on average, as many at once."""
 
-    entity: ListenerEntity
-
-    @property
-    def stopped(self) -> bool:
-        """Return whether the listener takes no more connections."""
+    def __init__(self, per_second: int) -> None:
+        self._per_second = per_second
+        self._tokens = float(per_second)
+        self._at_s = trio.current_time()
 
     async def wait_turn(self) -> None:
         """Return when one more connection may be taken."""
+        while True:
+            now_s = trio.current_time()
+            self._tokens = min(self._per_second, self._tokens + (now_s - self._at_s) * self._per_second)
+            self._at_s = now_s
+            if self._tokens >= 1:
+                return
+            await trio.sleep((1 - self._tokens) / self._per_second)
+
+    def take(self) -> None:
+        """Count a connection that was taken."""
+        self._tokens -= 1
+
+
+class AcceptingListener(ABC):
+    """One configured listener: its sockets, which are open already, and the loops that take connections from them."""
+
+    def __init__(self, entity: ListenerEntity, sockets: list[socket.socket], log: logging.Logger) -> None:
+        self.sockets = sockets
+        #: Connections taken so far, and those turned away.
+        self.accepted = 0
+        self.refused = 0
+        #: Set when the listener has stopped and its last connection has gone.
+        self.done = trio.Event()
+        self._log = log
+        self._accepting = trio.CancelScope()
+        self.configure(entity)
+
+    def configure(self, entity: ListenerEntity) -> None:
+        """Serve the connections to come as ``entity`` says; sockets and connections stay as they are."""
+        self.entity = entity
+        self._rate = AcceptRate(entity.accept_rate) if entity.accept_rate else None
+
+    async def run(self) -> None:
+        """Accept until ``stop``, and serve the connections until they are done."""
+        async with trio.open_nursery() as nursery:
+            try:
+                with self._accepting:
+                    async with trio.open_nursery() as accepting:
+                        for sock in self.sockets:
+                            accepting.start_soon(self._accept_all, sock, nursery)
+            finally:
+                self.close()
+        self.done.set()
+
+    def stop(self) -> None:
+        """Take no more connections, and close the sockets; connections there are go on."""
+        self._accepting.cancel()  # the task that waits for a socket ends
+        self.close()
+
+    def close(self) -> None:
+        """Close the sockets; a second call does nothing."""
+        close_all(self.sockets)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the listener takes no more connections."""
+        return self._accepting.cancel_called
 
     async def wait_readable(self, sock: socket.socket) -> None:
-        """Return when ``sock`` is worth another look: nothing waits on it now."""
+        """Return when ``sock`` is worth another look: no connection waits on it now."""
+        await trio.lowlevel.wait_readable(sock)
 
+    @abstractmethod
     def admit(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> None:
         """Serve a connection in ``nursery``, or close it."""
 
-
-async def accept_all(listener: Accepting, sock: socket.socket, nursery: trio.Nursery, log: logging.Logger) -> None:
-    """Take the connections that come on ``sock``, until ``listener`` is stopped."""
-    in_a_row = 0
-    while True:
-        await listener.wait_turn()
-        try:
-            accepted, address = sock.accept()
-        except BlockingIOError:
-            in_a_row = 0
-            await listener.wait_readable(sock)
-            continue
-        except OSError as error:
-            if listener.stopped:
-                return
-            if error.errno in _OVERLOAD:
-                entity = listener.entity
-                log.error("cannot accept on %s: %s; pausing", entity.name or entity.port, error.strerror)
-                await trio.sleep(OUT_OF_RESOURCES_PAUSE_S)
-            continue
-        listener.admit(accepted, address, nursery)
-        in_a_row += 1
-        if in_a_row >= ACCEPTS_IN_A_ROW:
-            in_a_row = 0
-            await trio.lowlevel.checkpoint()
+    async def _accept_all(self, sock: socket.socket, nursery: trio.Nursery) -> None:
+        in_a_row = 0
+        while True:
+            if self._rate is not None:
+                await self._rate.wait_turn()
+            try:
+                accepted, address = sock.accept()
+            except BlockingIOError:
+                in_a_row = 0
+                await self.wait_readable(sock)
+                continue
+            except OSError as error:
+                if self.stopped:
+                    return
+                if error.errno in _OVERLOAD:
+                    entity = self.entity
+                    self._log.error("cannot accept on %s: %s; pausing", entity.name or entity.port, error.strerror)
+                    await trio.sleep(OUT_OF_RESOURCES_PAUSE_S)
+                continue
+            if self._rate is not None:
+                self._rate.take()
+            self.admit(accepted, address, nursery)
+            in_a_row += 1
+            if in_a_row >= ACCEPTS_IN_A_ROW:
+                in_a_row = 0
+                await trio.lowlevel.checkpoint()
