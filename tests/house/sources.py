@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import tokenize
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ def compiled_modules() -> list[str]:
     return listed
 
 
+@cache
 def tracked_files() -> list[Path]:
     """Every file of the project; those of the work tree where there is no repository."""
     listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -36,16 +39,49 @@ def module_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported_by(path: Path, *, types: bool = True) -> set[str]:
+def named(path: Path) -> str:
+    """How a failure names a file."""
+    return str(path.relative_to(ROOT))
+
+
+def names_in(path: Path, pattern: re.Pattern[str]) -> set[str]:
+    """The names in a source that match as a whole: not words of its comments and texts."""
+    matching = {word for word in words_in(path) if pattern.fullmatch(word)}
+    return matching & tokens_in(path) if matching else matching
+
+
+@cache
+def words_in(path: Path) -> frozenset[str]:
+    """All words of a source, which takes a hundredth of the time of its tokens."""
+    return frozenset(re.findall(r"\w+", path.read_text(encoding="utf-8")))
+
+
+@cache
+def tokens_in(path: Path) -> frozenset[str]:
+    """The names and keywords of a source."""
+    with tokenize.open(path) as source:
+        tokens = tokenize.generate_tokens(source.readline)
+        return frozenset(token.string for token in tokens if token.type == tokenize.NAME)
+
+
+def imported_by(path: Path, *, types: bool = True) -> frozenset[str]:
     """The modules that a source or a .pxd imports, by absolute name; of `from a import b` b, if that is a module.
 
     Without ``types`` those are left out that only a type checker imports.
     """
+    everything, at_runtime = _imported_by(path)
+    return everything if types else at_runtime
+
+
+@cache
+def _imported_by(path: Path) -> tuple[frozenset[str], frozenset[str]]:
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".pxd":
-        return _cimported(text)
+        types = frozenset(_cimported(text))
+        return types, types
     tree = ast.parse(text)
-    return _imported(tree if types else _AtRuntime().visit(tree), path)
+    everything = frozenset(_imported(tree, path))
+    return everything, frozenset(_imported(_AtRuntime().visit(tree), path))
 
 
 class _AtRuntime(ast.NodeTransformer):
@@ -72,6 +108,7 @@ def _imported(tree: ast.AST, path: Path) -> set[str]:
     return names
 
 
+@cache
 def _is_module(name: str) -> bool:
     place = ROOT.joinpath(*name.split("."))
     return place.is_dir() or place.with_suffix(".py").is_file()

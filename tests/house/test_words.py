@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-import tokenize
-from pathlib import Path
 
 import pytest
 
-from .sources import ROOT, tracked_files
+from .sources import named, names_in, tracked_files
 
 #: The name that was, and the one that is.
 REPLACED = {
@@ -26,6 +24,7 @@ REPLACED = {
     "tell_sender": "notify_sender",
     "told_window": "advertised_window",
 }
+OLD_NAMES = re.compile("|".join(REPLACED))
 #: The rooms below the router's own, in which these are refused too: an address is no record, and calls have the field's
 #: names.
 ROOMS = ("core", "engine", "hooks", "mesh")
@@ -38,33 +37,17 @@ NAMES = re.compile(r"Record|Ear|_*(tell|hear|ask|most)(_\w+)?|_*MOST(_\w+)?")
 SOURCES = [path for path in tracked_files() if path.suffix == ".py"]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_file_uses_the_names_of_the_glossary(path: Path) -> None:
-    with tokenize.open(path) as source:
-        names = {token.string for token in tokenize.generate_tokens(source.readline) if token.type == tokenize.NAME}
-    assert {old: new for old, new in REPLACED.items() if old in names} == {}
+def test_a_file_uses_the_names_of_the_glossary() -> None:
+    found = {named(path): names_in(path, OLD_NAMES) for path in SOURCES}
+    assert {name: {old: REPLACED[old] for old in names} for name, names in found.items() if names} == {}
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for path in SOURCES if path.parts[-2] in ROOMS and path.parts[-3] == "trouter"],
-    ids=lambda path: str(path.relative_to(ROOT)),
-)
-def test_a_room_below_the_router_calls_things_by_their_names(path: Path) -> None:
-    with tokenize.open(path) as source:
-        names = {token.string for token in tokenize.generate_tokens(source.readline) if token.type == tokenize.NAME}
-    assert {name for name in names if NAMES.fullmatch(name)} == set()
-
-
-@pytest.mark.parametrize(
-    "path",
-    [path for path in SOURCES if path.parts[-2] in OWN_ROOMS and path.parts[-3] == "trouter"],
-    ids=lambda path: str(path.relative_to(ROOT)),
-)
-def test_a_room_of_the_router_calls_things_by_their_names(path: Path) -> None:
-    with tokenize.open(path) as source:
-        names = {token.string for token in tokenize.generate_tokens(source.readline) if token.type == tokenize.NAME}
-    assert {name for name in names if OWN_NAMES.fullmatch(name)} - KEYWORDS == set()
+@pytest.mark.parametrize(("rooms", "names", "keywords"), [(ROOMS, NAMES, set()), (OWN_ROOMS, OWN_NAMES, KEYWORDS)])
+def test_a_room_calls_things_by_their_names(rooms: tuple[str, ...], names: re.Pattern[str], keywords: set[str]) -> None:
+    sources = [path for path in SOURCES if path.parts[-2] in rooms and path.parts[-3] == "trouter"]
+    assert {path.parts[-2] for path in sources} == {*rooms}
+    found = {named(path): names_in(path, names) - keywords for path in sources}
+    assert {name: old for name, old in found.items() if old} == {}
 
 
 def test_the_pattern_of_names_finds_the_old_ones() -> None:
