@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import logging
 import os
 import random
@@ -23,6 +24,7 @@ from types import ModuleType
 from typing import Final
 
 from trouter import _twin
+from trouter.testing.fuzz.campaign import Campaign, table
 from trouter.testing.fuzz.hunting import Check, Found, crash_path, cuts, hunt, mutations, seeds_in, try_one
 from trouter.testing.fuzz.lines import Coverage
 from trouter.testing.fuzz.mutation import Mutator, mutate
@@ -64,6 +66,15 @@ class Target:
         path = crash_path(self.folder, data)
         path.write_bytes(data)
         return path
+
+    def watch(self, coverage: Coverage, data: bytes) -> None:
+        """Check an input under ``coverage``; one that fails is kept, and what it raises goes on."""
+        try:
+            with coverage.running():
+                self.check(data)
+        except Exception:
+            self.keep(data)
+            raise
 
 
 def target_of(module: ModuleType, name: str, seeds: Path, borrowed: Iterable[bytes] = ()) -> Target:
@@ -115,8 +126,7 @@ def measure(target: Target, rng_seed: int) -> Coverage:
     end_s = time.monotonic() + COVERAGE_S
     executions = len(target.seeds) + COVERAGE_EXECUTIONS
     for data in mutations(random.Random(rng_seed), target.seeds, target.mutator, executions=executions):
-        with coverage.running():
-            target.check(data)
+        target.watch(coverage, data)
         if time.monotonic() > end_s:
             break
     return coverage
@@ -128,15 +138,13 @@ def grow(target: Target, rng_seed: int, seconds: float, most: int) -> list[Path]
     pool = target.seeds
     rng = random.Random(rng_seed)
     for data in pool:
-        with coverage.running():
-            target.check(data)
+        target.watch(coverage, data)
     kept: list[Path] = []
     end_s = time.monotonic() + seconds
     while time.monotonic() < end_s and len(kept) < most:
         data = mutate(rng, pool, target.mutator)
         before = len(coverage.arcs)
-        with coverage.running():
-            target.check(data)
+        target.watch(coverage, data)
         if len(coverage.arcs) > before and len(data) <= MAX_GROWN_BYTES:
             pool.append(data)
             path = crash_path(target.folder, data)
@@ -161,6 +169,9 @@ def parser_of(names: Sequence[str] | None) -> argparse.ArgumentParser:
     parser.add_argument("--coverage", action="store_true", help="only print the coverage, of interpreted modules")
     parser.add_argument("--missed", action="store_true", help="with --coverage: list the lines that are not reached")
     parser.add_argument("--grow", type=int, metavar="N", help="keep up to N inputs that reach further than the seeds")
+    parser.add_argument("--jobs", type=int, help="processes at once; targets take turns in slices of a minute")
+    parser.add_argument("--totals", type=Path, metavar="FILE", help="go on from what FILE says is done, and add to it")
+    parser.add_argument("--json", action="store_true", help=argparse.SUPPRESS)  # what a slice of a campaign answers
     return parser
 
 
@@ -170,6 +181,14 @@ def run(targets: Iterable[Target], options: argparse.Namespace, again: Callable[
     ``again`` says how the command is started once more for a target: coverage takes the interpreted twin.
     """
     logging.disable()  # what strangers do wrong is logged, and here nothing else happens
+    if options.jobs or options.totals:
+        chosen = {target.name: target for target in targets}
+        covered = frozenset(name for name, target in chosen.items() if target.covers)
+        starts = {name: again(target) for name, target in chosen.items()}
+        campaign = Campaign(starts, covered, options.seconds, options.totals, options.grow or 0)
+        campaign.run(options.jobs or 1)
+        print(f"\n{table(campaign.totals)}")
+        return int(campaign.failed)
     rows = [_run_one(target, options, again(target)) for target in targets]
     if len(rows) > 1:
         print(f"\n{'target':<16} {'inputs':>10} {'a second':>9}  {'coverage':<22}")
@@ -194,18 +213,28 @@ def _run_one(target: Target, options: argparse.Namespace, again: Sequence[str]) 
             print(f"{target.name}: {path} fails: {error!r}")
         print(f"{target.name}: {len(target.paths)} seeds tried, {len(failures)} fail", flush=True)
         return target.name, len(target.paths), 0.0, "", bool(failures)
-    print(
-        f"fuzz {target.name}: {len(target.seeds)} seeds, --rng-seed {options.rng_seed}, {_twin.running()}", flush=True
-    )
+    if not options.json:
+        print(
+            f"fuzz {target.name}: {len(target.seeds)} seeds, --rng-seed {options.rng_seed}, {_twin.running()}",
+            flush=True,
+        )
     seconds = None if options.executions is not None else options.seconds
     found = hunt_mutations(target, options.rng_seed, executions=options.executions, seconds=seconds)
     if found.error is not None and found.data is not None:
         traceback.print_exception(found.error)
-        print(f"fuzz {target.name}: input {found.tried} failed, kept as {target.keep(found.data)}")
+        kept = target.keep(found.data)
+        print(_json(found, kept) if options.json else f"fuzz {target.name}: input {found.tried} failed, kept as {kept}")
         return target.name, found.tried, found.per_second, "failed", True
+    if options.json:
+        print(_json(found))
+        return target.name, found.tried, found.per_second, "", False
     covered = _coverage_of_child(target, options, again) if target.covers else "not measured"
     print(f"fuzz {target.name}: {found.tried} inputs, {found.per_second:,.0f} a second, no failure; {covered}")
     return target.name, found.tried, found.per_second, covered, False
+
+
+def _json(found: Found, kept: Path | None = None) -> str:
+    return json.dumps({"tried": found.tried, "took_s": found.took_s, "kept": kept.name if kept else ""})
 
 
 def _coverage_text(target: Target, options: argparse.Namespace) -> str:

@@ -1,0 +1,180 @@
+"""Fuzz targets for hours: in slices, several processes at once, with totals in a file that the next run adds to.
+
+Each slice is a process of its own, so that a target that hangs or dies harms no other, and the file is written after
+each: a run that is stopped loses the slices under way and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+#: Seconds for which a process hunts before the next target has its turn.
+SLICE_S: Final = 60.0
+#: Seconds beyond its slice after which a process is taken to hang; replaying the seeds is part of them.
+GRACE_S: Final = 120.0
+#: Seconds for which inputs that reach further than the seeds are looked for, once a target has had its time.
+GROW_S: Final = 60.0
+
+
+@dataclass(slots=True)
+class Total:
+    """What one target has done, in all runs that wrote the same file; a finding begins its time and executions anew."""
+
+    seconds: float = 0.0
+    executions: int = 0
+    new_seeds: int = 0
+    #: Names of kept inputs that failed, and the statuses of processes that died.
+    findings: list[str] = field(default_factory=list)
+    coverage: str = ""
+
+
+def read_totals(path: Path) -> dict[str, Total]:
+    """Return the totals in a file by target, none where there is no file yet; OSError, ValueError, TypeError."""
+    if not path.exists():
+        return {}
+    return {name: Total(**row) for name, row in json.loads(path.read_text(encoding="utf-8")).items()}
+
+
+def table(totals: Mapping[str, Total]) -> str:
+    """Return the totals as a table of the manual."""
+    rows = [(f"`{name}`", total) for name, total in sorted(totals.items())]
+    everything = Total(
+        sum(total.seconds for total in totals.values()),
+        sum(total.executions for total in totals.values()),
+        sum(total.new_seeds for total in totals.values()),
+        [finding for total in totals.values() for finding in total.findings],
+    )
+    lines = ["| target | executions | minutes | new seeds | findings | lines reached |", "|---|---|---|---|---|---|"]
+    for name, total in [*rows, ("all", everything)]:
+        counted = f"{total.executions:,} | {total.seconds / 60:,.1f} | {total.new_seeds} | {len(total.findings)}"
+        lines.append(f"| {name} | {counted} | {total.coverage} |")
+    return "\n".join(lines)
+
+
+class Campaign:
+    """A run of targets until each has had ``seconds``, counting what earlier runs with the same file did.
+
+    ``starts`` has the command line of each target, ``covered`` the names of those whose coverage can be measured;
+    ``grow`` is how many new seeds each of them may keep at its end.
+    """
+
+    def __init__(
+        self, starts: Mapping[str, Sequence[str]], covered: frozenset[str], seconds: float, path: Path | None, grow: int
+    ) -> None:
+        self.totals = read_totals(path) if path else {}
+        self._starts = starts
+        self._covered = covered
+        self._seconds = seconds
+        self._path = path
+        self._grow = grow
+        self._lock = Lock()
+        #: Targets that are with a process now, or have failed in this run.
+        self._taken: set[str] = set()
+        self._stopping = False
+        self.failed = False
+
+    def run(self, jobs: int) -> None:
+        """Hunt with ``jobs`` processes at once until every target has had its time, or has failed."""
+        with ThreadPoolExecutor(jobs) as pool:
+            try:
+                for done in [pool.submit(self._work) for _ in range(jobs)]:
+                    done.result()
+            finally:
+                self._stopping = True
+
+    def _work(self) -> None:
+        while (name := self._next()) is not None:
+            if self._hunt(name):
+                self._finish(name)
+                self._taken.discard(name)
+
+    def _next(self) -> str | None:
+        """Return the target that has had the least time, and take it; None when there is none to do."""
+        with self._lock:
+            due = {name: self._total(name).seconds for name in self._starts if name not in self._taken}
+            name = min(due, key=due.__getitem__, default=None)
+            if self._stopping or name is None or due[name] >= self._seconds:
+                return None
+            self._taken.add(name)
+            return name
+
+    def _total(self, name: str) -> Total:
+        return self.totals.setdefault(name, Total())
+
+    def _hunt(self, name: str) -> bool:
+        """Run one slice of a target; whether the target may go on."""
+        total = self._total(name)
+        seconds = min(SLICE_S, self._seconds - total.seconds)
+        rng_seed = str(random.randrange(1, 2**31))
+        options = ("--json", "--seconds", str(seconds), "--rng-seed", rng_seed)
+        status, printed = self._start(name, seconds, options)
+        try:
+            found = json.loads(printed[-1])
+        except (IndexError, ValueError):
+            if status == -signal.SIGINT:  # the operator has stopped the run
+                self._stopping = True
+                return False
+            found = {"tried": 0, "took_s": 0.0, "kept": f"{status} with --rng-seed {rng_seed}"}
+        with self._lock:
+            total.seconds += found["took_s"]
+            total.executions += found["tried"]
+            if found["kept"]:
+                total.seconds, total.executions = 0.0, 0
+                total.findings = sorted({*total.findings, found["kept"]})
+            self._save()
+        text = f"FAILED: {found['kept']}" if found["kept"] else "no failure"
+        print(
+            f"fuzz {name}: {found['tried']:,} inputs, {total.seconds:,.0f} of {self._seconds:,.0f} s, {text}",
+            flush=True,
+        )
+        self.failed = self.failed or bool(found["kept"])
+        return not found["kept"]
+
+    def _finish(self, name: str) -> None:
+        """Grow seeds and measure the coverage of a target that has had its time."""
+        total = self._total(name)
+        if name not in self._covered or total.seconds < self._seconds or self._stopping:
+            return
+        pure = {"TROUTER_PURE": "1"}  # only the interpreted twin can tell which lines it ran
+        grow = ("--grow", str(self._grow), "--seconds", str(GROW_S))
+        grown = self._start(name, GROW_S, grow, pure)[1] if self._grow else []
+        covered = self._start(name, 0, ("--coverage",), pure)[1]
+        with self._lock:
+            total.new_seeds += int(grown[-1].split()[1]) if grown else 0
+            total.coverage = covered[-1].partition(": ")[2] if covered else "failed"
+            self._save()
+
+    def _start(
+        self, name: str, seconds: float, options: Sequence[str], environment: Mapping[str, str] = os.environ
+    ) -> tuple[int, list[str]]:
+        """Run the command of a target; return its exit status and the lines that it printed."""
+        try:
+            done = subprocess.run(  # noqa: S603 - this very program
+                [*self._starts[name], *options],
+                env={**os.environ, **environment},
+                stdout=subprocess.PIPE,
+                text=True,
+                check=False,
+                timeout=seconds + GRACE_S,
+            )
+        except subprocess.TimeoutExpired:
+            return -signal.SIGKILL, []
+        return done.returncode, done.stdout.splitlines()
+
+    def _save(self) -> None:
+        if self._path is not None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            rows = {name: asdict(total) for name, total in sorted(self.totals.items())}
+            written = self._path.with_name(self._path.name + ".new")
+            written.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+            written.replace(self._path)
