@@ -10,13 +10,12 @@ import json
 import os
 import random
 import signal
-import subprocess
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from threading import Lock
 from typing import Final
+
+import trio
 
 #: Seconds for which a process hunts before the next target has its turn.
 SLICE_S: Final = 60.0
@@ -77,61 +76,51 @@ class Campaign:
         self._seconds = seconds
         self._path = path
         self._grow = grow
-        self._lock = Lock()
         #: Targets that are with a process now, or have failed in this run.
         self._taken: set[str] = set()
-        self._stopping = False
         self.failed = False
 
-    def run(self, jobs: int) -> None:
+    async def run(self, jobs: int) -> None:
         """Hunt with ``jobs`` processes at once until every target has had its time, or has failed."""
-        with ThreadPoolExecutor(jobs) as pool:
-            try:
-                for done in [pool.submit(self._work) for _ in range(jobs)]:
-                    done.result()
-            finally:
-                self._stopping = True
+        async with trio.open_nursery() as nursery:
+            for _ in range(jobs):
+                nursery.start_soon(self._work)
 
-    def _work(self) -> None:
+    async def _work(self) -> None:
         while (name := self._next()) is not None:
-            if self._hunt(name):
-                self._finish(name)
+            if await self._hunt(name):
+                await self._finish(name)
                 self._taken.discard(name)
 
     def _next(self) -> str | None:
         """Return the target that has had the least time, and take it; None when there is none to do."""
-        with self._lock:
-            due = {name: self._total(name).seconds for name in self._starts if name not in self._taken}
-            name = min(due, key=due.__getitem__, default=None)
-            if self._stopping or name is None or due[name] >= self._seconds:
-                return None
-            self._taken.add(name)
-            return name
+        due = {name: self._total(name).seconds for name in self._starts if name not in self._taken}
+        name = min(due, key=due.__getitem__, default=None)
+        if name is None or due[name] >= self._seconds:
+            return None
+        self._taken.add(name)
+        return name
 
     def _total(self, name: str) -> Total:
         return self.totals.setdefault(name, Total())
 
-    def _hunt(self, name: str) -> bool:
+    async def _hunt(self, name: str) -> bool:
         """Run one slice of a target; whether the target may go on."""
         total = self._total(name)
         seconds = min(SLICE_S, self._seconds - total.seconds)
         rng_seed = str(random.randrange(1, 2**31))
         options = ("--json", "--seconds", str(seconds), "--rng-seed", rng_seed)
-        status, printed = self._start(name, seconds, options)
+        status, printed = await self._start(name, seconds, options)
         try:
             found = json.loads(printed[-1])
         except (IndexError, ValueError):
-            if status == -signal.SIGINT:  # the operator has stopped the run
-                self._stopping = True
-                return False
             found = {"tried": 0, "took_s": 0.0, "kept": f"{status} with --rng-seed {rng_seed}"}
-        with self._lock:
-            total.seconds += found["took_s"]
-            total.executions += found["tried"]
-            if found["kept"]:
-                total.seconds, total.executions = 0.0, 0
-                total.findings = sorted({*total.findings, found["kept"]})
-            self._save()
+        total.seconds += found["took_s"]
+        total.executions += found["tried"]
+        if found["kept"]:
+            total.seconds, total.executions = 0.0, 0
+            total.findings = sorted({*total.findings, found["kept"]})
+        self._save()
         text = f"FAILED: {found['kept']}" if found["kept"] else "no failure"
         print(
             f"fuzz {name}: {found['tried']:,} inputs, {total.seconds:,.0f} of {self._seconds:,.0f} s, {text}",
@@ -140,36 +129,28 @@ class Campaign:
         self.failed = self.failed or bool(found["kept"])
         return not found["kept"]
 
-    def _finish(self, name: str) -> None:
+    async def _finish(self, name: str) -> None:
         """Grow seeds and measure the coverage of a target that has had its time."""
         total = self._total(name)
-        if name not in self._covered or total.seconds < self._seconds or self._stopping:
+        if name not in self._covered or total.seconds < self._seconds:
             return
         pure = {"TROUTER_PURE": "1"}  # only the interpreted twin can tell which lines it ran
         grow = ("--grow", str(self._grow), "--seconds", str(GROW_S))
-        grown = self._start(name, GROW_S, grow, pure)[1] if self._grow else []
-        covered = self._start(name, 0, ("--coverage",), pure)[1]
-        with self._lock:
-            total.new_seeds += int(grown[-1].split()[1]) if grown else 0
-            total.coverage = covered[-1].partition(": ")[2] if covered else "failed"
-            self._save()
+        grown = (await self._start(name, GROW_S, grow, pure))[1] if self._grow else []
+        covered = (await self._start(name, 0, ("--coverage",), pure))[1]
+        total.new_seeds += int(grown[-1].split()[1]) if grown else 0
+        total.coverage = covered[-1].partition(": ")[2] if covered else "failed"
+        self._save()
 
-    def _start(
+    async def _start(
         self, name: str, seconds: float, options: Sequence[str], environment: Mapping[str, str] = os.environ
     ) -> tuple[int, list[str]]:
         """Run the command of a target; return its exit status and the lines that it printed."""
-        try:
-            done = subprocess.run(  # noqa: S603 - this very program
-                [*self._starts[name], *options],
-                env={**os.environ, **environment},
-                stdout=subprocess.PIPE,
-                text=True,
-                check=False,
-                timeout=seconds + GRACE_S,
-            )
-        except subprocess.TimeoutExpired:
-            return -signal.SIGKILL, []
-        return done.returncode, done.stdout.splitlines()
+        command = [*self._starts[name], *options]
+        with trio.move_on_after(seconds + GRACE_S):
+            done = await trio.run_process(command, env={**os.environ, **environment}, capture_stdout=True, check=False)
+            return done.returncode, done.stdout.decode().splitlines()
+        return -signal.SIGKILL, []
 
     def _save(self) -> None:
         if self._path is not None:

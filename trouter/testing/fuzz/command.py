@@ -23,6 +23,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
+import trio
+
 from trouter import _twin
 from trouter.testing.fuzz.campaign import Campaign, table
 from trouter.testing.fuzz.hunting import Check, Found, crash_path, cuts, hunt, mutations, seeds_in, try_one
@@ -183,10 +185,10 @@ def run(targets: Iterable[Target], options: argparse.Namespace, again: Callable[
     logging.disable()  # what strangers do wrong is logged, and here nothing else happens
     if options.jobs or options.totals:
         chosen = {target.name: target for target in targets}
-        covered = frozenset(name for name, target in chosen.items() if target.covers)
+        measured = frozenset(name for name, target in chosen.items() if target.covers)
         starts = {name: again(target) for name, target in chosen.items()}
-        campaign = Campaign(starts, covered, options.seconds, options.totals, options.grow or 0)
-        campaign.run(options.jobs or 1)
+        campaign = Campaign(starts, measured, options.seconds, options.totals, options.grow or 0)
+        trio.run(campaign.run, options.jobs or 1)
         print(f"\n{table(campaign.totals)}")
         return int(campaign.failed)
     rows = [_run_one(target, options, again(target)) for target in targets]
@@ -222,8 +224,8 @@ def _run_one(target: Target, options: argparse.Namespace, again: Sequence[str]) 
     found = hunt_mutations(target, options.rng_seed, executions=options.executions, seconds=seconds)
     if found.error is not None and found.data is not None:
         traceback.print_exception(found.error)
-        kept = target.keep(found.data)
-        print(_json(found, kept) if options.json else f"fuzz {target.name}: input {found.tried} failed, kept as {kept}")
+        path = target.keep(found.data)
+        print(_json(found, path) if options.json else f"fuzz {target.name}: input {found.tried} failed, kept as {path}")
         return target.name, found.tried, found.per_second, "failed", True
     if options.json:
         print(_json(found))
