@@ -1,13 +1,21 @@
 #!/usr/bin/env bash
 # Run a command in a copy of this checkout, on a machine that has nothing but Debian's smallest system and make:
-#     packaging/fresh-machine.sh [--until TEXT] COMMAND...      such as: packaging/fresh-machine.sh --until Operational make run
+#     packaging/fresh-machine.sh [--until TEXT] [--keep FOLDER] COMMAND...
+#     packaging/fresh-machine.sh --until Operational make run
 # It prints after how many seconds each line came, and how long the whole took; with --until it ends at the first line that
-# has TEXT. Packages come from where this machine has them from: its settings for apt, pip and npm are copied, and nothing
-# else of it. It needs root, debootstrap and unshare. FRESH_BASE names the folder of the smallest system, made if it is absent.
+# has TEXT, and with --keep it copies the files that the command left in dist/ to FOLDER. Packages come from where this machine
+# has them from: its settings for apt, pip and npm are copied, and nothing else of it. It needs root, debootstrap and unshare.
+# FRESH_BASE names the folder of the smallest system, made if it is absent.
 set -eu -o pipefail
-until=""
-if [ "${1:-}" = --until ]; then until=$2; shift 2; fi
-[ $# -gt 0 ] || { sed -n '2,6s/^# //p' "$0" >&2; exit 2; }
+until="" keep=""
+while :; do
+    case ${1:-} in
+        --until) until=$2; shift 2 ;;
+        --keep) keep=$2; shift 2 ;;
+        *) break ;;
+    esac
+done
+[ $# -gt 0 ] || { sed -n '2,8s/^# //p' "$0" >&2; exit 2; }
 for program in debootstrap unshare; do
     command -v "$program" >/dev/null || { echo "fresh-machine: $program is missing" >&2; exit 1; }
 done
@@ -47,5 +55,6 @@ done
 status=0
 if [ $reached = yes ]; then kill -KILL "$child"; wait "$child" 2>/dev/null || true; else wait "$child" || status=$?; fi
 printf '%s  in all\n' "$(since)"
+if [ -n "$keep" ] && [ -d "$machine/trouter/dist" ]; then mkdir -p "$keep" && cp -R "$machine/trouter/dist/." "$keep"; fi
 if [ -n "$until" ] && [ $reached = no ]; then exit 1; fi
 exit $status

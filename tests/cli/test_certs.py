@@ -26,11 +26,12 @@ def openssl(*arguments: str | Path) -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An authority with a server and a client."""
+    """An authority with a server, a client and a router."""
     path = tmp_path_factory.mktemp("authority") / "certs"
     certs(path, "ca")
     certs(path, "server", "router", "--host", "router.example.com", "--host", "127.0.0.1", "--host", "::1")
     certs(path, "client", "alice")
+    certs(path, "router", "east", "--host", "127.0.0.1")
     return path
 
 
@@ -44,6 +45,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("-purpose", "sslclient", "router.crt"), False),
         (("-purpose", "sslclient", "alice.crt"), True),
         (("-purpose", "sslserver", "alice.crt"), False),
+        (("-purpose", "sslserver", "-verify_ip", "127.0.0.1", "east.crt"), True),
+        (("-purpose", "sslclient", "east.crt"), True),
     ],
 )
 def test_a_certificate_is_good_for_what_it_was_made_for(folder: Path, arguments: tuple[str, ...], good: bool) -> None:
@@ -53,7 +56,7 @@ def test_a_certificate_is_good_for_what_it_was_made_for(folder: Path, arguments:
 
 
 def test_the_key_belongs_to_the_certificate_and_no_other_user_may_read_it(folder: Path) -> None:
-    for name in ("ca", "router", "alice"):
+    for name in ("ca", "router", "alice", "east"):
         assert stat.S_IMODE((folder / f"{name}.key").stat().st_mode) == 0o600
         public = openssl("pkey", "-in", folder / f"{name}.key", "-pubout")
         assert public.startswith("-----BEGIN PUBLIC KEY")
@@ -114,6 +117,7 @@ def test_what_there_is_can_be_listed(folder: Path, capsys: pytest.CaptureFixture
     assert rows == [
         ["ca", "ca"],
         ["client", "alice"],
+        ["router", "east (127.0.0.1)"],
         ["server", "router (router.example.com, 127.0.0.1, ::1)"],
     ]
 

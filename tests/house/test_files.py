@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 from tests.house.sources import ROOT, named, project, tracked_files
 
@@ -92,6 +94,13 @@ def test_what_only_some_need_is_no_part_of_what_the_router_runs_with() -> None:
     heavy = names_in([*extras["spark"], *extras["records"]]) - {"trouter"}
     assert heavy
     assert not heavy & pins("requirements.lock").keys()
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock"])
+def test_what_is_locked_installs_on_the_oldest_python_that_is_supported(lock: str) -> None:
+    oldest = str(project()["project"]["requires-python"]).removeprefix(">=") + ".0"
+    asked = {name: metadata.metadata(name).get("Requires-Python") or "" for name in pins(lock)}
+    assert {name: text for name, text in asked.items() if oldest not in SpecifierSet(text)} == {}
 
 
 def pins(lock: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.tools.live import run
 from trouter.cli import Parser
+from trouter.tools.contexts import Contexts
 from trouter.tools.options import ConnectionOptions, add_connection_options
 
 
@@ -71,6 +72,14 @@ async def test_the_file_is_its_owners_and_holds_no_password(folder: Path) -> Non
         assert (refused.status, refused.out) == (1, "")
         assert "password-file" in refused.err
         assert "secret" not in refused.err + file.read_text()
+
+
+async def test_a_file_that_cannot_be_replaced_leaves_no_other_behind(folder: Path) -> None:
+    saved_in = folder / "trouter"
+    (saved_in / "contexts.json" / "taken").mkdir(parents=True)
+    with pytest.raises(IsADirectoryError):
+        Contexts(saved_in / "contexts.json").save()
+    assert [each.name for each in saved_in.iterdir()] == ["contexts.json"]
 
 
 async def test_contexts_are_listed_shown_and_removed(folder: Path) -> None:

@@ -187,7 +187,7 @@ def test_covering_keeps_everything_in_its_place() -> None:
 def test_a_time_that_is_none_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         options(f"--timeout={text}")
-    assert "timeout" in capsys.readouterr().err
+    assert "timeout: this must be a number of seconds, above 0" in capsys.readouterr().err
 
 
 def test_a_router_and_an_edge_router_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:

@@ -223,6 +223,12 @@ def test_what_goes_wrong_is_said_on_standard_error(bus: str, tmp_path: Path) -> 
     assert ran(bus, "receive", "nowhere", "--timeout", 0.2) == (0, b"", "received 0 messages\n")
 
 
+def test_a_rate_that_is_none_is_refused_as_a_rate(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(("send", "a", "b", "--rate", "fast"))
+    assert "--rate: this must be a number of messages a second, above 0" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -1,4 +1,4 @@
-"""`trouter certs`: a development authority, and certificates of its for servers and clients."""
+"""`trouter certs`: a development authority, and the certificates that it issues to servers, clients and routers."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ examples:
   trouter certs ca                                       once: certs/ca.crt and certs/ca.key
   trouter certs server router --host router.example.com --host 10.0.0.7
   trouter certs client alice                             for saslMechanisms: EXTERNAL
+  trouter certs router east --host east.example.com      one pair for what it listens to and what it dials
   trouter certs renew                                    everything that was issued, with the same keys
   trouter certs list
 """
@@ -27,7 +28,7 @@ ca.crt      A host that trusts this certificate trusts everything that ca.key si
             caCertFile where clients show certificates of their own.
 ca.key      Keep it off the machines that run routers: with it any host can pass for any other. Only `trouter certs`
             needs it.
-NAME.crt    The certificate of a server or a client: certFile.
+NAME.crt    The certificate of a server, a client or a router: certFile.
 NAME.key    Its private key, for its owner's eyes only: privateKeyFile.
 
     sslProfile {
@@ -55,18 +56,24 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     ca = _action(actions, "ca", _ca, "make the authority, and a page on how to use it")
     ca.add_argument("--name", default="trouter development CA", help="its name; default %(default)s")
     server = _action(actions, "server", _issue, "make a key and a certificate for a server")
-    server.add_argument("name", metavar="NAME", help="what the files are called, and the subject")
-    server.add_argument(
-        "--host", action="append", default=[], metavar="HOST", help="a name or address that it has; default localhost"
-    )
+    router = _action(actions, "router", _issue, "make a key and a certificate for a router, as server and as client")
+    for action in (server, router):
+        action.add_argument("name", metavar="NAME", help="what the files are called, and the subject")
+        action.add_argument(
+            "--host",
+            action="append",
+            default=[],
+            metavar="HOST",
+            help="a name or address that it has; default localhost",
+        )
     client = _action(actions, "client", _issue, "make a key and a certificate for a client")
     client.add_argument("name", metavar="NAME", help="what the files are called, and the subject: who the client is")
     renew = _action(actions, "renew", _renew, "issue certificates again, for the same keys")
     renew.add_argument("names", metavar="NAME", nargs="*", help="default all but the authority's own")
     _action(actions, "list", _list, "show every certificate, and when it expires")
-    for action in (ca, server, client):
+    for action in (ca, server, router, client):
         action.add_argument("--force", action="store_true", help="replace what is there")
-    for action in (ca, server, client, renew):
+    for action in (ca, server, router, client, renew):
         action.add_argument("--days", type=_days, metavar="N", help="how long it is valid")
 
 
@@ -107,7 +114,7 @@ def _ca(authority: Authority, arguments: argparse.Namespace) -> None:
 
 def _issue(authority: Authority, arguments: argparse.Namespace) -> None:
     settings = {"days": arguments.days} if arguments.days else {}
-    hosts = (arguments.host or ["localhost"]) if arguments.purpose == "server" else ()
+    hosts = () if arguments.purpose == "client" else arguments.host or ["localhost"]
     print(authority.issue(arguments.name, arguments.purpose, hosts, force=arguments.force, **settings))
 
 

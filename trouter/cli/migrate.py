@@ -5,10 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
-import stat
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,6 +22,7 @@ from trouter.config.nodes import Scalar, squash
 from trouter.config.problems import Findings, Severity, printable
 from trouter.config.strictness import POINTS
 from trouter.tools.failures import UsageError
+from trouter.tools.files import replace
 
 #: Other users must not read which users exist, or how the router is protected.
 MODE: Final = 0o600
@@ -183,30 +181,11 @@ def _write(report: Report, *, force: bool) -> None:
         return
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        number, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(number, "w", encoding="utf-8", newline="") as file:
-                _like(number, target)
-                file.write(report.result.text)
-            Path(name).replace(target)
-        except OSError:
-            Path(name).unlink(missing_ok=True)
-            raise
+        replace(target, report.result.text.encode(), MODE, like=target.stat() if target.exists() else None)
     except OSError as failure:
         report.errors.append(f"{failure.filename or target} cannot be written: {failure.strerror}")
         return
     report.written = target
-
-
-def _like(number: int, target: Path) -> None:
-    """Give a new file the owner and the mode of the one that it replaces; without one, only its owner may read it."""
-    if not target.exists():
-        os.fchmod(number, MODE)
-        return
-    old = target.stat()
-    with contextlib.suppress(PermissionError):  # only root may
-        os.fchown(number, old.st_uid, old.st_gid)
-    os.fchmod(number, stat.S_IMODE(old.st_mode))
 
 
 # --- what is said

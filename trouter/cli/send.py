@@ -15,7 +15,7 @@ from trouter.tools.bodies import Bodies, Outgoing, add_body_options
 from trouter.tools.dialling import dialled
 from trouter.tools.failures import UsageError, run_tool
 from trouter.tools.interrupts import until_interrupted
-from trouter.tools.options import ConnectionOptions, add_server_options, positive, seconds
+from trouter.tools.options import ConnectionOptions, add_server_options, positive, rate
 from trouter.tools.progress import progress
 from trouter.tools.sending import Sending, paced
 from trouter.tools.tally import Tally
@@ -50,7 +50,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_body_options(parser)
     group = parser.add_argument_group("how")
     group.add_argument("--count", type=positive, metavar="N", help="send N messages: the bodies in turn, or N lines")
-    group.add_argument("--rate", type=seconds, metavar="N", help="send N messages a second at most")
+    group.add_argument("--rate", type=rate, metavar="N", help="send N messages a second at most")
     group.add_argument("--presettled", action="store_true", help="send settled: nothing comes back")
     group.add_argument(
         "--window",

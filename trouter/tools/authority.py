@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import ipaddress
-import os
 import re
-import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +19,8 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from trouter.tools.files import create, replace
 
 #: The authority's own name among the files.
 CA: Final = "ca"
@@ -33,7 +33,12 @@ CERTIFICATE_MODE: Final = 0o644
 EARLIER: Final = dt.timedelta(minutes=5)
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
 _HOST: Final = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?")
-_USAGES: Final = {"server": ExtendedKeyUsageOID.SERVER_AUTH, "client": ExtendedKeyUsageOID.CLIENT_AUTH}
+#: By purpose what a certificate is good for; a router is a server to peers that dial it, and a client where it dials.
+_USAGES: Final = {
+    "server": (ExtendedKeyUsageOID.SERVER_AUTH,),
+    "client": (ExtendedKeyUsageOID.CLIENT_AUTH,),
+    "router": (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH),
+}
 
 
 class AuthorityError(Exception):
@@ -45,7 +50,7 @@ class Issued:
     """One certificate in the folder."""
 
     name: str
-    #: "ca", "server" or "client".
+    #: "ca", "server", "client" or "router".
     purpose: str
     hosts: tuple[str, ...]
     expires: dt.datetime
@@ -76,7 +81,7 @@ class Authority:
     def issue(
         self, name: str, purpose: str, hosts: Iterable[str] = (), days: int = LEAF_DAYS, *, force: bool = False
     ) -> Path:
-        """Make a key and a certificate for ``purpose`` "server" or "client"; the certificate's path."""
+        """Make a key and a certificate for ``purpose`` "server", "client" or "router"; return its path."""
         check_name(name)
         names = [_host(host) for host in hosts]
         issuer, signer = self._authority()
@@ -87,7 +92,7 @@ class Authority:
             x509.BasicConstraints(ca=False, path_length=None), critical=True
         )
         builder = builder.add_extension(_key_usage(signs_certificates=False), critical=True)
-        builder = builder.add_extension(x509.ExtendedKeyUsage([_USAGES[purpose]]), critical=False)
+        builder = builder.add_extension(x509.ExtendedKeyUsage(_USAGES[purpose]), critical=False)
         if names:
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         certificate = _signed_by(builder, issuer, signer)
@@ -162,13 +167,13 @@ class Authority:
         )
         path = self.folder / f"{name}.key"
         if force:
-            _replace(path, octets, KEY_MODE)
+            replace(path, octets, KEY_MODE)
         else:
-            _create(path, octets, KEY_MODE)
+            create(path, octets, KEY_MODE)
 
     def _write_certificate(self, name: str, certificate: x509.Certificate) -> Path:
         path = self.folder / f"{name}.crt"
-        _replace(path, certificate.public_bytes(serialization.Encoding.PEM), CERTIFICATE_MODE)
+        replace(path, certificate.public_bytes(serialization.Encoding.PEM), CERTIFICATE_MODE)
         return path
 
 
@@ -176,25 +181,6 @@ def check_name(name: str) -> None:
     """AuthorityError for what is no name of files and subjects."""
     if not _NAME.fullmatch(name) or name.lower() == CA:
         raise AuthorityError(f"{name!r} cannot be a name: letters, digits and . _ @ -, at most 64, and not `{CA}`")
-
-
-def _create(path: Path, octets: bytes, mode: int) -> None:
-    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-    with os.fdopen(number, "wb") as file:
-        os.fchmod(number, mode)
-        file.write(octets)
-        file.flush()
-        os.fsync(number)
-
-
-def _replace(path: Path, octets: bytes, mode: int) -> None:
-    """All or nothing: who reads the file meanwhile reads the old one or the new one."""
-    fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        _create(fresh, octets, mode)
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
 
 
 def _subject(common_name: str) -> x509.Name:
@@ -265,4 +251,4 @@ def _purpose_of(certificate: x509.Certificate) -> str:
         usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     except x509.ExtensionNotFound:
         return CA
-    return next((purpose for purpose, oid in _USAGES.items() if oid in usage), "?")
+    return next((purpose for purpose, usages in _USAGES.items() if set(usages) == set(usage)), "?")

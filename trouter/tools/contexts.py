@@ -8,11 +8,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
+
+from .files import replace
 
 #: The options that a context may hold.
 FILES: Final = ("ssl_certificate", "ssl_key", "ssl_password_file", "ssl_trustfile", "sasl_password_file")
@@ -21,6 +22,7 @@ KEPT: Final = ("bus", "timeout", "ssl_disable_peer_name_verify", "sasl_mechanism
 _USER: Final = ("sasl_username", "sasl_password", "sasl_password_file")
 #: The largest file that is read, in octets.
 MAX_FILE_BYTES: Final = 1 << 20
+MODE: Final = 0o600
 
 Settings = dict[str, Any]
 
@@ -53,11 +55,8 @@ class Contexts:
     def save(self) -> None:
         """Write the file in one go, for its owner's eyes only; OSError."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        number, name = tempfile.mkstemp(dir=self.path.parent, prefix=".contexts-")  # with mode 0600
-        with open(number, "w", encoding="utf-8") as file:  # noqa: PTH123  # a descriptor
-            json.dump({"current": self.current, "contexts": self.known}, file, indent=2, sort_keys=True)
-            file.write("\n")
-        Path(name).replace(self.path)
+        text = json.dumps({"current": self.current, "contexts": self.known}, indent=2, sort_keys=True)
+        replace(self.path, f"{text}\n".encode(), MODE)
 
     def get(self, name: str) -> Settings:
         """Return the settings of a context; ValueError if there is none of this name."""

@@ -151,10 +151,22 @@ def positive(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """Return a time to wait: a positive number."""
-    value = float(text)
+    """Return a time to wait, in seconds; ArgumentTypeError."""
+    return _above_zero(text, "a number of seconds")
+
+
+def rate(text: str) -> float:
+    """Return a number of messages a second; ArgumentTypeError."""
+    return _above_zero(text, "a number of messages a second")
+
+
+def _above_zero(text: str, what: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0
     if not 0 < value < math.inf:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"this must be {what}, above 0")
     return value
 
 
