@@ -99,7 +99,7 @@ def test_what_only_some_need_is_no_part_of_what_the_router_runs_with() -> None:
 @pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock"])
 def test_what_is_locked_installs_on_the_oldest_python_that_is_supported(lock: str) -> None:
     oldest = str(project()["project"]["requires-python"]).removeprefix(">=") + ".0"
-    asked = {name: metadata.metadata(name).get("Requires-Python") or "" for name in pins(lock)}
+    asked = {name: str(metadata.metadata(name).json.get("requires_python", "")) for name in pins(lock)}
     assert {name: text for name, text in asked.items() if oldest not in SpecifierSet(text)} == {}
 
 
