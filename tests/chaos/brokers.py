@@ -22,4 +22,5 @@ async def _kill_and_start(world: World, traffic: Traffic) -> None:
     await run_blocking(world.broker.kill)
     traffic.fault()
     await run_blocking(world.broker.start)
+    traffic.back()
     await traffic.until_recovered()

@@ -36,6 +36,7 @@ async def _kill_and_start(world: World, traffic: Traffic, name: str) -> None:
     world.sites[name].kill()
     traffic.fault()
     await run_blocking(world.sites[name].start)
+    traffic.back()
     await traffic.until_recovered()
 
 
@@ -90,6 +91,8 @@ async def replaced_in_turn(world: World, traffic: Traffic) -> None:
     """Every router is stopped as an operator does, and another started in its place, one after the other."""
     for number, name in enumerate("BCDAE", 1):
         await traffic.until(number / 7)
-        await run_blocking(world.sites[name].replace)
+        await run_blocking(world.sites[name].stop)
         traffic.fault()
+        await run_blocking(world.sites[name].start)
+        traffic.back()
         await traffic.until_recovered()

@@ -12,27 +12,27 @@ from pathlib import Path
 
 import trio
 
-from .ledger import Totals, table
+from .ledger import Ledger, SpoiledLedger, Totals
 from .scenarios import SCENARIOS, Scenario
+from .table import HEAD, row, write_into
 from .worlds import World
 
 
-async def play(world: World, scenario: Scenario, count: int) -> Totals:
-    """Run one scenario until ``count`` messages are accepted; return its row."""
-    address = scenario.address or f"chaos.{scenario.happens.__name__}"
-    async with world.traffic(address, scenario.here, scenario.there, count) as traffic:
+async def play(world: World, scenario: Scenario, count: int, ledger: Ledger | None = None) -> Totals:
+    """Run one scenario until ``count`` messages are accepted; return what the ledger came to."""
+    address = scenario.address or f"chaos.{scenario.name}"
+    async with world.traffic(address, scenario.here, scenario.there, count, ledger or Ledger()) as traffic:
         await scenario.happens(world, traffic)
     return traffic.ledger.totals()
 
 
-async def _play_all(chosen: Sequence[Scenario], count: int) -> list[tuple[str, Totals]]:
-    rows: list[tuple[str, Totals]] = []
+async def _play_all(chosen: Sequence[Scenario], count: int, make_ledger: type[Ledger]) -> dict[Scenario, Totals]:
+    rows: dict[Scenario, Totals] = {}
     for make, group in groupby(chosen, lambda each: each.world):
         with tempfile.TemporaryDirectory() as folder, make(Path(folder)) as world:
             for scenario in group:
                 began_s = time.monotonic()
-                totals = await play(world, scenario, count)
-                rows.append((scenario.name, totals))
+                totals = rows[scenario] = await play(world, scenario, count, make_ledger())
                 said = ", ".join(totals.failures) or "clean"
                 print(f"{scenario.name}: {said}, {time.monotonic() - began_s:.0f} s", file=sys.stderr, flush=True)
     return rows
@@ -40,19 +40,24 @@ async def _play_all(chosen: Sequence[Scenario], count: int) -> list[tuple[str, T
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Return 0 when every ledger is clean, 1 when one is not, 2 for a scenario that is not there."""
-    names = {each.happens.__name__: each for each in SCENARIOS}
+    names = {each.name: each for each in SCENARIOS}
     parser = argparse.ArgumentParser(
         prog="make chaos", description="Faults in networks of real routers, with a ledger."
     )
     parser.add_argument("scenario", nargs="*", help=f"one of {', '.join(names)}; all of them when none is named")
     parser.add_argument("--count", type=int, default=100_000, help="messages to be accepted in each (default: 100000)")
+    parser.add_argument("--into", type=Path, metavar="PAGE", help="put the rows into the table of this page")
+    parser.add_argument("--spoil", action="store_true", help="make wrong entries in each ledger: none may be clean")
     options = parser.parse_args(arguments)
     if unknown := [name for name in options.scenario if name not in names]:
         parser.error(f"no scenario is called {', '.join(unknown)}; see --help")
     chosen = [names[name] for name in options.scenario] or SCENARIOS
-    rows = trio.run(_play_all, chosen, options.count)
-    print(table(rows))
-    return int(any(totals.failures for _, totals in rows))
+    found = trio.run(_play_all, chosen, options.count, SpoiledLedger if options.spoil else Ledger)
+    rows = {scenario.name: row(scenario, totals) for scenario, totals in found.items()}
+    print(*HEAD, *rows.values(), sep="\n")
+    if options.into:
+        write_into(options.into, rows)
+    return int(any(totals.failures for totals in found.values()))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,13 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        return self.happens.__name__.replace("_", " ")
+        """Return it as the command line takes it."""
+        return self.happens.__name__
+
+    @property
+    def about(self) -> str:
+        """Say what happens, in a sentence."""
+        return " ".join((self.happens.__doc__ or "").split())
 
 
 SCENARIOS = (

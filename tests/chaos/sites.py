@@ -70,11 +70,10 @@ class Site:
         self.kill()
         self.start()
 
-    def replace(self) -> None:
-        """Stop it as an operator does, who then starts a newer build."""
+    def stop(self) -> None:
+        """Stop it as an operator does."""
         status = self.router.stop()
         assert status == 0, self.router.text()
-        self.start()
 
     def pause(self) -> None:
         """Stop its process: its connections stand, and say nothing."""

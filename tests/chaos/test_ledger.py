@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.chaos.ledger import Heard, Ledger, table
+from tests.chaos.ledger import Heard, Ledger, Recovery, SpoiledLedger
+from tests.chaos.scenarios import SCENARIOS
+from tests.chaos.table import HEAD, row, rows_in, write_into
+from tests.routers import ROOT
 
 
 @pytest.fixture
@@ -52,9 +57,36 @@ def test_what_has_no_outcome_is_stuck_unless_the_senders_connection_was_lost(led
     assert ledger.totals().unknown == 1
 
 
-def test_a_row_has_every_number_and_the_times(ledger: Ledger) -> None:
-    ledger.recovery_s.append(0.25)
-    assert (
-        table([("nothing", ledger.totals())]).splitlines()[2]
-        == "| nothing | 2 | 2 | 0 | 0 | 2 | 0 | 0 | 0 | 0 | 0 | 0.25 s |"
+def test_a_spoiled_ledger_shows_every_failure_once() -> None:
+    spoiled = SpoiledLedger()
+    for _ in range(10):
+        number = spoiled.attempt()
+        spoiled.arrive(number, accepted=True)
+        spoiled.hear(number, Heard.ACCEPTED)
+    assert spoiled.totals().failures == ["lost: 1", "falsely accepted: 1", "duplicated: 1", "stuck: 1"]
+
+
+def test_a_row_has_every_number_and_the_longest_time(ledger: Ledger) -> None:
+    ledger.recoveries += [Recovery(0.25), Recovery(2.5, 1.0), Recovery(1.0)]
+    written = row(SCENARIOS[0], ledger.totals())
+    assert written.startswith(
+        "| `connection_reset` | The connection between two routers is reset, three times. | 2 | 2 |"
     )
+    assert written.endswith("| 2.50 s, 1.00 s of it away |")
+    assert written.count("|") == HEAD[0].count("|") == HEAD[1].count("|")
+
+
+def test_rows_go_into_a_page_in_order_and_in_the_place_of_older_ones(ledger: Ledger, tmp_path: Path) -> None:
+    page = tmp_path / "faults.md"
+    first, second, third = (row(each, ledger.totals()) for each in SCENARIOS[:3])
+    page.write_text("\n".join(["Before", "", *HEAD, "| `connection_slow` | old |", first, "", "After", ""]))
+    write_into(page, {SCENARIOS[1].name: second, SCENARIOS[2].name: third})
+    assert page.read_text().splitlines() == ["Before", "", *HEAD, first, second, third, "", "After"]
+    page.write_text("no table\n")
+    with pytest.raises(ValueError, match="has no table"):
+        write_into(page, {})
+
+
+def test_the_manual_has_a_row_for_every_scenario() -> None:
+    rows = rows_in((ROOT / "docs/faults.md").read_text())
+    assert {name: line.split(" | ")[1] for name, line in rows.items()} == {each.name: each.about for each in SCENARIOS}

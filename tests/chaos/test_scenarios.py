@@ -37,4 +37,4 @@ async def test_a_fault_loses_and_doubles_nothing(scenario: Scenario, world_of: C
     totals = await play(world_of(scenario.world), scenario, COUNT)
     assert totals.failures == []
     assert totals.accepted >= COUNT
-    assert totals.recovery_s
+    assert totals.recovery

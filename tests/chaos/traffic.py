@@ -6,7 +6,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -16,7 +16,7 @@ from tests.lines import Namespace
 from trouter.client import ACCEPTED, ClientError, Connection, Message, Receiver, Sender, Tracker, connect
 from trouter.client.message import Header
 
-from .ledger import Heard, Ledger
+from .ledger import Heard, Ledger, Recovery
 
 #: A client that lost its connection, or was refused, tries again after this long.
 RETRY_S: Final = 0.05
@@ -26,6 +26,7 @@ RELEASED_EVERY: Final = 97
 _IDLE_S: Final = 8.0
 #: No fault of a scenario lasts as long; what has no outcome by then is stuck.
 PATIENCE_S: Final = 60.0
+_LOOK_S: Final = 0.1
 
 Connect = Callable[[], AbstractAsyncContextManager[Connection]]
 
@@ -53,6 +54,18 @@ def to(url: str, tls: ssl.SSLContext | None = None, namespace: Namespace | None 
 
 
 @dataclass
+class _Fault:
+    since_s: float
+    #: The next attempt.
+    number: int
+    away_s: float = 0.0
+
+    @property
+    def age_s(self) -> float:
+        return time.monotonic() - self.since_s
+
+
+@dataclass
 class Traffic:
     """Senders and receivers of one address, which go on until ``count`` messages were accepted."""
 
@@ -63,13 +76,14 @@ class Traffic:
     in_flight: int = 200
     #: A broker is between the ends: messages are durable, and may come again.
     at_least_once: bool = False
+    ledger: Ledger = field(default_factory=Ledger)
     accepted: int = 0
 
     def __post_init__(self) -> None:
-        self.ledger = Ledger(at_least_once=self.at_least_once)
+        self.ledger.at_least_once = self.at_least_once
         self._changed = trio.Event()
-        #: The faults whose recovery is awaited: when each happened, and the first attempt after it.
-        self._faults: list[tuple[float, int]] = []
+        #: Those whose recovery is awaited.
+        self._faults: list[_Fault] = []
         self._receivers = 0
         self._over = False
 
@@ -87,6 +101,8 @@ class Traffic:
                 await self.until(1.0)
                 self._over = True
                 senders.cancel_scope.deadline = trio.current_time() + PATIENCE_S
+            if self.at_least_once:
+                await self._until_all_came()
             clients.cancel_scope.cancel()
 
     async def until(self, share: float) -> None:
@@ -95,7 +111,12 @@ class Traffic:
 
     def fault(self) -> None:
         """Note that a fault happens now: the ledger says how long the next message took."""
-        self._faults.append((time.monotonic(), len(self.ledger.heard)))
+        self._faults.append(_Fault(time.monotonic(), len(self.ledger.heard)))
+
+    def back(self) -> None:
+        """Note that what the last fault ended takes connections again, if a message waits for that."""
+        if self._faults:
+            self._faults[-1].away_s = self._faults[-1].age_s
 
     async def until_recovered(self) -> None:
         """Wait until a message that was sent after the last fault is accepted."""
@@ -106,16 +127,23 @@ class Traffic:
             while not true():
                 await self._changed.wait()
 
+    async def _until_all_came(self) -> None:
+        """Wait for what the broker has accepted and the receivers do not have yet."""
+        with trio.move_on_after(PATIENCE_S):
+            while self.ledger.totals().failures:  # noqa: ASYNC110 - adding up takes longer than a message
+                await trio.sleep(_LOOK_S)
+
     def _change(self) -> None:
         self._changed.set()
         self._changed = trio.Event()
 
     def _hear(self, number: int, outcome: Heard) -> None:
-        self.ledger.heard[number] = outcome
+        self.ledger.hear(number, outcome)
         if outcome == Heard.ACCEPTED:
             self.accepted += 1
-            while self._faults and number >= self._faults[0][1]:
-                self.ledger.recovery_s.append(time.monotonic() - self._faults.pop(0)[0])
+            while self._faults and number >= self._faults[0].number:
+                fault = self._faults.pop(0)
+                self.ledger.recoveries.append(Recovery(fault.age_s, fault.away_s))
             self._change()
 
     async def _send(self, connect_once: Connect) -> None:

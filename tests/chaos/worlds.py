@@ -18,6 +18,7 @@ from tests.networks import EDGE_LISTENER, OPEN, edge, interior
 from tests.rabbitmq import RabbitMQ, connector, declare, nodes
 from tests.tls.pki import Authority, Pair
 
+from .ledger import Ledger
 from .relay import Relay
 from .sites import Site
 from .traffic import Connect, Traffic, to
@@ -80,10 +81,12 @@ class World:
         """Take a place, and start a router there."""
         self.sites[name] = Site(name, text, self.folder, self.stack, namespace, environment)
 
-    def traffic(self, address: str, here: str, there: str, count: int) -> AbstractAsyncContextManager[Traffic]:
+    def traffic(
+        self, address: str, here: str, there: str, count: int, ledger: Ledger
+    ) -> AbstractAsyncContextManager[Traffic]:
         """Return the traffic of two clients of ``here`` that send to two of ``there``."""
         ends = [self.at(here)] * 2, [self.at(there)] * 2
-        return Traffic(address, *ends, count, at_least_once=self.broker is not None).flowing()
+        return Traffic(address, *ends, count, at_least_once=self.broker is not None, ledger=ledger).flowing()
 
     def check(self) -> None:
         """Check that no router ever logged a fault of its own."""

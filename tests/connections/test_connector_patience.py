@@ -91,10 +91,10 @@ async def test_a_failover_list_is_taken_from_the_open_of_a_peer_that_is_no_route
     nursery.cancel_scope.cancel()
 
 
-async def test_a_connector_waits_ten_seconds_at_most_and_never_twice_the_same(nursery: trio.Nursery) -> None:
+async def test_a_connector_waits_five_seconds_at_most_and_never_twice_the_same(nursery: trio.Nursery) -> None:
     _, own = await dialling(nursery)
     waits = [own._next_wait_s() for _ in range(30)]
-    assert all(0.5 <= wait_s <= connector.LONGEST_WAIT_S == 10.0 for wait_s in waits)
+    assert all(0.5 <= wait_s <= connector.LONGEST_WAIT_S == 5.0 for wait_s in waits)
     assert all(wait_s >= connector.LONGEST_WAIT_S / 2 for wait_s in waits[5:])
     assert len(set(waits)) == len(waits)
     nursery.cancel_scope.cancel()

@@ -1,7 +1,7 @@
 """Connectors: connections that the router itself makes, and makes again when they are lost (routing.md 6.6).
 
 A connector knows its configured endpoint and those that a peer's open names for the case of failure; it tries each
-twice and goes on to the next. Waiting grows from one second to ten, a random part of it left out, so that a thousand
+twice and goes on to the next. Waiting grows from one second to five, a random part of it left out, so that a thousand
 routers do not come back at the same moment.
 """
 
@@ -33,7 +33,7 @@ from .shared import PeerSettings, Services
 
 DIAL_TIMEOUT_S: Final = 20.0
 FIRST_WAIT_S: Final = 1.0
-LONGEST_WAIT_S: Final = 10.0
+LONGEST_WAIT_S: Final = 5.0
 #: How long a neighbour's first hello may take, over a line that is slow and loses much.
 HELLO_TIMEOUT_S: Final = 60.0
 NO_HELLO: Final = f"no hello of a router within {HELLO_TIMEOUT_S:g} s: is there a listener of role inter-router?"
