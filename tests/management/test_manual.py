@@ -27,16 +27,16 @@ def test_every_status_has_its_line(status: int) -> None:
     assert f"| {status} {REASONS[status]} |" in PAGE
 
 
-def test_every_bound_is_told() -> None:
+def test_the_page_has_every_bound() -> None:
     assert f"| {requests.MAX_REQUEST_BYTES:,} (" in PAGE
     assert f"| {agent.MAX_WAITING} and {agent.MAX_WAITING_BYTES // MEBIBYTE} MiB;" in PAGE
-    assert f"| {agent.MAX_UNREAD_BYTES // MEBIBYTE} MiB; further" in PAGE
+    assert f"| {agent.MAX_UNREAD_BYTES // MEBIBYTE} MiB; the router drops further" in PAGE
     assert f"at most {query.MAX_ANSWER_BYTES // MEBIBYTE} MiB" in PAGE
     assert f"| {query.MAX_NAMES} |" in PAGE
     assert f"CREATE or UPDATE | {entities.MAX_ATTRIBUTES} |" in PAGE
     assert f"its entity's name | {own.MAX_EMPTY} |" in PAGE
     assert f"| {responses.MAX_DESCRIPTION} characters |" in PAGE
-    assert f"places of {cursor.MAX_CURSORS} requesters" in PAGE
+    assert f"positions of {cursor.MAX_CURSORS} requesters" in PAGE
 
 
 def test_the_example_works(shared: RunningRouter, capsys: pytest.CaptureFixture[str]) -> None:
