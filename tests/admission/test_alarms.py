@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.admission.test_policing import compiled, enter, request
-from trouter.admission.memory import LATITUDE, REFUSE_AT, STARVE_AT, MemoryWatch
+from trouter.admission.memory import LATITUDE, REFUSE_AT, REFUSE_LINKS_AT, STARVE_AT, MemoryWatch
 from trouter.admission.policing import Policing
 from trouter.engine.ports import Budget
 from trouter.hooks import Plugins
@@ -67,18 +67,31 @@ def test_memory_is_told_at_each_mark_and_below_it() -> None:
     def refuses() -> bool:
         return bool(watch.refusal)
 
+    def refuses_links() -> bool:
+        return watch.refuses_links
+
     def at(percent: int) -> list[tuple[str | None, ...]]:
         taken[0] = percent * 10
         watch.look(())
         return alarms.take()
 
     starve, refuse = ("memory", "warning", f"{STARVE_AT} percent"), ("memory", "critical", f"{REFUSE_AT} percent")
+    links = "memory", "warning", f"{REFUSE_LINKS_AT} percent"
     assert at(STARVE_AT - 1) == []
     assert at(STARVE_AT) == [(*starve, "raised", f"{STARVE_AT} percent", "1000")]
+    assert at(REFUSE_LINKS_AT - 1) == []
+    assert not refuses_links()
+    assert at(REFUSE_LINKS_AT) == [(*links, "raised", f"{REFUSE_LINKS_AT} percent", "1000")]
+    assert refuses_links()
+    assert at(REFUSE_AT - 1) == []
     assert not refuses()
     assert at(REFUSE_AT) == [(*refuse, "raised", f"{REFUSE_AT} percent", "1000")]
     assert refuses()
     assert at(REFUSE_AT - LATITUDE) == []
     assert at(REFUSE_AT - LATITUDE - 1) == [(*refuse, "cleared", f"{REFUSE_AT - LATITUDE - 1} percent", "1000")]
     assert not refuses()
+    assert refuses_links()
+    below = REFUSE_LINKS_AT - LATITUDE - 1
+    assert at(below) == [(*links, "cleared", f"{below} percent", "1000")]
+    assert not refuses_links()
     assert at(10) == [(*starve, "cleared", "10 percent", "1000")]

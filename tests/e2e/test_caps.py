@@ -15,6 +15,7 @@ router { id: R }
 listener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS, maxLinks: 2, maxUnsettled: 3 }
 listener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS, maxBufferedBytes: 100000, maxSessionFrames: 100 }
 """
+HALF = 50_000
 TOO_MANY = "amqp:resource-limit-exceeded"
 
 
@@ -66,14 +67,34 @@ def test_a_receiver_that_settles_nothing_is_sent_no_more(router: RunningRouter) 
         assert b"3" in lazy.take_message(link)
 
 
+@pytest.mark.parametrize(("kept", "scarce"), [(HALF, False), (HALF + 1, True)])
+def test_from_half_of_what_it_may_keep_a_connection_gets_an_eighth_of_the_window(
+    router: RunningRouter, kept: int, scarce: bool
+) -> None:
+    """What is kept takes 4 of 100 frames; an eighth of the others is 12. The window opens when half of it is used."""
+    port = router.ports[1]
+    with Peer(port, sasl=True) as stalled, Peer(port, sasl=True) as sending:
+        stalled.attach_receiver("half", 0)
+        link = sending.attach_sender("half")
+        for number in range(50):
+            sending.transfer(link, bytes(kept - 49_000 if number == 49 else 1000), more=True, first=number == 0)
+        sending.be_heard()
+        for _ in range(44):
+            sending.transfer(link, b"", more=True, first=False)
+        sending.be_heard()
+        assert (sending.window == 12) == scarce
+
+
 def test_a_connection_keeps_no_more_than_it_may_and_no_other_notices(router: RunningRouter) -> None:
     port = router.ports[1]
     with Peer(port, sasl=True) as stalled, Peer(port, sasl=True) as flooding, Peer(port, sasl=True) as other:
         stalled.attach_receiver("kept", 0)
         other.attach_receiver("kept too", 0)
         link: Link = flooding.attach_sender("kept")
-        for number in range(11):
+        for number in range(10):
             flooding.say(Transfer(link.handle, number, b"%d" % number, 0), bytes(10_000))
+        flooding.be_heard()
+        flooding.say(Transfer(link.handle, 10, b"10", 0), b"x")
         end = flooding.expect(End)
         assert end.error is not None
         assert end.error.condition == TOO_MANY

@@ -11,7 +11,8 @@ import pytest
 
 from tests.e2e.peer import Peer
 from tests.routers import RunningRouter, running
-from trouter.wire.performatives import Begin, Close, Flow
+from trouter.admission.denials import TOO_MANY_LINKS
+from trouter.wire.performatives import Attach, Begin, Close, Detach, Flow, Source, Target
 
 CONFIGURATION = """
 router {{ id: R{limit} }}
@@ -72,6 +73,27 @@ def test_no_client_may_connect_above_the_second_mark_and_those_present_go_on(lim
             pass
     assert len(limited.router.matching("ALARM memory raised: .* the mark is 90")) == 1
     assert len(limited.router.matching("ALARM memory cleared: .* the mark is 90")) == 1
+
+
+def test_no_client_gets_a_third_link_above_the_mark_before_and_requests_are_answered(limited: Limited) -> None:
+    with Peer(limited.port) as peer, Peer(limited.port) as other:
+        limited.take(70)
+        receivers = [peer.attach_receiver(f"a{number}") for number in range(3)]
+        limited.take(88)
+        limited.router.wait_for_line("ALARM memory raised: .* the mark is 85")
+        refused = peer.attach(Attach("fourth", 7, True, source=Source("b"), target=Target()))
+        assert refused.source is None
+        assert peer.expect(Detach).error == TOO_MANY_LINKS
+        limited.router.wait_for_line("DENY AMQP Attach receiver link 'b' .* based on 'maxMemoryBytes'")
+        sender = other.attach_sender("a0")
+        other.attach_receiver(None, dynamic=True)
+        peer.grant(receivers[0], 1)
+        other.send_message(sender, b"x", settled=True)
+        assert peer.take_message(receivers[0])
+        assert other.attach(Attach("third", 7, True, source=Source("b"), target=Target())).source is None
+        limited.be_free()
+        limited.router.wait_for_line("ALARM memory cleared: .* the mark is 85")
+        peer.attach_receiver("c")
 
 
 def begin_many(peer: Peer, count: int) -> None:

@@ -9,6 +9,7 @@ import pytest
 from proton import Message
 from proton.reactor import AtMostOnce
 
+from tests.e2e.peer import message
 from tests.e2e.test_policy import (
     ASKING,
     CONFIGURATION,
@@ -41,6 +42,7 @@ VHOSTS = [
     vhost("slow.org", group={"perUser": {"maxMessagesPerSecond": 1}, **OPEN}, maxMessagesPerSecond=3),
     vhost("kept.org", maxBufferedBytes=3000, group=OPEN),
     vhost("begun.org", maxBufferedBytes=3 * SESSION_BYTES, group=OPEN),
+    vhost("full.org", maxBufferedBytes=4000, group=OPEN),
     vhost("moving.org", group=OPEN),
 ]  # fmt: skip
 
@@ -159,6 +161,42 @@ def test_what_is_kept_for_receivers_has_a_quota(router: RunningRouter) -> None:
             said = peer.next()
             if isinstance(said, Flow):
                 peer.take_flow(said)
+
+
+def test_a_vhost_that_keeps_too_much_refuses_links_and_at_a_quarter_more_connections(router: RunningRouter) -> None:
+    port, octets, sent = router.port, message(bytes(6000)), 0
+    with session_of(port, "bob", "full.org") as receiving, session_of(port, "alice", "full.org") as peer:
+        receiver, link = receiving.attach_receiver("a"), peer.attach_sender("a")
+
+        def keep(count: int) -> None:
+            """Send so much of the message that the router keeps ``count`` octets of it."""
+            nonlocal sent
+            while sent < count:
+                piece = octets[sent : min(count, sent + 1000)]
+                peer.transfer(link, piece, more=sent + len(piece) < len(octets), first=not sent)
+                sent += len(piece)
+            peer.be_heard()
+
+        keep(3999)
+        assert not refused(peer, True, Target("a"))
+        keep(4000)
+        assert refused(peer, True, Target("a"))
+        keep(4999)
+        with session_of(port, "carol", "full.org"):
+            pass
+        keep(5000)
+        with entering(port, "carol", hostname="full.org") as late:
+            assert late.expect(Close).error == DENIED_OPEN
+        router.wait_for_line("DENY AMQP Open .*'carol'.* rule='full.org:maxBufferedBytes'")
+        keep(len(octets))
+        receiving.grant(receiver, 1)
+        assert receiving.take_message(receiver).endswith(octets)
+        while link.credit == 0:
+            said = peer.next()
+            if isinstance(said, Flow):
+                peer.take_flow(said)
+        with session_of(port, "carol", "full.org"):
+            pass
 
 
 def test_sessions_count_for_what_they_take(router: RunningRouter, manager: Manager) -> None:

@@ -63,8 +63,8 @@ class Site:
     def live(self) -> bool:
         return self.is_live
 
-    def turns_away(self, remote: tuple[str, int]) -> bool:
-        return self.is_flooded
+    def turns_away(self, remote: tuple[str, int], full: Callable[[], str]) -> bool:
+        return self.is_flooded or bool(full())
 
     async def secure(
         self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float

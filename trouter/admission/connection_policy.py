@@ -115,9 +115,9 @@ class ConnectionPolicy:
         self._deny_link(attach, rule)
         return TOO_MANY_LINKS
 
-    def too_many(self, attach: Attach) -> Error:
-        """Refuse a link of a peer that has as many as its listener or connector lets it have; return the error."""
-        self._deny_link(attach, "maxLinks")
+    def too_many(self, attach: Attach, rule: str) -> Error:
+        """Refuse a link of a peer that has as many as it may have by ``rule``; return the error."""
+        self._deny_link(attach, rule)
         return TOO_MANY_LINKS
 
     def may_attach(self, attach: Attach, others: Callable[[], int]) -> Error | None:

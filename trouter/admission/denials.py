@@ -50,7 +50,7 @@ class Row(NamedTuple):
 class Denied(Enum):
     """Everything that can be denied."""
 
-    ACCEPT = Row("accept", "max-connections", ("connections_denied", "total_denials"))
+    ACCEPT = Row("accept", "max-connections", ("connections_denied", "total_denials"), singly=SINGLY)
     OPEN = Row("open", "connection", ("vhost_connections_denied",), "connections_denied")
     ORDER = Row("open", "decision", ("vhost_connections_denied",), "connections_denied")
     TENANT = Row("open", "tenant", ("vhost_connections_denied",))

@@ -1,8 +1,9 @@
 """How much memory the process takes, and what the router does before there is none (docs/limits.md).
 
 Above 80 percent of the limit the connections whose messages take most get no more credit, until the router keeps less
-of them. Above 90 percent the router closes connections of the user who takes most; where no user takes much, it lets no
-further connection in. Both end five points lower.
+of them. Above 85 percent no client gets a further link beyond its first two. Above 90 percent the router closes
+connections of the user who takes most; where no user takes much, it lets no further connection in. Each ends five
+points lower.
 """
 
 from __future__ import annotations
@@ -34,8 +35,12 @@ if TYPE_CHECKING:
 LOOK_S: Final = 0.5
 #: In percent of the limit, where each begins; it ends at LATITUDE less.
 STARVE_AT: Final = 80
+REFUSE_LINKS_AT: Final = 85
 REFUSE_AT: Final = 90
 LATITUDE: Final = 5
+_MARKS: Final = ((STARVE_AT, "warning"), (REFUSE_LINKS_AT, "warning"), (REFUSE_AT, "critical"))
+#: Links that a client may have where further ones are refused: as many as a request and its answer need.
+FEW_LINKS: Final = 2
 #: The part of the limit that messages under way may take.
 MESSAGES_PART: Final = 4
 #: What a session and a link take besides the messages on them; `make bench` (chapter sessions) measures both.
@@ -118,7 +123,7 @@ class MemoryWatch:
         self._resident = resident
         self._resident()  # opens its file now: later there may be no descriptor left
         self._limit = available_bytes()
-        self._raised: dict[int, bool] = {STARVE_AT: False, REFUSE_AT: False}
+        self._raised = {mark: False for mark, _ in _MARKS}
         #: Connections that get no credit.
         self._starved: dict[int, Consumer] = {}
         #: Connections that are being closed for what they take; until they are gone no others are.
@@ -133,6 +138,11 @@ class MemoryWatch:
     @property
     def limit(self) -> int:
         return self._limit
+
+    @property
+    def refuses_links(self) -> bool:
+        """Return whether a client that has ``FEW_LINKS`` gets no further one."""
+        return self._raised[REFUSE_LINKS_AT]
 
     @property
     def refusal(self) -> str:
@@ -152,7 +162,7 @@ class MemoryWatch:
         """See how much is taken, and do what is to be done; whether any connection's credit has changed."""
         taken = self._resident()
         percent = taken * 100 // self._limit
-        for mark, severity in ((STARVE_AT, "warning"), (REFUSE_AT, "critical")):
+        for mark, severity in _MARKS:
             raised = percent >= (mark - LATITUDE if self._raised[mark] else mark)
             if raised != self._raised[mark]:
                 self._raised[mark] = raised

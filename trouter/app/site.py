@@ -103,10 +103,10 @@ class RouterSite:
             self._router.unsubscribe(subscription)
         return echo.heard == 1
 
-    def turns_away(self, remote: tuple[str, int]) -> bool:
-        """Return whether too many connections come from there; what is spoken through them comes later."""
-        guard = self._services.guard
-        return guard.turns_away(*remote, guard.blocks(remote[0], "normal") or guard.handshakes.too_fast(remote[0]))
+    def turns_away(self, remote: tuple[str, int], full: Callable[[], str]) -> bool:
+        """Return whether a new connection is to be closed; what is spoken through it is judged later."""
+        guard, host = self._services.guard, remote[0]
+        return guard.turns_away(*remote, guard.blocks(host, "normal") or guard.handshakes.too_fast(host) or full())
 
     async def secure(
         self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float

@@ -98,8 +98,9 @@ LIMITS: Final = (
     Limit(
         "memory of the process",
         "what the machine or the container has",
-        "from 80 percent on the connections that make up half of the messages held get no credit; from 90"
-        " percent on connections of the user who takes most (a twentieth of the limit or more) are closed"
+        "from 80 percent on the connections that make up half of the messages held get no credit; from 85"
+        " percent on a client gets no link beyond its first two; from 90 percent on"
+        " connections of the user who takes most (a twentieth of the limit or more) are closed"
         " with `amqp:resource-limit-exceeded`, or, where no user takes so much, new connections; an alarm"
         " for each mark",
         set_by="router `maxMemoryBytes`",

@@ -115,34 +115,29 @@ class Listener(AcceptingListener):
 
     def admit(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> None:
         """Serve a connection that has come, or close it."""
-        entity = self.entity
         if self.stopped:  # it came in the turn in which we stopped
             sock.close()
             return
-        if entity.max_connections is not None and len(self.peers) + len(self._greeting) >= entity.max_connections:
-            self.refused += 1
-            log.warning("connection from %s:%s refused: maxConnections %d", *address[:2], entity.max_connections)
-            sock.close()
-            return
         host, port = address[:2]
-        guard, role = self._services.guard, entity.role
-        too_many = guard.handshakes.too_fast(host) or guard.handshakes.too_many(host, role)
+        guard, role = self._services.guard, self.entity.role
+        too_many = self._full() or guard.handshakes.too_fast(host) or guard.handshakes.too_many(host, role)
         why = guard.memory.refusal or guard.blocks(host, role) or too_many
-        if guard.turns_away(host, port, why):
+        if guard.turns_away(host, port, why) or not self._services.policing.accept(role, host):
             self.refused += 1
             sock.close()
             return
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         where = sock.getsockname()
-        if not self._services.policing.accept(entity.role, address[0]):
-            self.refused += 1
-            sock.close()
-            return
         self.accepted += 1
         facts = self._facts_of(address)
         log.info("[C%d] Accepted connection to %s:%s from %s:%s", facts.connection_id, *where[:2], *address[:2])
-        nursery.start_soon(self._serve, sock, facts, guard.handshakes.begin(host, entity.role))
+        nursery.start_soon(self._serve, sock, facts, guard.handshakes.begin(host, role))
+
+    def _full(self) -> str:
+        """Return why the listener has no room for one more connection, empty if it has."""
+        most = self.entity.max_connections
+        return f"maxConnections {most}" if most is not None and len(self.peers) + len(self._greeting) >= most else ""
 
     def _facts_of(self, remote: tuple[str, int]) -> PeerFacts:
         return PeerFacts(

@@ -91,9 +91,7 @@ class Peer:
         self.write_nowait = self._transport.write_nowait
         login.attach(self.connection, self._transport)
         self._admission = OpenAdmission(facts, settings, services, login)
-        self._sessions = Sessions(
-            self._hub, self.connection, lifetime.label, lifetime.end, services.recorder, services.uplinks
-        )
+        self._sessions = Sessions(self._hub, self.connection, lifetime.label, lifetime.end, services)
         self._sessions.max_links = settings.max_links
         self._membership = Membership(
             self._number, login.outgoing, self.connection, self._sessions, settings, services, lifetime.end, watcher

@@ -17,7 +17,7 @@ import trio
 
 from trouter.admission.connection_policy import ConnectionPolicy
 from trouter.admission.denials import SINGLY
-from trouter.backbone.uplinks import Uplinks
+from trouter.admission.memory import FEW_LINKS
 from trouter.core.attach import DISALLOWED, PeerTerms
 from trouter.core.attach import hold as check_messages
 from trouter.core.containers import Container, DetachReason
@@ -38,8 +38,9 @@ from trouter.engine.session import Session
 from trouter.engine.states import LinkState
 from trouter.logs.peer_text import and_more, describe_counters, describe_terminus
 from trouter.net.hub import Hub
-from trouter.telemetry.recorder import Recorder
 from trouter.wire.performatives import Attach, Error, Source, Target
+
+from .shared import Services
 
 #: Attaches and detaches of one session that may wait for their answer before reading pauses.
 BACKLOG: Final = 256
@@ -70,11 +71,11 @@ class Sessions:
         connection: Connection,
         label: str,
         turn_out: Callable[[Error], None],
-        recorder: Recorder,
-        uplinks: Uplinks | None = None,
+        services: Services,
     ) -> None:
-        """``turn_out`` closes the connection; ``uplinks`` are those of an edge router."""
-        self._uplinks = uplinks
+        """``turn_out`` closes the connection."""
+        self._memory = services.guard.memory
+        self._uplinks = services.uplinks
         #: What holds for links that are attached from now on.
         self.terms = PeerTerms()
         self._policy: ConnectionPolicy | None = None
@@ -84,8 +85,8 @@ class Sessions:
         self._hub = hub
         self._connection = connection
         self._label = label
-        self._records = recorder.links
-        self._repeats = recorder.repeats
+        self._records = services.recorder.links
+        self._repeats = services.recorder.repeats
         #: As many links may the peer have, and those it has.
         self.max_links = 1 << 62
         self._routed: set[int] = set()
@@ -355,8 +356,8 @@ class Sessions:
         if policy.share is not None:
             key = self._address_key(event.attach)
             error = policy.may_add_link(event.attach, key)
-        if error is None and len(self._routed) >= self.max_links:
-            error = policy.too_many(event.attach)
+        if error is None and (rule := self._full()):
+            error = policy.too_many(event.attach, rule)
         error = error or policy.may_attach(event.attach, partial(self._count, link.incoming))
         if error is None and found is LookupResult.NOWHERE:
             error = NO_ROUTE
@@ -375,6 +376,14 @@ class Sessions:
         else:
             write = partial(_log_attach, f"{self._label} Link refused", link.incoming, event.attach)
             self._repeats.happened((self._label, "attach"), SINGLY, write)
+
+    def _full(self) -> str:
+        """The rule by which the peer has as many links as it may, empty if it may have one more."""
+        count = len(self._routed)
+        if count >= self.max_links:
+            return "maxLinks"
+        scarce = self._memory.refuses_links and not self.terms.is_router
+        return "maxMemoryBytes" if scarce and count >= FEW_LINKS else ""
 
     def _log_attached(self, link: Link, attach: Attach) -> None:
         identity = getattr(link.sink, "identity", 0)

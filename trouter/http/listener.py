@@ -51,27 +51,26 @@ class HttpListener(AcceptingListener):
 
     def admit(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> None:
         """Serve a connection that has come, or close it."""
-        entity = self.entity
         if self.stopped:  # it came in the turn in which we stopped
             sock.close()
             return
-        if entity.max_connections is not None and self._count >= entity.max_connections:
-            self._turn_away(sock, address, f"maxConnections {entity.max_connections}")
-        elif self._site.turns_away((address[0], address[1])):
+        remote = (address[0], address[1])
+        if self._site.turns_away(remote, self._full):
             self.refused += 1
             sock.close()
-        elif self._count - self._door.websockets >= MAX_PLAIN and not self._door.give_up_one():
-            self._turn_away(sock, address, f"{MAX_PLAIN} requests are being answered")
-        else:
-            self.accepted += 1
-            sock.setblocking(False)
-            remote = (address[0], address[1])
-            nursery.start_soon(self._serve, sock, remote)
+            return
+        self.accepted += 1
+        sock.setblocking(False)
+        nursery.start_soon(self._serve, sock, remote)
 
-    def _turn_away(self, sock: socket.socket, address: tuple[str, int], why: str) -> None:
-        self.refused += 1
-        log.warning("connection from %s:%s refused: %s", *address[:2], why)
-        sock.close()
+    def _full(self) -> str:
+        """Return why the listener has no room for one more connection, empty if it has; an idle one makes room."""
+        most = self.entity.max_connections
+        if most is not None and self._count >= most:
+            return f"maxConnections {most}"
+        if self._count - self._door.websockets >= MAX_PLAIN and not self._door.give_up_one():
+            return f"{MAX_PLAIN} requests are being answered"
+        return ""
 
     @property
     def _count(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -43,8 +43,8 @@ class Site(Protocol):
         """Return whether the process should be left running."""
         ...
 
-    def turns_away(self, remote: tuple[str, int]) -> bool:
-        """Return whether a new connection is to be closed, because too many come from its host, and log it."""
+    def turns_away(self, remote: tuple[str, int], full: Callable[[], str]) -> bool:
+        """Return whether a new connection is to be closed, and log why: too many of its host, or what ``full`` says."""
         ...
 
     async def secure(
@@ -70,9 +70,9 @@ class PagesOnly:
         """Return no reasons: this site has none to report."""
         return ()
 
-    def turns_away(self, remote: tuple[str, int]) -> bool:
-        """Never: the listener's own bounds are enough."""
-        return False
+    def turns_away(self, remote: tuple[str, int], full: Callable[[], str]) -> bool:
+        """Return whether ``full`` says why: the listener's own bounds are enough."""
+        return bool(full())
 
     async def secure(
         self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float

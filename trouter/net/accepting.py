@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import select
 import socket
 from abc import ABC, abstractmethod
 from typing import Final
@@ -95,10 +96,11 @@ class AcceptingListener(ABC):
 
     @abstractmethod
     def admit(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> None:
-        """Serve a connection in ``nursery``, or close it."""
+        """Serve a connection in ``nursery``, and count it in ``accepted``; or close it."""
 
     async def _accept_all(self, sock: socket.socket, nursery: trio.Nursery) -> None:
         in_a_row = 0
+        exhausted = False
         while True:
             if self._rate is not None:
                 await self._rate.wait_turn()
@@ -112,14 +114,33 @@ class AcceptingListener(ABC):
                 if self.stopped:
                     return
                 if error.errno in _OVERLOAD:
-                    entity = self.entity
-                    self._log.error("cannot accept on %s: %s; pausing", entity.name or entity.port, error.strerror)
+                    if not _is_readable(sock):  # without a descriptor left, accept fails even where no client waits
+                        await trio.lowlevel.wait_readable(sock)
+                        continue
+                    if not exhausted:
+                        self._log.error("cannot accept on %s: %s; clients wait", self._label, error.strerror)
+                    exhausted = True
                     await trio.sleep(OUT_OF_RESOURCES_PAUSE_S)
                 continue
-            if self._rate is not None:
-                self._rate.take()
+            if exhausted:
+                exhausted = False
+                self._log.info("accepting again on %s", self._label)
+            before = self.accepted
             self.admit(accepted, address, nursery)
+            if self._rate is not None and self.accepted != before:
+                self._rate.take()
             in_a_row += 1
             if in_a_row >= ACCEPTS_IN_A_ROW:
                 in_a_row = 0
                 await trio.lowlevel.checkpoint()
+
+    @property
+    def _label(self) -> str:
+        return self.entity.name or self.entity.port
+
+
+def _is_readable(sock: socket.socket) -> bool:
+    """Return whether a connection waits on ``sock``."""
+    look = select.poll()
+    look.register(sock, select.POLLIN)
+    return bool(look.poll(0))

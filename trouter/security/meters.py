@@ -89,6 +89,12 @@ class Meter:
         limit = self.rule.limits.max_buffered_bytes
         return 2**62 if limit is None else limit - self.buffer.held
 
+    @property
+    def overfull(self) -> bool:
+        """Return whether a quarter more is kept than may be, so that no further connection is let in."""
+        limit = self.rule.limits.max_buffered_bytes
+        return limit is not None and self.buffer.held * 4 >= limit * 5
+
     def forgettable(self, now_s: float) -> bool:
         """Return whether a new one would be the same."""
         return not self.met_at_s and all(bucket.is_full(now_s) for bucket in self.buckets.values())

@@ -34,6 +34,10 @@ class QuotaRule(NamedTuple):
     limits: Quotas
     enforced: bool
 
+    def who(self, user: str, host: str) -> str:
+        """Return the user or the host that a connection counts for; empty for all."""
+        return {"perUser": user, "perHost": host}.get(self.per, "")
+
     def name(self, measure: str) -> str:
         """Return the id of the rule, as in a Verdict."""
         return ":".join(part for part in (self.owner, self.per, camel(measure)) if part)

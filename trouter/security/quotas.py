@@ -8,7 +8,7 @@ is called again when there is more. Nothing here waits or has a clock.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -78,8 +78,13 @@ class QuotaBook:
 
     # --- connections
 
-    def may_open(self, rules: Iterable[QuotaRule], user: str, host: str) -> str:
+    def may_open(self, rules: Sequence[QuotaRule], user: str, host: str) -> str:
         """Count a connection that opens; by which rule it may not, empty when it may."""
+        for rule in rules:
+            kept = self._meters.get(self._key(rule, rule.who(user, host)))
+            if kept is not None and rule.enforced and kept.overfull:
+                self.alarm(kept, BUFFERED, self.now())
+                return rule.name(BUFFERED)
         paced = [rule for rule in rules if rule.limits.max_connections_per_second]
         if not paced:
             return ""
@@ -113,7 +118,7 @@ class QuotaBook:
                 self._rest(meter, now_s)
 
     def _meter(self, rule: QuotaRule, user: str, host: str, now_s: float) -> Meter:
-        who = {"perUser": user, "perHost": host}.get(rule.per, "")
+        who = rule.who(user, host)
         key = self._key(rule, who)
         meter = self._meters.get(key)
         if meter is None:

@@ -1,0 +1,72 @@
+"""A router process that is short of places, descriptors or log: what newcomers meet, and that others go on."""
+
+from __future__ import annotations
+
+import resource
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from tests.e2e.peer import Peer
+from tests.routers import DEADLINE_S, RunningRouter, StartRouter
+
+#: Another address of this machine than the one that tests come from.
+HOSTILE = "127.0.0.2"
+MANY = 100
+
+
+def knocking(port: int) -> socket.socket:
+    """A connection from the hostile address that says nothing."""
+    return socket.create_connection(("127.0.0.1", port), DEADLINE_S, source_address=(HOSTILE, 0))
+
+
+def knock(port: int) -> bytes:
+    """What such a connection hears."""
+    with knocking(port) as sock:
+        return sock.recv(1)
+
+
+def test_a_host_that_is_turned_away_takes_no_turn_of_others(start_router: StartRouter) -> None:
+    """A connection a second is let in; a hundred that are turned away meanwhile would take longer than a test may."""
+    router = start_router(
+        "router { id: R, maxHandshakesPerHost: 1, acceptRatePerHost: 0, handshakeExempt: 127.0.0.1/32 }\n"
+        "listener { host: 127.0.0.1, port: 0, acceptRate: 1, saslMechanisms: ANONYMOUS }\n"
+    )
+    with ExitStack() as stack:
+        hostile = [stack.enter_context(knocking(router.port)) for _ in range(MANY)]
+        with Peer(router.port) as peer:
+            peer.be_heard()
+        assert {sock.recv(1) for sock in hostile[1:]} == {b""}
+
+
+def test_a_flood_of_refusals_is_few_lines_in_the_log(start_router: StartRouter) -> None:
+    router = start_router("listener { host: 127.0.0.1, port: 0, maxConnections: 1 }\npolicy { maxConnections: 2 }\n"
+                          "listener { host: 127.0.0.1, port: 0 }\n")  # fmt: skip
+    with Peer(router.ports[0]) as peer, Peer(router.ports[1]):
+        assert {knock(port) for port in router.ports for _ in range(MANY)} == {b""}
+        assert len(router.matching("refused: maxConnections 1")) < MANY
+        assert len(router.matching("DENY accept max-connections")) < MANY
+        peer.be_heard()
+
+
+@contextmanager
+def descriptors(router: RunningRouter, more: int) -> Iterator[None]:
+    """While this lasts the router may open only so many descriptors more."""
+    before = resource.prlimit(router.process.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(router.process.pid, resource.RLIMIT_NOFILE, (router.open_files() + more, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(router.process.pid, resource.RLIMIT_NOFILE, before)
+
+
+def test_without_a_descriptor_left_the_next_client_waits_until_there_is_one(router: RunningRouter) -> None:
+    with Peer(router.port) as before, descriptors(router, 2), ExitStack() as stack:
+        first, _ = (stack.enter_context(Peer(router.port)) for _ in range(2))
+        third = stack.enter_context(Peer(router.port, opened=False))
+        router.wait_for_line(r"SERVER \(error\) cannot accept on .*: Too many open files; clients wait")
+        before.be_heard()
+        first.sock.close()
+        third.open()
+        router.wait_for_line(r"SERVER \(info\) accepting again on")
+    assert len(router.matching("clients wait")) == 1
