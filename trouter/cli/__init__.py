@@ -65,10 +65,13 @@ class Parser(argparse.ArgumentParser):
     """As the standard one, but values of options are never repeated in a message.
 
     usage_status: the exit status of a wrong command line, and of UsageError from a command. intermixed: options may
-    stand between the words of a list. A value may be a password, given to a misspelt option.
+    stand between the words of a list. A value may be a password, given to a misspelt option. An epilog of several lines
+    is shown as it is written.
     """
 
     def __init__(self, *, usage_status: int = 2, intermixed: bool = False, **settings: Any) -> None:
+        if "\n" in settings.get("epilog", ""):
+            settings["formatter_class"] = argparse.RawDescriptionHelpFormatter
         super().__init__(**settings)
         self.usage_status = usage_status
         self._intermixed = intermixed

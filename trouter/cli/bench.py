@@ -53,7 +53,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="send and receive messages as fast as possible",
         description="A load generator: each role says how many messages moved, how fast, and with which outcomes.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     roles = parser.add_subparsers(title="roles", metavar="ROLE", required=True)
     for name, role in ROLES.items():

@@ -49,7 +49,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="make a development authority and certificates",
         description="Keep a certificate authority in a folder, for development and for small sites.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 

@@ -34,7 +34,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="complete commands, options, types, attributes and values in a shell",
         description="Print what a shell reads to complete our commands.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("shell", choices=SHELLS, help="which shell")
     parser.set_defaults(run=run)

@@ -31,7 +31,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="keep connection settings by name",
         description="Keep connection settings by name, and say which of them the tools use.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     add = _action(actions, "add", _add, "save settings, in place of those of this name")

@@ -34,7 +34,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="put what a router says of itself into one archive, without secrets",
         description="Write an archive for the engineer who is to find out what is wrong.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default trouter-DATE.tar.gz; a new file")
     parser.add_argument(

@@ -14,10 +14,11 @@ from trouter.records.reader import Corrupt, SegmentReader
 from trouter.records.schema import ConnectionOpened, LinkAttached, ManagementChange, PolicyDecision, Record
 from trouter.records.segments import EMPTY, OPEN, opened, segments_in
 
-EPILOG = """\
-Let a router run for as long as it takes to see every client at work, without a policy or with a generous one, and with
-a recordLog section that keeps the kinds `audit`. What was not seen will be denied: read the proposal before it is used.
-"""
+EPILOG = (
+    "Let a router run for as long as it takes to see every client at work, without a policy or with a generous one, "
+    "and with a recordLog section that keeps the kinds `audit`. What was not seen will be denied: read the proposal "
+    "before it is used."
+)
 
 
 def add_learn(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -42,7 +42,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="create, read, update and delete what a running router is made of",
         description="Ask a router's management node.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         intermixed=True,
     )
     add_options(parser)

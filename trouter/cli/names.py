@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from typing import Final
 
@@ -31,7 +30,6 @@ def qdmanage_parser() -> Parser:
         prog="qdmanage",
         description="Ask a router's management node.",
         epilog=manage.EPILOG.replace("trouter manage", "qdmanage"),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         intermixed=True,
     )
     manage.add_options(parser, older=True)
@@ -65,7 +63,6 @@ def trouter_passwd() -> int:
         prog="trouter-passwd",
         description="Keep the file of users that `router.usersFile` names.",
         epilog=passwd.EPILOG.replace("trouter passwd", "trouter-passwd"),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     passwd.add_options(parser)
     return obey(parser, sys.argv[1:])

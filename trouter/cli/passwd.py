@@ -38,7 +38,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="add, remove, disable and list the users of a users file",
         description="Keep the file of users that `router.usersFile` names.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_options(parser)
 

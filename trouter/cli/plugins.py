@@ -20,10 +20,10 @@ from trouter.hooks import (
     installed_plugins,
 )
 
-EPILOG: Final = """\
-Plugins that come with trouter always load; others where the attribute `plugins` of the router lists them. The last
-column is what to write there to hold a plugin to the code that it has now.
-"""
+EPILOG: Final = (
+    "Plugins that come with trouter always load; others where the attribute `plugins` of the router lists them. The "
+    "last column is what to write there to hold a plugin to the code that it has now."
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="receive messages from an address",
         description="Receive messages and write them out.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("address", metavar="ADDRESS", help="where from")
     group = parser.add_argument_group("how")

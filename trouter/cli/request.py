@@ -36,7 +36,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="send a request to a service and print its answer",
         description="Send requests one after the other, and print the answer of each.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         intermixed=True,
     )
     parser.add_argument("address", metavar="ADDRESS", help="the service's address")

@@ -43,7 +43,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="send messages to an address",
         description="Send messages, and count what became of them.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         intermixed=True,
     )
     parser.add_argument("address", metavar="ADDRESS", help="where to")

@@ -46,7 +46,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="show what a running router holds and does",
         description="Ask a router's management node, and show the answer as a table.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         intermixed=True,  # so that a word too many is an error of this command
     )
     add_options(parser)

@@ -14,7 +14,6 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="print the versions of trouter and of what it runs on",
         description="Print the versions of trouter, its libraries and plugins; `-` stands for what is not installed.",
         epilog="examples:\n  trouter version\n  trouter version --json | jq -r .trouter\n",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--json", action="store_true", help="as one JSON object; null for what is not installed")
     parser.set_defaults(run=run)
