@@ -25,6 +25,7 @@ from trouter.client import (
     Receiver,
     ReceiverSettleMode,
     Sender,
+    Session,
     SessionEnded,
     Source,
     Target,
@@ -205,11 +206,13 @@ async def wait_for_the_drain(sender: Sender, receiver: Receiver) -> None:
 
 
 async def wait_to_open_a_sender(sender: Sender, receiver: Receiver) -> None:
+    assert isinstance(sender._session, Session)
     async with sender._session.open_sender("another"):
         await trio.sleep_forever()
 
 
 async def wait_to_open_a_receiver(sender: Sender, receiver: Receiver) -> None:
+    assert isinstance(sender._session, Session)
     async with sender._session.open_receiver("another"):
         await trio.sleep_forever()
 

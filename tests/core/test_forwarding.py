@@ -82,7 +82,7 @@ def leave(how: str, link: MemorySender | MemoryReceiver, sent: SentMessage | Non
         link.client.drop()
     elif sent is not None:
         sent.abort()
-    link.client.router.pump()
+    link.client.pump()
 
 
 # --- 2.1

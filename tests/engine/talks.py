@@ -40,29 +40,29 @@ class Recorder(LinkSink):
         self.calls.clear()
         return names
 
-    def on_transfer(self, link: IncomingLink, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+    def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
         self.calls.append(("transfer", data[start:end]))
         if delivery not in self.deliveries:
             self.deliveries.append(delivery)
         number = self.deliveries.index(delivery)
         self.bodies[number] = self.bodies.get(number, b"") + data[start:end]
 
-    def on_aborted(self, link: IncomingLink, delivery: Delivery) -> None:
+    def on_aborted(self, link: Any, delivery: Delivery) -> None:
         self.calls.append(("aborted", delivery))
 
     def on_disposition(self, delivery: Delivery) -> None:
         self.calls.append(("disposition", delivery))
 
-    def on_credit(self, link: OutgoingLink) -> None:
+    def on_credit(self, link: Any) -> None:
         self.calls.append(("credit", link.credit))
 
-    def on_drained(self, link: IncomingLink) -> None:
+    def on_drained(self, link: Any) -> None:
         self.calls.append(("drained", link.credit))
 
-    def on_overdrawn(self, link: IncomingLink) -> None:
+    def on_overdrawn(self, link: Any) -> None:
         self.calls.append(("overdrawn", link.credit))
 
-    def on_refused(self, link: IncomingLink, delivery: Delivery) -> None:
+    def on_refused(self, link: Any, delivery: Delivery) -> None:
         self.calls.append(("refused", delivery))
 
 

@@ -38,7 +38,7 @@ class Feeder(Recorder):
         super().__init__()
         self.queue: list[tuple[Delivery, bytes]] = []
 
-    def on_credit(self, link: OutgoingLink) -> None:
+    def on_credit(self, link: Any) -> None:
         super().on_credit(link)
         while self.queue:
             delivery, body = self.queue[0]

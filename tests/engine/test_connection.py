@@ -177,7 +177,7 @@ def test_the_peers_limits_hold_for_what_we_begin() -> None:
 class Keeping(Recorder):
     """Settles what comes, and gives its credit back."""
 
-    def on_transfer(self, link: IncomingLink, delivery: Any, data: bytes, start: int, end: int) -> None:
+    def on_transfer(self, link: Any, delivery: Any, data: bytes, start: int, end: int) -> None:
         super().on_transfer(link, delivery, data, start, end)
         if delivery.complete:
             link.session.settle_incoming(delivery, 0x24, ACCEPTED, True)

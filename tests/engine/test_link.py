@@ -457,7 +457,7 @@ class Pump(LinkSink):
     def __init__(self) -> None:
         self.sent = 0
 
-    def on_credit(self, link: OutgoingLink) -> None:
+    def on_credit(self, link: Any) -> None:
         while link.ready() and send(link, bytes(400)).complete:
             self.sent += 1
 

@@ -64,33 +64,11 @@ def tokens_in(path: Path) -> frozenset[str]:
         return frozenset(token.string for token in tokens if token.type == tokenize.NAME)
 
 
-def imported_by(path: Path, *, types: bool = True) -> frozenset[str]:
-    """The modules that a source or a .pxd imports, by absolute name; of `from a import b` b, if that is a module.
-
-    Without ``types`` those are left out that only a type checker imports.
-    """
-    everything, at_runtime = _imported_by(path)
-    return everything if types else at_runtime
-
-
 @cache
-def _imported_by(path: Path) -> tuple[frozenset[str], frozenset[str]]:
+def imported_by(path: Path) -> frozenset[str]:
+    """Return the modules that a source or a .pxd imports, by absolute name; of `from a import b` b, if it is one."""
     text = path.read_text(encoding="utf-8")
-    if path.suffix == ".pxd":
-        types = frozenset(_cimported(text))
-        return types, types
-    tree = ast.parse(text)
-    everything = frozenset(_imported(tree, path))
-    return everything, frozenset(_imported(_AtRuntime().visit(tree), path))
-
-
-class _AtRuntime(ast.NodeTransformer):
-    """Takes out what stands under `if TYPE_CHECKING:`."""
-
-    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
-        if ast.unparse(node.test) == "TYPE_CHECKING":
-            return node.orelse
-        return self.generic_visit(node)
+    return frozenset(_cimported(text) if path.suffix == ".pxd" else _imported(ast.parse(text), path))
 
 
 def _imported(tree: ast.AST, path: Path) -> set[str]:

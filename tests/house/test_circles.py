@@ -9,31 +9,25 @@ import pytest
 
 from .sources import PACKAGE, imported_by, module_of, named, names_in
 
-#: All rooms, and those of them in which types make no circle either; none may be taken out.
-ROOMS = {path.name for path in PACKAGE.iterdir() if path.is_dir()}
-WITH_TYPES = ROOMS - {"client", "engine", "testing"}
 
-
-def graph(rooms: set[str], *, types: bool) -> dict[str, set[str]]:
-    """What each module of some rooms imports of them, and what the types of its compiled twin do."""
+def graph() -> dict[str, set[str]]:
+    """Return what each module imports of the others, for its types too, and what those of its compiled twin do."""
     found: dict[str, set[str]] = {}
-    for room in rooms:
-        for path in (PACKAGE / room).rglob("*.py"):
-            sources = [path, *([path.with_suffix(".pxd")] if path.with_suffix(".pxd").is_file() else [])]
-            found[module_of(path)] = {name for source in sources for name in imported_by(source, types=types)}
+    for path in PACKAGE.rglob("*.py"):
+        sources = [path, *([path.with_suffix(".pxd")] if path.with_suffix(".pxd").is_file() else [])]
+        found[module_of(path)] = {name for source in sources for name in imported_by(source)}
     return {module: {name for name in names if name in found and name != module} for module, names in found.items()}
 
 
-@pytest.mark.parametrize("types", [False, True], ids=["at run time", "with types"])
-def test_no_module_imports_itself_by_way_of_others(types: bool) -> None:
+def test_no_module_imports_itself_by_way_of_others() -> None:
     try:
-        TopologicalSorter(graph(WITH_TYPES if types else ROOMS, types=types)).prepare()
+        TopologicalSorter(graph()).prepare()
     except CycleError as circle:
         pytest.fail(" <- ".join(circle.args[1]))
 
 
 def test_a_circle_would_be_found() -> None:
-    modules = graph({"core"}, types=True)
+    modules = graph()
     modules["trouter.core.tenants"].add("trouter.core.router")
     with pytest.raises(CycleError):
         TopologicalSorter(modules).prepare()

@@ -40,6 +40,7 @@ from .ends import End
 from .errors import AuthenticationFailed, ClientError, ConnectionClosed, LimitReached
 from .link import Link
 from .opening import LinkOpener
+from .ports import Departing, SessionPort
 from .sasl import REFUSALS, Anonymous, SaslMechanism, check_success, with_password
 from .session import Session
 from .transport import Transport, dial
@@ -161,9 +162,9 @@ class Connection(End, LinkOpener):
         self._sasl = SaslClient(limits.max_sasl_rounds) if mechanisms else None
         self._engine = Engine(limits, local_open, self._outbox, self._sasl, server=False)
         self._remote: Open | None = None
-        self._sessions: set[Session] = set()
+        self._sessions: set[SessionPort] = set()
         self._default: Session | None = None
-        self._leaving: set[Session | Link] = set()
+        self._leaving: set[Departing] = set()
         self._writer = trio.lowlevel.ParkingLot()
         self._written = trio.lowlevel.ParkingLot()
         self._write_due = False
@@ -249,7 +250,7 @@ class Connection(End, LinkOpener):
         self._wake_all()
         self._reading.cancel()
 
-    async def _until_gone(self, end: Session | Link) -> None:
+    async def _until_gone(self, end: Departing) -> None:
         """Wait until the peer's last word on ``end`` has come, or no more can come."""
         self._leaving.add(end)
         try:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final, Protocol
 
 import trio
 
@@ -25,18 +25,35 @@ from .errors import DeliveryAborted
 from .link import ReceiverSettleMode
 from .message import Message
 from .pieces import BodyReader
-
-if TYPE_CHECKING:
-    from .receiver import Receiver
+from .ports import ConnectionPort, SessionPort
 
 #: Pieces shorter than this are joined: a sender of tiny frames does not cost us an object for each.
 SMALL_PIECE_BYTES: Final = 4096
 
 
+class ReceiverPort(Protocol):
+    """A receiver, as its deliveries see it."""
+
+    _session: SessionPort
+    _connection: ConnectionPort
+    _mode: ReceiverSettleMode
+    _stream: bool
+    _streams: set[Delivery]
+
+    def _check(self) -> None:
+        """Raise what ended the receiver."""
+
+    async def _until(self, condition: Callable[[], bool], lot: trio.lowlevel.ParkingLot) -> None:
+        """Wait until ``condition`` holds; raises what ended the receiver."""
+
+    def _let_go(self) -> None:
+        """Count one delivery less against the credit."""
+
+
 class Delivery:
     """One message on its way to us. Say what became of it, unless it came settled: the sender waits to hear it."""
 
-    def __init__(self, receiver: Receiver, delivery: EngineDelivery) -> None:
+    def __init__(self, receiver: ReceiverPort, delivery: EngineDelivery) -> None:
         self._receiver = receiver
         self._delivery = delivery
         self._whole: bytes | bytearray = b""
@@ -264,7 +281,7 @@ class Delivery:
         if self._changed is not None:
             self._changed.unpark_all()
 
-    async def _until(self, condition: Any) -> None:
+    async def _until(self, condition: Callable[[], bool]) -> None:
         if self._changed is None:
             self._changed = trio.lowlevel.ParkingLot()
         await self._receiver._until(condition, self._changed)

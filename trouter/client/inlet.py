@@ -7,16 +7,14 @@ more than all the rest. An inlet hands transfers to a ``LinkSink`` of its owner'
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 
 from trouter.engine.ports import LinkSink
 
 from .link import ReceivingLink
-
-if TYPE_CHECKING:
-    from .session import Session
+from .ports import SessionPort
 
 
 class Inlet(ReceivingLink):
@@ -27,7 +25,7 @@ class Inlet(ReceivingLink):
 
     _incoming = True
 
-    def __init__(self, session: Session, name: str | None, sink: LinkSink) -> None:
+    def __init__(self, session: SessionPort, name: str | None, sink: LinkSink) -> None:
         super().__init__(session, name)
         self._sink = sink
         self._stirred = trio.lowlevel.ParkingLot()

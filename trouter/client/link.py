@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 
@@ -17,9 +17,7 @@ from trouter.wire.performatives import Attach, Error, Source, Target
 
 from .ends import End
 from .errors import ClientError, LimitReached, LinkDetached
-
-if TYPE_CHECKING:
-    from .session import Session
+from .ports import SessionPort
 
 
 class SenderSettleMode(IntEnum):
@@ -42,7 +40,7 @@ class Link(End, LinkSink):
 
     _incoming = False
 
-    def __init__(self, session: Session, name: str | None) -> None:
+    def __init__(self, session: SessionPort, name: str | None) -> None:
         super().__init__()
         self._session = session
         self._connection = session.connection

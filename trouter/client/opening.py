@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import trio
 
@@ -14,11 +14,9 @@ from trouter.wire.performatives import Source, Target
 
 from .inlet import Inlet
 from .link import ReceiverSettleMode, SenderSettleMode
+from .ports import SessionPort
 from .receiver import Receiver
 from .sender import Sender
-
-if TYPE_CHECKING:
-    from .session import Session
 
 DEFAULT_CREDIT: Final = 100
 #: The largest message that a receiver takes whole, unless it says otherwise.
@@ -29,11 +27,11 @@ class LinkOpener(ABC):
     """Something that links can be opened on."""
 
     @abstractmethod
-    async def _session_for_links(self) -> Session:
+    async def _session_for_links(self) -> SessionPort:
         """A session that has begun."""
 
     @abstractmethod
-    async def _session_for_stream(self) -> tuple[Session, bool]:
+    async def _session_for_stream(self) -> tuple[SessionPort, bool]:
         """A session for a streaming receiver, and whether it goes with that receiver."""
 
     @asynccontextmanager

@@ -7,7 +7,7 @@ one makes room for the next. So a slow consumer slows down the sender, and nothi
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import trio
 
@@ -17,9 +17,7 @@ from trouter.wire.performatives import RELEASED, encode_state
 
 from .delivery import Delivery
 from .link import IncomingLink, ReceiverSettleMode, ReceivingLink
-
-if TYPE_CHECKING:
-    from .session import Session
+from .ports import SessionPort
 
 
 class Receiver(ReceivingLink):
@@ -28,7 +26,7 @@ class Receiver(ReceivingLink):
     _incoming = True
 
     def __init__(
-        self, session: Session, name: str | None, mode: ReceiverSettleMode, credit: int, *, stream: bool
+        self, session: SessionPort, name: str | None, mode: ReceiverSettleMode, credit: int, *, stream: bool
     ) -> None:
         super().__init__(session, name)
         self._mode = mode

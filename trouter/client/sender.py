@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Iterator
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import trio
 
@@ -23,9 +23,7 @@ from .errors import OutcomeUnknown
 from .link import Link, OutgoingLink, SenderSettleMode, terminus_address
 from .message import Encoded, Message
 from .pieces import BodyWriter
-
-if TYPE_CHECKING:
-    from .session import Session
+from .ports import SessionPort
 
 #: What became of a delivery: Accepted, Rejected, Released, Modified, a state of a kind we do not know as ``Described``,
 #: or None if it was settled without saying.
@@ -102,7 +100,7 @@ class Tracker:
 class Sender(Link):
     """A link that we send on; made by ``open_sender``. Any number of tasks may send at once."""
 
-    def __init__(self, session: Session, name: str | None, mode: SenderSettleMode) -> None:
+    def __init__(self, session: SessionPort, name: str | None, mode: SenderSettleMode) -> None:
         super().__init__(session, name)
         self._mode = mode
         self._line: deque[Tracker] = deque()

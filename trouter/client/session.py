@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import trio
 
 from trouter.engine.faults import PeerFault
@@ -14,20 +12,17 @@ from trouter.wire.performatives import Error
 from .ends import End
 from .errors import ClientError, SessionEnded
 from .opening import LinkOpener
-
-if TYPE_CHECKING:
-    from .connection import Connection
-    from .link import Link
+from .ports import ConnectionPort
 
 
 class Session(End, LinkOpener):
     """A session of ours; made by ``Connection.session``. Its links wait for one another's large transfers."""
 
-    def __init__(self, connection: Connection, session: EngineSession) -> None:
+    def __init__(self, connection: ConnectionPort, session: EngineSession) -> None:
         super().__init__()
-        self.connection = connection
+        self.connection: ConnectionPort = connection
         self._session = session
-        self._links: set[Link] = set()
+        self._links: set[End] = set()
         session.context = self
 
     async def aclose(self) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .ports import Event
+
 if TYPE_CHECKING:
     from trouter.wire.performatives import Attach, Begin, Error, Open
 
@@ -17,12 +19,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class SaslMechanismsWanted:
+class SaslMechanismsWanted(Event):
     """The client asks how to authenticate; answer with ``offer``. Input stands still until then."""
 
 
 @dataclass(frozen=True, slots=True)
-class SaslInitReceived:
+class SaslInitReceived(Event):
     """The client chose ``mechanism``; answer with ``challenge`` or ``finish``. Input stands still until then."""
 
     mechanism: str
@@ -32,28 +34,28 @@ class SaslInitReceived:
 
 
 @dataclass(frozen=True, slots=True)
-class SaslResponseReceived:
+class SaslResponseReceived(Event):
     """The client answered our challenge."""
 
     response: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class SaslMechanismsOffered:
+class SaslMechanismsOffered(Event):
     """The server's mechanisms; answer with ``begin_sasl``."""
 
     mechanisms: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class SaslChallengeReceived:
+class SaslChallengeReceived(Event):
     """The server asks; answer with ``respond``."""
 
     challenge: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class SaslFinished:
+class SaslFinished(Event):
     """The exchange is over; ``code`` 0 is success (part 5, 5.3.3.6). ``additional`` is the server's last word."""
 
     code: int
@@ -61,14 +63,14 @@ class SaslFinished:
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectionOpened:
+class ConnectionOpened(Event):
     """The peer's open came."""
 
     open: Open
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectionClosed:
+class ConnectionClosed(Event):
     """The peer's close came, or our own after ``fault``; no more events follow."""
 
     error: Error | None
@@ -76,7 +78,7 @@ class ConnectionClosed:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionBegun:
+class SessionBegun(Event):
     """The peer began a session, or answered our begin."""
 
     session: Session
@@ -84,7 +86,7 @@ class SessionBegun:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionEnded:
+class SessionEnded(Event):
     """The session is gone, by the peer's end or by ours after ``fault``; its links went with it."""
 
     session: Session
@@ -93,7 +95,7 @@ class SessionEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class LinkAttached:
+class LinkAttached(Event):
     """The peer attached a link (answer with ``accept`` or ``refuse``), or answered our attach."""
 
     link: Link
@@ -101,7 +103,7 @@ class LinkAttached:
 
 
 @dataclass(frozen=True, slots=True)
-class LinkDetached:
+class LinkDetached(Event):
     """The peer detached a link, and ours is still to be sent; or it answered ours (see ``Link.awaited``).
 
     With a ``fault`` it was the engine that detached the link, for what the peer did.
@@ -113,17 +115,18 @@ class LinkDetached:
     fault: PeerFault | None = None
 
 
-Event = (
-    SaslMechanismsWanted
-    | SaslInitReceived
-    | SaslResponseReceived
-    | SaslMechanismsOffered
-    | SaslChallengeReceived
-    | SaslFinished
-    | ConnectionOpened
-    | ConnectionClosed
-    | SessionBegun
-    | SessionEnded
-    | LinkAttached
-    | LinkDetached
-)
+__all__ = [
+    "ConnectionClosed",
+    "ConnectionOpened",
+    "Event",
+    "LinkAttached",
+    "LinkDetached",
+    "SaslChallengeReceived",
+    "SaslFinished",
+    "SaslInitReceived",
+    "SaslMechanismsOffered",
+    "SaslMechanismsWanted",
+    "SaslResponseReceived",
+    "SessionBegun",
+    "SessionEnded",
+]

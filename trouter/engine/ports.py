@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from trouter.wire.performatives import Performative
     from trouter.wire.transfers import FlowReader, TransferReader
 
-    from .events import Event
-    from .link import IncomingLink, OutgoingLink
+
+class Event:
+    """A rare step of the peer's; ``events`` has them all."""
+
+    __slots__ = ()
 
 
 class Budget:
@@ -221,25 +224,25 @@ class LinkSink:
 
     __slots__ = ()
 
-    def on_transfer(self, link: IncomingLink, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+    def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: int, end: int) -> None:
         """Take a transfer frame, its payload in ``data[start:end]``; the last one if ``delivery.complete``."""
 
-    def on_aborted(self, link: IncomingLink, delivery: Delivery) -> None:
+    def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
         """Note that the sender took a delivery back before it was complete."""
 
     def on_disposition(self, delivery: Delivery) -> None:
         """Note that the peer changed ``remote_state`` or ``remote_settled`` of a delivery."""
 
-    def on_credit(self, link: OutgoingLink) -> None:
+    def on_credit(self, link: LinkPort) -> None:
         """Note that the receiver's credit or drain flag changed, or that a blocked link may go on sending."""
 
-    def on_drained(self, link: IncomingLink) -> None:
+    def on_drained(self, link: LinkPort) -> None:
         """Note that the sender used up or gave back the credit that we asked it to drain."""
 
-    def on_overdrawn(self, link: IncomingLink) -> None:
+    def on_overdrawn(self, link: LinkPort) -> None:
         """Note a delivery without credit that is taken in all the same; ``link`` has counted it."""
 
-    def on_refused(self, link: IncomingLink, delivery: Delivery) -> None:
+    def on_refused(self, link: LinkPort, delivery: Delivery) -> None:
         """Note that the link has rejected a delivery at its beginning; nothing else is said of it."""
 
 
@@ -249,4 +252,4 @@ class Unconnected(Exception):
 
 NO_SINK = LinkSink()
 
-__all__ = ["Budget", "ConnectionPort", "Delivery", "LinkPort", "LinkSink", "SessionPort", "Unconnected"]
+__all__ = ["Budget", "ConnectionPort", "Delivery", "Event", "LinkPort", "LinkSink", "SessionPort", "Unconnected"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import socket
 from array import array
 from time import perf_counter
+from typing import Any
 
 from trouter.engine.connection import Connection
 from trouter.engine.link import IncomingLink, OutgoingLink
@@ -234,7 +235,7 @@ class Sender(LinkSink):
         if tally.timed and len(tally.latencies_s) < _MAX_SAMPLES:
             tally.latencies_s.append(perf_counter() - delivery.arrived_at)
 
-    def on_credit(self, link: OutgoingLink) -> None:
+    def on_credit(self, link: Any) -> None:
         """Give credit back when asked to: what a load generator has to send can wait."""
         outgoing = link
         if outgoing.drain and (self._current is None or outgoing is not self._link):
@@ -258,7 +259,7 @@ class Receiver(LinkSink):
         link.sink = self
         link.grant(self._credit)
 
-    def on_transfer(self, link: IncomingLink, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+    def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
         """Count; settle when it is the last frame."""
         tally = self._tally
         tally.octets += end - start

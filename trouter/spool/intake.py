@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import time_ns
+from typing import Any
 
-from trouter.engine.link import IncomingLink
-from trouter.engine.ports import Delivery, LinkSink, SessionPort
+from trouter.engine.ports import Delivery, LinkPort, LinkSink, SessionPort
 from trouter.spool.frames import FrameWriter
 from trouter.wire.performatives import ACCEPTED, Error, Rejected, encode_state
 
@@ -90,7 +90,7 @@ class Intake(LinkSink):
         #: All credit was used or given back, after it was asked for.
         self.drained = False
 
-    def on_transfer(self, link: IncomingLink, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+    def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
         """Take a part of a message, or all of it."""
         if delivery is self._refused:
             if delivery.complete:
@@ -127,7 +127,7 @@ class Intake(LinkSink):
         elif frames.count == 1:
             self.stir()
 
-    def on_aborted(self, link: IncomingLink, delivery: Delivery) -> None:
+    def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
         """Drop what the sender had begun to send and took back."""
         if delivery is self._open:
             self._frames.cancel()
@@ -138,7 +138,7 @@ class Intake(LinkSink):
         self.batch.credit += 1
         self.stir()
 
-    def on_drained(self, link: IncomingLink) -> None:
+    def on_drained(self, link: LinkPort) -> None:
         """Note that the sender has no credit any more."""
         self.drained = True
         self.stir()

@@ -45,12 +45,7 @@ from trouter.engine.link_base import Link
 from trouter.engine.ports import SessionPort
 from trouter.engine.session import Session
 from trouter.engine.states import LinkState
-from trouter.wire.performatives import (
-    Coordinator,
-    Open,
-    Source,
-    Target,
-)
+from trouter.wire.performatives import Coordinator, Open, Source, Target
 
 from .memory_links import MemoryReceiver, MemorySender, ReceivedMessage, SentMessage
 from .messages import compose
@@ -283,6 +278,10 @@ class MemoryClient:
             self.router.pump()
 
     # --- carrying octets
+
+    def pump(self) -> None:
+        """Carry the octets of all clients both ways until everything has come to rest."""
+        self.router.pump()
 
     def write(self) -> bool:
         """Carry to the router what the client has said; whether that was anything."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
-from trouter.engine.events import (
-    LinkDetached,
-)
+from trouter.engine.events import LinkDetached
 from trouter.engine.link import IncomingLink, OutgoingLink
 from trouter.engine.link_base import Link
 from trouter.engine.ports import Delivery, LinkSink
@@ -26,10 +24,26 @@ from trouter.wire.types import Described
 
 from .messages import DATA
 
-if TYPE_CHECKING:
-    from .memory import MemoryClient
-
 _AS_ASKED: Final = object()
+
+
+class LinkOwner(Protocol):
+    """The client that a link belongs to: ``memory.MemoryClient``."""
+
+    stalled: bool
+    dropped: bool
+
+    def pump(self) -> None:
+        """Carry octets both ways until everything has come to rest."""
+
+    def write(self) -> bool:
+        """Carry to the router what the client has said; return whether that was anything."""
+
+    def end(self) -> None:
+        """End the client's session in order."""
+
+    def drop(self) -> None:
+        """Break the connection."""
 
 
 class _MemoryLink(LinkSink):
@@ -37,7 +51,7 @@ class _MemoryLink(LinkSink):
 
     link: Link
 
-    def __init__(self, client: MemoryClient) -> None:
+    def __init__(self, client: LinkOwner) -> None:
         self.client = client
         #: The router's attach, and its detach if that came first.
         self.attach: Attach | None = None
@@ -58,7 +72,7 @@ class _MemoryLink(LinkSink):
     def refuse(self, error: Error) -> None:
         """Refuse an attach of the router's."""
         self.link.refuse(error)
-        self.client.router.pump()
+        self.client.pump()
 
     @property
     def error(self) -> Error | None:
@@ -69,7 +83,7 @@ class _MemoryLink(LinkSink):
         """Detach in order, and let everything come to rest."""
         self.link.awaited = True
         self.link.detach(closed, error)
-        self.client.router.pump()
+        self.client.pump()
 
 
 class MemorySender(_MemoryLink):
@@ -77,7 +91,7 @@ class MemorySender(_MemoryLink):
 
     link: OutgoingLink
 
-    def __init__(self, client: MemoryClient, link: OutgoingLink) -> None:
+    def __init__(self, client: LinkOwner, link: OutgoingLink) -> None:
         super().__init__(client)
         self.link = link
         link.sink = self
@@ -226,7 +240,7 @@ class MemoryReceiver(_MemoryLink):
 
     link: IncomingLink
 
-    def __init__(self, client: MemoryClient, link: IncomingLink) -> None:
+    def __init__(self, client: LinkOwner, link: IncomingLink) -> None:
         super().__init__(client)
         self.link = link
         link.sink = self
