@@ -133,31 +133,35 @@ _BOTH: Final = Side.BOTH
 class Options:
     """All that can be said to the source and the sink. An option is named as its field, in camelCase."""
 
-    # The other side, and who we are to it.
+    # The server, and the login.
     url: tuple[str, ...] = _option(
         (),
         _BOTH,
         "`amqp[s]://[user[:password]@]host[:port]`; several, in order of preference, with commas",
         secret=True,
     )
-    address: str = _option("", _BOTH, "what to receive from, or to send to where a row has no `to`")
+    address: str = _option("", _BOTH, "the address to receive from, or to send rows to that have no `to`")
     virtual_host: str = _option("", _BOTH, "the virtual host to ask for, by default the host of the URL")
-    user: str = _option("", _BOTH, "who we are; it precedes what the URL says")
+    user: str = _option("", _BOTH, "the user to log in as; it overrides the URL's")
     password: str = _option("", _BOTH, "the password; better in a file", secret=True)
     password_file: str = _option("", _BOTH, "a file that holds the password")
     sasl_mechanisms: tuple[str, ...] = _option(
-        (), _BOTH, "those allowed; by default SCRAM or PLAIN for a user, EXTERNAL for a certificate, else ANONYMOUS"
+        (),
+        _BOTH,
+        "the mechanisms allowed; by default SCRAM or PLAIN for a user, EXTERNAL for a certificate, else ANONYMOUS",
     )
     tls_trust_file: str = _option(
-        "", _BOTH, "authorities to trust (PEM), by default the system's; it makes it TLS, as `amqps` does"
+        "", _BOTH, "authorities to trust (PEM), by default the system's; implies TLS, as `amqps` does"
     )
-    tls_certificate_file: str = _option("", _BOTH, "our certificate (PEM)")
+    tls_certificate_file: str = _option("", _BOTH, "the client certificate (PEM)")
     tls_key_file: str = _option("", _BOTH, "its key, by default in the certificate's file")
     tls_key_password: str = _option("", _BOTH, "the key's password; better in a file", secret=True)
     tls_key_password_file: str = _option("", _BOTH, "a file that holds the key's password")
-    tls_verify_name: bool = _option(True, _BOTH, "whether the host must be the one that its certificate names")
-    connect_timeout_s: float = _option(30.0, _BOTH, "how long one attempt to connect may take", low=0.1, high=3600)
-    heartbeat_s: float = _option(60.0, _BOTH, "a peer silent for so long is given up", low=1, high=86400)
+    tls_verify_name: bool = _option(True, _BOTH, "whether the server's certificate must name its host")
+    connect_timeout_s: float = _option(30.0, _BOTH, "the longest time for one attempt to connect", low=0.1, high=3600)
+    heartbeat_s: float = _option(
+        60.0, _BOTH, "the client gives up a server that is silent for this time", low=1, high=86400
+    )
 
     # Receiving.
     spool: tuple[str, ...] = _option(
@@ -166,62 +170,72 @@ class Options:
     receiver: Receiver = _option(  # noqa: RUF009 - a dataclass field
         Receiver.EMBEDDED, _READ, "`none` reads what `trouter pipeline spool` receives"
     )
-    credit: int = _option(
-        2000, _READ, "messages on their way at most; also how many may come twice", low=1, high=1_000_000
+    credit: int = _option(2000, _READ, "the most messages under way; as many may come twice", low=1, high=1_000_000)
+    linger_ms: int = _option(
+        5, _READ, "how long a message waits for others before the receiver syncs it", low=0, high=60000
     )
-    linger_ms: int = _option(5, _READ, "how long a message waits for others before it is synced", low=0, high=60000)
-    max_group_bytes: int = _option(MIB, _READ, "as many octets are synced without waiting", low=1, high=1 << 30)
+    max_group_bytes: int = _option(MIB, _READ, "the receiver syncs as many octets without waiting", low=1, high=1 << 30)
     max_message_bytes: int = _option(
         64 * MIB,
         _READ,
-        "a longer message is rejected; one that a spool holds all the same is not read: the query fails",
+        "the receiver rejects a longer message; if a spool has one all the same, the query fails",
         low=512,
         high=1 << 30,
     )
-    segment_bytes: int = _option(
-        16 * MIB, _READ, "a file of the spool is closed when it is as long", low=4096, high=1 << 31
-    )
+    segment_bytes: int = _option(16 * MIB, _READ, "the length of a file of the spool", low=4096, high=1 << 31)
     backlog_bytes: int = _option(
-        1 << 30, _READ, "no more credit while as much is not yet read", low=1 << 16, high=1 << 50
+        1 << 30, _READ, "the receiver gives no more credit while as much is not consumed", low=1 << 16, high=1 << 50
     )
-    lock_wait_s: float = _option(20.0, _READ, "how long to wait for the process before us to let go", low=0, high=3600)
+    lock_wait_s: float = _option(
+        20.0, _READ, "how long to wait until the former process has released the spool", low=0, high=3600
+    )
 
     # Reading.
-    max_rows_per_batch: int = _option(0, _READ, "rows of one micro-batch at most, 0 for no limit", low=0, high=1 << 40)
+    max_rows_per_batch: int = _option(0, _READ, "the most rows of one micro-batch, 0 for no limit", low=0, high=1 << 40)
     read_parallelism: int = _option(2, _READ, "tasks that share the rows of one shard in a batch", low=1, high=4096)
     mode: Mode = _option(  # noqa: RUF009 - a dataclass field
-        Mode.PERMISSIVE, _READ, "what becomes of a message that cannot be decoded"
+        Mode.PERMISSIVE, _READ, "what the source does with a message that it cannot decode"
     )
-    dead_letter_path: str = _option("", _READ, "where DEADLETTER writes its Parquet files; all workers must see it")
-    fail_on_data_loss: bool = _option(True, _READ, "false: rows that are gone are told in the log, and reading goes on")
+    dead_letter_path: str = _option(
+        "", _READ, "the folder for the Parquet files of DEADLETTER; all workers must see it"
+    )
+    fail_on_data_loss: bool = _option(True, _READ, "false: the log says which rows are missing, and reading goes on")
     max_messages: int = _option(
-        100_000, _READ, "a batch read with a receiver of its own ends at so many messages", low=1, high=1 << 40
+        100_000, _READ, "a batch read with a receiver of its own ends after so many messages", low=1, high=1 << 40
     )
     idle_timeout_ms: int = _option(
-        3000, _READ, "and when none came for so long, as does the wait of `availableNow`", low=1, high=86_400_000
+        3000,
+        _READ,
+        "it also ends when no message came for this time, as does the wait of `availableNow`",
+        low=1,
+        high=86_400_000,
     )
     min_rows: int = _option(
         0,
         _READ,
-        "`availableNow` with a receiver of its own waits no longer when so many are not yet consumed",
+        "`availableNow` with a receiver of its own waits until so many messages are not consumed",
         low=0,
         high=1 << 40,
     )
-    body_format: str = _option("", _READ, "`json` or `avro`: columns of the schema given are read from the body")
-    avro_schema_file: str = _option("", _READ, "the schema that Avro bodies were written with")
+    body_format: str = _option(
+        "", _READ, "`json` or `avro`: the source reads the columns of the given schema from the body"
+    )
+    avro_schema_file: str = _option("", _READ, "the schema of the program that wrote the Avro bodies")
 
     # Sending.
-    id_prefix: str = _option("", _WRITE, "what message ids begin with where a row has none, by default the query's id")
-    window: int = _option(500, _WRITE, "messages on their way at most", low=1, high=100_000)
-    settle_timeout_s: float = _option(60.0, _WRITE, "fail when nothing was settled for so long", low=0.1, high=86400)
+    id_prefix: str = _option("", _WRITE, "the beginning of message ids for rows without one, by default the query's id")
+    window: int = _option(500, _WRITE, "the most messages under way", low=1, high=100_000)
+    settle_timeout_s: float = _option(
+        60.0, _WRITE, "the query fails when no message was settled for this time", low=0.1, high=86400
+    )
     on_reject: OnReject = _option(  # noqa: RUF009 - a dataclass field
         OnReject.FAIL, _WRITE, "`deadletter` sends a rejected row to `deadLetterAddress`"
     )
-    dead_letter_address: str = _option("", _WRITE, "where rejected rows go")
+    dead_letter_address: str = _option("", _WRITE, "the address for rejected rows")
 
     @classmethod
     def parse(cls, given: Mapping[str, str], side: Side) -> Options:
-        """What ``given`` says, in any case of letters; BadOption for the first that is wrong."""
+        """Return the options in ``given``, keys in any case; raise BadOption for the first that is wrong."""
         table = {option_name(name).lower(): (name, row) for name, row in rows()}
         values: dict[str, Any] = {}
         for key, text in given.items():

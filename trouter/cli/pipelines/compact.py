@@ -35,7 +35,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument(
         "segments", nargs="+", type=Path, metavar="SEGMENTS_DIR", help="where a router keeps its records"
     )
-    parser.add_argument("root", type=Path, metavar="ROOT", help="the folder of the pipeline; made if it is not there")
+    parser.add_argument("root", type=Path, metavar="ROOT", help="the folder of the pipeline; made if it does not exist")
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="how many processes work at once; as many as there are cores"
     )

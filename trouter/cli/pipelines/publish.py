@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 #: Option here to option of the source and the sink, which know how to connect.
 _CONNECTING: Final = {
-    "user": "who we are; the router must know us as one who may decide",
+    "user": "the user to log in as; the router's plugin feedback must list this user",
     "password_file": "a file that holds the password",
     "tls_trust_file": "authorities to trust (PEM), by default the system's",
-    "tls_certificate_file": "our certificate (PEM)",
+    "tls_certificate_file": "the client certificate (PEM)",
     "tls_key_file": "its key, by default in the certificate's file",
 }
 
@@ -27,10 +27,10 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser = actions.add_parser(
         "publish",
         help="tell routers to lock users, block hosts and slow tenants",
-        description="Make decisions of the tables and send them to routers, which obey them if they trust us: see the "
-        "plugin feedback. Nothing is decided but what --on and --quota ask for. It may be run as often as you like: "
-        "what a router has accepted is not sent again, and what the tables do not say any more is lifted. The exit "
-        "status is 1 if a router could not be told or has refused.",
+        description="Make decisions of the tables and send them to routers whose plugin feedback trusts the user. The "
+        "command decides only what --on and --quota ask for. Run it as often as you like: it does not send a decision "
+        "again that a router has accepted, and ends a decision that the tables no longer support. The exit status is 1 "
+        "if a router was out of reach or has refused.",
     )
     parser.add_argument("root", type=Path, metavar="ROOT", help="the pipeline's folder, with tables/ in it")
     parser.add_argument(
@@ -49,8 +49,8 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         metavar="VHOST=MESSAGES/PERIOD:RATE",
         help="slow a tenant to RATE messages a second once it has sent more than MESSAGES in this hour, day or month",
     )
-    parser.add_argument("--url", action="append", help="a router to tell, as amqps://host:5671; may be given again")
-    parser.add_argument("--address", help="where it takes decisions (default: trouter.decisions)")
+    parser.add_argument("--url", action="append", help="a router, as amqps://host:5671; may be given again")
+    parser.add_argument("--address", help="the routers' address for decisions (default: trouter.decisions)")
     for name, help_ in _CONNECTING.items():
         parser.add_argument(f"--{name.replace('_', '-')}", metavar="NAME" if name == "user" else "FILE", help=help_)
     parser.add_argument("--dry-run", action="store_true", help="print the decisions and send nothing")

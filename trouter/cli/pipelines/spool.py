@@ -29,21 +29,23 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser = actions.add_parser(
         "spool",
         help="receive an address into a durable spool",
-        description="Receive the messages of an address and keep them in a spool: a folder of proved, numbered files "
-        "from which Spark (or anything that reads its frames) follows. A message is accepted once the disk has it, not "
-        "before; up to --credit of them may come twice after a crash. SIGTERM or Ctrl-C writes and settles what came "
-        "and ends with 0; a full disk, refused credentials or a damaged spool end it with 1 and the reason, except "
-        "with --shards, where a process that dies is started again.",
+        description="Receive the messages of an address and keep them in a spool: a folder of numbered, checksummed "
+        "files that Spark, or another program, consumes. The command accepts a message once the disk has it, not "
+        "before; up to --credit of them may come twice after a crash. On SIGTERM or Ctrl-C it writes and settles the "
+        "messages that have come, and exits with 0; on a full disk, refused credentials or a damaged spool it exits "
+        "with 1 and the reason, except with --shards, where it starts a process that dies again.",
     )
     parser.add_argument(
         "--url",
         action="append",
         required=True,
         metavar="amqp[s]://HOST[:PORT]",
-        help="a server; more of them are tried in turn when one is gone",
+        help="a server; if the command loses one, it tries the others in turn",
     )
-    parser.add_argument("--address", required=True, help="what to receive")
-    parser.add_argument("--dir", required=True, type=Path, metavar="FOLDER", help="the spool; made if it is not there")
+    parser.add_argument("--address", required=True, help="the address to receive from")
+    parser.add_argument(
+        "--dir", required=True, type=Path, metavar="FOLDER", help="the spool; the command makes it if it does not exist"
+    )
     parser.add_argument(
         "--shards",
         type=int,
@@ -52,14 +54,14 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help="N processes, each with a spool of its own, FOLDER/shard-000 and so on, among which the server spreads "
         "the messages; default %(default)s, in this process and FOLDER itself",
     )
-    _add_identity(parser.add_argument_group("who we are"))
+    _add_identity(parser.add_argument_group("login"))
     _add_bounds(parser.add_argument_group("bounds; K, M, G and T are powers of 1024"))
-    telling = parser.add_argument_group("how it tells")
+    telling = parser.add_argument_group("progress and metrics")
     telling.add_argument(
         "--metrics",
         metavar="HOST:PORT",
         help="serve metrics (/metrics) and health (/readyz, /healthz, /livez) over HTTP there, to every client; "
-        "port 0 is any free one, which is told",
+        "port 0 takes a free port and prints it",
     )
     telling.add_argument("--metrics-file", type=Path, metavar="FILE", help="for Prometheus's text file collector")
     telling.add_argument("--quiet", action="store_true", help="no lines of progress")
@@ -70,12 +72,12 @@ def _add_identity(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--user", help="default the URL's")
     group.add_argument("--password-file", type=Path, metavar="FILE", help="holds the password")
     group.add_argument(
-        "--sasl-mechanisms", default="", metavar="NAMES", help="those that may be used; default what fits"
+        "--sasl-mechanisms", default="", metavar="NAMES", help="the mechanisms allowed; by default those that fit"
     )
     group.add_argument(
         "--tls-trust-file", type=Path, metavar="FILE", help="authorities to trust (PEM); default the system's"
     )
-    group.add_argument("--tls-certificate", type=Path, metavar="FILE", help="our certificate (PEM)")
+    group.add_argument("--tls-certificate", type=Path, metavar="FILE", help="the client certificate (PEM)")
     group.add_argument("--tls-key", type=Path, metavar="FILE", help="its private key; default the certificate's file")
     group.add_argument("--tls-key-password-file", type=Path, metavar="FILE", help="holds the key's password")
     group.add_argument(
@@ -96,13 +98,13 @@ def _add_bounds(group: argparse._ArgumentGroup) -> None:
         type=float,
         default=5.0,
         metavar="MS",
-        help="how long messages are gathered before they are written and synced together; default %(default)g",
+        help="how long to gather messages before writing and syncing them together; default %(default)g",
     )
     for name, default, what in (
-        ("max-group-bytes", "1M", "a group is written when it has as many octets"),
-        ("max-message-bytes", "64M", "a larger message is rejected"),
+        ("max-group-bytes", "1M", "the size of a group of messages that is written at once"),
+        ("max-message-bytes", "64M", "the largest message; larger ones are rejected"),
         ("segment-bytes", "16M", "the size of a file"),
-        ("backlog-bytes", "1G", "what may lie in a spool and not be consumed, before no more is asked for"),
+        ("backlog-bytes", "1G", "octets in a spool that are not consumed, at which the command gives no more credit"),
     ):
         group.add_argument(
             f"--{name}", type=octets, default=octets(default), metavar="SIZE", help=f"{what}; default {default}"
@@ -242,7 +244,7 @@ class Telling:
         self._line = ""
 
     async def work(self) -> None:
-        """Until told to end, or until it cannot go on."""
+        """Receive until a signal ends it, or until it cannot go on."""
         import trio  # noqa: PLC0415
 
         from trouter.spool.receiver import Progress  # noqa: PLC0415
