@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.forks import Forked, Process, serves_here
 from trouter import _twin
 
 ROOT = Path(__file__).parents[1]
@@ -29,7 +30,7 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 class RunningRouter:
     """A started router. ``ports`` are those of its listeners, in the order in which they were opened."""
 
-    def __init__(self, process: subprocess.Popen[str], configuration: Path) -> None:
+    def __init__(self, process: Process, configuration: Path) -> None:
         self.process = process
         #: The file it was started with.
         self.configuration = configuration
@@ -114,14 +115,30 @@ def watched(
     command: Sequence[str], configuration: Path, cwd: Path = ROOT, environment: Mapping[str, str] | None = None
 ) -> Iterator[RunningRouter]:
     """The process of a command whose log is read; killed at the end if it still runs."""
-    with subprocess.Popen(command, cwd=cwd, env=environment, stderr=subprocess.PIPE, text=True) as started:
-        router = RunningRouter(started, configuration)
+    with _watched(
+        subprocess.Popen(command, cwd=cwd, env=environment, stderr=subprocess.PIPE, text=True), configuration
+    ) as router:
+        yield router
+
+
+@contextmanager
+def _watched(process: Process, configuration: Path) -> Iterator[RunningRouter]:
+    with process:
+        router = RunningRouter(process, configuration)
         try:
             yield router
         finally:
-            if started.poll() is None:
-                started.kill()
+            if process.poll() is None:
+                process.kill()
             router.wait()
+
+
+@contextmanager
+def started(program: str, arguments: Sequence[str], configuration: Path) -> Iterator[RunningRouter]:
+    """A router as `trouter` or `qdrouterd` starts it: forked, unless the test has changed what it would inherit."""
+    words = [str(Path(sys.executable).with_name(program)), *arguments]
+    with _watched(Forked(words), configuration) if serves_here() else watched(words, configuration) as router:
+        yield router
 
 
 @contextmanager
@@ -139,7 +156,7 @@ def process(configuration: str, folder: Path) -> Iterator[RunningRouter]:
     check_twin()
     path = folder / f"trouter-{len(list(folder.iterdir()))}.conf"
     path.write_text(configuration, encoding="utf-8")
-    with watched([sys.executable, "-m", "trouter", "run", "-c", str(path)], path) as router:
+    with started("trouter", ["run", "-c", str(path)], path) as router:
         yield router
 
 
