@@ -118,7 +118,7 @@ MAY_IMPORT = {
         "pipeline",
     ),
 }
-EVERYBODY_MAY_IMPORT = ("_twin",)
+EVERYBODY_MAY_IMPORT = ("_disk", "_twin")
 #: The rooms of the router that wait, read and write.
 WAITING = {"net", "telemetry", "tls", "admission", "auth", "backbone", "connections", "app"}
 ONLY_IN = {

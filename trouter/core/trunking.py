@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from trouter.engine.link import IncomingLink, OutgoingLink, add_link
 from trouter.engine.link_base import Link
-from trouter.engine.ports import Delivery, LinkPort
 from trouter.engine.session import Session
 from trouter.wire.performatives import Attach, Error, Source, Target
 
 from .arrival import DEFAULT_PRIORITY
 from .egress import Egress
+from .gather import Gatherer
 from .ingress import Ingress
 from .messagelog import SentLog
 from .network import PRIORITIES, Trunk
@@ -37,39 +38,14 @@ ONE_CONTROL: Final = Error("amqp:not-allowed", "there is one control link in eac
 _NAME_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+_"
 
 
-class ControlIngress(Ingress):
+class ControlIngress(Gatherer):
     """The link on which a neighbour tells of itself; whole messages go to the network's ``on_control``."""
 
-    __slots__ = ("_gathered", "neighbour")
+    __slots__ = ()
 
     def begin(self, neighbour: Trunk) -> None:
         """Hand what comes to the network as what ``neighbour`` said; nothing has come yet."""
-        self.neighbour = neighbour
-        self._gathered = bytearray()
-
-    def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: int, end: int) -> None:
-        """Take in the next frame; the sender does not wait for the outcome of a control message."""
-        if len(self._gathered) <= MAX_CONTROL_BYTES:
-            self._gathered += data[start:end]
-        if not delivery.complete:
-            return
-        self.counters.deliveries += 1
-        if delivery.remote_settled:
-            self.counters.presettled += 1
-        else:
-            delivery.link.session.settle_incoming(delivery, 0x24, _ACCEPTED, True)
-        whole = bytes(self._gathered)
-        self._gathered.clear()
-        self.unsettled = 0
-        self.top_up()
-        if len(whole) <= MAX_CONTROL_BYTES:
-            self.table.network.on_control(self.neighbour, whole)
-
-    def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
-        """Forget the message that the neighbour took back."""
-        self._gathered.clear()
-        delivery.settled = True
-        self.top_up()
+        self.take_for(partial(self.table.network.on_control, neighbour), MAX_CONTROL_BYTES)
 
 
 def capability_of(attach: Attach) -> str:
@@ -188,7 +164,5 @@ def _begin(router: RouterPort, link: Link, trunk: Trunk) -> None:
         sink.on_credit(link)
     router.network.on_trunk(trunk)
 
-
-_ACCEPTED: Final = b"\x00\x53\x24\x45"
 
 __all__ = ["CONTROL", "DATA", "PRIORITIES", "answer", "attach_own", "begin_links", "capability_of"]

@@ -30,6 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from trouter._disk import sync
 from trouter.pipeline.datasets import (
     MANIFEST,
     Manifest,
@@ -44,7 +45,7 @@ from trouter.pipeline.gaps import Boot, Gap, gaps_under
 from trouter.pipeline.overlaps import Conflict, new_rows
 from trouter.pipeline.proof import Proof, claimed, prove
 from trouter.pipeline.rows import rows_of
-from trouter.pipeline.tables import KEEP_S, locked, make_folder, replace, sync
+from trouter.pipeline.tables import KEEP_S, locked, make_folder, replace
 from trouter.records.marks import write_mark
 from trouter.records.reader import LAST_US, Corrupt
 from trouter.records.segments import EMPTY, OPEN, SegmentPosition, file_label, segments_in

@@ -25,8 +25,9 @@ from urllib.parse import unquote
 import msgspec
 import pyarrow.parquet as pq
 
+from trouter._disk import sync
 from trouter.pipeline.manifests import read_manifest
-from trouter.pipeline.tables import locked, make_folder, replace, sync
+from trouter.pipeline.tables import locked, make_folder, replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -24,10 +24,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from trouter._disk import sync
 from trouter.pipeline.compact import clear
 from trouter.pipeline.datasets import MANIFEST, PRUNED_VERSION, UNKNOWN, columns_of, manifest_of, records_folder
 from trouter.pipeline.pruned import EVERYBODY, JOBS, KEPT, MADE_OF, TOGETHER, frozen_by
-from trouter.pipeline.tables import KEEP_S, Commit, Table, locked, make_folder, replace, sync
+from trouter.pipeline.tables import KEEP_S, Commit, Table, locked, make_folder, replace
 from trouter.pipeline.tables import PRUNED_VERSION as PRUNED_TABLE
 from trouter.records import KINDS
 

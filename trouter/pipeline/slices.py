@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import InputPartition
 
+from trouter._disk import sync
 from trouter.pipeline.arrow import ARROW_SCHEMA, Origin, batches
 from trouter.pipeline.bodies import parser
 from trouter.pipeline.options import BadOption, Mode, Options
@@ -148,9 +149,9 @@ class DeadLetters:
             return
         self._writer.close()
         self._writer = None
-        _sync(self._part)
+        sync(self._part)
         self._part.replace(self._path)
-        _sync(self._path.parent)
+        sync(self._path.parent)
 
     def close(self) -> None:
         """Leave nothing unfinished behind."""
@@ -158,11 +159,3 @@ class DeadLetters:
             self._writer.close()
             with suppress(FileNotFoundError):
                 self._part.unlink()
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

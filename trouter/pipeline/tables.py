@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from trouter._disk import sync
 from trouter.pipeline.manifests import read_manifest
 
 if TYPE_CHECKING:
@@ -241,12 +242,3 @@ def make_folder(path: Path) -> None:
         make_folder(path.parent)
         path.mkdir(exist_ok=True)
         sync(path.parent)
-
-
-def sync(path: Path) -> None:
-    """Have the disk hold on to a file, or to the names in a folder; OSError."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from trouter._disk import sync
 from trouter.records.segments import COMPRESSED, PART, SUFFIX
 
 #: The quickest, which makes records a fifth of what they are.
@@ -38,7 +39,7 @@ def compress(plain: Path) -> tuple[Path, int]:
         with suppress(OSError):
             part.unlink(missing_ok=True)
         raise
-    sync_folder(plain.parent)
+    sync(plain.parent)
     plain.unlink()
     return whole, size
 
@@ -50,12 +51,3 @@ def clear_halves(folder: Path, label: str) -> None:
     for path in folder.glob(f"{label}~*{SUFFIX}{COMPRESSED}"):
         if path.with_name(path.name.removesuffix(COMPRESSED)).exists():
             path.unlink(missing_ok=True)
-
-
-def sync_folder(folder: Path) -> None:
-    """Have the disk hold on to the names in a folder; OSError."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

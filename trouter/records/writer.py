@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from trouter.records.compression import clear_halves, sync_folder
+from trouter._disk import sync
+from trouter.records.compression import clear_halves
 from trouter.records.holes import Hole
 from trouter.records.losses import RETENTION, Losses
 from trouter.records.reader import Corrupt, SegmentReader
@@ -206,7 +207,7 @@ class SegmentWriter:
             log.warning("%s holds no whole header, and so no record", path)
             return
         path.rename(whole)
-        sync_folder(self.folder)
+        sync(self.folder)
         entry = Entry(
             seg=whole.name,
             first=reader.header.first,
@@ -377,7 +378,7 @@ class SegmentWriter:
         self._segment = None
         os.close(segment.descriptor)
         segment.path.rename(whole)
-        sync_folder(self.folder)
+        sync(self.folder)
         place = place_of(whole)
         assert place is not None  # noqa: S101 - its name is ours
         size = segment.bytes + len(trailer)

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 from zlib import crc32
 
+from trouter._disk import sync
 from trouter.spool.errors import SpoolCorrupt
 from trouter.spool.frames import good_frames, wanted_octets
 
@@ -129,15 +130,6 @@ def walk(
             wanted = max(block_bytes, needed)
 
 
-def sync_folder(folder: Path) -> None:
-    """Names made and removed in ``folder`` stay so; OSError."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def write_all(descriptor: int, octets: bytes | bytearray, offset: int) -> None:
     """Write all of the octets; OSError."""
     view = memoryview(octets)
@@ -157,4 +149,4 @@ def place_file(path: Path, octets: bytes) -> None:
     finally:
         os.close(descriptor)
     part.replace(path)
-    sync_folder(path.parent)
+    sync(path.parent)

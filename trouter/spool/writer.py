@@ -22,6 +22,7 @@ from time import time
 from typing import Any, Final, NamedTuple, Self
 from uuid import uuid4
 
+from trouter._disk import sync
 from trouter.spool.errors import SpoolBusy, SpoolCorrupt, SpoolReplaced
 from trouter.spool.frames import FrameWriter
 from trouter.spool.marks import Mark, create_mark
@@ -42,7 +43,6 @@ from trouter.spool.segments import (
     read_header,
     segment_path,
     segments_in,
-    sync_folder,
     walk,
     write_all,
 )
@@ -383,7 +383,7 @@ class Spool:
             os.fsync(descriptor)
             path = segment_path(self.folder, first)
             spare.rename(path)
-            sync_folder(self.folder)
+            sync(self.folder)
         except BaseException:
             os.close(descriptor)
             raise

@@ -86,6 +86,13 @@ class ChangeRecords:
 
     def done(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
         """Something was changed that is not configured, such as a connection that was closed."""
+        self._emit(operation, kind, identity, _STATUS[operation], values)
+
+    def refused(self, operation: str, kind: str, identity: str) -> None:
+        """Record a change that is not one of the configuration, asked for and not made."""
+        self._emit(operation, kind, identity, BAD_REQUEST, {})
+
+    def _emit(self, operation: str, kind: str, identity: str, status: int, values: Mapping[str, str]) -> None:
         if self._recorder.active:
             self._recorder.emit(
                 ManagementChange(
@@ -94,22 +101,8 @@ class ChangeRecords:
                     entity_type=kind,
                     entity_name=identity,
                     attrs=list(values),
-                    status=_STATUS[operation],
+                    status=status,
                     values=dict(values) or None,
-                )
-            )
-
-    def refused(self, operation: str, kind: str, identity: str) -> None:
-        """Record a change that is not one of the configuration, asked for and not made."""
-        if self._recorder.active:
-            self._recorder.emit(
-                ManagementChange(
-                    **self._requester(),
-                    op=operation,
-                    entity_type=kind,
-                    entity_name=identity,
-                    attrs=[],
-                    status=BAD_REQUEST,
                 )
             )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import trio
 
@@ -109,20 +109,8 @@ class Telemetry:
         times: TimesByAddress | None = self._router.pulse.times
         for address, each in () if times is None else times.take():
             buckets, counts = merged(enumerate(each.counts))
-            self._recorder.emit(
-                LatencySketch(
-                    addr=address,
-                    t0=since_us,
-                    t1=at_us,
-                    unit="us",
-                    bits=BITS,
-                    bi=buckets,
-                    bc=counts,
-                    cnt=sum(counts),
-                    min=each.smallest,
-                    max=each.largest,
-                )
-            )
+            sketch = _sketch(since_us, at_us, buckets, counts, addr=address, min=each.smallest, max=each.largest)
+            self._recorder.emit(sketch)
 
     def _time_addresses(self, max_addresses: int) -> None:
         """Have the times of so many addresses counted from here on."""
@@ -164,20 +152,14 @@ class Sketches:
             deltas = [now - then for now, then in zip(self._counts[family], before[family], strict=True)]
             buckets, counts = merged(zip((*_BUCKETS, _ABOVE), deltas, strict=True))
             if counts:
-                sketches.append(
-                    LatencySketch(
-                        family=family,
-                        t0=since_us,
-                        t1=at_us,
-                        unit="us",
-                        bits=BITS,
-                        bi=buckets,
-                        bc=counts,
-                        cnt=sum(counts),
-                        rounded=True,
-                    )
-                )
+                sketches.append(_sketch(since_us, at_us, buckets, counts, family=family, rounded=True))
         return sketches
+
+
+def _sketch(since_us: int, at_us: int, buckets: list[int], counts: list[int], **more: Any) -> LatencySketch:
+    """Return the record of a histogram in microseconds; ``more`` says of which deliveries it is."""
+    cnt = sum(counts)
+    return LatencySketch(t0=since_us, t1=at_us, unit="us", bits=BITS, bi=buckets, bc=counts, cnt=cnt, **more)
 
 
 def fault_record(culprit: Culprit, verdict: str, count: int) -> PluginFault:

@@ -49,10 +49,10 @@ class LinkOwner(Protocol):
 class _MemoryLink(LinkSink):
     """What both kinds of links know of themselves."""
 
-    link: Link
-
-    def __init__(self, client: LinkOwner) -> None:
+    def __init__(self, client: LinkOwner, link: Link) -> None:
         self.client = client
+        self.link = link
+        link.sink = self
         #: The router's attach, and its detach if that came first.
         self.attach: Attach | None = None
         self.detached: LinkDetached | None = None
@@ -92,9 +92,7 @@ class MemorySender(_MemoryLink):
     link: OutgoingLink
 
     def __init__(self, client: LinkOwner, link: OutgoingLink) -> None:
-        super().__init__(client)
-        self.link = link
-        link.sink = self
+        super().__init__(client, link)
         #: How often the router asked for the rest of the credit, and with how much of it left.
         self.drains: list[int] = []
         #: Drains are answered as they come.
@@ -241,9 +239,7 @@ class MemoryReceiver(_MemoryLink):
     link: IncomingLink
 
     def __init__(self, client: LinkOwner, link: IncomingLink) -> None:
-        super().__init__(client)
-        self.link = link
-        link.sink = self
+        super().__init__(client, link)
         self.received: list[ReceivedMessage] = []
         #: Credit to grant once the attach is answered.
         self.wanted_credit = 0

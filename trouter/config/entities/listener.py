@@ -25,6 +25,11 @@ class Socketed(Entity):
     def identity(self) -> str:
         return f"{self._place()}:{self.name}" if self.named else self._place()
 
+    @property
+    def port_or_service(self) -> int | str:
+        """The port's number; a service name only where the system must be asked for its number."""
+        return texts.port_or_service(self.port)
+
     def _default_name(self) -> str:
         return self._place()
 
@@ -192,11 +197,6 @@ class ListenerEntity(Socketed):
         """Whether HTTP is spoken here, and AMQP only within WebSockets."""
         return self.http or bool(self.http_root_dir)
 
-    @property
-    def port_or_service(self) -> int | str:
-        """The port's number; a service name only where the system must be asked for its number."""
-        return texts.port_or_service(self.port)
-
 
 @entity(
     "connector",
@@ -272,8 +272,3 @@ class ConnectorEntity(Socketed):
         reload=NEXT,
         extra=True,
     )
-
-    @property
-    def port_or_service(self) -> int | str:
-        """The port's number; a service name only where the system must be asked for its number."""
-        return texts.port_or_service(self.port)
