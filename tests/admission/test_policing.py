@@ -109,7 +109,7 @@ def test_each_denial_counts_and_is_one_record(what: Denied) -> None:
     assert not holder.errors
 
 
-def test_what_is_allowed_is_recorded_too_and_messages_are_told_together() -> None:
+def test_what_is_allowed_is_recorded_too_and_messages_are_reported_together() -> None:
     made, takes = policing()
     enter(made, request())
     (record,) = takes.records
@@ -306,7 +306,7 @@ async def test_names_are_looked_up_again(resolver: dict[str, list[str] | None]) 
     assert made.admit(request(2, hostname="named")) is None
 
 
-def test_a_tenant_is_told_of_though_nothing_else_is_asked_of_its_messages() -> None:
+def test_a_tenant_is_reported_though_nothing_else_is_asked_of_its_messages() -> None:
     made, takes = policing("")
     enter(made, request(role="route-container"))
     takes.records.clear()

@@ -111,7 +111,7 @@ def test_nothing_is_done_for_who_was_refused(router: RunningRouter, when: str, e
 
 
 @pytest.mark.parametrize("early", EARLY[1:], ids=name)
-def test_who_does_without_sasl_is_told_off_whatever_comes_along(router: RunningRouter, early: Performative) -> None:
+def test_who_does_without_sasl_is_reported_off_whatever_comes_along(router: RunningRouter, early: Performative) -> None:
     with Peer(router.port, opened=False) as peer:
         opened = frame(0, encode_performative(Open("intruder"))) + frame(0, encode_performative(early))
         peer.raw(AMQP_HEADER + opened)
@@ -124,7 +124,9 @@ def test_who_does_without_sasl_is_told_off_whatever_comes_along(router: RunningR
 
 
 @pytest.mark.parametrize(("listener", "password", "code"), [(0, SECRET, OK), (0, "other", AUTH), (1, SECRET, OK)])
-def test_each_listener_asks_whom_it_is_told_to(router: RunningRouter, listener: int, password: str, code: int) -> None:
+def test_each_listener_asks_the_service_that_it_names(
+    router: RunningRouter, listener: int, password: str, code: int
+) -> None:
     """CVE-2017-15702: the service of the second says yes to anybody, but not for the first."""
     with Peer(router.ports[listener], opened=False) as peer:
         assert peer.authenticate("PLAIN", f"\0alice\0{password}".encode()) == code

@@ -100,7 +100,7 @@ def test_it_reads_its_configuration_again_and_makes_its_log_file_anew(router: Ru
     assert log.stat().st_uid == moved.stat().st_uid == pwd.getpwnam(NOBODY).pw_uid
 
 
-def test_what_it_cannot_read_any_more_is_told_and_a_reload_refused(folder: Path) -> None:
+def test_what_it_cannot_read_any_more_is_reported_and_a_reload_refused(folder: Path) -> None:
     path = folder / "private.conf"
     (folder / "users").write_text("# nobody yet\n")
     (folder / "users").chmod(0o600)

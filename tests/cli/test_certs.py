@@ -71,7 +71,7 @@ def test_a_key_is_private_whatever_the_umask(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("ca",), ("server", "router"), ("client", "alice"), ("client", "router")])
-def test_nothing_is_overwritten_unless_told_to(
+def test_nothing_is_overwritten_unless_asked_to(
     folder: Path, arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -133,7 +133,7 @@ def test_what_there_is_can_be_listed(folder: Path, capsys: pytest.CaptureFixture
         (("renew", "nobody"), "nobody.crt: No such file or directory"),
     ],
 )
-def test_bad_input_is_told_and_makes_nothing(
+def test_bad_input_is_reported_and_makes_nothing(
     folder: Path, arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = sorted(folder.iterdir())

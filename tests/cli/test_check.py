@@ -59,7 +59,9 @@ def test_what_is_unsafe_is_let_through_and_with_strict_is_not(
     assert (first, last) == (line, f"{unsafe_file}: not safe, 1 finding(s)")
 
 
-def test_what_will_not_be_served_fails_and_is_told_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_will_not_be_served_fails_and_is_reported_in_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "a.conf"
     path.write_text(
         "router { secureDefaults: yes, mode: interior }\nlistener { host: ::1, role: edge, authenticatePeer: no }\n"
@@ -93,7 +95,7 @@ def test_the_findings_as_a_document(
     assert found == [("problem", 2, "port")]
 
 
-def test_a_router_that_may_take_less_than_it_does_at_its_start_is_told_of(
+def test_a_router_that_may_take_less_than_it_does_at_its_start_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "router.conf"

@@ -135,6 +135,6 @@ def test_a_missing_file_is_named() -> None:
     assert "missing.conf: cannot be read: No such file or directory" in done.stderr
 
 
-def test_plugins_are_told_what_is_configured() -> None:
+def test_plugins_get_what_is_configured() -> None:
     facts = router_facts(load(text="router { id: a, usersFile: users }"))
     assert (facts.id, facts.mode, facts.sasl_users_file) == ("a", "standalone", "users")

@@ -50,6 +50,6 @@ def test_a_users_file_that_is_there_is_kept(tmp_path: Path) -> None:
     assert (tmp_path / "users").read_text() == "# mine\n"
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_is_not_there_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["init", str(tmp_path / "no" / "trouter.conf")]) == 1
     assert "cannot be written: No such file or directory" in capsys.readouterr().err

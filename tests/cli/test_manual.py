@@ -33,7 +33,7 @@ def options(command: ArgumentParser) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", sorted(PARSERS))
-def test_a_page_tells_every_option(name: str) -> None:
+def test_a_page_names_every_option(name: str) -> None:
     told = {*re.findall(r"(?<![\w-])--?\w[\w-]*", PAGES[name])}
     assert {*options(PARSERS[name])} <= told
     pages = [text.replace(r"\-", "-") for page, text in MAN.items() if page.rpartition(".")[0] == name]

@@ -167,7 +167,7 @@ def test_a_command_line_without_sense(
     assert words in capsys.readouterr().err
 
 
-def test_what_no_router_reads_is_told_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_no_router_reads_is_reported_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "bad.conf"
     path.write_text("router {\n    mode: sideways\n}\n")
     assert main(["migrate", str(path), "-o", str(tmp_path / "new.conf")]) == 1
@@ -198,7 +198,7 @@ def test_a_directory_with_policies_and_files_of_others(tmp_path: Path, capsys: p
     assert "read where policyDir names its folder" in told
 
 
-def test_what_only_skupper_router_serves_is_left_out_and_told(
+def test_what_only_skupper_router_serves_is_left_out_and_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old, new = tmp_path / "skrouterd.json", tmp_path / "new.json"

@@ -93,7 +93,7 @@ def test_a_wrong_command_line_gives_usage_on_stderr_and_2(
 
 
 @pytest.mark.parametrize("name", TOOLS)
-def test_a_server_that_is_not_there_is_told_on_stdout_at_once(tmp_path: Path, closed_port: int, name: str) -> None:
+def test_a_server_that_is_not_there_is_reported_on_stdout_at_once(tmp_path: Path, closed_port: int, name: str) -> None:
     done = called(installed(tmp_path, name), *asking(name), "-b", f"127.0.0.1:{closed_port}", "-t", "1000")
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout == (

@@ -43,7 +43,7 @@ def test_explain_answers_with_its_exit_status(folder: Path, config: str, capsys:
     assert capsys.readouterr().out.splitlines()[-1].split() == ["so", "DENIED", "by", "traders.com:feeds:targets:none"]
 
 
-def test_explain_tells_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_answers_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert explained("-c", folder / "router.conf", *FEEDER, "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["allowed"], told["rule"]) == (True, "traders.com:feeds:remoteHosts:1")
@@ -54,7 +54,7 @@ def test_explain_holds_no_user_where_the_policy_is_off(folder: Path, capsys: pyt
     assert "the policy does not say enableVhostPolicy" in capsys.readouterr().out
 
 
-def test_explain_is_told_addresses_of_names_and_looks_none_up(folder: Path) -> None:
+def test_explain_gets_addresses_of_names_and_looks_none_up(folder: Path) -> None:
     asked = ("-c", folder / "router.conf", "--vhost", "traders.com", "--user", "feeder", "--host", "172.16.0.1")
     assert explained(*asked) == 1
     assert explained(*asked, "--resolve", "My-Host.example.com=172.16.0.1") == 0

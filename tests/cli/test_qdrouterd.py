@@ -206,7 +206,7 @@ def test_user_and_groups_are_given_up_for_good() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become somebody else")
-def test_who_may_not_become_another_user_is_told_so() -> None:
+def test_a_peer_that_may_not_become_another_user_is_refused_with_that_reason() -> None:
     code = (
         "from trouter.app.privileges import PrivilegeError, account_of, become; become(account_of('nobody'))\n"
         "try: become(account_of('root'))\n"

@@ -81,7 +81,7 @@ def test_a_port_in_use_stops_the_start_with_status_1_and_its_name(tmp_path: Path
     assert "Traceback" not in done.stderr
 
 
-def test_what_is_unsafe_is_told_at_the_start(tmp_path: Path) -> None:
+def test_what_is_unsafe_is_reported_at_the_start(tmp_path: Path) -> None:
     path = tmp_path / "open.conf"
     path.write_text("listener { port: 0 }\n")
     arguments = [sys.executable, "-m", "trouter", "run", "-c", str(path)]

@@ -101,7 +101,7 @@ def test_options_that_do_not_go_together_are_usage(line: str, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize("command", UNUSABLE)
-def test_what_cannot_be_used_is_a_problem_told_on_stderr(
+def test_what_cannot_be_used_is_a_problem_reported_on_stderr(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -120,7 +120,7 @@ def test_what_cannot_be_used_is_a_problem_told_on_stderr(
     ("line", "extra"),
     [("compact records root", "records"), ("report .", "records"), ("meter .", "spark"), ("doctor", "spark")],
 )
-def test_what_is_not_installed_is_told_with_the_extra_that_brings_it(line: str, extra: str, tmp_path: Path) -> None:
+def test_what_is_not_installed_is_reported_with_the_extra_that_brings_it(line: str, extra: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", BARE, "pipeline", *line.split()],
         cwd=tmp_path,

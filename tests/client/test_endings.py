@@ -146,7 +146,7 @@ async def test_names_are_unique_in_a_session(connection: Connection) -> None:
         pass
 
 
-async def test_the_limits_of_the_peer_are_told() -> None:
+async def test_the_limits_of_the_peer_are_reported() -> None:
     server = Server(EngineLimits(channel_max=1, handle_max=1, idle_timeout_s=0.0))
     async with (
         serving(server),
@@ -407,7 +407,7 @@ async def test_a_session_that_ended_is_replaced_for_the_links_to_come() -> None:
             assert await sender.send(Message("a")) == ACCEPTED
 
 
-async def test_a_detach_without_a_reason_is_told_as_one() -> None:
+async def test_a_detach_without_a_reason_is_reported_as_one() -> None:
     async with (
         serving(Server()) as server,
         connect(server.url) as connection,
@@ -541,7 +541,7 @@ async def test_a_server_that_says_nothing_is_given_up_in_time() -> None:
     ("words", "condition"),
     [(b"HTTP/1.1 400 Bad Request\r\n\r\n", "amqp:connection:framing-error"), (b"", None)],
 )
-async def test_another_kind_of_server_is_told_from_ours(words: bytes, condition: str | None) -> None:
+async def test_another_kind_of_server_is_distinguished_from_ours(words: bytes, condition: str | None) -> None:
     async def serve(stream: trio.SocketStream) -> None:
         await stream.receive_some()
         await stream.send_all(words)

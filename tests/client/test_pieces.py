@@ -57,7 +57,7 @@ def test_a_known_size_makes_one_section() -> None:
     assert write([], size=0) == write([]) == b"\0\x53\x75\xa0\0"
 
 
-def test_a_wrong_size_is_told() -> None:
+def test_a_wrong_size_is_reported() -> None:
     with pytest.raises(ValueError, match="1 octets longer"):
         write([b"abc"], size=2)
     with pytest.raises(ValueError, match="1 octets shorter"):

@@ -188,7 +188,7 @@ async def test_drain_by_messages_alone_is_a_drain() -> None:
         await server.flush()  # the credit is used up: there is none to give back, so no flow says so
 
 
-async def test_after_a_drain_credit_goes_on_when_told_to(connection: Connection) -> None:
+async def test_after_a_drain_credit_goes_on_when_asked_to(connection: Connection) -> None:
     async with connection.open_receiver("q", credit=5) as receiver, connection.open_sender("q") as sender:
         await receiver.drain()
         tracker = await sender.submit(Message("a"))
@@ -262,7 +262,7 @@ async def test_a_dynamic_target_has_an_address_to_listen_at(connection: Connecti
             assert await tracker.outcome() == ACCEPTED
 
 
-async def test_a_filter_is_asked_for_and_the_answer_tells_whether_it_is_applied(connection: Connection) -> None:
+async def test_a_filter_is_asked_for_and_the_answer_says_whether_it_is_applied(connection: Connection) -> None:
     selector = {"apache.org:selector-filter:string": Described(Symbol("apache.org:selector-filter:string"), "a = 1")}
     async with connection.open_receiver("q", filter=selector) as receiver:
         assert receiver.source.filter is None  # a router applies none, and says so

@@ -21,7 +21,7 @@ def test_the_collection_is_whole() -> None:
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_a_broken_file_is_told_what_is_wrong_where_and_what_to_do(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_a_file_name_the_place_the_fault_and_the_remedy(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(BROKEN)
     with pytest.raises(ConfigurationError) as caught:
         load(Path(name))

@@ -156,7 +156,7 @@ def test_numbers_go_on() -> None:
     assert [first.identity, second.identity] == ["address/2", "address/3"]
 
 
-def test_listeners_on_a_free_port_are_told_apart() -> None:
+def test_listeners_on_a_free_port_are_distinguished() -> None:
     assert make("listener", port=0)[1].identity == "listener/:0 (2)"
 
 

@@ -62,7 +62,7 @@ def test_what_changes_keeps_its_identity_and_says_in_what() -> None:
     assert found.updated[1].new.name == "address/1"
 
 
-def test_what_needs_a_restart_stays_and_is_told() -> None:
+def test_what_needs_a_restart_stays_and_is_reported() -> None:
     found = changes(
         OLD.replace("id: A", "id: B, mode: interior, defaultDistribution: closest").replace("one }", "two }", 1)
     )

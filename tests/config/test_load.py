@@ -668,7 +668,7 @@ def test_identities_and_names(text: str, expected: tuple[str, str]) -> None:
     assert configuration.by_name(expected[1]) is entity
 
 
-def test_a_name_that_was_given_is_told_from_one_by_default() -> None:
+def test_a_name_that_was_given_is_distinguished_from_one_by_default() -> None:
     given, default = load(text="listener { name: a, port: 1 }\nlistener { port: 2 }").listeners
     assert (given.given_name, default.given_name, default.name) == ("a", "", "listener/:2")
     assert dataclasses.replace(default, cost=2).given_name == ""

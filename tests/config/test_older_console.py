@@ -22,7 +22,7 @@ TEXT = "router {{ secureDefaults: {secure} }}\nlistener {{\n host: ::1\n httpRoo
 
 @pytest.mark.parametrize("secure", ["yes", "no"])
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_where_its_folder_is_absent_our_console_is_served_and_it_is_told(folder: str, secure: str) -> None:
+def test_where_its_folder_is_absent_our_console_is_served_and_it_is_reported(folder: str, secure: str) -> None:
     configuration = load(text=TEXT.format(folder=folder, secure=secure))
     (listener,) = configuration.listeners
     assert (listener.serves_http, listener.http_root_dir) == (True, folder)

@@ -191,7 +191,7 @@ def test_every_error_of_every_group_is_reported_at_its_place() -> None:
     assert found == [(5, "groups.g.maxSenders"), (6, "groups.g.foo"), (9, "groups.h.remoteHosts")]
 
 
-def test_what_is_wrong_is_told_on_one_printable_line() -> None:
+def test_what_is_wrong_is_reported_on_one_printable_line() -> None:
     text = '[["vhost", {"hostname": "a", "al\x1bias": 1, "groups": {"g\r\x00": {"us\u2028ers": "x"}}}]]'
     with pytest.raises(ConfigurationError) as caught:
         load(Path("x.json"), text)
@@ -263,7 +263,7 @@ def test_vhosts_that_hold_no_client_are_warned_of() -> None:
     assert not enabled.warnings
 
 
-def test_the_users_token_is_told_from_its_text() -> None:
+def test_the_users_token_is_distinguished_from_its_text() -> None:
     assert [match.group() for match in USER_TOKEN.finditer("${user} {user} $${user} ${users}")] == ["${user}", "{user}"]
 
 

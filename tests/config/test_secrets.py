@@ -94,7 +94,7 @@ def test_a_file_that_cannot_be_read(path: str) -> None:
         from_file(path)
 
 
-def test_a_secret_is_told_only_to_who_asks_for_it() -> None:
+def test_a_secret_is_given_only_to_the_plugin_that_asks_for_it() -> None:
     secret = Secret("hunter2")
     assert (repr(secret), str(secret), f"{secret}") == ("Secret(***)", "***", "***")
     assert secret == Secret("hunter2")
@@ -120,7 +120,7 @@ def test_no_secret_of_a_configuration_is_shown() -> None:
     assert len([warning for warning in configuration.warnings if "stands in the configuration" in warning.message]) == 2
 
 
-def test_a_secret_that_cannot_be_had_is_told_of_and_not_shown() -> None:
+def test_a_secret_that_cannot_be_had_is_reported_and_not_shown() -> None:
     configuration = load(text=TEXT.replace("{password}", "env:NO_SUCH_VARIABLE"))
     told = [str(warning) for warning in configuration.warnings]
     assert [line for line in told if "what needs it will not be served: '***' (set NO_SUCH_VARIABLE)" in line] == told

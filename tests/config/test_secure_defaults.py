@@ -45,7 +45,7 @@ def test_a_client_has_fewer_sessions_where_defaults_are_secure() -> None:
     assert load(text=interior).listeners[0].max_sessions == 32768
 
 
-def test_what_is_given_counts_and_is_told() -> None:
+def test_what_is_given_counts_and_is_reported() -> None:
     text = "listener { host: ::1, port: 0, authenticatePeer: no, stripAnnotations: no }\npolicy { enableVhostPolicy: no }\n"
     configuration = configured(text)
     (listener,) = configuration.listeners
@@ -84,7 +84,7 @@ def test_the_links_of_a_connection(
         assert (listener.max_links, connector.max_links) == (expected, expected)
 
 
-def test_who_has_everything_in_management_is_told() -> None:
+def test_who_has_everything_in_management_is_reported() -> None:
     groups = (
         'a: { targets: "*", management: read }, b: { targets: q }, c: { targets: "$man*" }, d: { targetPattern: "#" }'
     )

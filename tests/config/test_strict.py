@@ -133,7 +133,7 @@ LETS_IN = {
 
 
 @pytest.mark.parametrize(("text", "point"), LETS_IN.values(), ids=LETS_IN)
-def test_what_lets_others_in_is_told(text: str, point: str) -> None:
+def test_what_lets_others_in_is_reported(text: str, point: str) -> None:
     assert point in {finding.point for finding in unsafe(load(text=text)) if finding.severity is Severity.UNSAFE}
 
 

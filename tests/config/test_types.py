@@ -134,7 +134,7 @@ def test_more_can_be_done_than_is_listed() -> None:
     assert kind_of("router.link").all_operations == ("UPDATE", "READ")
 
 
-def test_what_can_be_set_is_told() -> None:
+def test_what_can_be_set_is_reported() -> None:
     names = [attribute.name for attribute in kind_of("connector").settable]
     assert "saslPassword" in names
     assert "name" in names

@@ -109,7 +109,7 @@ def test_what_is_not_there_any_more_is_deleted(status: int) -> None:
         ("201", {"identity": "7"}, "201 Forbidden"),
     ],
 )
-def test_what_is_refused_is_told_once_and_not_asked_for_again(status: object, body: Any, said: str) -> None:
+def test_what_is_refused_is_reported_once_and_not_asked_for_again(status: object, body: Any, said: str) -> None:
     above = Above()
     above.announcer.add("Cbroker")
     above.answer(status, body, "Forbidden")

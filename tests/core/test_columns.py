@@ -235,7 +235,7 @@ def test_an_outgoing_link_has_a_histogram_and_this_router_comes_first_in_it(room
     assert outgoing["ingressHistogram"] == [1] + [0] * 127
 
 
-def test_an_address_tells_its_users_and_its_traffic() -> None:
+def test_an_address_shows_its_users_and_its_traffic() -> None:
     room = Room(rules=(AddressRule("m", distribution="multicast", priority=7),))
     room.receiving.receiver("m", credit=10)
     room.core.subscribe("m", Sink(), "multicast")

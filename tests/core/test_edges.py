@@ -195,7 +195,7 @@ def test_an_edge_router_hears_who_takes_what_it_sends() -> None:
     assert link.received[0].annotations == {"x-opt-qd.ingress": "0/A", "x-opt-qd.trace": ["0/A"]}
 
 
-def test_what_has_no_credit_is_told_as_it_stands_when_there_is_some() -> None:
+def test_what_has_no_credit_is_reported_as_it_stands_when_there_is_some() -> None:
     above = router()
     edge = edge_of(above)
     link = tracking(edge, credit=0)
@@ -216,7 +216,7 @@ def test_what_has_no_credit_is_told_as_it_stands_when_there_is_some() -> None:
     assert len(link.received) == 1, "it is as it was told"
 
 
-def test_what_was_attached_before_the_tracking_link_is_told_too() -> None:
+def test_what_was_attached_before_the_tracking_link_is_reported_too() -> None:
     above = router()
     edge = edge_of(above)
     edge.sender("x")

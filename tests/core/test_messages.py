@@ -402,7 +402,7 @@ def test_the_settled_flag_may_come_on_the_last_frame(size: int) -> None:
 
 @pytest.mark.parametrize("outcome", [Accepted(), Released(), Rejected(Error("a:b", "c")), Modified(True)])
 @pytest.mark.parametrize("settled", [False, True])
-def test_an_outcome_before_the_end_is_told_at_once_and_settled_at_the_end(outcome: object, settled: bool) -> None:
+def test_an_outcome_before_the_end_is_reported_at_once_and_settled_at_the_end(outcome: object, settled: bool) -> None:
     pair = Pair()
     sent = pair.sender.begin(compose(bytes(300_000)))
     pair.router.pump()

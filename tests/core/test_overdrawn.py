@@ -47,7 +47,7 @@ class Ends:
 
 
 @pytest.mark.parametrize("routed", [False, True])
-def test_messages_beyond_the_credit_are_served_counted_and_told_of_once(routed: bool) -> None:
+def test_messages_beyond_the_credit_are_served_counted_and_reported_once(routed: bool) -> None:
     ends = Ends(routed=routed)
     ends.overdraw(1)
     assert ends.sender.detached is None

@@ -319,7 +319,7 @@ ROWS: dict[str, tuple[str, ...] | str] = {
     "4.4 truncation": ("test_a_sender_lost_mid_stream_takes_its_message_back",),
     "4.4 settled flag on the last frame": ("test_the_settled_flag_may_come_on_the_last_frame",),
     "4.4 outcome while input arrives": (
-        "test_an_outcome_before_the_end_is_told_at_once_and_settled_at_the_end",
+        "test_an_outcome_before_the_end_is_reported_at_once_and_settled_at_the_end",
         "test_a_non_terminal_state_before_the_end_ends_nothing",
         "test_the_sender_may_settle_before_the_end",
         "test_whole_messages_have_one_outcome",

@@ -225,7 +225,7 @@ def test_a_forged_tracking_message_changes_nothing(message: bytes) -> None:
     assert sender.credit > 0
 
 
-def test_tracking_that_cannot_be_believed_is_told_once() -> None:
+def test_tracking_that_cannot_be_believed_is_reported_once() -> None:
     edge = Edge()
     edge.router.connect().sender("x")
     tracking = edge.one("_$qd.edge_addr_tracking")
@@ -450,7 +450,7 @@ def test_an_uplink_without_its_anonymous_link_or_a_session_is_none() -> None:
     assert edge.broken == ["a session of the uplink is over"]
 
 
-def test_a_link_that_is_refused_is_told_and_tried_again_with_the_next_user() -> None:
+def test_a_link_that_is_refused_is_reported_and_tried_again_with_the_next_user() -> None:
     edge = Edge()
     client = edge.router.connect()
     client.receiver("x")

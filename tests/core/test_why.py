@@ -77,7 +77,7 @@ def test_an_address_without_users(address: str, verdict: str) -> None:
     assert room.router.core.table.entries == {}
 
 
-def test_the_rule_and_the_treatment_are_told() -> None:
+def test_the_rule_and_the_treatment_are_reported() -> None:
     room = Room()
     room.client.receiver("all.x")
     told = [room.why(address) for address in ("x", "closed", "way", "fall", "all.x")]
@@ -145,7 +145,7 @@ def test_a_receiver_that_does_not_settle_holds_its_sender() -> None:
     assert room.verdict("x") == "ready: nothing is under way"
 
 
-def test_a_closed_window_and_a_peer_that_does_not_read_are_told_apart() -> None:
+def test_a_closed_window_and_a_peer_that_does_not_read_are_distinguished() -> None:
     small = EngineLimits(max_frame_bytes=512, session_window_frames=4, idle_timeout_s=0.0, high_water_bytes=2048)
     room = Room()
     windowed = room.connect(limits=EngineLimits(max_frame_bytes=512, session_window_frames=4, idle_timeout_s=0.0))
@@ -196,7 +196,7 @@ def test_an_address_in_use_keeps_its_treatment_when_its_rule_changes() -> None:
     assert (room.why("x").treatment, room.why("x").rule) == ("balanced", "pattern x, unavailable")
 
 
-def test_of_very_many_links_the_busiest_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_very_many_links_the_busiest_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(why, "MAX_LINKS", 3)
     room = Room()
     for number in range(6):

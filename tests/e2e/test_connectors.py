@@ -104,7 +104,7 @@ def test_plain_without_tls_logs_in_unless_defaults_are_secure(start_router: Star
     shy.wait_for_line(f"{FAILED}no mechanism available: the peer offers PLAIN")
 
 
-def test_a_wrong_password_is_told_and_tried_no_faster(start_router: StartRouter, tmp_path: Path) -> None:
+def test_a_wrong_password_is_reported_and_tried_no_faster(start_router: StartRouter, tmp_path: Path) -> None:
     put_user(tmp_path / "users", "alice", b"other")
     (tmp_path / "password").write_text(f"{SECRET}\n")
     there = start_router(
@@ -170,7 +170,7 @@ def test_a_server_that_answers_with_nonsense_is_given_up_and_no_client_notices(s
 
 
 @pytest.mark.parametrize("host", ["h" * 64, "h" * 250, "a..b", "\u00fc" * 60, "."])
-def test_a_host_without_an_address_is_told_and_no_client_notices(router: RunningRouter, host: str) -> None:
+def test_a_host_without_an_address_is_reported_and_no_client_notices(router: RunningRouter, host: str) -> None:
     with node_of(router.port) as node:
         status, text = node.refused("CREATE", {"host": host, "port": "0"}, type="listener", name="deaf")
         assert status == 400

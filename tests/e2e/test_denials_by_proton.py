@@ -208,7 +208,7 @@ def test_a_connection(scene: Scene, user: str, hostname: str, found: str, rule: 
     )  # fmt: skip
 
 
-def test_a_connection_that_was_denied_is_told_to_be_over(scene: Scene) -> None:
+def test_a_connection_that_was_denied_is_reported_as_over(scene: Scene) -> None:
     heard = scene.refusal("", "unknown.org")
     closed = scene.record("connection.closed", conn=heard.number)
     assert (closed["by"], closed["condition"], closed["opened_at"]) == ("local", RESOURCE, 0)

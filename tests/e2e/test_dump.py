@@ -69,7 +69,7 @@ def test_every_dump_has_a_file_of_its_own_where_none_is_named(router: RunningRou
     ("place", "why"),
     [("MISSING/state", "No such file or directory"), ("FOLDER", "Is a directory"), ("/", "empty name")],
 )
-def test_a_place_that_cannot_be_written_is_told_and_routing_goes_on(
+def test_a_place_that_cannot_be_written_is_reported_and_routing_goes_on(
     start_router: StartRouter, tmp_path: Path, place: str, why: str
 ) -> None:
     place = place.replace("MISSING", str(tmp_path / "missing")).replace("FOLDER", str(tmp_path))

@@ -18,7 +18,7 @@ log { module: PROTOCOL, enable: trace+ }
 """
 
 
-def test_every_frame_is_told_and_no_message(start_router: StartRouter) -> None:
+def test_every_frame_is_reported_and_no_message(start_router: StartRouter) -> None:
     router = start_router(CONFIGURATION)
     client = BlockingConnection(f"127.0.0.1:{router.port}", timeout=10)
     receiver = client.create_receiver("q", credit=1)
@@ -55,7 +55,7 @@ def test_connections_that_are_open_follow_the_level_of_the_module(router: Runnin
     client.close()
 
 
-def test_the_frames_of_one_connection_are_told_on_demand(router: RunningRouter) -> None:
+def test_the_frames_of_one_connection_are_reported_on_demand(router: RunningRouter) -> None:
     client = BlockingConnection(f"127.0.0.1:{router.port}", timeout=10)
     other = BlockingConnection(f"127.0.0.1:{router.port}", timeout=10)
     with node_of(router.port) as node:

@@ -86,7 +86,7 @@ def test_a_user_who_is_guessed_at_is_locked_out_there_and_no_other(start_router:
     assert SECRET not in router.text()
 
 
-def test_a_lock_tells_neither_who_there_is_nor_whether_the_password_was_right(
+def test_a_lock_reveals_neither_who_there_is_nor_whether_the_password_was_right(
     start_router: StartRouter, users: Path
 ) -> None:
     router = start(start_router, users, LOCKING, "SCRAM-SHA-256")

@@ -34,7 +34,7 @@ def test_a_reader_finds_who_was_started(start_router: StartRouter, mode: str) ->
     assert any("ROUTER (info) Version: " in line for line in lines)
 
 
-def test_what_a_router_tells_of_its_start_is_a_notice(start_router: StartRouter) -> None:
+def test_what_a_router_logs_of_its_start_is_a_notice(start_router: StartRouter) -> None:
     router = start_router(STARTED["standalone"] + LISTENER)
     assert router.matching(rf"SERVER \(notice\) Listening on 127\.0\.0\.1:{router.port}$")
     assert router.matching(r"SERVER \(notice\) Operational, (\d+) Threads Running \(process ID (\d+)\)$")
@@ -55,7 +55,7 @@ def test_a_reader_draws_the_network_from_what_was_computed(start_router: StartRo
     hub.wait_for_line(r"ROUTER_HELLO \(info\) router B is a neighbour over \[C\d+\]")
 
 
-def test_routers_that_talk_are_told_of_and_cannot_write_lines_of_their_own(start_router: StartRouter) -> None:
+def test_routers_that_talk_are_reported_and_cannot_write_lines_of_their_own(start_router: StartRouter) -> None:
     inter = "role: inter-router, authenticatePeer: no, saslMechanisms: ANONYMOUS"
     traced = "".join(f"log {{ module: ROUTER_{module}, enable: trace+ }}\n" for module in ("HELLO", "LS", "MA"))
     hub = start_router(
@@ -95,7 +95,7 @@ listener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }
 """
 
 
-def test_a_service_and_a_session_that_fail_are_told_of_by_their_modules(start_router: StartRouter) -> None:
+def test_a_service_and_a_session_that_fail_are_reported_by_their_modules(start_router: StartRouter) -> None:
     router = start_router(SERVICE)
     with pytest.raises(ConnectionException):
         BlockingConnection(f"127.0.0.1:{router.ports[0]}", timeout=30)

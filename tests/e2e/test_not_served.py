@@ -87,7 +87,7 @@ def test_a_reload_that_would_close_something_is_refused(start_router: StartRoute
     assert findings(router, "problem") == {}
 
 
-def test_what_is_unsafe_is_counted_and_told_and_is_no_fault(start_router: StartRouter) -> None:
+def test_what_is_unsafe_is_counted_and_reported_and_is_no_fault(start_router: StartRouter) -> None:
     router = start_router(
         "router { id: R, mode: interior }\n"
         + FRONT

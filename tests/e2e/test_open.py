@@ -59,7 +59,7 @@ def test_frame_and_session_limits_are_those_of_the_listener(start_router: StartR
         assert peer.window == 7
 
 
-def test_properties_and_places_to_fail_over_to_are_told(start_router: StartRouter) -> None:
+def test_properties_and_places_to_fail_over_to_are_reported(start_router: StartRouter) -> None:
     router = start_router(
         "listener {\n host: 127.0.0.1\n port: 0\n"
         ' openProperties: {"region": "north", "rank": 3}\n failoverUrls: amqp://other:5673, amqps://third\n}\n'

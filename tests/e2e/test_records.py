@@ -95,12 +95,12 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return records_of(kept)
 
 
-def test_the_user_that_a_login_wanted_to_act_for_is_told(records: list[dict[str, Any]]) -> None:
+def test_the_user_that_a_login_wanted_to_act_for_is_reported(records: list[dict[str, Any]]) -> None:
     (outcome,) = [each for each in of(records, "sasl.outcome") if "authz" in each]
     assert (outcome["authz"], outcome["user"], outcome["ok"]) == ("ad\\nmin", "alice", False)
 
 
-def test_a_connection_is_told_from_beginning_to_end(records: list[dict[str, Any]]) -> None:
+def test_a_connection_is_reported_from_beginning_to_end(records: list[dict[str, Any]]) -> None:
     (opened,) = of(records, "connection.opened", conn=1)
     assert (opened["user"], opened["vhost"], opened["host"]) == ("alice", "example.com", "127.0.0.1")
     assert (opened["listener"], opened["role"], opened["dir"], opened["mech"]) == (
@@ -116,7 +116,7 @@ def test_a_connection_is_told_from_beginning_to_end(records: list[dict[str, Any]
     assert closed["bytes_out"] > 500
 
 
-def test_connections_that_got_nowhere_are_told_too(records: list[dict[str, Any]]) -> None:
+def test_connections_that_got_nowhere_are_reported_too(records: list[dict[str, Any]]) -> None:
     assert [closed["opened_at"] for closed in of(records, "connection.closed")[1:]] == [0, 0, 0]
 
 
@@ -133,7 +133,7 @@ def test_each_login_has_one_outcome(records: list[dict[str, Any]]) -> None:
     assert "\n" not in outcomes[2].get("user", "")
 
 
-def test_links_are_told_with_their_addresses(records: list[dict[str, Any]]) -> None:
+def test_links_are_reported_with_their_addresses(records: list[dict[str, Any]]) -> None:
     attached = of(records, "link.attached", conn=1, addr="q")
     assert [link["dir"] for link in attached] == ["out", "in"]
     assert {link["user"] for link in attached} == {"alice"}
@@ -159,13 +159,13 @@ def test_what_came_and_went_adds_up(records: list[dict[str, Any]]) -> None:
         )
 
 
-def test_latency_is_told_by_class_of_address(records: list[dict[str, Any]]) -> None:
+def test_latency_is_reported_by_class_of_address(records: list[dict[str, Any]]) -> None:
     sketches = of(records, "latency.sketch", family="mobile")
     assert sum(sketch["cnt"] for sketch in sketches) == 5
     assert all(sum(sketch["bc"]) == sketch["cnt"] for sketch in sketches)
 
 
-def test_latency_is_told_by_address(records: list[dict[str, Any]]) -> None:
+def test_latency_is_reported_by_address(records: list[dict[str, Any]]) -> None:
     sketches = of(records, "latency.sketch", addr="q")
     assert sum(sketch["cnt"] for sketch in sketches) == 5
     assert all(sum(sketch["bc"]) == sketch["cnt"] for sketch in sketches)
@@ -201,7 +201,7 @@ def test_records_are_sent_to_an_address(start_router: StartRouter, tmp_path: Pat
     watcher.close()
 
 
-def test_changes_over_management_are_told_and_the_folder_can_be_changed_while_it_is_used(
+def test_changes_over_management_are_reported_and_the_folder_can_be_changed_while_it_is_used(
     start_router: StartRouter, tmp_path: Path
 ) -> None:
     router = start_router(f"""
@@ -263,7 +263,7 @@ def test_a_router_whose_records_cannot_be_kept_does_not_start(tmp_path: Path) ->
         assert "records cannot be kept in" in router.text()
 
 
-def test_the_policy_and_its_decisions_are_told_by_the_same_rules(start_router: StartRouter, tmp_path: Path) -> None:
+def test_the_policy_and_its_decisions_are_reported_by_the_same_rules(start_router: StartRouter, tmp_path: Path) -> None:
     router = start_router(f"""
     router {{ id: R }}
     policy {{ enableVhostPolicy: yes }}
@@ -292,7 +292,9 @@ def test_the_policy_and_its_decisions_are_told_by_the_same_rules(start_router: S
     assert {of(records, "policy.decision", op="open")[0]["rule"], decisions[0]["rule"]} <= set(loaded["rules"])
 
 
-def test_attaches_that_are_denied_over_and_over_are_told_together(start_router: StartRouter, tmp_path: Path) -> None:
+def test_attaches_that_are_denied_over_and_over_are_reported_together(
+    start_router: StartRouter, tmp_path: Path
+) -> None:
     router = start_router(f"""
     router {{ id: R }}
     policy {{ enableVhostPolicy: yes }}

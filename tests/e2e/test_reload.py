@@ -201,7 +201,7 @@ def test_a_bad_reload_leaves_everything_as_it_was(
         assert not router.matching("good")
 
 
-def test_every_problem_is_told_at_once(start_router: StartRouter) -> None:
+def test_every_problem_is_reported_at_once(start_router: StartRouter) -> None:
     router = start_router(ROUTER + FRONT)
     with used_port() as one, used_port() as other:
         text = listener("x", one) + listener("y", other) + "log { module: ROUTER, outputFile: /dev/null/x }\n"
@@ -241,7 +241,7 @@ def test_afterwards_the_file_is_the_truth_whatever_was_created_meanwhile(start_r
     assert not is_open(router.ports[1])
 
 
-def test_what_needs_a_restart_is_told_and_stays(start_router: StartRouter) -> None:
+def test_what_needs_a_restart_is_reported_and_stays(start_router: StartRouter) -> None:
     router = start_router(ROUTER + FRONT)
     for count in (1, 2):  # told each time
         assert hang_up(router, ROUTER.replace("id: R", "id: Other") + FRONT, count).startswith("0 created, 0 updated")

@@ -288,7 +288,7 @@ def test_no_message_goes_to_what_begins_with_an_underscore(
     assert listening is None or listening.fetcher.has_message == 0
 
 
-def test_a_message_to_a_closed_address_is_counted_and_told(
+def test_a_message_to_a_closed_address_is_counted_and_reported(
     router: RunningRouter, clients: Callable[..., Client]
 ) -> None:
     manager = Node(router.ports[0])

@@ -65,7 +65,7 @@ EMPTY = frame(0, b"")
 # --- opening and closing
 
 
-def test_a_server_answers_header_with_header_and_opens_when_it_is_told_to() -> None:
+def test_a_server_answers_header_with_header_and_opens_when_it_is_asked_to() -> None:
     talk = Script(server(max_frame_size=16384, channel_max=99))
     talk.engine_sends()
     talk.peer_sends(AMQP_HEADER).engine_sends(AMQP_HEADER)

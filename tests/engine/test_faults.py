@@ -260,7 +260,7 @@ def test_memory_up_to_the_limit_may_be_held_and_what_is_refused_is_not_counted()
 
 
 @pytest.mark.parametrize(("fault", "text", "provoke"), CASES, ids=[f"{row.name}-{text}" for row, text, _ in CASES])
-def test_a_fault_is_told_on_its_scope_and_the_rest_goes_on(
+def test_a_fault_is_reported_on_its_scope_and_the_rest_goes_on(
     fault: Fault, text: str, provoke: Callable[[Rig], object]
 ) -> None:
     talk = rig()
@@ -358,7 +358,7 @@ EARLY: list[tuple[Fault, str, Callable[[], Script]]] = [
 
 
 @pytest.mark.parametrize(("fault", "text", "provoke"), EARLY, ids=[f"{row.name}-{text}" for row, text, _ in EARLY])
-def test_a_fault_before_the_opens_is_told_behind_our_header_and_open(
+def test_a_fault_before_the_opens_is_reported_behind_our_header_and_open(
     fault: Fault, text: str, provoke: Callable[[], Script]
 ) -> None:
     talk = provoke()
@@ -502,7 +502,7 @@ def test_a_transfer_state_of_the_largest_size_taken_goes_on_in_the_smallest_fram
     assert max(each.size for each in sent) <= 512
 
 
-def test_an_outcome_that_does_not_fit_the_peers_frames_is_told_without_its_details() -> None:
+def test_an_outcome_that_does_not_fit_the_peers_frames_is_reported_without_its_details() -> None:
     talk = receiving(peer=Open("peer", max_frame_size=512))
     talk.script.peer_sends(transfer(0), transfer(1))
     state = encode_state(Rejected(Error("amqp:x", "y" * 1000)))

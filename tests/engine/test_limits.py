@@ -206,7 +206,7 @@ def test_a_link_that_went_leaves_its_place(rounds: int) -> None:
     assert the_fault(talk) is None
 
 
-def test_the_largest_message_is_told_to_the_sender() -> None:
+def test_the_largest_message_is_reported_to_the_sender() -> None:
     talk, session = begun(with_limits(max_message_bytes=1000))
     talk.peer_sends(attach())
     session.links_by_handle[0].attach(None, None, max_message_size=0)

@@ -115,7 +115,7 @@ def test_a_delivery_under_way_needs_no_further_credit() -> None:
     assert talk.sink.deliveries[0].complete
 
 
-def test_credit_given_before_the_peer_answers_our_attach_is_told_behind_its_answer() -> None:
+def test_credit_given_before_the_peer_answers_our_attach_is_reported_behind_its_answer() -> None:
     talk, session = begun()
     link = add_link(session, "one", True)
     assert isinstance(link, IncomingLink)
@@ -590,7 +590,7 @@ def test_a_refused_link_is_attached_without_terminus_and_closed(sends: bool, hur
     assert isinstance(first, LinkAttached)
 
 
-def test_a_sender_of_ours_always_tells_where_its_count_begins() -> None:
+def test_a_sender_of_ours_always_says_where_its_count_begins() -> None:
     for accepted in (True, False):
         talk, session = begun()
         talk.peer_sends(attach(sends=False))

@@ -167,7 +167,7 @@ def test_a_range_that_ends_before_the_ring_or_begins_behind_it_is_empty(reach: i
     assert len(ring.between((behind - reach) & MASK32, behind)) == 10
 
 
-def test_settlements_write_nothing_when_nothing_was_told() -> None:
+def test_settlements_write_nothing_when_nothing_was_reported() -> None:
     out = bytearray()
     settlements = Settlements(True)
     settlements.write(out, 0)

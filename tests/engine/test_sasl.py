@@ -242,7 +242,7 @@ def test_a_client_may_skip_a_layer_that_is_not_required() -> None:
 
 @pytest.mark.parametrize("required", [False, True])
 @pytest.mark.parametrize("octets", [b"GET / HTTP/1.1\r\n\r\n", b"\x16\x02\x01\x02\0\1\0\1", b"AMQP\0\0\x09\1", b"AMQX"])
-def test_what_is_neither_layer_is_told_so_in_amqp(required: bool, octets: bytes) -> None:
+def test_a_header_of_neither_layer_is_answered_in_amqp(required: bool, octets: bytes) -> None:
     talk, _ = listening(required=required)
     talk.peer_sends(octets)
     broken(talk, Fault.FRAMING)

@@ -61,7 +61,7 @@ def window(frames: int, seen: int) -> Like:
 
 
 @pytest.mark.amqp("2.5.6")
-def test_our_begin_tells_the_window_and_where_our_ids_begin() -> None:
+def test_our_begin_says_the_window_and_where_our_ids_begin() -> None:
     talk = opened(SMALL)
     talk.peer_sends(begin()).engine_reports(SessionBegun)
     talk.connection.sessions()[0].begin()

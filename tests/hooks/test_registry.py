@@ -191,7 +191,7 @@ def test_without_installed_plugins_no_client_gets_in() -> None:
     assert plugins.sasl_mechanisms(ListenerFacts("here", "", "amqp")) == ()
 
 
-def test_what_is_installed_and_not_listed_is_told(install: Install, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_is_installed_and_not_listed_is_reported(install: Install, caplog: pytest.LogCaptureFixture) -> None:
     install("tp_stranger", "raise AssertionError('its code never runs')\n")
     assert Plugins.load(entry_point_group=GROUP).describe() == ()
     assert caplog.messages == ["plugin tp_stranger (dist-tp_stranger 1.5) is installed, not listed, and so not loaded"]
@@ -275,7 +275,7 @@ def test_a_plugin_with_a_hash_is_not_taken_from_a_cache_of_compiled_code(install
     assert plugins.sasl_mechanisms(ListenerFacts("here", "", "amqp")) == ("X-SOURCE",)
 
 
-def test_each_plugin_is_told_its_own_settings() -> None:
+def test_each_plugin_gets_its_own_settings() -> None:
     told: dict[str, object] = {}
 
     def curious(name: str) -> ModuleType:

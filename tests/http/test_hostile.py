@@ -54,7 +54,7 @@ def patient_clock() -> MockClock:
     ],
     ids=lambda value: repr(value)[:60],
 )
-async def test_what_is_no_request_here_is_told_so(octets: bytes, status: int) -> None:
+async def test_what_is_no_request_here_is_answered_with_that_reason(octets: bytes, status: int) -> None:
     async with listening(Site()) as listener:
         async with client_of(listener) as client:
             await client.send(octets)

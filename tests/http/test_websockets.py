@@ -283,7 +283,7 @@ async def test_amqp_that_lingers_for_the_client_learns_that_it_has_gone() -> Non
         assert await sockets.closed() == CloseReason.NORMAL_CLOSURE
 
 
-async def test_a_failure_of_ours_is_told_as_one(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failure_of_ours_is_reported_as_one(caplog: pytest.LogCaptureFixture) -> None:
     async def amqp(stream: trio.SocketStream) -> None:
         await trio.lowlevel.checkpoint()
         raise ZeroDivisionError
@@ -350,7 +350,7 @@ async def test_a_message_beyond_the_limit_is_refused(monkeypatch: pytest.MonkeyP
     ],
     ids=repr,
 )
-async def test_what_is_no_websockets_is_told_so_and_read_no_more(octets: bytes) -> None:
+async def test_a_request_for_no_websocket_is_answered_with_that_reason_and_read_no_more(octets: bytes) -> None:
     async with listening(Site()) as listener, websocket_to(listener) as sockets:
         await sockets.stream.send_all(octets + b"\x82\x05hello" * 10)
         assert await sockets.end() == CloseReason.PROTOCOL_ERROR

@@ -88,7 +88,7 @@ def test_attribute_names_may_be_odd(network: Network, attributes: Any) -> None:
     assert {"host", "port", "role", "http"} <= set(reply["body"]["attributeNames"])
 
 
-def test_the_replies_to_more_than_ten_requests_are_told_apart(network: Network) -> None:
+def test_the_replies_to_more_than_ten_requests_are_distinguished(network: Network) -> None:
     wanted = ["router", "listener", "connector", "router.link", "router.node", "log", "connection"] * 5
     replies = network.ask(*(query(entity, ["type", "name"]) for entity in wanted))
     types = [{row["type"] for row in rows(reply)} - {None} for reply in replies]

@@ -68,7 +68,7 @@ def test_a_report_of_nothing_divides_by_nothing() -> None:
     assert "no outcomes" in bench.as_table([report])
 
 
-def test_the_table_tells_each_role_its_line() -> None:
+def test_the_table_has_a_line_for_each_role() -> None:
     sent = Report("send", 2000, 2.0, {"accepted": 1999, "released": 1}, 1, 1, 1, 0.002, {"p50": 3.5})
     lines = bench.as_table([sent, Report("hold", 0, 0.0, {}, 0, 0, 0, 0.0, {}, 7)]).splitlines()
     assert "1,000/s" in lines[1]

@@ -57,7 +57,7 @@ def test_a_text_is_cut_at_2047_octets_between_characters(text: str, octets: int)
     assert text.startswith(kept)
 
 
-def test_an_entry_tells_all_there_is_to_know() -> None:
+def test_an_entry_shows_everything() -> None:
     configured("log { module: DEFAULT, includeTimestamp: no, outputFile: /dev/null }")
     before = time.time()
     logs.of("AGENT").error("%s\n", "x")

@@ -30,7 +30,7 @@ def test_a_line_says_when_who_how_grave_and_what(capfd: pytest.CaptureFixture[st
     assert re.fullmatch(pattern, line)
 
 
-def test_times_are_told_to_the_microsecond_in_the_format_asked_for() -> None:
+def test_times_are_shown_to_the_microsecond_in_the_format_asked_for() -> None:
     utc = configured("router { timestampsInUTC: yes }").state.clock
     assert utc.text(1_700_000_000.25) == "2023-11-14 22:13:20.250000 +0000"
     local = configured("router { timestampsInUTC: no }").state.clock
@@ -40,14 +40,14 @@ def test_times_are_told_to_the_microsecond_in_the_format_asked_for() -> None:
     assert own.text(59.9999999) == "00.01 (000000)"
 
 
-def test_the_source_is_told_on_demand_and_is_where_it_was_logged(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_source_is_reported_on_demand_and_is_where_it_was_logged(capfd: pytest.CaptureFixture[str]) -> None:
     configured("log { module: DEFAULT, includeSource: yes, includeTimestamp: no, enable: trace+ }")
     log = logs.of("ROUTER")
     for say in (log.debug, log.info, log.warning, log.error, log.critical):
         say("x")
     log.log(logs.NOTICE, "x")
     log.log(logs.TRACE, "x", stacklevel=1)
-    line = test_the_source_is_told_on_demand_and_is_where_it_was_logged.__code__.co_firstlineno
+    line = test_the_source_is_reported_on_demand_and_is_where_it_was_logged.__code__.co_firstlineno
     places = re.findall(r"x \(tests/logs/test_lines\.py:(\d+)\)\n", capfd.readouterr().err)
     assert [int(place) - line for place in places] == [4, 4, 4, 4, 4, 5, 6]
 

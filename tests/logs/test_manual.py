@@ -23,7 +23,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "logging.md").read_text(encoding="u
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
-def test_every_module_and_every_level_is_told_of() -> None:
+def test_every_module_and_every_level_is_reported() -> None:
     rows = re.findall(r"^\| ([A-Z][A-Z_, ]+) \|", PAGE, re.MULTILINE)
     assert sorted(name for row in rows for name in row.split(", ")) == sorted({*MODULES, *OTHERS} - {"DEFAULT"})
     assert f"`{' '.join(NUMBERS)}`" in PAGE

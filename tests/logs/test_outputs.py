@@ -118,7 +118,7 @@ def no_file_beyond(octets: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_when_lines_can_be_written_again_the_gap_is_told_once(tmp_path: Path) -> None:
+def test_when_lines_can_be_written_again_the_gap_is_reported_once(tmp_path: Path) -> None:
     path = tmp_path / "log"
     configured(f"log {{ module: DEFAULT, outputFile: {path}, includeTimestamp: no }}")
     warnings = logs.book.counts()["MAIN"]["warning"]

@@ -82,7 +82,7 @@ def test_a_line_says_whose_frame_it_is_on_which_channel_and_which_way_it_goes() 
     assert told(octets, sent=True) == ["[C5]:FRAME: 7 -> @end(23) []"]
 
 
-def test_both_directions_are_told_in_the_order_in_which_they_come() -> None:
+def test_both_directions_are_reported_in_the_order_in_which_they_come() -> None:
     lines: list[str] = []
     trace = FrameTrace("[C1]", lines.append)
     end = encode(End())
@@ -103,7 +103,7 @@ def test_protocol_headers_and_empty_frames_have_lines_of_their_own() -> None:
     ]
 
 
-def test_performatives_are_told_field_by_field_and_without_those_that_are_null() -> None:
+def test_performatives_are_reported_field_by_field_and_without_those_that_are_null() -> None:
     assert about(Open("x", None, 512, 9, properties={"a": 1, "b": "x y"})) == (
         '@open(16) [container-id="x", max-frame-size=0x200, channel-max=0x9, properties={:a=1, :b="x y"}]'
     )
@@ -116,7 +116,7 @@ def test_performatives_are_told_field_by_field_and_without_those_that_are_null()
     )
 
 
-def test_a_message_is_told_by_its_length_alone() -> None:
+def test_a_message_is_reported_by_its_length_alone() -> None:
     for length in (1, KEPT_BYTES, 3 * KEPT_BYTES):
         line = about(Transfer(0, 0, b"1\xff", settled=True), payload=SECRET * length)
         assert line.startswith('@transfer(20) [handle=0x0, delivery-id=0x0, delivery-tag=b"1\\xff", settled=true')
@@ -157,7 +157,7 @@ def test_every_kind_of_value_has_its_own_look(text: str, value: object) -> None:
 
 
 @given(values)
-def test_any_value_is_told_on_one_line_that_is_not_too_long(value: object) -> None:
+def test_any_value_is_shown_on_one_line_that_is_not_too_long(value: object) -> None:
     text = show(value)
     assert text.isprintable()
     assert len(text) <= MAX_SHOWN + 3
@@ -178,7 +178,7 @@ def test_what_authenticates_is_hidden(performative: Performative) -> None:
         assert "sesame" not in "".join(told(octets))
 
 
-def test_what_does_not_authenticate_is_told() -> None:
+def test_what_does_not_authenticate_is_reported() -> None:
     assert [about(each) for each in SASL] == [
         "@sasl-mechanisms(64) [sasl-server-mechanisms=@<symbol>[:PLAIN, :ANONYMOUS]]",
         '@sasl-init(65) [mechanism=:PLAIN, initial-response=<hidden>, hostname="example.org"]',
@@ -223,7 +223,7 @@ def test_a_value_is_hidden_where_its_key_speaks_of_a_secret(key: str) -> None:
     assert "sesame" not in line
 
 
-def test_a_performative_that_cannot_be_read_is_told_with_the_reason() -> None:
+def test_a_performative_that_cannot_be_read_is_reported_with_the_reason() -> None:
     assert about(frame(0, b"\x00\x53\x10\xff")) == "@open(16) (4), cannot be read: unknown format code 0xff"
     assert about(frame(0, b"\x00\xff")) == "(2), cannot be read: unknown format code 0xff"
     assert about(frame(0, b"\x00\x53\x41\xff", FRAME_SASL)) == "@sasl-init(65) (4), cannot be read"

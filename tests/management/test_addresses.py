@@ -48,6 +48,6 @@ def test_a_sender_to_the_node_gets_the_usual_credit(shared: RunningRouter) -> No
         assert node.sender.link.credit in (249, 250)
 
 
-def test_the_reply_address_tells_the_router(shared: RunningRouter) -> None:
+def test_the_reply_address_names_the_router(shared: RunningRouter) -> None:
     with node_of(shared.port) as node:
         assert re.fullmatch(r"amqp:/_topo/0/R/temp\.[A-Za-z0-9+_]{22}", node.reply_to)

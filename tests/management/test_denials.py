@@ -47,7 +47,7 @@ def denials(node: Node) -> list[dict[str, Any]]:
     return node.query("denial")
 
 
-def test_a_denied_link_a_denied_host_and_a_refused_login_are_told_of(router: RunningRouter) -> None:
+def test_a_denied_link_a_denied_host_and_a_refused_login_are_reported(router: RunningRouter) -> None:
     url = f"127.0.0.1:{router.port}"
     with node_of(router.port) as node:
         assert denials(node) == []
@@ -121,7 +121,7 @@ def test_a_question_that_cannot_be_answered_is_refused(router: RunningRouter, as
         assert node.refused("EXPLAIN-POLICY", type="org.amqp.management", name="self", **asked)[0] == 400
 
 
-def test_a_log_of_records_tells_how_many_it_lost(router: RunningRouter) -> None:
+def test_a_log_of_records_shows_how_many_it_lost(router: RunningRouter) -> None:
     with node_of(router.port) as node:
         (row,) = node.query("recordLog")
         assert row["recordsLost"] == 0
@@ -138,7 +138,7 @@ def test_lines_that_a_log_cannot_write_are_counted(start_router: StartRouter) ->
         assert node.query("router")[0]["logLinesLost"] > 0
 
 
-def test_a_profile_tells_when_its_certificate_ends(start_router: StartRouter, tmp_path: Path) -> None:
+def test_a_profile_shows_when_its_certificate_ends(start_router: StartRouter, tmp_path: Path) -> None:
     pair = Authority(tmp_path).issue("CN=router", "localhost", days=20)
     router = start_router(
         "router { id: R }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"

@@ -109,7 +109,7 @@ def test_a_pool_that_is_not_there_is_an_empty_one(node: Node) -> None:
     assert all(row["transferBatchSize"] > 0 and row["localFreeListMax"] > 0 for row in rows.values())
 
 
-def test_secrets_are_never_told(node: Node) -> None:
+def test_secrets_are_never_shown(node: Node) -> None:
     assert node.get("READ", name="out")["saslPassword"] == "*****"
     assert node.get("READ", name="out")["saslUsername"] == "u"
     assert "hush-hush" not in str(node.query("connector"))

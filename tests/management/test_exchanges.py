@@ -187,7 +187,7 @@ def test_neither_is_updated(node: Node) -> None:
         assert node.refused("UPDATE", {"phase": 1}, type=kind, name=name)[0] in (405, 501)
 
 
-def test_an_explanation_tells_of_the_exchange(own: Node) -> None:
+def test_an_explanation_reports_the_exchange(own: Node) -> None:
     own.create(EXCHANGE, {"address": "events", "alternateAddress": "rest"}, name="ex")
     own.create(BINDING, {"exchangeName": "ex", "nextHopAddress": "hop"})
     own.connection.create_receiver("hop")

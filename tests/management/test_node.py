@@ -54,11 +54,11 @@ def test_there_are_no_annotations(node: Node) -> None:
 
 
 @pytest.mark.parametrize("operation", ["GET-MGMT-NODES", "DISCOVER-MGMT-NODES"])
-def test_a_router_that_stands_alone_tells_of_no_nodes(node: Node, operation: str) -> None:
+def test_a_router_that_stands_alone_reports_no_nodes(node: Node, operation: str) -> None:
     assert node.node(operation) == []
 
 
-def test_an_interior_router_tells_of_itself(start_router: StartRouter) -> None:
+def test_an_interior_router_lists_itself(start_router: StartRouter) -> None:
     router = start_router(
         "router { id: A/B, mode: interior }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
     )
@@ -119,7 +119,7 @@ def test_get_log_may_be_limited_to_a_module(node: Node) -> None:
     assert "ROUTER_CORE" in text
 
 
-def test_profile_tells_where_the_time_goes(node: Node) -> None:
+def test_profile_shows_where_the_time_goes(node: Node) -> None:
     assert node.refused("PROFILE")[0] == 400
     node.node("PROFILE", start=True)
     node.query("router.link")
@@ -147,7 +147,7 @@ def test_explain_says_why_an_address_does_not_flow(node: Node) -> None:
     assert "'address'" in text
 
 
-def test_get_memory_tells_who_holds_how_much(node: Node) -> None:
+def test_get_memory_shows_count_and_bytes_of_each_type(node: Node) -> None:
     owners = {row["name"]: row for row in node.node("GET-MEMORY")}
     assert owners["qdr_link_t"]["count"] >= 2
     assert all(row["bytes"] == row["size"] * row["count"] for row in owners.values())

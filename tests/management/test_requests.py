@@ -104,7 +104,7 @@ def test_a_reply_to_that_no_address_can_be_is_none() -> None:
     assert read_request(message(reply_to=b"octets")).reply_to == ""
 
 
-def test_the_log_line_tells_no_values_of_attributes() -> None:
+def test_the_log_line_reveals_no_values_of_attributes() -> None:
     request = read_request(message({"operation": "CREATE", "type": "connector"}, {"saslPassword": "hush"}))
     assert request.summary() == "CREATE type=connector body={saslPassword}"
 

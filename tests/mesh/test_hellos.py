@@ -70,7 +70,7 @@ def test_a_router_that_was_silent_for_long_is_answered_at_once_again(bench: Benc
     assert bench.heard() == [hello("R2")]
 
 
-def test_what_was_not_told_of_our_addresses_is_told_to_a_new_neighbour_at_once(bench: Bench) -> None:
+def test_addresses_not_advertised_yet_are_advertised_to_a_new_neighbour_at_once(bench: Bench) -> None:
     bench.mesh.link_up(1, 1, bench.now_s)
     bench.mesh.add_address("M0a", 3)
     bench.heard()
@@ -82,7 +82,7 @@ def test_what_was_not_told_of_our_addresses_is_told_to_a_new_neighbour_at_once(b
 # --- bounds
 
 
-def test_changes_of_our_links_are_told_at_once_only_so_often_between_two_ticks(bench: Bench) -> None:
+def test_changes_of_our_links_are_reported_at_once_only_so_often_between_two_ticks(bench: Bench) -> None:
     for number in range(NEWS_PER_TICK + 1):
         bench.mesh.link_up(number, 1, bench.now_s)
         bench.hello(f"N{number}", over=number)
@@ -140,7 +140,7 @@ def test_a_router_counts_as_one_that_answers_from_its_first_answer_until_it_is_s
     assert steps == [False, True, False, True]
 
 
-def test_a_start_that_only_a_link_state_told_of_is_told_from_the_next_one(bench: Bench) -> None:
+def test_a_start_that_only_a_link_state_reported_is_distinguished_from_the_next_one(bench: Bench) -> None:
     bench.neighbour()
     bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}), LinkStateUpdate("R3", 5, 1, {"R2": 1, "R4": 1}))
     bench.mesh.link_up(2, 1, bench.now_s)

@@ -168,7 +168,7 @@ def test_a_neighbour_that_does_not_hear_us_any_more_is_dropped(bench: Bench) -> 
     assert bench.mesh.neighbours == {}
 
 
-def test_a_connection_that_is_lost_takes_its_neighbour_along_and_that_is_told_at_once(bench: Bench) -> None:
+def test_a_connection_that_is_lost_takes_its_neighbour_along_and_that_is_reported_at_once(bench: Bench) -> None:
     bench.neighbour("R2", over=1)
     bench.neighbour("R3", over=2)
     bench.mesh.link_down(1, bench.now_s)
@@ -178,7 +178,7 @@ def test_a_connection_that_is_lost_takes_its_neighbour_along_and_that_is_told_at
     assert Send(RouterAdvertisement(ME, BOOT, 3, 0), ALL_ROUTERS_TO) in heard
 
 
-def test_a_silent_neighbour_is_given_up_between_two_ticks_and_that_is_told_at_once(bench: Bench) -> None:
+def test_a_silent_neighbour_is_given_up_between_two_ticks_and_that_is_reported_at_once(bench: Bench) -> None:
     bench.neighbour("R2", over=1)
     bench.neighbour("R3", over=2)
     silent_at_s = bench.mesh.silent_at_s
@@ -356,7 +356,7 @@ def test_nothing_is_advertised_without_neighbours(bench: Bench) -> None:
 # --- section 4.8: addresses
 
 
-def test_changes_of_a_second_are_told_together_and_advertised_behind(bench: Bench) -> None:
+def test_changes_of_a_second_are_reported_together_and_advertised_behind(bench: Bench) -> None:
     bench.neighbour()
     bench.mesh.add_address("M0a", 3)
     bench.mesh.add_address("M0b", 1)
@@ -493,7 +493,7 @@ SENSELESS: list[tuple[Message | Newer, MeshFault]] = [
 @pytest.mark.parametrize(
     ("message", "fault"), SENSELESS, ids=lambda value: value.name if isinstance(value, MeshFault) else ""
 )
-def test_what_makes_no_sense_is_counted_each_time_and_told_once_in_a_while(
+def test_what_makes_no_sense_is_counted_each_time_and_reported_once_in_a_while(
     bench: Bench, message: Message | Newer, fault: MeshFault
 ) -> None:
     bench.neighbour()
@@ -510,7 +510,7 @@ def test_what_makes_no_sense_is_counted_each_time_and_told_once_in_a_while(
 
 
 @pytest.mark.parametrize("message", [MobileAddressRequest("R9", 0), MobileAddressUpdate("R9", 1, exist=("M0a",))])
-def test_who_is_not_known_yet_is_neither_told_nor_believed_about_addresses(bench: Bench, message: Message) -> None:
+def test_who_is_not_known_yet_is_neither_reported_nor_believed_about_addresses(bench: Bench, message: Message) -> None:
     bench.neighbour()
     bench.mesh.add_address("M0a", 3)
     bench.keep(1)
@@ -555,7 +555,7 @@ def test_a_message_at_an_address_that_is_not_its_own_is_refused(bench: Bench, me
     assert bench.mesh.addresses_of("R2") == {}
 
 
-def test_a_neighbour_with_our_id_is_told_though_its_messages_name_us_in_their_trace(bench: Bench) -> None:
+def test_a_neighbour_with_our_id_is_reported_though_its_messages_name_us_in_their_trace(bench: Bench) -> None:
     bench.mesh.link_up(1, 1, bench.now_s)
     take(bench, compose(Hello(ME, BOOT + 5, (ME,)), HELLO_TO))
     assert [event.fault for event in bench.heard() if isinstance(event, Ignored)] == [MeshFault.SAME_ID]
@@ -689,7 +689,9 @@ def test_the_ways_are_found_anew_only_so_often_between_two_ticks(bench: Bench, m
     assert bench.mesh.paths.cost["X1"] == 1 + 1 + 101 % 2, "the last word counts after the tick"
 
 
-def test_everybody_who_asks_for_many_addresses_is_told_in_turn(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_routers_that_ask_for_many_addresses_are_answered_in_turn(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(own_module, "ADDRESSES_PER_TICK", 150)
     bench.neighbour()
     for number in range(100):

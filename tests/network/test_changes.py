@@ -29,7 +29,7 @@ def changes(node: Node) -> list[dict[str, Any]]:
     return node.query("topologyChange")
 
 
-async def test_a_lost_router_is_told_with_the_reason_who_moved_and_how_long_it_took(
+async def test_a_lost_router_is_reported_with_the_reason_who_moved_and_how_long_it_took(
     start_router: StartRouter, tmp_path: Path
 ) -> None:
     folder = tmp_path / "records"
@@ -88,7 +88,7 @@ async def test_a_lost_router_is_told_with_the_reason_who_moved_and_how_long_it_t
     assert converged["converge_us"] // 1000 in range(last["convergenceMs"] - 1, last["convergenceMs"] + 2)
 
 
-def test_two_routers_with_one_id_are_told_once_and_shown(start_router: StartRouter, tmp_path: Path) -> None:
+def test_two_routers_with_one_id_are_reported_once_and_shown(start_router: StartRouter, tmp_path: Path) -> None:
     folder = tmp_path / "records"
     first = start_router(interior("A", {}, f"recordLog {{ name: all, dir: {folder} }}"))
     second = start_router(interior("A", {"A": router_port(first)}))

@@ -46,7 +46,7 @@ def test_a_connector_to_a_listener_for_clients_says_that_this_is_no_router(
         assert [row["id"] for row in node.query("router.node")] == ["A"]
 
 
-def test_a_client_at_a_listener_for_routers_is_told_so(ring: Ring) -> None:
+def test_a_client_at_a_listener_for_routers_is_refused_with_that_reason(ring: Ring) -> None:
     client = BlockingConnection(f"127.0.0.1:{router_port(ring.routers['A'])}", timeout=DEADLINE_S)
     try:
         for attach in (

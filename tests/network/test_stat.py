@@ -57,7 +57,7 @@ async def asked(ring: Ring, *options: str, of: str = "A", timeout: str = "30") -
     return await run("stat", "-b", f"127.0.0.1:{client_port(ring.routers[of])}", "-t", timeout, *options)
 
 
-async def test_the_history_tells_how_the_network_came_together(ring: Ring) -> None:
+async def test_the_history_shows_how_the_network_came_together(ring: Ring) -> None:
     ran = await asked(ring, "--topology")
     assert (ran.status, ran.err) == (0, "")
     assert "Topology Changes" in ran.out
@@ -73,12 +73,12 @@ async def test_the_history_tells_how_the_network_came_together(ring: Ring) -> No
         (["--paths", "A", "X"], "NoPath: A knows no router X, only A, B, C, D: is it started with this id"),
     ],
 )
-async def test_a_way_that_there_is_not_is_told_with_what_to_look_at(ring: Ring, options: list[str], said: str) -> None:
+async def test_a_missing_way_is_reported_with_what_to_look_at(ring: Ring, options: list[str], said: str) -> None:
     ran = await asked(ring, *options)
     assert (ran.status, ran.err[: len(said)]) == (1, said)
 
 
-async def test_a_router_that_there_is_not_is_told_with_what_to_look_at(ring: Ring) -> None:
+async def test_an_unknown_router_is_reported_with_what_to_look_at(ring: Ring) -> None:
     ran = await asked(ring, "-g", "-r", "X", timeout="0.5")
     assert ran.status == 1
     assert ran.err.startswith("Timeout: no answer from _topo/0/X/$management (is router X in reach? `stat -n` lists ")

@@ -30,7 +30,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return build(tmp_path_factory.mktemp("built"))
 
 
-def test_the_changelog_tells_of_this_version_and_has_room_for_the_next() -> None:
+def test_the_changelog_names_this_version_and_has_room_for_the_next() -> None:
     sections = re.findall(r"^## \[(.*?)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert sections[:2] == ["Unreleased", __version__]
 

@@ -152,7 +152,7 @@ def test_slow_guessing_at_several_users_is_the_hosts() -> None:
 
 
 @pytest.mark.parametrize(("count", "noticed"), [(9, False), (10, True), (11, True)])
-def test_a_success_after_so_many_failures_is_told_once(count: int, noticed: bool) -> None:
+def test_a_success_after_so_many_failures_is_reported_once(count: int, noticed: bool) -> None:
     failures = [login(START + n * SECOND, "alice", "h") for n in range(count)]
     successes = [login(START + MINUTE + n, "alice", "h", ok=True) for n in range(3)]
     assert spoken([*failures, *successes]) == [("success-after", "alice", "h")] * noticed
@@ -165,7 +165,7 @@ def test_four_failures_and_a_success_are_a_person() -> None:
     assert spoken([*person, login(START + MINUTE, "alice", "h", ok=True)]) == []
 
 
-def test_a_success_after_slow_guessing_is_told() -> None:
+def test_a_success_after_slow_guessing_is_reported() -> None:
     slow = [login(START + n * 25 * MINUTE, "alice", "h") for n in range(25)]
     found = spoken([*slow, login(slow[-1].t + MINUTE, "alice", "h", ok=True)])
     assert found == [("low-and-slow", "alice", "h"), ("success-after", "alice", "h")]
@@ -182,7 +182,7 @@ def test_what_is_no_guess_does_not_count() -> None:
     assert spoken(login(START + n, "alice", "h", reason=reasons[n % 5]) for n in range(200)) == []
 
 
-def test_a_rule_is_mute_until_it_was_quiet_for_a_window_and_tells_the_totals() -> None:
+def test_a_rule_is_mute_until_it_was_quiet_for_a_window_and_shows_the_totals() -> None:
     first = [login(START + n * 30 * SECOND, "alice", "h") for n in range(100)]
     second = [login(first[-1].t + 600 * SECOND + 1 + n * SECOND, "alice", "h") for n in range(20)]
     found = in_table(numbered([*first, *second]), Limits(), as_of=second[-1].t + 601 * SECOND)
@@ -194,7 +194,7 @@ def test_a_rule_is_mute_until_it_was_quiet_for_a_window_and_tells_the_totals() -
     assert [each.failures for each in in_table(numbered(bridged), Limits(), as_of=START + 10 * HOUR)] == [121]
 
 
-def test_an_attack_that_goes_on_is_told_again_once_in_a_window() -> None:
+def test_an_attack_that_goes_on_is_reported_again_once_in_a_window() -> None:
     rows = [row for key, row in rows_of(numbered(login(START + n * 60 * SECOND, "alice", "h") for n in range(60)))]
     limits = Limits(brute_failures=5)
     told = list(judged_in_order(Attacks(limits), ("host", "h", None, None), [row for row in rows if row[5] == "alice"]))
@@ -208,7 +208,7 @@ def test_the_same_record_twice_counts_once() -> None:
     assert in_batches([records, records, records[5:]], Limits(), 60 * SECOND, START + HOUR) == set()
 
 
-def test_records_of_one_moment_are_told_apart() -> None:
+def test_records_of_one_moment_are_distinguished() -> None:
     records = numbered(login(START, "alice", "h") for n in range(20))
     assert len(in_table(records, Limits())) == 1
 
@@ -299,7 +299,7 @@ def named(found: Iterable[Found]) -> list[tuple[str, str | None, str | None]]:
     return sorted(((each.rule, each.user, each.host) for each in found), key=str)
 
 
-def test_of_what_is_planted_all_is_told_and_nothing_else() -> None:
+def test_of_what_is_planted_all_is_reported_and_nothing_else() -> None:
     records, cases = attacks(1)
     assert named(in_table(numbered(records), Limits())) == sorted(cases, key=str)
     as_of = records[-1].t + DAY

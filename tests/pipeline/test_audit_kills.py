@@ -46,7 +46,7 @@ def following(root: Path, live: Path, *more: str) -> Iterator[subprocess.Popen[s
         process.stdout.close()
 
 
-def test_a_stream_that_is_killed_again_and_again_tells_everything_once(tmp_path: Path) -> None:
+def test_a_stream_that_is_killed_again_and_again_records_everything_once(tmp_path: Path) -> None:
     planted, _ = attacks(5)
     source, live, root = tmp_path / "source", tmp_path / "live", tmp_path / "root"
     live.mkdir()

@@ -139,7 +139,7 @@ FAULTS: dict[str, tuple[list[str], str]] = {
 @pytest.mark.parametrize(
     "fault", [pytest.param(fault, marks=[pytest.mark.pipeline_long] * (fault == "no spool")) for fault in FAULTS]
 )
-def test_what_is_wrong_is_told_in_a_line(
+def test_what_is_wrong_is_reported_in_a_line(
     spark: SparkSession,
     tmp_path: Path,
     fault: str,

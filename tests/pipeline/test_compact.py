@@ -224,7 +224,7 @@ def test_what_is_torn_or_open_waits_and_the_others_go_on(tmp_path: Path) -> None
     assert (run(tmp_path).segments, run(tmp_path).segments) == (1, 0)
 
 
-def test_each_fault_is_told_with_file_and_octet_and_leaves_out_that_segment_alone(tmp_path: Path) -> None:
+def test_each_fault_is_reported_with_file_and_octet_and_leaves_out_that_segment_alone(tmp_path: Path) -> None:
     chance = random.Random(5)
     made = day(tmp_path, per_segment=20)
     whole = {path: path.read_bytes() for path in made}
@@ -256,7 +256,7 @@ def test_each_fault_is_told_with_file_and_octet_and_leaves_out_that_segment_alon
     assert numbers(tmp_path) == list(range(len(numbers(tmp_path))))
 
 
-def test_a_segment_of_another_version_is_told_and_left_out(tmp_path: Path) -> None:
+def test_a_segment_of_another_version_is_reported_and_left_out(tmp_path: Path) -> None:
     made = day(tmp_path)
     made[1].write_bytes(made[1].read_bytes().replace(b'"v":1,', b'"v":2,', 1))
     (error,) = run(tmp_path).errors
@@ -326,7 +326,7 @@ def test_numbers_and_texts_at_their_limits_are_kept_as_they_are(tmp_path: Path) 
         (b"", "this is no record"),
     ],
 )
-def test_a_line_that_is_no_record_is_told_though_the_checksum_holds(tmp_path: Path, line: bytes, why: str) -> None:
+def test_a_line_that_is_no_record_is_reported_though_the_checksum_holds(tmp_path: Path, line: bytes, why: str) -> None:
     good = b'{"n":0,"k":"clock.step","t":5,"old_offset":1,"new_offset":2}'
     path = raw_segment(tmp_path / "in", good, line)
     offset = path.read_bytes().index(good) + len(good) + 1
@@ -456,7 +456,7 @@ def test_tasks_of_spark_make_the_same_rows_wherever_they_run(
     assert f"0 segments with 0 new records; {len(made) - 1} known before" in capsys.readouterr().out
 
 
-def test_a_disk_that_refuses_a_task_is_told_as_such(
+def test_a_disk_that_refuses_a_task_is_reported_as_such(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     day(tmp_path)
@@ -516,7 +516,7 @@ def test_a_segment_under_a_name_that_another_has_is_marked_once_it_is_there(tmp_
     assert is_marked(made[1], made[1].name)
 
 
-def test_a_folder_in_which_no_mark_can_be_left_is_told_of_and_that_is_all(tmp_path: Path) -> None:
+def test_a_folder_in_which_no_mark_can_be_left_is_reported_and_that_is_all(tmp_path: Path) -> None:
     made = day(tmp_path)
     (mark_path(made[0].parent, made[0].name) / "something").mkdir(parents=True)
     summary = compact([tmp_path / "in"], tmp_path / "root", mark=True)

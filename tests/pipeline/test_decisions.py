@@ -216,7 +216,7 @@ async def test_a_quota_slows_and_a_larger_one_restores(publish: Publisher) -> No
     assert [body["action"] for body in (await publish("--quota", "acme=1000/day:7"))[2]] == ["restore-tenant"]
 
 
-async def test_a_router_that_is_busy_is_asked_again_and_one_that_refuses_is_told_of(
+async def test_a_router_that_is_busy_is_asked_again_and_one_that_refuses_is_reported(
     publish: Publisher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("trouter.pipeline.decisions.RETRY_S", 0.0)

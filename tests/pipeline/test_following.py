@@ -108,7 +108,7 @@ def test_segments_that_were_deleted_are_forgotten(tmp_path: Path) -> None:
     assert len(source._last) == 2
 
 
-def test_what_is_not_as_it_was_written_is_told_with_its_octet(tmp_path: Path) -> None:
+def test_what_is_not_as_it_was_written_is_reported_with_its_octet(tmp_path: Path) -> None:
     scribe_of(tmp_path, 20)
     source = reader(tmp_path)
     end = source.latestOffset()

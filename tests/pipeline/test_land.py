@@ -121,7 +121,7 @@ def test_a_message_that_was_sent_twice_lands_once_where_that_is_asked_for(spark:
     assert Counter(found) == Counter([("a", "m1"), ("a", "m2"), ("a", "m3"), *[("a", None)] * 3, ("b", "m1")])
 
 
-def test_a_spool_that_was_replaced_is_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_spool_that_was_replaced_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     spool, root = tmp_path / "spool", tmp_path / "root"
     fill(spool, "a", letter("m1"))
     land(spark, root, spool)

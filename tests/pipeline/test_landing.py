@@ -92,7 +92,7 @@ def test_a_table_belongs_to_its_checkpoint_and_keeps_its_columns(tmp_path: Path)
             landing.identity()
 
 
-def test_a_checkpoint_that_cannot_be_written_is_told_before_anything_starts(tmp_path: Path) -> None:
+def test_a_checkpoint_that_cannot_be_written_is_reported_before_anything_starts(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(NotLanded, match=r"the checkpoint .*file/x cannot be written: Not a directory"):
         check_writable(tmp_path / "file" / "x")
@@ -141,14 +141,14 @@ def test_the_reason_is_found_in_what_spark_says(said: str, reason: str) -> None:
         (["--every", "-1"], "--every is not negative"),
     ],
 )
-def test_what_does_not_go_together_is_told_before_spark_starts(
+def test_what_does_not_go_together_is_reported_before_spark_starts(
     words: list[str], wrong: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert status_of(["pipeline", "land", "--spool", "s", "--out", "o", *words]) == 2
     assert f"trouter pipeline land: {wrong}" in capsys.readouterr().err
 
 
-def test_what_was_landed_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_landed_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     summary = Summary(duplicates=3)
     tell(summary, as_json=False)
     summary.add({Part("changes/east", False): 1500, Part("x", True): 2})

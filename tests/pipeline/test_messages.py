@@ -228,13 +228,13 @@ def test_one_row_that_is_no_message_costs_itself_only() -> None:
         ({"subject": pa.array([b"\xff"]).cast(pa.string(), safe=False)}, "subject: "),
     ],
 )  # fmt: skip
-def test_what_cannot_be_said_is_told_with_its_column(columns: dict[str, Any], reason: str) -> None:
+def test_what_cannot_be_said_is_reported_with_its_column(columns: dict[str, Any], reason: str) -> None:
     (found,) = encode(**{"body": [b"x"], **columns})
     assert isinstance(found, Unsendable)
     assert found.reason.startswith(reason)
 
 
-def test_a_row_that_goes_nowhere_is_told() -> None:
+def test_a_row_that_goes_nowhere_is_reported() -> None:
     batch = pa.RecordBatch.from_pydict({"body": [b"a", b"b"], "to": ["x", None]})
     first, second = Encoder(PLACE, anonymous=True).encode(batch)
     assert isinstance(first, bytes)

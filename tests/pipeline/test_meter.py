@@ -151,7 +151,7 @@ def run(spark: SparkSession, root: Path, **asked: Any) -> Summary:
     return meter(spark, root, Parameters(**asked))
 
 
-def test_every_fault_ends_exact_or_is_told(
+def test_every_fault_ends_exact_or_is_reported(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = tmp_path / "root"

@@ -109,7 +109,7 @@ def test_a_spark_of_another_version_is_named(tmp_path: Path, monkeypatch: pytest
     assert what[1] == f"{tmp_path / 'jars'} has no rocksdbjni-*.jar, which keeps the state of streams"
 
 
-def test_little_memory_and_no_scratch_are_told_but_stop_nobody(
+def test_little_memory_and_no_scratch_are_reported_but_stop_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(needs, "_free_memory_mb", lambda: 700)
@@ -123,7 +123,7 @@ def test_little_memory_and_no_scratch_are_told_but_stop_nobody(
         assert "700 MB" in capsys.readouterr().err
 
 
-def test_the_file_for_spark_submit_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_file_for_spark_submit_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pipeline", "doctor", "--submit"]) == 0
     script = capsys.readouterr().out.strip()
     done = subprocess.run([sys.executable, script, "doctor", "--submit"], capture_output=True, text=True, check=False)

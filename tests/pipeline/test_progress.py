@@ -65,7 +65,7 @@ def test_quiet_is_quiet() -> None:
         ('{"name": "land", "batchId": 4, "numInputRows": 0}', None),
     ],
 )  # fmt: skip
-def test_a_batch_is_told_in_a_line_unless_it_is_empty(said: str, line: str | None) -> None:
+def test_a_batch_is_reported_in_a_line_unless_it_is_empty(said: str, line: str | None) -> None:
     assert batch_line(said) == line
 
 

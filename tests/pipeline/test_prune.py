@@ -178,7 +178,7 @@ def test_nothing_is_missing_afterwards_and_nothing_comes_back(root: Path, compac
     assert manifest_of(root).version == 2
 
 
-def test_late_rows_of_days_that_were_pruned_are_told_of_and_go_the_next_time(root: Path, tmp_path: Path) -> None:
+def test_late_rows_of_days_that_were_pruned_are_reported_and_go_the_next_time(root: Path, tmp_path: Path) -> None:
     prune(root, everything(), really=True)
     scribe = Scribe(tmp_path / "late", "QDR.B", START + HOUR)
     scribe.write(login(START + HOUR, "bob", "192.0.2.1"))

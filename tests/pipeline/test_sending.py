@@ -136,7 +136,7 @@ async def reject_every_third(delivery: Delivery, times: int) -> None:
         await delivery.accept()
 
 
-async def test_a_rejected_row_is_told_and_stops_nothing(router: Router) -> None:
+async def test_a_rejected_row_is_reported_and_stops_nothing(router: Router) -> None:
     taking = Taking(reject_every_third)
     tally = await sent_through(router, terms(router.url), taking, letters(10))
     assert (tally.rows, tally.accepted, tally.refused) == (10, 6, 4)
@@ -190,7 +190,7 @@ async def test_a_rejected_row_goes_to_the_dead_letters_with_its_reason(router: R
     assert dead.messages[0].body == b"x" * 10
 
 
-async def test_a_dead_letter_that_is_rejected_too_is_told(router: Router) -> None:
+async def test_a_dead_letter_that_is_rejected_too_is_reported(router: Router) -> None:
     taking, dead = Taking(reject_every_third), Taking(reject_every_third)
     async with (
         router.connect() as connection,
@@ -241,7 +241,7 @@ async def test_the_next_server_is_tried_when_the_first_is_not_there(router: Rout
     assert (tally.accepted, tally.reconnects, tally.failure) == (5, 1, "")
 
 
-async def test_nobody_there_is_told_after_the_time_given(caplog: pytest.LogCaptureFixture) -> None:
+async def test_nobody_there_is_reported_after_the_time_given(caplog: pytest.LogCaptureFixture) -> None:
     (gone,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
     url = f"amqp://127.0.0.1:{gone.socket.getsockname()[1]}"
     await gone.aclose()
@@ -251,7 +251,7 @@ async def test_nobody_there_is_told_after_the_time_given(caplog: pytest.LogCaptu
     assert tally.accepted == 0
 
 
-async def test_nobody_receiving_is_told_after_the_time_given(router: Router) -> None:
+async def test_nobody_receiving_is_reported_after_the_time_given(router: Router) -> None:
     tally = await send(terms(router.url, settle_timeout_s=0.3), letters(5))
     assert "no settlement progress for 0.3 s" in tally.failure
     assert ADDRESS in tally.failure
@@ -301,7 +301,7 @@ async def test_what_goes_wrong_upstream_is_raised(router: Router) -> None:
         await Sending(terms(router.url, settle_timeout_s=5.0), broken()).run()
 
 
-async def test_a_row_that_is_no_message_is_told_and_the_rest_is_sent(router: Router) -> None:
+async def test_a_row_that_is_no_message_is_reported_and_the_rest_is_sent(router: Router) -> None:
     rows: list[bytes | Unsendable] = [letter(0), Unsendable("content_type: 'é' is not ASCII"), letter(2)]
     tally = await sent_through(router, terms(router.url, dead_letters="dead"), Taking(), rows)
     assert (tally.rows, tally.accepted, tally.refused) == (3, 2, 1)
@@ -324,7 +324,7 @@ async def test_without_an_address_each_message_goes_where_it_says(router: Router
     assert (tally.accepted, here.order, there.order) == (3, ["q/0/0/0", "q/0/0/2"], ["q/0/0/1"])
 
 
-async def test_an_address_that_is_refused_is_told_at_once(guard: trio.Nursery) -> None:
+async def test_an_address_that_is_refused_is_reported_at_once(guard: trio.Nursery) -> None:
     server = Server()
     server.refusal = Error("amqp:unauthorized-access", "not for you")
     async with serving(server):

@@ -141,7 +141,7 @@ def test_dead_letters_are_kept_and_the_batch_is_done(amqp: SparkSession, router:
         (BODY, {"saslMechanisms": "PLAIN", "user": "u", "password": "geheim"}, "the server offers ANONYMOUS"),
     ],
 )
-def test_what_cannot_be_is_told_and_never_tried_again(
+def test_what_cannot_be_is_reported_and_never_tried_again(
     amqp: SparkSession, router: RunningRouter, columns: str, options: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(PySparkException, match=re.escape(reason)) as caught:

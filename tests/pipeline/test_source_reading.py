@@ -282,7 +282,9 @@ def test_what_is_committed_may_go_and_nothing_else(tmp_path: Path) -> None:
     source.stop()
 
 
-def test_loss_that_is_no_failure_is_told_with_what_was_lost(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_loss_that_is_no_failure_is_reported_with_what_was_lost(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     folder = tmp_path / "s"
     message = b"\0\x53\x75\xb0" + (3000).to_bytes(4, "big") + bytes(3000)
     uuid = fill(folder, [message] * 6, segment_bytes=4096)

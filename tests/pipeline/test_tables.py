@@ -77,7 +77,7 @@ def test_rows_of_a_day_that_is_not_to_be_replaced_change_nothing(spark: SparkSes
         commit(table, frame(spark), [FIRST])
 
 
-def test_a_manifest_that_is_none_is_told_with_its_file(tmp_path: Path) -> None:
+def test_a_manifest_that_is_none_is_reported_with_its_file(tmp_path: Path) -> None:
     table = Table(tmp_path, "t")
     table.folder.mkdir(parents=True)
     path = table.folder / "_manifest.json"

@@ -134,7 +134,7 @@ def test_without_settings_nothing_is_taken() -> None:
     assert loaded({}).consumers(RouterFacts("A")) == ()
 
 
-def test_everything_wrong_with_the_settings_is_told() -> None:
+def test_everything_wrong_with_the_settings_is_reported() -> None:
     with pytest.raises(ConfigurationRefused) as refused:
         loaded({"address": 7, "maxSeconds": 0, "maxPerSecond": 1001, "maxStanding": "many", "sender": "x"})
     assert refused.value.problems == tuple(

@@ -204,7 +204,7 @@ async def test_a_token_is_for_its_own_user_only(judge: Judge, mechanism: str, re
 
 
 @pytest.mark.parametrize("mechanism", ["OAUTHBEARER", "XOAUTH2"])
-async def test_a_refusal_is_told_first_and_then_done(judge: Judge, mechanism: str) -> None:
+async def test_a_refusal_is_reported_first_and_then_done(judge: Judge, mechanism: str) -> None:
     exchange = TokenExchange(mechanism, judge)
     assert await exchange.respond(b"") == Challenge(b"")
     answer = await exchange.respond(RESPONSES[mechanism](BAD["expired"]))

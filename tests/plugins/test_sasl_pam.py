@@ -205,7 +205,7 @@ async def test_any_bytes_are_answered(response: bytes) -> None:
     assert isinstance(await answering(7).respond(response), Challenge | Refused)
 
 
-async def test_more_peers_than_may_wait_are_told_to_come_back() -> None:
+async def test_more_peers_than_may_wait_are_asked_to_come_back() -> None:
     threads, gate, answers = trio.CapacityLimiter(1), threading.Event(), list[object]()
 
     async def attempt() -> None:

@@ -170,7 +170,7 @@ async def test_hashing_does_not_block_the_event_loop() -> None:
     assert answers == [Authenticated("alice")]
 
 
-async def test_more_peers_than_may_wait_are_told_to_come_back() -> None:
+async def test_more_peers_than_may_wait_are_asked_to_come_back() -> None:
     hashing = trio.CapacityLimiter(1)
     answers: list[object] = []
 

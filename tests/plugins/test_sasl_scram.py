@@ -192,7 +192,7 @@ async def test_a_bound_mechanism_wants_the_binding_that_there_is(first: bytes) -
     assert await exchange_with("SCRAM-SHA-256-PLUS", bound=True).respond(first) == Refused("malformed SCRAM message")
 
 
-async def test_a_client_that_was_told_of_no_bound_mechanism_is_believed_only_where_none_is_offered() -> None:
+async def test_a_client_that_saw_no_bound_mechanism_is_believed_only_where_none_is_offered() -> None:
     assert isinstance(await exchange_with().respond(b"y,,n=alice,r=x"), Challenge)
     assert isinstance(await exchange_with(plus_offered=True).respond(b"y,,n=alice,r=x"), Refused)
     assert isinstance(await exchange_with(plus_offered=True).respond(b"n,,n=alice,r=x"), Challenge)

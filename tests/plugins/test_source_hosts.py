@@ -62,6 +62,6 @@ def test_without_a_table_everything_stays_as_it_is() -> None:
     assert plugins({}).may_attach(attaching("192.0.2.1", "payroll"))
 
 
-def test_everything_wrong_is_told() -> None:
+def test_everything_wrong_is_reported() -> None:
     with pytest.raises(ConfigurationRefused, match=r"'10\.1' is no network.*10\.1\.0\.0/16: the addresses must be"):
         plugins({"10.1": "a", "10.1.0.0/16": ["a"]})

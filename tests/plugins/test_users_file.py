@@ -87,7 +87,7 @@ def test_a_bad_line_is_named_by_its_number_and_not_quoted(line: str, problem: st
     assert LINE not in told
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     with pytest.raises(UsersFileError) as error:
         parse_users(b"secret\nali\xffce:x\n" + f"bob:{LINE}\nbob:{LINE}\n".encode())
     assert error.value.problems == (
@@ -249,7 +249,7 @@ def test_a_user_may_be_disabled_or_expire_and_the_line_says_so() -> None:
         f"{LINE} Disabled": "neither a $scrypt$ hash nor a SCRAM verifier",
     }.items(),
 )
-def test_a_standing_that_makes_no_sense_is_told(words: str, problem: str) -> None:
+def test_a_standing_that_makes_no_sense_is_reported(words: str, problem: str) -> None:
     with pytest.raises(UsersFileError, match="line 1: ") as error:
         parse_users(f"alice:{words}".encode())
     assert problem in str(error.value)

@@ -64,7 +64,7 @@ def add(octets: bytes, lucky: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("harm", [flip, truncate, duplicate, delete, swap, add], ids=lambda harm: harm.__name__)
-def test_every_harm_is_noticed_and_its_place_told(
+def test_every_harm_is_noticed_and_its_place_reported(
     harm: Callable[[bytes, random.Random], bytes], tmp_path: Path
 ) -> None:
     lucky = random.Random(harm.__name__)
@@ -88,7 +88,7 @@ def test_every_bit_of_a_small_segment_counts(tmp_path: Path) -> None:
             assert check_file(path).errors, (place, bit)
 
 
-def test_a_harmed_line_is_told_by_its_octet(tmp_path: Path) -> None:
+def test_a_harmed_line_is_reported_by_its_octet(tmp_path: Path) -> None:
     path = made(tmp_path)
     lines = path.read_bytes().splitlines(keepends=True)
     offset = sum(map(len, lines[:30]))
@@ -114,7 +114,7 @@ def test_a_segment_that_is_missing_is_missed(tmp_path: Path) -> None:
     assert check_folder(tmp_path).errors == []
 
 
-def test_a_segment_replaced_by_a_good_one_with_other_records_is_told(tmp_path: Path) -> None:
+def test_a_segment_replaced_by_a_good_one_with_other_records_is_reported(tmp_path: Path) -> None:
     writer, other = opened(tmp_path / "a"), opened(tmp_path / "b")
     for each, first in ((writer, 0), (other, 1000)):
         each.write(taken(10, first), at(1))
@@ -126,7 +126,7 @@ def test_a_segment_replaced_by_a_good_one_with_other_records_is_told(tmp_path: P
     assert place.path.name in error
 
 
-def test_segments_that_overlap_are_told(tmp_path: Path) -> None:
+def test_segments_that_overlap_are_reported(tmp_path: Path) -> None:
     path = made(tmp_path)
     octets = path.read_bytes()
     header, *rest = octets.splitlines(keepends=True)

@@ -37,7 +37,7 @@ def test_what_is_whole_is_proved(folder: Path, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out == "4 records in 1 segments, all proved\n"
 
 
-def test_what_is_harmed_is_told_with_its_file_and_octet(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_harmed_is_reported_with_its_file_and_octet(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place,) = segments_in(folder)
     octets = place.path.read_bytes()
     place.path.write_bytes(octets.replace(b'"ok":false', b'"ok":true ', 1))

@@ -86,7 +86,7 @@ def test_a_segment_that_cannot_be_compressed_stays_as_it_is(
     assert "stays as it is, it cannot be compressed: No space left on device" in caplog.text
 
 
-def test_the_oldest_go_compressed_or_not_and_it_is_told_which(tmp_path: Path) -> None:
+def test_the_oldest_go_compressed_or_not_and_it_is_reported_which(tmp_path: Path) -> None:
     writer = written(tmp_path, 200, Bounds(max_bytes=200_000, compress=True))
     assert writer.held_bytes <= 200_000
     assert ".gz" in rests(tmp_path)
@@ -111,7 +111,7 @@ def other(octets: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("spoil", [cut, longer, other])
-def test_whatever_is_wrong_with_one_is_told(tmp_path: Path, spoil: Callable[[bytes], bytes]) -> None:
+def test_whatever_is_wrong_with_one_is_reported(tmp_path: Path, spoil: Callable[[bytes], bytes]) -> None:
     written(tmp_path).close(at(20))
     path = segments_in(tmp_path)[1].path
     path.write_bytes(spoil(path.read_bytes()))

@@ -110,7 +110,7 @@ def test_nothing_to_learn_from_is_an_error(proposal: Path, tmp_path: Path, capsy
     assert "nobody.com" in capsys.readouterr().err
 
 
-def test_what_no_list_can_hold_is_left_out_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_no_list_can_hold_is_left_out_and_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     writer = opened(tmp_path)
     writer.write(Taken([attached("alice", "a,b", "in"), attached("alice", "all*", "in")], Counter()), at(1))
     writer.close(at(2))

@@ -165,7 +165,7 @@ def test_a_better_mark_is_believed_later(tmp_path: Path) -> None:
     writer.close(at(2))
 
 
-def test_what_told_of_a_hole_may_go_for_it_is_told_again(tmp_path: Path) -> None:
+def test_what_reported_a_hole_may_go_for_it_is_reported_again(tmp_path: Path) -> None:
     """The first segment was never compacted; all that come after it are, and so is what tells of them."""
     writer = opened(tmp_path, BOUNDS)
     batches(writer, 0, 20)
@@ -182,7 +182,7 @@ def test_what_told_of_a_hole_may_go_for_it_is_told_again(tmp_path: Path) -> None
     assert [fault for fault in check_folder(tmp_path).errors if f"{middle.first}-" in fault]
 
 
-def test_holes_of_an_earlier_start_are_told_again_by_later_ones(tmp_path: Path) -> None:
+def test_holes_of_an_earlier_start_are_reported_again_by_later_ones(tmp_path: Path) -> None:
     for start in range(4):
         writer = opened(tmp_path, BOUNDS, seconds=start * 100)
         for number in range(0, 32, 2):

@@ -19,7 +19,7 @@ def told(stream: Stream) -> list[tuple[int | None, int]]:
     return [(record.link, record.repeat) for record in stream.take().records if isinstance(record, PolicyDecision)]
 
 
-def test_no_taker_is_told_of_what_no_taker_wants() -> None:
+def test_no_taker_gets_records_that_no_taker_wants() -> None:
     recorder, stream = Recorder(), Stream(lambda: None)
     assert not recorder.active
     recorder.emit(denial(1))

@@ -36,7 +36,7 @@ def test_counts_of_one_bucket_are_added() -> None:
     assert merged([(7, 2), (3, 1), (7, 5), (9, 0)]) == ([3, 7], [1, 7])
 
 
-def test_a_sketch_tells_what_is_new_by_class_of_address() -> None:
+def test_a_sketch_shows_what_is_new_by_class_of_address() -> None:
     latency = Latency()
     sketches = Sketches(latency)
     latency.count(0, 0x24, 0.002)
@@ -62,7 +62,7 @@ def telemetry(stream: Stream) -> Telemetry:
     return Telemetry(Router("R"), recorder, Plugins(), lambda: 1, lambda: 2)
 
 
-async def test_a_step_of_the_clock_is_told_once(telemetry: Telemetry, stream: Stream) -> None:
+async def test_a_step_of_the_clock_is_reported_once(telemetry: Telemetry, stream: Stream) -> None:
     telemetry._offset_us -= 2 * STEP_US
     await telemetry._look()
     await telemetry._look()
@@ -80,7 +80,7 @@ class Broken:
         raise LookupError
 
 
-async def test_faults_of_plugins_are_told_by_hook_and_plugin(telemetry: Telemetry, stream: Stream) -> None:
+async def test_faults_of_plugins_are_reported_by_hook_and_plugin(telemetry: Telemetry, stream: Stream) -> None:
     plugins = telemetry._plugins
     plugins.add(Broken(), "broken")
     for _ in range(3):
@@ -106,7 +106,7 @@ class Faults:
             self.came.set()
 
 
-async def test_faults_in_observing_are_told_to_those_who_do_not_observe(nursery: trio.Nursery) -> None:
+async def test_faults_in_observing_are_reported_to_plugins_that_do_not_observe(nursery: trio.Nursery) -> None:
     recorder, plugins, faults = Recorder(), Plugins(), Faults()
     plugins.add(Broken(), "broken")
     recorder.add(faults)

@@ -52,7 +52,9 @@ async def turn(clock: MockClock, seconds: float) -> None:
     await wait_all_tasks_blocked()
 
 
-async def test_a_link_without_credit_is_told_of_and_when_it_has_some_again(scene: Scene, mock_clock: MockClock) -> None:
+async def test_a_link_without_credit_is_reported_and_when_it_has_some_again(
+    scene: Scene, mock_clock: MockClock
+) -> None:
     async with connect(scene.url, idle_timeout=0) as client, client.open_sender("dry") as sender:
         await turn(mock_clock, max(ROUND_S, BLOCKED_AFTER_S) + 1)
         records = scene.records()
@@ -71,7 +73,7 @@ async def test_a_link_without_credit_is_told_of_and_when_it_has_some_again(scene
             assert (over.conn, over.link, over.addr, over.state) == (begun.conn, begun.link, "dry", "end")
 
 
-async def test_links_with_a_delivery_that_is_stuck_are_told_of_once(scene: Scene, mock_clock: MockClock) -> None:
+async def test_links_with_a_delivery_that_is_stuck_are_reported_once(scene: Scene, mock_clock: MockClock) -> None:
     async with (
         connect(scene.url, idle_timeout=0) as client,
         client.open_receiver("slow") as receiver,

@@ -101,7 +101,7 @@ def test_any_router_name_is_the_beginning_of_a_file_name(router: str, tmp_path: 
     assert_proved(tmp_path)
 
 
-def test_the_manifest_tells_of_every_segment(tmp_path: Path) -> None:
+def test_the_manifest_reports_every_segment(tmp_path: Path) -> None:
     writer = opened(tmp_path, Bounds(segment_bytes=50_000))
     writer.write(taken(1000), at(1))
     writer.close(at(2))
@@ -116,7 +116,7 @@ def test_the_manifest_tells_of_every_segment(tmp_path: Path) -> None:
 # --- what is bounded
 
 
-def test_the_oldest_segments_make_room_and_it_is_told(tmp_path: Path) -> None:
+def test_the_oldest_segments_make_room_and_it_is_reported(tmp_path: Path) -> None:
     writer = opened(tmp_path, Bounds(max_bytes=200_000, segment_bytes=30_000))
     for batch in range(50):
         writer.write(taken(100, batch * 100), at(batch))
@@ -192,7 +192,7 @@ def test_old_segments_go(tmp_path: Path) -> None:
     assert_proved(tmp_path)
 
 
-def test_what_found_no_room_in_the_queue_is_told(tmp_path: Path) -> None:
+def test_what_found_no_room_in_the_queue_is_reported(tmp_path: Path) -> None:
     rung: list[None] = []
     stream = Stream(lambda: rung.append(None), limit=100)
     for record in records(250):
@@ -390,7 +390,7 @@ def test_a_segment_that_was_complete_and_not_yet_renamed_is_renamed(tmp_path: Pa
     assert check_file(place.path).errors == []
 
 
-def test_two_logs_of_one_router_are_told_apart_by_their_starts(tmp_path: Path) -> None:
+def test_two_logs_of_one_router_are_distinguished_by_their_starts(tmp_path: Path) -> None:
     folders = [tmp_path / "one", tmp_path / "two", tmp_path / "not there"]
     boots = []
     for start in range(2):

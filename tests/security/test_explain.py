@@ -153,7 +153,9 @@ TOLD = {
 
 
 @pytest.mark.parametrize(("question", "allowed", "rule", "words"), TOLD.values(), ids=TOLD)
-def test_a_decision_is_told_with_its_reasons(question: Question, allowed: bool, rule: str, words: list[str]) -> None:
+def test_a_decision_is_reported_with_its_reasons(
+    question: Question, allowed: bool, rule: str, words: list[str]
+) -> None:
     told = explain(RULES, question)
     text = told.as_text()
     assert (told.allowed, told.rule) == (allowed, rule)
@@ -167,7 +169,7 @@ def test_a_decision_is_told_with_its_reasons(question: Question, allowed: bool, 
     assert [step["what"] for step in mapped["steps"]] == [step.what for step in told.steps]
 
 
-def test_what_programs_are_told() -> None:
+def test_what_programs_are_reported() -> None:
     told = explain(RULES, FEEDER).as_map()
     del told["steps"]
     settings = told.pop("settings")
@@ -251,7 +253,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize(("row", "failures"), FAILURES.items())
-def test_what_is_not_as_expected_is_told_with_its_place(
+def test_what_is_not_as_expected_is_reported_with_its_place(
     tmp_path: Path, row: str, failures: list[tuple[str, str]]
 ) -> None:
     path = written(tmp_path, f'{{"expectations": [\n{row}]}}')

@@ -33,7 +33,7 @@ def test_the_example_is_explained_as_it_is_printed(folder: Path, capsys: pytest.
     assert capsys.readouterr().out == block("text")
 
 
-def test_the_example_is_as_expected_and_its_failure_is_told_as_it_is_printed(
+def test_the_example_is_as_expected_and_its_failure_is_reported_as_it_is_printed(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["policy", "test", "expected.json"]) == 0

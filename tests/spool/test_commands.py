@@ -248,7 +248,7 @@ def spool_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> Callable[
         (("--backlog-bytes", "0"), "--backlog-bytes: invalid octets value: '0'"),
     ],
 )
-def test_what_makes_no_sense_is_told_before_anything_happens(
+def test_what_makes_no_sense_is_reported_before_anything_happens(
     folder: Path, spool_command: Callable[..., str], more: tuple[str, ...], why: str
 ) -> None:
     assert why in spool_command("--url", "amqp://127.0.0.1:1", *more)
@@ -270,7 +270,7 @@ def test_a_server_that_is_not_there_is_given_up_after_as_many_attempts(spool_com
     assert "Connection refused" in spool_command("--url", "127.0.0.1:1", "--attempts", "1")
 
 
-def test_a_spool_in_use_and_a_damaged_one_are_told_of(folder: Path, spool_command: Callable[..., str]) -> None:
+def test_a_spool_in_use_and_a_damaged_one_are_reported(folder: Path, spool_command: Callable[..., str]) -> None:
     with Spool.open(folder, address="orders"):
         assert f"spool {folder} is held by process {os.getpid()}" in spool_command("--url", "127.0.0.1:1")
     (folder / "durable").write_bytes(b"?")

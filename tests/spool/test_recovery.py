@@ -136,7 +136,7 @@ def test_a_segment_of_another_spool_does_not_pass(folder: Path, tmp_path: Path) 
 
 @pytest.mark.parametrize("name", ["spool.json", "durable", "consumed"])
 @pytest.mark.parametrize("octets", [b"", b"?", b"\0" * 16, b"[]", b'{"version":2}'])
-def test_damage_to_the_small_files_is_told_and_never_taken_for_the_beginning(
+def test_damage_to_the_small_files_is_reported_and_never_taken_for_the_beginning(
     folder: Path, name: str, octets: bytes
 ) -> None:
     with Spool.open(folder) as spool:

@@ -124,7 +124,7 @@ async def test_a_shard_that_was_killed_shows(router: Router, folder: Path) -> No
         assert await command.end() == 0
 
 
-def test_a_port_in_use_is_told_before_anything_happens(folder: Path, spool_command: Callable[..., str]) -> None:
+def test_a_port_in_use_is_reported_before_anything_happens(folder: Path, spool_command: Callable[..., str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         where = f"127.0.0.1:{taken.getsockname()[1]}"
         said = spool_command("--url", "127.0.0.1:1", "--metrics", where)
@@ -133,7 +133,7 @@ def test_a_port_in_use_is_told_before_anything_happens(folder: Path, spool_comma
 
 
 @pytest.mark.parametrize("where", ["9100", ":9100", "host:", "host:65536", "::1:9100", "host:http", "http://host:9"])
-def test_what_is_no_place_to_listen_is_told(where: str, folder: Path, spool_command: Callable[..., str]) -> None:
+def test_what_is_no_place_to_listen_is_reported(where: str, folder: Path, spool_command: Callable[..., str]) -> None:
     assert f"--metrics {where}: is no HOST:PORT" in spool_command("--url", "127.0.0.1:1", "--metrics", where)
     assert not folder.exists()
 

@@ -250,7 +250,7 @@ def test_tls_where_there_is_none_hears_nothing(scene: Scene, octets: bytes) -> N
 
 
 @pytest.mark.parametrize("name", ["strict", "scram"])
-def test_clear_text_where_tls_is_required_is_told_so(scene: Scene, name: str) -> None:
+def test_clear_text_where_tls_is_required_is_refused_with_that_reason(scene: Scene, name: str) -> None:
     with socket.create_connection(("127.0.0.1", scene.port(name)), DEADLINE_S) as sock:
         sock.sendall(AMQP_HEADER + frame(0, encode_performative(Open("x"))))
         octets = read_all(sock)
@@ -321,7 +321,7 @@ def test_whose_certificate_counts(
     assert found == (None if mechanisms is None else set(mechanisms))
 
 
-def test_two_certificates_of_one_serial_and_issuer_are_told_apart_by_the_signature(scene: Scene) -> None:
+def test_two_certificates_of_one_serial_and_issuer_are_distinguished_by_the_signature(scene: Scene) -> None:
     forged = Authority(scene.other.folder, "Test Authority").issue("C=US,O=Client,OU=Dev,CN=alice")
     with pytest.raises((OSError, EOFError)), scene.tls("external", forged) as tls:
         assert offered(tls)

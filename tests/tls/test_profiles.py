@@ -111,7 +111,7 @@ async def test_a_renewal_waits_for_the_password_of_its_key(authority: Authority)
     assert renewal.problem == ""
 
 
-async def test_ends_are_told_at_thirty_days_seven_and_one(authority: Authority) -> None:
+async def test_ends_are_reported_at_thirty_days_seven_and_one(authority: Authority) -> None:
     pair = authority.issue("CN=x", days=40)
     now = [time.time()]
     profiles = TlsProfiles(lambda: now[0])

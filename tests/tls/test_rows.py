@@ -57,7 +57,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     "2.3 R-2.3e never unverified": (WHOSE, "test_external_without_a_certificate_stays_out"),
     "2.4 one port for both": ("test_the_same_port_takes_clear_text", "test_amqps_own_header_for_tls_begins_tls"),
     "2.4 requireSsl, requireEncryption": (
-        "test_clear_text_where_tls_is_required_is_told_so",
+        "test_clear_text_where_tls_is_required_is_refused_with_that_reason",
         "test_no_password_is_asked_for_in_clear_where_tls_is_required",
     ),
     "2.4 EXTERNAL": (WHOSE,),
@@ -75,7 +75,10 @@ ROWS: dict[str, tuple[str, ...]] = {
     "2.5 R-2.5c /metrics, /healthz": ("test_who_reads_figures", "test_a_token_is_taken_within_tls"),
     "2.5 R-2.5d paths": ("test_no_path_leads_out_of_the_files", "test_what_could_lead_elsewhere_is_no_path"),
     "2.5 R-2.5e names": ("test_two_of_one_host_have_different_names",),
-    "2.5 R-2.5f 16 KiB": ("test_a_head_that_is_too_large_is_refused", "test_what_is_no_request_here_is_told_so"),
+    "2.5 R-2.5f 16 KiB": (
+        "test_a_head_that_is_too_large_is_refused",
+        "test_what_is_no_request_here_is_answered_with_that_reason",
+    ),
     "2.5 R-2.5f 10 s": ("test_a_request_that_comes_too_slowly_is_given_up", "test_a_byte_now_and_then_buys_no_time"),
     "8.4 crlFile": (WHOSE, "test_a_certificate_that_is_revoked_by_list_ends_its_connection"),
     "8.4 crlRequired": ("test_open_connections_are_judged_by_the_lists_of_now",),
@@ -89,7 +92,10 @@ ROWS: dict[str, tuple[str, ...]] = {
         "test_a_certificate_that_expires_ends_its_connection",
         "test_a_certificate_that_is_revoked_by_its_responder_ends_its_connection",
     ),
-    "8.4 warnings": ("test_ends_are_told_at_thirty_days_seven_and_one", "test_the_end_of_our_own_certificate_is_told*"),
+    "8.4 warnings": (
+        "test_ends_are_reported_at_thirty_days_seven_and_one",
+        "test_the_end_of_our_own_certificate_is_told*",
+    ),
     "8.4 tls_cert_not_after_seconds": ("test_the_end_of_the_certificate_is_a_metric",),
 }
 

@@ -235,7 +235,9 @@ def info(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]
         yield caplog
 
 
-async def test_the_end_of_our_own_certificate_is_told_three_times(scene: Scene, info: pytest.LogCaptureFixture) -> None:
+async def test_the_end_of_our_own_certificate_is_reported_three_times(
+    scene: Scene, info: pytest.LogCaptureFixture
+) -> None:
     server, crl = scene.authority.issue("CN=router", "localhost", days=40), scene.authority.revoke(days=99)
     await scene.start(certFile=server.cert, privateKeyFile=server.key, crlFile=crl)
     alarms = Alarms(scene.process.services.recorder)

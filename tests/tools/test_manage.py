@@ -165,7 +165,7 @@ async def test_an_empty_answer_is_still_json(operation: str) -> None:
     assert ran.out == ("[]\n" if operation == "get-mgmt-nodes" else "{}\n")
 
 
-async def test_a_refusal_is_told_on_stderr_with_1() -> None:
+async def test_a_refusal_is_reported_on_stderr_with_1() -> None:
     ran, _ = await managed("read", "--name", "X", status=404, text="No entity with name=X")
     assert (ran.status, ran.out, ran.err) == (1, "", "NotFoundStatus: No entity with name=X\n")
 

@@ -233,7 +233,7 @@ def test_the_counts_of_a_log_are_all_there(manage: Manage) -> None:
 # --- the router, and its schema
 
 
-def test_the_router_tells_about_itself(manage: Manage) -> None:
+def test_the_router_describes_itself(manage: Manage) -> None:
     (row,) = manage("query", "--type", "router")
     assert (row["id"], row["workerThreads"]) == ("R", 4)
     assert row["memoryUsage"] > 0
@@ -248,7 +248,7 @@ def test_a_query_of_two_attributes_returns_these_alone(manage: Manage) -> None:
     assert rows == [{"name": "first", "role": "normal"}]
 
 
-def test_every_type_is_told_of(manage: Manage) -> None:
+def test_every_type_is_reported(manage: Manage) -> None:
     for operation in ("get-types", "get-attributes", "get-operations"):
         found = manage(operation)
         assert len(found) == len(TYPES)

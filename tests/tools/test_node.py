@@ -234,7 +234,7 @@ async def test_a_connection_that_ends_says_so() -> None:
             await node.call("READ")
 
 
-async def test_a_server_that_is_not_there_is_told_at_once() -> None:
+async def test_a_server_that_is_not_there_is_reported_at_once() -> None:
     (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
     port = listener.socket.getsockname()[1]
     await listener.aclose()

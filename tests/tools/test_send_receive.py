@@ -239,7 +239,7 @@ def test_a_rate_that_is_none_is_refused_as_a_rate(capsys: pytest.CaptureFixture[
         ("send", "a", "b", "-b", "127.0.0.1/path"),
     ],
 )
-def test_a_wrong_command_line_is_told_before_anything_is_sent(
+def test_a_wrong_command_line_is_reported_before_anything_is_sent(
     wrong: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:

@@ -101,7 +101,7 @@ def test_log_times_are_those_of_this_place(monkeypatch: pytest.MonkeyPatch) -> N
     assert formats.local_time("?") == "?"
 
 
-def test_a_change_of_the_network_is_told_in_the_same_words_everywhere() -> None:
+def test_a_change_of_the_network_is_reported_in_the_same_words_everywhere() -> None:
     assert formats.topology_time(1_700_000_000) == "Tuesday Nov 14 22:13:20 2023 GMT"
 
 

@@ -60,7 +60,7 @@ async def test_every_router_is_shown_in_turn() -> None:
     assert steady(ran.out).splitlines() == lines
 
 
-async def test_why_tells_which_hop_holds_what() -> None:
+async def test_why_shows_which_hop_holds_what() -> None:
     ran = await stat(ManagementServer(network), "--why", "orders")
     verdicts = [line.split(maxsplit=1)[1] for line in ran.lines if line.startswith("  verdict")]
     assert verdicts == ["no consumer", "no consumer", "consumers without credit: link 7 on connection 2"]

@@ -172,7 +172,7 @@ def test_colours_are_for_terminals_whose_reader_does_not_mind(monkeypatch: pytes
     assert not may_colour(sys.stdout)
 
 
-def test_a_router_that_is_not_there_is_told_on_stderr_with_1(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_router_that_is_not_there_is_reported_on_stderr_with_1(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["stat", "-b", "127.0.0.1:1"]) == 1
     out, err = capsys.readouterr()
     assert out == ""

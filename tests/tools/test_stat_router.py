@@ -168,7 +168,7 @@ async def test_a_filter_that_fits_nothing_leaves_the_title(fresh: RunningRouter)
     assert (await stat(fresh, "-l", "--address", "nowhere")).lines[3:] == ["Router Links"]
 
 
-async def test_why_tells_of_a_consumer_without_credit(start_router: StartRouter) -> None:
+async def test_why_reports_a_consumer_without_credit(start_router: StartRouter) -> None:
     router = start_router(CONFIGURATION)
     url = f"amqp://127.0.0.1:{router.port}"
     async with (

@@ -109,7 +109,7 @@ def test_only_connections_of_edge_routers_are_edges() -> None:
     assert shown(EDGES, []) == "No Edge Router Connections\n"
 
 
-def test_routers_are_sorted_and_the_last_change_of_the_network_is_told() -> None:
+def test_routers_are_sorted_and_the_last_change_of_the_network_is_reported() -> None:
     nodes: list[Row] = [
         {"id": "C", "nextHop": "B", "routerLink": None, "lastTopoChange": 1_700_000_000, "cost": 2,
          "protocolVersion": 1, "linkState": ["B"], "validOrigins": ["A"]},

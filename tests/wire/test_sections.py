@@ -137,7 +137,7 @@ def messages(draw: st.DrawFn) -> Message:
 
 
 @given(messages(), st.sampled_from(DEPTHS))
-def test_a_scan_tells_what_the_message_was_built_of(message: Message, depth: int) -> None:
+def test_a_scan_shows_what_the_message_was_built_of(message: Message, depth: int) -> None:
     data, start, _, expected = message
     scan = MessageScan()
     scan.scan(BODY, 0, len(BODY), depth, True)  # what an earlier message said must not shine through

@@ -301,7 +301,7 @@ def test_any_octets_are_read_or_refused(data: bytes, code: int) -> None:
 
 @pytest.mark.parametrize("size", [32, 33])
 @pytest.mark.parametrize("wide", [False, True])
-def test_a_delivery_tag_of_more_than_32_bytes_is_told(size: int, wide: bool) -> None:
+def test_a_delivery_tag_of_more_than_32_bytes_is_reported(size: int, wide: bool) -> None:
     tag = encodings(bytes(size))[1 if wide else 0]
     data = descriptors(Transfer)[0] + lists([b"\x43", b"\x43", tag, b"\x43", b"\x42", b"\x42"])[1]
     reader = TransferReader()
@@ -359,7 +359,7 @@ def test_trailing_nulls_are_let_pass_and_a_count_without_fields_is_not(performat
             reader_of(performative).parse(data, 0, len(data))
 
 
-def test_descriptors_outside_the_standard_are_told_apart_from_no_descriptor() -> None:
+def test_descriptors_outside_the_standard_are_distinguished_from_no_descriptor() -> None:
     for octets, code in {
         b"\0\x53\x14": 0x14,
         b"\0\x53\xff": 0xFF,

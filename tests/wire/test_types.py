@@ -84,7 +84,7 @@ def test_compound_values_compare_by_content() -> None:
     assert len({Described("a", 1), Described("a", 1), Array("uint", [1]), Array("uint", [1]), PairMap([(1, 2)])}) == 3
 
 
-def test_reprs_name_the_type_so_that_a_log_line_tells_them_apart() -> None:
+def test_reprs_name_the_type_so_that_a_log_line_distinguishes_them() -> None:
     shown = repr([types.Symbol("s"), types.Char("c"), types.UInt(1), types.Float(1.5), types.Decimal32(b"abcd")])
     assert shown == "[Symbol('s'), Char('c'), UInt(1), Float(1.5), Decimal32(b'abcd')]"
     assert repr(Array("uint", [1], ["d"])) == "Array('uint', (1,), ('d',))"

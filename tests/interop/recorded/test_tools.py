@@ -175,7 +175,7 @@ def test_types_and_their_operations_come_in_the_recorded_order_and_ours_behind_t
 
 
 @pytest.mark.parametrize("command", ["qdmanage get-annotations", "qdmanage get-mgmt-nodes"])
-def test_what_the_node_tells_of_itself_is_the_same(played: Played, command: str) -> None:
+def test_what_the_node_reports_of_itself_is_the_same(played: Played, command: str) -> None:
     for answer, ours in pairs(TALKS[command], played[command]):
         assert plain(ours[_VALUE]) == plain(recorded(answer)[_VALUE])
 

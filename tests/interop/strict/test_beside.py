@@ -177,7 +177,7 @@ def test_credit_comes_back_to_a_sender_that_waits_for_it_each_time(between: Net,
         peer.wait_flow(link, flows)
 
 
-def test_our_router_asks_and_tells_as_long_as_it_is_there(between: Net) -> None:
+def test_our_router_asks_and_advertises_as_long_as_it_is_there(between: Net) -> None:
     """Its hellos come often enough, and its addresses in an order that needs no question."""
     with Peer(between.router.port) as client:
         client.attach_receiver("of.ours", credit=1)
