@@ -111,7 +111,7 @@ def test_nothing_is_done_for_who_was_refused(router: RunningRouter, when: str, e
 
 
 @pytest.mark.parametrize("early", EARLY[1:], ids=name)
-def test_who_does_without_sasl_is_reported_off_whatever_comes_along(router: RunningRouter, early: Performative) -> None:
+def test_who_does_without_sasl_is_refused_whatever_comes_along(router: RunningRouter, early: Performative) -> None:
     with Peer(router.port, opened=False) as peer:
         opened = frame(0, encode_performative(Open("intruder"))) + frame(0, encode_performative(early))
         peer.raw(AMQP_HEADER + opened)

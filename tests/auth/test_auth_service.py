@@ -525,7 +525,7 @@ async def test_a_service_that_hangs_in_the_handshake(authority: Authority) -> No
     assert answer.temporary
 
 
-async def test_without_its_profile_a_service_is_reported_nothing() -> None:
+async def test_without_its_profile_a_service_gets_no_question() -> None:
     with service(plain({IDENTITY: ALICE})) as double:
         answer = await remote(double.port, secure=bare()).begin(PEER)
     assert answer == Refused("the authentication service there: sslProfile tls is gone", temporary=True)

@@ -39,7 +39,7 @@ MESH: dict[str, tuple[str, ...]] = {
     "Mesh: the table of wildcards": ("core.patterns.reference_table",),
     "Mesh: addresses of one character and of 2,019 octets": (
         "network.spans.every_outcome_comes_back_from_any_distance",),
-    "Mesh: a client on the port for routers": ("network.connectors.a_client_at_a_listener_for_routers_is_told_so",),
+    "Mesh: a client on the port for routers": ("network.connectors.a_client_at_a_listener_for_routers_is_refused_with_that_reason",),
     "Mesh: management closes a client's connection and no router's": (
         "management.changes.a_connection_is_closed_with_a_word",
         "network.seeing.a_router_is_managed_from_any_other",
@@ -193,7 +193,7 @@ TOPOLOGY: dict[str, tuple[str, ...]] = {
         "network.edges.a_large_message_crosses_everything_whole"),
     "Edge: who takes what, as it changes": (
         "core.edges.an_edge_router_hears_who_takes_what_it_sends",
-        "core.edges.what_was_attached_before_the_tracking_link_is_told_too"),
+        "core.edges.what_was_attached_before_the_tracking_link_is_reported_too"),
     "Edge: the other uplink takes over": ("network.edge_uplinks.the_other_uplink_takes_over_with_every_address",),
     "Edge: links of a routed way": (
         "core.link_routes_across.the_attach_arrives_with_everything_and_its_name_is_made_unique_once",),
@@ -201,7 +201,7 @@ TOPOLOGY: dict[str, tuple[str, ...]] = {
         "core.edges.who_began_to_send_heartbeats_is_held_to_them",
         "core.edges.a_service_attached_wrongly_is_closed_without_a_word"),
     "Connection: what is said of where else to go": (
-        "e2e.open.properties_and_places_to_fail_over_to_are_told",
+        "e2e.open.properties_and_places_to_fail_over_to_are_reported",
         "connections.failover_list.ports_may_be_numbers_and_absent_and_hosts_ipv6"),
     "Connection: the list after failing over, and emptied": (
         "network.connectors.a_router_goes_where_its_neighbour_said_when_that_is_gone",

@@ -20,7 +20,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     ),
     "neighbours are confirmed at the first hello, and in reach at once": (
         f"{HERE}.meeting.two_ticks_of_an_older_router_are_enough_to_reach_it_and_be_reached",
-        f"{HERE}.beside.our_router_asks_and_tells_as_long_as_it_is_there",
+        f"{HERE}.beside.our_router_asks_and_advertises_as_long_as_it_is_there",
         "mesh.hellos.every_tick_has_its_hello_though_some_come_late_and_the_next_not",
         "sim.first_messages.what_cannot_be_reached_is_not_listed",
     ),
