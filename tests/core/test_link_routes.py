@@ -923,7 +923,7 @@ def test_what_other_routers_have_is_known_by_their_keys() -> None:
     assert not [key for key in router.core.table.entries if key[0] in "CDEF"]
 
 
-def test_others_are_reported_the_first_container_and_of_the_last() -> None:
+def test_others_hear_of_the_first_container_and_of_the_last() -> None:
     router = MemoryRouter()
     told: list[tuple[str, int, bool]] = []
     router.core.network.on_local = lambda *what: told.append(what)

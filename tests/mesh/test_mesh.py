@@ -510,7 +510,9 @@ def test_what_makes_no_sense_is_counted_each_time_and_reported_once_in_a_while(
 
 
 @pytest.mark.parametrize("message", [MobileAddressRequest("R9", 0), MobileAddressUpdate("R9", 1, exist=("M0a",))])
-def test_who_is_not_known_yet_is_neither_reported_nor_believed_about_addresses(bench: Bench, message: Message) -> None:
+def test_a_router_not_known_yet_is_neither_sent_addresses_nor_believed_about_them(
+    bench: Bench, message: Message
+) -> None:
     bench.neighbour()
     bench.mesh.add_address("M0a", 3)
     bench.keep(1)

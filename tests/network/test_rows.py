@@ -39,7 +39,8 @@ MESH: dict[str, tuple[str, ...]] = {
     "Mesh: the table of wildcards": ("core.patterns.reference_table",),
     "Mesh: addresses of one character and of 2,019 octets": (
         "network.spans.every_outcome_comes_back_from_any_distance",),
-    "Mesh: a client on the port for routers": ("network.connectors.a_client_at_a_listener_for_routers_is_refused_with_that_reason",),
+    "Mesh: a client on the port for routers": (
+        "network.connectors.a_client_at_a_listener_for_routers_is_refused_with_that_reason",),
     "Mesh: management closes a client's connection and no router's": (
         "management.changes.a_connection_is_closed_with_a_word",
         "network.seeing.a_router_is_managed_from_any_other",

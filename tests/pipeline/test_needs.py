@@ -109,7 +109,7 @@ def test_a_spark_of_another_version_is_named(tmp_path: Path, monkeypatch: pytest
     assert what[1] == f"{tmp_path / 'jars'} has no rocksdbjni-*.jar, which keeps the state of streams"
 
 
-def test_little_memory_and_no_scratch_are_reported_but_stop_nobody(
+def test_little_memory_and_no_scratch_are_reported_and_stop_no_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(needs, "_free_memory_mb", lambda: 700)

@@ -241,7 +241,7 @@ async def test_the_next_server_is_tried_when_the_first_is_not_there(router: Rout
     assert (tally.accepted, tally.reconnects, tally.failure) == (5, 1, "")
 
 
-async def test_nobody_there_is_reported_after_the_time_given(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_absent_server_is_reported_after_the_time_given(caplog: pytest.LogCaptureFixture) -> None:
     (gone,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
     url = f"amqp://127.0.0.1:{gone.socket.getsockname()[1]}"
     await gone.aclose()
@@ -251,7 +251,7 @@ async def test_nobody_there_is_reported_after_the_time_given(caplog: pytest.LogC
     assert tally.accepted == 0
 
 
-async def test_nobody_receiving_is_reported_after_the_time_given(router: Router) -> None:
+async def test_an_address_without_receivers_is_reported_after_the_time_given(router: Router) -> None:
     tally = await send(terms(router.url, settle_timeout_s=0.3), letters(5))
     assert "no settlement progress for 0.3 s" in tally.failure
     assert ADDRESS in tally.failure

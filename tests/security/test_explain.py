@@ -169,7 +169,7 @@ def test_a_decision_is_reported_with_its_reasons(
     assert [step["what"] for step in mapped["steps"]] == [step.what for step in told.steps]
 
 
-def test_what_programs_are_reported() -> None:
+def test_an_explanation_for_programs_has_every_part() -> None:
     told = explain(RULES, FEEDER).as_map()
     del told["steps"]
     settings = told.pop("settings")

@@ -58,7 +58,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         f"{HERE}.meeting.a_connector_goes_on_trying_and_says_why_it_had_to",
     ),
     "waits between tries": (
-        "connections.connector_patience.a_connector_waits_ten_seconds_at_most_and_never_twice_the_same",
+        "connections.connector_patience.a_connector_waits_five_seconds_at_most_and_never_twice_the_same",
     ),
     "owed credit": (
         f"{HERE}.beside.credit_comes_back_to_a_sender_that_waits_for_it_each_time",
