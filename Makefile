@@ -1,6 +1,6 @@
 # Every chore has a name. `make run` and `make test` do all their own set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run route running console-beside compiler debian-packages test console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-ways-in test-commands test-from-files test-in-memory test-twins test-packaging test-compiled lint types fuzz fuzz-properties chaos bench pipeline-demo bench-pipeline docs clean build venv wheel deb chart sbom packaging-system system node-system browser-system interop-system bench-system lock
+.PHONY: help run route running console-beside compiler debian-packages test console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-ways-in test-commands test-from-files test-in-memory test-twins test-packaging test-compiled lint types fuzz fuzz-properties planted chaos bench pipeline-demo bench-pipeline docs clean build venv wheel deb chart sbom packaging-system system node-system browser-system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -65,6 +65,7 @@ help:
 	@echo "make types      mypy --strict"
 	@echo "make fuzz       every fuzz target for a minute (TARGET='codec engine' to choose, SECONDS=900 for longer)"
 	@echo "make fuzz-properties  the properties under test with hostile input, for long"
+	@echo "make planted    bugs planted one at a time, and what notices each (ARGS='--page window lock-out')"
 	@echo "make chaos      faults in networks of real routers, with a ledger of every message (ARGS='--count 1000 partition')"
 	@echo "make bench      measure the router against HAProxy and RabbitMQ (ARGS for its options)"
 	@echo "make bench-pipeline  measure the pipeline against the same in python-qpid-proton (ARGS for its options)"
@@ -168,6 +169,10 @@ fuzz: venv build
 
 fuzz-properties: venv build
 	$(PY) -m pytest -m fuzz --hypothesis-profile=deep $(ARGS)
+
+# Bugs in a copy of the sources, one at a time, and the tests and fuzz targets that notice them.
+planted: venv
+	$(PY) -m tests.planted.run $(ARGS)
 
 # Routers that are killed, cut off, stopped, replaced or out of room, under load; the ledger is printed at the end.
 chaos: venv build interop-system

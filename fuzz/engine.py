@@ -8,6 +8,7 @@ Allowed: nothing. Every fault of a peer is an event.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from trouter.engine.connection import Connection
@@ -29,6 +30,7 @@ from trouter.engine.limits import EngineLimits
 from trouter.engine.link import IncomingLink, OutgoingLink, add_link
 from trouter.engine.ports import Budget, Delivery, LinkSink
 from trouter.engine.sasl import SaslClient, SaslServer
+from trouter.engine.states import LinkState
 from trouter.testing.fuzz import behind, frames
 from trouter.testing.script import decode
 from trouter.wire.performatives import Close, Open, Source, Target
@@ -206,6 +208,8 @@ class Holder:
         links = 0
         for session in connection.sessions():
             links += len(session.links_by_handle)
+            for link in session.links_by_handle.values():
+                assert link.state is not LinkState.DETACHED or link.reported, f"{link.name!r} is gone and has a handle"
             assert session.held_bytes == 0
             assert -session.window_frames <= session.incoming_window <= session.window_frames
             assert len(session.links_by_remote_handle) <= LIMITS.handle_max + 1
@@ -216,12 +220,19 @@ class Holder:
         assert len(connection.sessions()) <= LIMITS.channel_max + 2
 
     def look_at_frames(self, octets: bytes) -> None:
-        sent = decode(octets)
-        for one in sent:
-            largest = 600 if one.size > 512 and self.sasl is not None and not self.sasl.done else self.agreed
-            assert one.size <= largest, f"{one.size} octets to a peer that takes {largest}"
-        closes = [at for at, one in enumerate(sent) if isinstance(one.performative, Close)]
-        assert closes in ([], [len(sent) - 1])
+        sizes, closes = summary(octets)
+        largest = max(sizes, default=0)
+        agreed = 600 if largest > 512 and self.sasl is not None and not self.sasl.done else self.agreed
+        assert largest <= agreed, f"{largest} octets to a peer that takes {agreed}"
+        assert closes in ((), (len(sizes) - 1,))
+
+
+@lru_cache(maxsize=10_000)
+def summary(octets: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the sizes of the frames that these octets are, and which of them close; most is said again and again."""
+    sent = decode(octets)
+    closes = (at for at, one in enumerate(sent) if isinstance(one.performative, Close))
+    return tuple(one.size for one in sent), tuple(closes)
 
 
 def check(data: bytes) -> None:

@@ -574,6 +574,20 @@ def test_a_message_in_pieces_gives_its_credit_back_once(
     assert router.held_bytes() == 0
 
 
+@pytest.mark.parametrize("settled", [False, True])
+def test_a_sender_that_takes_back_all_it_begins_has_its_credit_again(settled: bool) -> None:
+    router, client = one(4)
+    client.receiver("x", credit=100)
+    sender = client.sender("x")
+    for _ in range(6):
+        sent = sender.begin(compose(bytes(50_000)), settled=settled)
+        router.pump()
+        sent.abort()
+        router.pump()
+    check_credit(router)
+    assert sender.credit >= 2
+
+
 # --- 3.9
 
 

@@ -102,9 +102,10 @@ def decode(octets: bytes) -> list[Sent]:
             found.append(Sent(channel, None, size=size))
             continue
         performative, behind = decode_performative(octets, start, end)
-        due = FRAME_SASL if isinstance(performative, _SASL) else FRAME_AMQP
-        _demand(kind == due, f"{performative} in a frame of type {kind}")
-        _demand(behind == end or isinstance(performative, Transfer), f"octets behind {performative}")
+        if kind != (FRAME_SASL if isinstance(performative, _SASL) else FRAME_AMQP):
+            raise AssertionError(f"{performative} in a frame of type {kind}")
+        if behind != end and not isinstance(performative, Transfer):
+            raise AssertionError(f"octets behind {performative}")
         found.append(Sent(channel, performative, octets[behind:end], size))
     return found
 

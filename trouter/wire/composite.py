@@ -44,6 +44,8 @@ class Field:
     amqp: str
     multiple: bool
     default: object  # dataclasses.MISSING when mandatory
+    #: The class of a value that goes to the wire and comes from it as it is; None where more has to be done.
+    plain: type | None = None
 
 
 _TABLES: Final[dict[type[Composite], tuple[Field, ...]]] = {}
@@ -83,7 +85,9 @@ def register(cls: type[Composite]) -> None:
     for field in dataclasses.fields(cls):  # type: ignore[arg-type]  # every Composite is a dataclass
         amqp = hints[field.name].__metadata__[0]
         multiple = amqp != "*" and amqp.endswith("*")
-        rows.append(Field(field.name, amqp.removesuffix("*") if multiple else amqp, multiple, field.default))
+        amqp = amqp.removesuffix("*") if multiple else amqp
+        plain = None if multiple or amqp == "map" else _PLAIN.get(amqp)
+        rows.append(Field(field.name, amqp, multiple, field.default, plain))
     _TABLES[cls] = tuple(rows)
     _CLASSES[cls.descriptor] = _CLASSES[types.Symbol(cls.symbol)] = cls
 
@@ -111,6 +115,9 @@ def _described(composite: Composite) -> types.Described:
         value = getattr(composite, field.name)
         if value is None and field.default is _MISSING:
             raise EncodeError(f"{_label(type(composite), field)} is mandatory")
+        if value is None or type(value) is field.plain:
+            values.append(value)
+            continue
         try:
             values.append(_to_wire(field, value))
         except EncodeError as error:
@@ -121,7 +128,7 @@ def _described(composite: Composite) -> types.Described:
 
 
 def _to_wire(field: Field, value: Any) -> Any:
-    if value is None or isinstance(value, types.Described):
+    if isinstance(value, types.Described):
         return value
     if isinstance(value, Composite):
         return _described(value)
@@ -181,7 +188,9 @@ def from_described(described: types.Described) -> Composite:
         values = values[: len(table)]
     found = {}
     for field, value in zip(table, values, strict=False):
-        if value is not None:
+        if type(value) is field.plain:
+            found[field.name] = value
+        elif value is not None:
             found[field.name] = _from_wire(cls, field, value)
     for field in table:
         if field.default is _MISSING and field.name not in found:

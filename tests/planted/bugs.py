@@ -1,0 +1,192 @@
+"""Bugs to plant in the router, one at a time: each is a change of its source that tests have to notice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """One bug: ``old`` stands exactly once in ``file``, and ``new`` takes its place."""
+
+    kind: str
+    what: str
+    file: str
+    old: str
+    new: str
+    #: Arguments of pytest: tests that pass without the bug, and of which one at least fails with it.
+    tests: tuple[str, ...]
+    #: Fuzz targets that reach the place.
+    targets: tuple[str, ...] = ()
+
+
+BUGS: Final = (
+    Bug(
+        "a missing length check",
+        "a frame may be larger than was agreed",
+        "trouter/wire/framing.py",
+        "        if size > self.max_frame_bytes:\n",
+        "        if size > 0x7FFFFFFF:\n",
+        ("tests/wire/test_framing.py", "tests/engine/test_limits.py"),
+        ("framing", "engine"),
+    ),
+    Bug(
+        "a missing length check",
+        "a string may claim more octets than its frame has",
+        "trouter/wire/codec.py",
+        "        if width > self.end - start:\n",
+        "        if width > len(self.data):\n",
+        ("tests/wire/test_codec.py",),
+        ("codec", "performatives", "values"),
+    ),
+    Bug(
+        "an off-by-one in a window",
+        "the peer sends one frame more than its window",
+        "trouter/engine/session.py",
+        "        if self.incoming_window <= 0:\n            self._check_overrun",
+        "        if self.incoming_window < 0:\n            self._check_overrun",
+        ("tests/engine/test_session.py",),
+        ("windows", "engine"),
+    ),
+    Bug(
+        "an off-by-one in a window",
+        "the router sends one frame more than the peer's window",
+        "trouter/engine/link.py",
+        "            if session.remote_incoming_window <= 0:\n",
+        "            if session.remote_incoming_window < 0:\n",
+        ("tests/engine/test_session.py",),
+        ("windows",),
+    ),
+    Bug(
+        "a lost settlement",
+        "a settlement that does not continue the range before it takes its place",
+        "trouter/engine/settlements.py",
+        "                return\n            self.write(out, channel)\n",
+        "                return\n",
+        ("tests/engine/test_session.py",),
+        ("routing", "line", "windows"),
+    ),
+    Bug(
+        "a lost settlement",
+        "the outcome of a message that was still coming is not told at its end",
+        "trouter/core/intake.py",
+        "                self._finish(delivery, delivery.state_code, delivery.context or None)\n",
+        "                self.unsettled -= 1\n",
+        ("tests/core/test_forwarding.py", "tests/core/test_credit.py"),
+        ("routing",),
+    ),
+    Bug(
+        "a leaked link",
+        "a link that the router detaches last keeps its handle",
+        "trouter/engine/link_base.py",
+        "        self.session.write(Detach(self.handle, closed, error))\n        self._drop_detached()\n",
+        "        self.session.write(Detach(self.handle, closed, error))\n",
+        ("tests/engine/test_limits.py", "tests/engine/test_link.py"),
+        ("engine", "routing"),
+    ),
+    Bug(
+        "a credit never returned",
+        "a message that its sender aborts costs a credit for ever",
+        "trouter/core/intake.py",
+        "        delivery.settled = True\n        self._top_up()\n",
+        "        delivery.settled = True\n",
+        ("tests/core/test_machine.py", "tests/core/test_credit.py", "tests/core/test_forwarding.py"),
+        ("routing",),
+    ),
+    Bug(
+        "a counter never decremented",
+        "a connection that is past its Open still counts as one that is not",
+        "trouter/admission/handshakes.py",
+        "            self._counts[key] -= 1\n",
+        "            self._counts[key] -= 0\n",
+        ("tests/admission/test_handshakes.py",),
+    ),
+    Bug(
+        "a counter never decremented",
+        "a user's connections count after they have gone",
+        "trouter/security/counts.py",
+        "            del names[name]\n",
+        "",
+        ("tests/fuzz/test_counters.py", "tests/admission/test_policing.py"),
+    ),
+    Bug(
+        "a mis-ordered section accepted",
+        "a second body may follow the first",
+        "trouter/wire/order.py",
+        "        if not again and (code <= last or code > _FOOTER or (last >= _DATA and code != _FOOTER)):\n",
+        "        if not again and (code <= last or code > _FOOTER):\n",
+        ("tests/wire/test_order.py",),
+        ("order",),
+    ),
+    Bug(
+        "a mis-ordered section accepted",
+        "a whole message may have a section twice",
+        "trouter/wire/order.py",
+        "            if code <= last or code > _FOOTER or (last >= _DATA and code != _FOOTER):\n",
+        "            if code < last or code > _FOOTER or (last >= _DATA and code != _FOOTER):\n",
+        ("tests/wire/test_order.py",),
+        ("order",),
+    ),
+    Bug(
+        "an unbounded map",
+        "every pair of a user and a place is remembered",
+        "trouter/admission/lockout.py",
+        "            if len(self._entries) > self._max_entries:\n                self._entries.popitem(last=False)\n",
+        "",
+        ("tests/admission/test_lockout.py",),
+    ),
+    Bug(
+        "an unbounded map",
+        "a session takes in links for as long as the peer attaches some",
+        "trouter/engine/link.py",
+        "        if session.connection.link_count >= session.limits.max_links:\n",
+        "        if session.connection.link_count >= 1 << 31:\n",
+        ("tests/engine/test_limits.py",),
+        ("engine",),
+    ),
+    Bug(
+        "a lock-out that never ends",
+        "a pair that was locked once stays locked",
+        "trouter/admission/lockout.py",
+        "        return entry is not None and entry.locked_until_s > self._now()\n",
+        "        return entry is not None and entry.locked_until_s > 0.0\n",
+        ("tests/admission/test_lockout.py",),
+    ),
+    Bug(
+        "a stale path kept",
+        "links that a router no longer has stay on the map until the next tick",
+        "trouter/mesh/mesh.py",
+        '            self._reshape(now_s, f"{shown(heard.id)} has other neighbours", '
+        'f"{heard.id}:{heard.link_sequence}")\n',
+        "",
+        ("tests/mesh/test_mesh.py",),
+        ("routers",),
+    ),
+    Bug(
+        "a stale path kept",
+        "a neighbour whose connection is lost is routed to until it has been silent for too long",
+        "trouter/mesh/mesh.py",
+        '            self._choose_way(link.router, now_s, "connection lost")\n',
+        "",
+        ("tests/mesh/test_mesh.py",),
+        ("routers",),
+    ),
+    Bug(
+        "a spool mark written too early",
+        "messages are told to be safe before the disk has them",
+        "trouter/spool/writer.py",
+        "        with self._failing():\n            if group.frames:\n",
+        "        self._mark.set(group.end)\n        with self._failing():\n            if group.frames:\n",
+        ("tests/spool/test_spool.py", "tests/spool/test_full_disk.py"),
+        ("spool",),
+    ),
+    Bug(
+        "a rotated certificate not used",
+        "files that have changed are read, and what was loaded before stays in use",
+        "trouter/tls/profiles.py",
+        "                    self._profiles[name] = Profile(loaded, uses, loaded.stamp).follow(profile)\n",
+        "                    profile.seen = loaded.stamp\n",
+        ("tests/tls/test_profiles.py",),
+    ),
+)

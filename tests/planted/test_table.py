@@ -1,0 +1,23 @@
+"""The bugs that are planted on purpose can be planted: `make planted` does it, and takes minutes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.planted.bugs import BUGS, Bug
+from tests.planted.run import ROOT
+
+KINDS = 12
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=[f"{bug.kind}: {bug.what}" for bug in BUGS])
+def test_the_place_of_a_bug_is_there_once_and_so_are_its_tests_and_targets(bug: Bug) -> None:
+    source = (ROOT / bug.file).read_text(encoding="utf-8")
+    assert source.count(bug.old) == 1
+    compile(source.replace(bug.old, bug.new), bug.file, "exec")
+    assert all((ROOT / test.partition("::")[0]).is_file() for test in bug.tests)
+    assert all((ROOT / "fuzz" / f"{target}.py").is_file() for target in bug.targets)
+
+
+def test_every_kind_of_bug_is_planted() -> None:
+    assert len({bug.kind for bug in BUGS}) == KINDS
