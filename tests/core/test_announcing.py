@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trouter.core.announcing import MAX_REQUESTS, PATIENCE_BEATS, SCOPED, Announcer
+from trouter.core.edge.announcing import MAX_REQUESTS, PATIENCE_BEATS, SCOPED, Announcer
 from trouter.core.notes import Note
 
 

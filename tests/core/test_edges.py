@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from trouter.core.attach import PeerTerms
-from trouter.core.edgepeers import EdgePeer
-from trouter.core.edges import SILENCE_S
+from trouter.core.edge.downlinks import SILENCE_S
+from trouter.core.edge.peers import EdgePeer
 from trouter.core.table import AddressRule
 from trouter.testing import MemoryClient, MemoryReceiver, MemoryRouter, compose
 from trouter.wire.codec import decode, encode

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from trouter.core.attach import PeerTerms
+from trouter.core.edge.uplink import Uplink
 from trouter.core.lookups import LookupResult, Query, question
 from trouter.core.routes import IN, LinkRoute
 from trouter.core.table import AddressRule
-from trouter.core.uplink import Uplink
 from trouter.testing import MemoryReceiver, MemoryRouter, MemorySender, compose
 from trouter.wire.codec import decode, encode
 from trouter.wire.performatives import Accepted, Error, Released, Source, Target

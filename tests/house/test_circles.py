@@ -34,6 +34,6 @@ def test_a_circle_would_be_found() -> None:
 
 
 def test_the_core_has_no_values_of_any_type() -> None:
-    sources = sorted((PACKAGE / "core").glob("*.py"))
+    sources = sorted((PACKAGE / "core").rglob("*.py"))
     assert sources
     assert [named(path) for path in sources if names_in(path, re.compile("Any"))] == []

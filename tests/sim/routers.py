@@ -16,7 +16,7 @@ from trouter.backbone.backbone import Backbone
 from trouter.backbone.uplinks import Uplinks
 from trouter.core.attach import PeerTerms
 from trouter.core.containers import Container
-from trouter.core.edgepeers import EdgePeer
+from trouter.core.edge.peers import EdgePeer
 from trouter.core.network import PRIORITIES, Trunk
 from trouter.core.table import AddressRule
 from trouter.core.trunking import begin_links

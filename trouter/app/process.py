@@ -23,7 +23,7 @@ from trouter.connections.heartbeats import drop_silent
 from trouter.connections.listeners import Standing
 from trouter.connections.standing import keep_standing
 from trouter.connections.transport import LINGER_S
-from trouter.core.edges import HEARTBEAT
+from trouter.core.edge.downlinks import HEARTBEAT
 from trouter.hooks import Plugins
 from trouter.management.agent import Agent
 from trouter.net.parts import Change

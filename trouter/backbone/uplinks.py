@@ -8,10 +8,10 @@ from typing import Protocol
 import trio
 
 from trouter.core.containers import Container
+from trouter.core.edge.uplink import BEAT_S, SESSIONS, Uplink
 from trouter.core.lookups import LOOKUP_S, LookupResult, question
 from trouter.core.refusals import AttachRefused
 from trouter.core.terms import PeerTerms
-from trouter.core.uplink import BEAT_S, SESSIONS, Uplink
 from trouter.engine.faults import Misuse
 from trouter.engine.link_base import Link
 from trouter.engine.session import Session

@@ -6,7 +6,7 @@ from typing import Final
 
 import trio
 
-from trouter.core.edges import SILENCE_S
+from trouter.core.edge.downlinks import SILENCE_S
 from trouter.net.hub import Hub
 
 from .registry import Connections

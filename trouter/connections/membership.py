@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from trouter.backbone.backbone import announced_cost
 from trouter.core.containers import Container
-from trouter.core.edgepeers import EdgePeer
+from trouter.core.edge.peers import EdgePeer
 from trouter.core.messagelog import MessageLog
 from trouter.core.network import PRIORITIES, Trunk
 from trouter.core.streams import STREAMING_LINKS

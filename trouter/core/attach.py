@@ -23,7 +23,7 @@ from .addresses import (
     temporary_target,
     temporary_token,
 )
-from .edging import DOWNLINK, SERVICES, TRACKING, EdgeRouterPort, accept_downlink, accept_tracking, serve
+from .edge.services import DOWNLINK, SERVICES, TRACKING, EdgeRouterPort, accept_downlink, accept_tracking, serve
 from .egress import Egress
 from .entry import AddressEntry
 from .ingress import Ingress

@@ -13,7 +13,7 @@ from trouter.wire.performatives import Source
 from trouter.wire.types import UInt
 
 from .addresses import MOBILE
-from .edges import LOOKUP_OPCODE, LOOKUP_VERSION, OK, SERVICES
+from .edge.downlinks import LOOKUP_OPCODE, LOOKUP_VERSION, OK, SERVICES
 from .egress import Egress
 from .ingress import Ingress
 from .notes import Note, read, write

@@ -15,8 +15,9 @@ from .attach import PeerTerms, attach
 from .autolinks import AutoLinks
 from .containers import Container, Containers, DetachReason, LinkOwner, OwnSession
 from .counters import AddressCounters
-from .edges import Edges
-from .edging import open_edge_streams
+from .edge.downlinks import Edges
+from .edge.services import open_edge_streams
+from .edge.uplink import Uplink
 from .egress import Egress
 from .entry import AddressEntry
 from .exchanges import Exchanges
@@ -33,7 +34,6 @@ from .routes import Routes
 from .table import AddressRule, AddressTable
 from .tenants import Tenant
 from .trunking import open_streams
-from .uplink import Uplink
 from .watch import OVERDRAWN_TEXT, Notice, Watch, zero_credit_s
 
 

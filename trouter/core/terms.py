@@ -7,7 +7,7 @@ from typing import Final
 
 from .check import MessageCheck
 from .counters import AddressCounters
-from .edgepeers import EdgePeer
+from .edge.peers import EdgePeer
 from .egress import Egress
 from .ingress import Ingress
 from .intake import MessageTap

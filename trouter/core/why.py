@@ -11,7 +11,7 @@ from trouter.engine.connection import Connection
 from trouter.engine.session import Session
 
 from .addresses import AREA, EDGE, MOBILE, ROUTER, UPLINK_KEY, Address
-from .edging import SERVICES
+from .edge.services import SERVICES
 from .egress import Egress
 from .exchanges import Exchange
 from .ingress import Ingress

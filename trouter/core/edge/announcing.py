@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
-from .notes import Note
+from trouter.core.notes import Note
 
 #: The type that is created there.
 SCOPED: Final = "org.apache.qpid.dispatch.router.connection.linkRoute"

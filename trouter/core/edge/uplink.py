@@ -10,6 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
+from trouter.core.addresses import FALLBACK_PHASE, MOBILE, temporary_token
+from trouter.core.containers import Container, DetachReason, own_link
+from trouter.core.egress import Egress
+from trouter.core.entry import AddressEntry
+from trouter.core.gather import gather
+from trouter.core.ingress import Ingress
+from trouter.core.latency import family_of
+from trouter.core.lookups import Lookups, Query, made_up
+from trouter.core.network import LINK_ROUTE_LETTERS
+from trouter.core.notes import Note, read, write
+from trouter.core.ports import Pulse
+from trouter.core.refusals import AttachRefused
+from trouter.core.routerport import RouterPort
 from trouter.engine.link import IncomingLink, OutgoingLink
 from trouter.engine.link_base import Link
 from trouter.engine.ports import LinkPort, LinkSink
@@ -18,21 +31,8 @@ from trouter.wire.errors import DecodeError
 from trouter.wire.performatives import Source, Target
 from trouter.wire.types import Int
 
-from .addresses import FALLBACK_PHASE, MOBILE, temporary_token
 from .announcing import Announcer
-from .containers import Container, DetachReason, own_link
-from .edges import DOWNLINK, HEARTBEAT, LOOKUP, TRACKING
-from .egress import Egress
-from .entry import AddressEntry
-from .gather import gather
-from .ingress import Ingress
-from .latency import family_of
-from .lookups import Lookups, Query, made_up
-from .network import LINK_ROUTE_LETTERS
-from .notes import Note, read, write
-from .ports import Pulse
-from .refusals import AttachRefused
-from .routerport import RouterPort
+from .downlinks import DOWNLINK, HEARTBEAT, LOOKUP, TRACKING
 
 #: Sessions: for links that carry clients' messages, and for what routers tell each other.
 SESSIONS: Final = 2

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from typing import Final
 
+from trouter.core.addresses import MOBILE
+from trouter.core.containers import DetachReason
+from trouter.core.egress import Egress
+from trouter.core.entry import AddressEntry
+from trouter.core.gather import Gatherer, gather
+from trouter.core.ingress import Ingress
+from trouter.core.notes import Note, read, write
+from trouter.core.routerport import RouterPort
+from trouter.core.routes import IN, OUT
 from trouter.engine.link import IncomingLink, OutgoingLink
 from trouter.wire.errors import DecodeError
 from trouter.wire.performatives import Error
 from trouter.wire.types import UInt
 
-from .addresses import MOBILE
-from .containers import DetachReason
-from .edgepeers import EdgePeer, EdgeTracker
-from .egress import Egress
-from .entry import AddressEntry
-from .gather import Gatherer, gather
-from .ingress import Ingress
-from .notes import Note, read, write
-from .routerport import RouterPort
-from .routes import IN, OUT
+from .peers import EdgePeer, EdgeTracker
 
 LOOKUP: Final = "_$qd.addr_lookup"
 TRACKING: Final = "_$qd.edge_addr_tracking"

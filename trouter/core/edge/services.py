@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from trouter.core.addresses import temporary_token
+from trouter.core.egress import Egress
+from trouter.core.latency import family_of
+from trouter.core.messagelog import MessageLog, SentLog
+from trouter.core.refusals import AttachRefused
+from trouter.core.routerport import RouterPort
+from trouter.core.streams import Streams
+from trouter.core.terms import DEFAULT_CAPACITY, PeerTerms
 from trouter.engine.link import IncomingLink, OutgoingLink, add_link
 from trouter.engine.session import Session
 from trouter.wire.performatives import Attach, Error, Source, Target
 
-from .addresses import temporary_token
-from .edgepeers import EdgePeer
-from .edges import DOWNLINK, HEARTBEAT, LOOKUP, SERVICES, TRACKING, Edges
-from .egress import Egress
-from .latency import family_of
-from .messagelog import MessageLog, SentLog
-from .refusals import AttachRefused
-from .routerport import RouterPort
-from .streams import Streams
-from .terms import DEFAULT_CAPACITY, PeerTerms
+from .downlinks import DOWNLINK, HEARTBEAT, LOOKUP, SERVICES, TRACKING, Edges
+from .peers import EdgePeer
 
 __all__ = ["DOWNLINK", "SERVICES", "TRACKING", "accept_downlink", "accept_tracking", "serve"]
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from trouter.core.egress import Egress
+from trouter.core.entry import AddressEntry
+from trouter.core.notes import Note, write
 from trouter.engine.ports import LinkPort
-
-from .egress import Egress
-from .entry import AddressEntry
-from .notes import Note, write
 
 
 class EdgePeer:
