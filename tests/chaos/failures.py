@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import trio
 
+from .builds import NEWER, newer_build
 from .traffic import Traffic, run_blocking
 from .worlds import World
 
@@ -88,11 +91,15 @@ async def connection_slow(world: World, traffic: Traffic) -> None:
 
 
 async def replaced_in_turn(world: World, traffic: Traffic) -> None:
-    """Every router is stopped as an operator does, and another started in its place, one after the other."""
+    """Every router is stopped as an operator does, and a newer build started in its place, one after the other."""
+    build = newer_build(world.folder)
     for number, name in enumerate("BCDAE", 1):
+        site = world.sites[name]
         await traffic.until(number / 7)
-        await run_blocking(world.sites[name].stop)
+        await run_blocking(site.stop)
         traffic.fault()
-        await run_blocking(world.sites[name].start)
+        site.build = build
+        await run_blocking(site.start)
         traffic.back()
+        site.router.wait_for_line(f"Version: {re.escape(NEWER)}$")
         await traffic.until_recovered()

@@ -20,8 +20,7 @@ from .worlds import World
 
 async def play(world: World, scenario: Scenario, count: int, ledger: Ledger | None = None) -> Totals:
     """Run one scenario until ``count`` messages are accepted; return what the ledger came to."""
-    address = scenario.address or f"chaos.{scenario.name}"
-    async with world.traffic(address, scenario.here, scenario.there, count, ledger or Ledger()) as traffic:
+    async with scenario.traffic(world, count, ledger or Ledger()) as traffic:
         await scenario.happens(world, traffic)
     return traffic.ledger.totals()
 

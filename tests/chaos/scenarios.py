@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
-from . import brokers, failures, lines, shortages
+from . import brokers, clients, failures, lines, shortages, spools
+from .ledger import Ledger
 from .traffic import Traffic
-from .worlds import World, WorldMaker, brokered, lonely, ring, triangle
+from .worlds import World, WorldMaker, brokered, lonely, ring, spooled, triangle
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,7 @@ class Scenario:
     address: str = ""
     #: Also in the short form, with `make test`.
     short: bool = False
+    clients: type[Traffic] = Traffic
 
     @property
     def name(self) -> str:
@@ -33,6 +36,19 @@ class Scenario:
         """Say what happens, in a sentence."""
         return " ".join((self.happens.__doc__ or "").split())
 
+    def traffic(self, world: World, count: int, ledger: Ledger) -> AbstractAsyncContextManager[Traffic]:
+        """Return the traffic of two clients of ``here`` that send to two of ``there``, or to the spool of the world."""
+        spool = world.spool
+        return self.clients(
+            self.address or f"chaos.{self.name}",
+            [world.at(self.here)] * 2,
+            [] if spool else [world.at(self.there)] * 2,
+            count,
+            at_least_once=bool(world.broker or spool),
+            ledger=ledger,
+            read_back=spool.enter if spool else None,
+        ).flowing()
+
 
 SCENARIOS = (
     Scenario(ring, failures.connection_reset, "A", "D", short=True),
@@ -41,10 +57,11 @@ SCENARIOS = (
     Scenario(ring, failures.interior_killed, "A", "D", short=True),
     Scenario(ring, failures.interior_stopped, "A", "D"),
     Scenario(ring, failures.ingress_killed, "A", "D", short=True),
-    Scenario(ring, failures.egress_killed, "A", "D", short=True),
-    Scenario(ring, failures.edge_killed, "E", "D", short=True),
+    Scenario(ring, failures.egress_killed, "A", "D"),
+    Scenario(ring, failures.edge_killed, "E", "D"),
     Scenario(ring, failures.edge_moves, "E", "D", short=True),
-    Scenario(ring, failures.replaced_in_turn, "E", "D"),
+    Scenario(ring, clients.client_killed, "A", "D", short=True, clients=clients.ProcessTraffic),
+    Scenario(ring, failures.replaced_in_turn, "E", "D"),  # the last of the ring: it leaves newer builds there
     Scenario(triangle, lines.line_delays, "A", "B"),
     Scenario(triangle, lines.line_loses, "A", "B"),
     Scenario(triangle, lines.line_reorders, "A", "B"),
@@ -52,7 +69,8 @@ SCENARIOS = (
     Scenario(triangle, lines.one_way_partition, "A", "B"),
     Scenario(triangle, lines.partition, "A", "B", short=True),
     Scenario(triangle, lines.half_open, "A", "B"),
-    Scenario(lonely, shortages.disk_full, "R", "R", short=True),
+    Scenario(lonely, shortages.log_disk_full, "R", "R"),
+    Scenario(lonely, shortages.records_disk_full, "R", "R", short=True),
     Scenario(lonely, shortages.no_descriptors_left, "R", "R", short=True),
     Scenario(lonely, shortages.reader_stops, "R", "R"),
     Scenario(lonely, shortages.clock_steps, "R", "R"),
@@ -61,4 +79,6 @@ SCENARIOS = (
     Scenario(lonely, shortages.certificate_expires, "R", "R"),
     Scenario(brokered, brokers.broker_behind_auto_links_killed, "R", "R", "queue.chaos"),
     Scenario(brokered, brokers.broker_behind_link_routes_killed, "R", "R", "/amq/queue/routed"),
+    Scenario(spooled, spools.spool_killed, "R", "R", spools.ADDRESS, short=True),
+    Scenario(spooled, spools.spool_disk_full, "R", "R", spools.ADDRESS),
 )

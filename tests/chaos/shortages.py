@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import shutil
 import socket
@@ -13,6 +14,7 @@ import trio
 from tests.routers import DEADLINE_S
 from tests.waiting import until
 from trouter.client import connect
+from trouter.records.check import check_folder
 
 from .traffic import Traffic, run_blocking
 from .worlds import World
@@ -20,16 +22,34 @@ from .worlds import World
 DAY_S = 86_400
 
 
-async def disk_full(world: World, traffic: Traffic) -> None:
-    """The disk of the logs and records is full for some time: messages go on."""
-    assert world.disk is not None
+async def log_disk_full(world: World, traffic: Traffic) -> None:
+    """The disk of the logs is full for some time: messages go on, and lines that could not be written are counted."""
+    disk = world.disks["logs"]
     await traffic.until(0.3)
-    world.disk.fill()
+    disk.fill()
     traffic.fault()
     await traffic.until_recovered()
     await traffic.until(0.6)
-    world.disk.make_room()
+    disk.make_room()
     await traffic.until(0.8)
+    gaps = re.findall(r"(\d+) log lines? could not be written", (disk.folder / "messages.log").read_text())
+    assert sum(map(int, gaps)) > 0
+
+
+async def records_disk_full(world: World, traffic: Traffic) -> None:
+    """The disk of the records is full for some time: messages go on, and every record that is lost is told of."""
+    disk, router = world.disks["records"], world.sites["R"].router
+    await traffic.until(0.3)
+    assert not router.matching("records cannot be written")
+    disk.fill()
+    traffic.fault()
+    await traffic.until_recovered()
+    await run_blocking(router.wait_for_line, "records cannot be written")
+    await traffic.until(0.6)
+    disk.make_room()
+    await run_blocking(router.wait_for_line, "records are written .* again; [1-9][0-9]* were dropped")
+    report = check_folder(disk.folder / "records")
+    assert (report.errors, report.records > 0) == ([], True)
 
 
 async def no_descriptors_left(world: World, traffic: Traffic) -> None:

@@ -34,6 +34,8 @@ class Site:
         self.file = folder / f"{name}.conf"
         self.file.write_text(text)
         self._stack = stack
+        #: Where `python -m trouter` runs the build that is started here.
+        self.build = ROOT
         #: Added to the environment of the routers that are started here.
         self.environment = dict(environment or {})
         self.past: list[RunningRouter] = []
@@ -56,7 +58,7 @@ class Site:
         command = [sys.executable, "-m", "trouter", "run", "-c", str(self.file)]
         environment = {**os.environ, **self.environment}
         with self.namespace.inside() if self.namespace else nullcontext():
-            self.router = self._stack.enter_context(watched(command, self.file, ROOT, environment))
+            self.router = self._stack.enter_context(watched(command, self.file, self.build, environment))
         self.router.wait_for_line("SERVER \\(notice\\) Operational")
         self.past.append(self.router)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -28,29 +28,30 @@ _IDLE_S: Final = 8.0
 PATIENCE_S: Final = 60.0
 _LOOK_S: Final = 0.1
 
-Connect = Callable[[], AbstractAsyncContextManager[Connection]]
-
-
 #: One client at a time dials from another namespace: the thread is there meanwhile.
 _abroad = trio.Lock()
 
 
-def to(url: str, tls: ssl.SSLContext | None = None, namespace: Namespace | None = None) -> Connect:
-    """Return a way to connect to ``url``, from within a network namespace if one is given."""
+@dataclass(frozen=True)
+class Way:
+    """How a client comes to a router: over TLS or not, from within a network namespace or not."""
+
+    url: str
+    tls: ssl.SSLContext | None = None
+    namespace: Namespace | None = None
 
     @asynccontextmanager
-    async def dial() -> AsyncIterator[Connection]:
+    async def connect(self) -> AsyncIterator[Connection]:
+        """Connect for the length of the block; ClientError, OSError, trio.TooSlowError."""
         async with AsyncExitStack() as stack:
-            connecting = connect(url, ssl_context=tls, idle_timeout=_IDLE_S)
-            if namespace is None:
+            connecting = connect(self.url, ssl_context=self.tls, idle_timeout=_IDLE_S)
+            if self.namespace is None:
                 yield await stack.enter_async_context(connecting)
             else:
                 async with _abroad:
-                    with namespace.inside():
+                    with self.namespace.inside():
                         connection = await stack.enter_async_context(connecting)
                 yield connection
-
-    return dial
 
 
 @dataclass
@@ -70,13 +71,15 @@ class Traffic:
     """Senders and receivers of one address, which go on until ``count`` messages were accepted."""
 
     address: str
-    sending: list[Connect]
-    receiving: list[Connect]
+    sending: list[Way]
+    receiving: list[Way]
     count: int
     in_flight: int = 200
     #: A broker is between the ends: messages are durable, and may come again.
     at_least_once: bool = False
     ledger: Ledger = field(default_factory=Ledger)
+    #: Enters what came, in the end, where no receiver here does.
+    read_back: Callable[[Ledger], None] | None = None
     accepted: int = 0
 
     def __post_init__(self) -> None:
@@ -93,7 +96,7 @@ class Traffic:
         async with trio.open_nursery() as clients:
             for each in self.receiving:
                 clients.start_soon(self._receive, each)
-            await self._until(lambda: self._receivers == len(self.receiving))
+            await self.until_all_receive()
             async with trio.open_nursery() as senders:
                 for each in self.sending:
                     senders.start_soon(self._send, each)
@@ -101,9 +104,12 @@ class Traffic:
                 await self.until(1.0)
                 self._over = True
                 senders.cancel_scope.deadline = trio.current_time() + PATIENCE_S
-            if self.at_least_once:
-                await self._until_all_came()
+            await self._until_all_came()
             clients.cancel_scope.cancel()
+
+    async def until_all_receive(self) -> None:
+        """Wait until every receiver has its link."""
+        await self._until(lambda: self._receivers == len(self.receiving))
 
     async def until(self, share: float) -> None:
         """Wait until this share of ``count`` is accepted."""
@@ -128,7 +134,13 @@ class Traffic:
                 await self._changed.wait()
 
     async def _until_all_came(self) -> None:
-        """Wait for what the broker has accepted and the receivers do not have yet."""
+        """Enter what no receiver entered, or wait for what a broker has accepted and the receivers do not have yet."""
+        if self.read_back is not None:
+            await run_blocking(self.read_back, self.ledger)
+        elif self.at_least_once:
+            await self._until_clean()
+
+    async def _until_clean(self) -> None:
         with trio.move_on_after(PATIENCE_S):
             while self.ledger.totals().failures:  # noqa: ASYNC110 - adding up takes longer than a message
                 await trio.sleep(_LOOK_S)
@@ -146,10 +158,10 @@ class Traffic:
                 self.ledger.recoveries.append(Recovery(fault.age_s, fault.away_s))
             self._change()
 
-    async def _send(self, connect_once: Connect) -> None:
+    async def _send(self, way: Way) -> None:
         while not self._over:
             try:
-                async with connect_once() as connection, connection.open_sender(self.address) as sender:
+                async with way.connect() as connection, connection.open_sender(self.address) as sender:
                     await self._send_over(sender)
             except* (ClientError, OSError, trio.TooSlowError):
                 await trio.sleep(RETRY_S)
@@ -176,11 +188,11 @@ class Traffic:
         self._hear(number, Heard.ACCEPTED if outcome == ACCEPTED else Heard.RETURNED)
         room.release()
 
-    async def _receive(self, connect_once: Connect) -> None:
+    async def _receive(self, way: Way) -> None:
         first = True
         while True:
             try:
-                async with connect_once() as connection, connection.open_receiver(self.address, credit=500) as receiver:
+                async with way.connect() as connection, connection.open_receiver(self.address, credit=500) as receiver:
                     if first:
                         first, self._receivers = False, self._receivers + 1
                         self._change()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ssl
-import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -18,30 +17,14 @@ from tests.networks import EDGE_LISTENER, OPEN, edge, interior
 from tests.rabbitmq import RabbitMQ, connector, declare, nodes
 from tests.tls.pki import Authority, Pair
 
-from .ledger import Ledger
+from .disks import Disk, mounted
 from .relay import Relay
 from .sites import Site
-from .traffic import Connect, Traffic, to
+from .spools import SpoolProcess
+from .traffic import Way
 
 _SENSITIVE: Final = "raIntervalFluxSeconds: 1"
 _RING: Final = {"A": (), "D": (), "B": ("A", "D"), "C": ("A", "D")}
-
-
-@dataclass
-class Disk:
-    """A small volume of its own, which can be full."""
-
-    folder: Path
-
-    def fill(self) -> None:
-        """Leave no room."""
-        with suppress(OSError), (self.folder / "rest").open("wb", buffering=0) as rest:
-            while True:
-                rest.write(bytes(4096))
-
-    def make_room(self) -> None:
-        """Take away what filled it."""
-        (self.folder / "rest").unlink()
 
 
 @dataclass
@@ -55,20 +38,23 @@ class World:
     relay: Relay | None = None
     #: Between routers that are in namespaces of their own, by the names of both.
     lines: dict[str, Line] = field(default_factory=dict)
-    #: Of the lonely router: where logs and records are, its certificate and its signer, its clocks.
-    disk: Disk | None = None
+    #: That of a spool, or those for logs and for records.
+    disks: dict[str, Disk] = field(default_factory=dict)
+    #: Of the lonely router: its certificate and signer, and its clocks.
     authority: Authority | None = None
     pair: Pair | None = None
     clock: Clock | None = None
     #: Behind the brokered router.
     broker: RabbitMQ | None = None
+    #: In the place of receivers.
+    spool: SpoolProcess | None = None
 
-    def at(self, name: str) -> Connect:
+    def at(self, name: str) -> Way:
         """Return a client's way to the router that runs at a place; over TLS where there is an authority."""
         site = self.sites[name]
         if self.authority is not None:
-            return to(f"amqps://localhost:{site.ports[1]}", self.trust())
-        return to(site.url, None, site.namespace)
+            return Way(f"amqps://localhost:{site.ports[1]}", self.trust())
+        return Way(site.url, None, site.namespace)
 
     def trust(self) -> ssl.SSLContext:
         """Return the TLS settings of a client that trusts the authority."""
@@ -80,13 +66,6 @@ class World:
     ) -> None:
         """Take a place, and start a router there."""
         self.sites[name] = Site(name, text, self.folder, self.stack, namespace, environment)
-
-    def traffic(
-        self, address: str, here: str, there: str, count: int, ledger: Ledger
-    ) -> AbstractAsyncContextManager[Traffic]:
-        """Return the traffic of two clients of ``here`` that send to two of ``there``."""
-        ends = [self.at(here)] * 2, [self.at(there)] * 2
-        return Traffic(address, *ends, count, at_least_once=self.broker is not None, ledger=ledger).flowing()
 
     def check(self) -> None:
         """Check that no router ever logged a fault of its own."""
@@ -158,14 +137,14 @@ def _start_triangle(world: World) -> None:
         site.router.wait_for_line(r"ways through the network .* 2 routers in reach")
 
 
-#: Messages are logged and everything is recorded, on the disk that becomes full; every client passes the policy.
+#: Messages are logged and everything is recorded, on disks that become full; every client passes the policy.
 _LONELY: Final = """
 router {{ id: R }}
-listener {{ {open}, messageLoggingComponents: all }}
-listener {{ {open}, sslProfile: own, requireSsl: yes }}
+listener {{ {open} }}
+listener {{ {open}, sslProfile: own, requireSsl: yes, messageLoggingComponents: all }}
 sslProfile {{ name: own, certFile: {pair.cert}, privateKeyFile: {pair.key} }}
-log {{ module: MESSAGE, enable: trace+, outputFile: {disk}/messages.log }}
-recordLog {{ dir: {disk}/records, intervalSeconds: 1 }}
+log {{ module: MESSAGE, enable: trace+, outputFile: {logs}/messages.log }}
+recordLog {{ dir: {records}/records, intervalSeconds: 1, minFreeBytes: 0, whenFull: dropNewest }}
 policy {{ enableVhostPolicy: yes, defaultVhost: main }}
 vhost {{
     hostname: main
@@ -177,27 +156,18 @@ vhost {{
 
 
 def lonely(folder: Path) -> AbstractContextManager[World]:
-    """One router with logs and records on a small disk, TLS, a policy, and clocks that can be moved."""
+    """One router with logs and records on small disks, TLS, a policy, and clocks that can be moved."""
     return _started(folder, _start_lonely)
 
 
 def _start_lonely(world: World) -> None:
-    world.disk = _mounted(world.folder / "disk", world.stack)
+    world.disks = {name: mounted(world.folder / name, world.stack) for name in ("logs", "records")}
     world.clock = Clock(world.folder)
     world.authority = Authority(world.folder)
     world.pair = world.authority.issue("CN=localhost", "localhost")
-    text = _LONELY.format(open=OPEN, pair=world.pair, disk=world.disk.folder)
+    folders = {name: disk.folder for name, disk in world.disks.items()}
+    text = _LONELY.format(open=OPEN, pair=world.pair, **folders)
     world.start("R", text, environment=world.clock.environment)
-
-
-def _mounted(place: Path, stack: ExitStack) -> Disk:
-    place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(place)]
-    mounted = subprocess.run(command, capture_output=True, text=True, check=False)
-    if mounted.returncode:
-        pytest.skip(f"a small volume cannot be mounted here: {mounted.stderr.strip()}")
-    stack.callback(lambda: subprocess.run(["umount", "-l", str(place)], check=True))
-    return Disk(place)
 
 
 #: A queue as a waypoint, over auto links, and every queue that a client names itself, over link routes.
@@ -223,3 +193,14 @@ def _start_brokered(world: World) -> None:
     for queue in ("waypoint", "routed"):
         declare(world.broker, queue)
     world.start("R", _BROKERED.format(open=OPEN, connector=connector("broker", world.broker)))
+
+
+def spooled(folder: Path) -> AbstractContextManager[World]:
+    """One router, and a spool on a disk of its own that receives from it."""
+    return _started(folder, _start_spooled)
+
+
+def _start_spooled(world: World) -> None:
+    world.disks["spool"] = mounted(world.folder / "disk", world.stack, "64m")
+    world.start("R", f"router {{ id: R }}\nlistener {{ {OPEN} }}\n")
+    world.spool = SpoolProcess(world.sites["R"], world.disks["spool"].folder / "spool", world.stack)

@@ -1,0 +1,89 @@
+"""A spool that receives from a router, and the scenarios in which its disk is full or its process is killed."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tests.routers import ROOT, watched
+from trouter.client import Message
+from trouter.spool import SpoolReader, parse_frames
+
+from .ledger import Ledger
+from .sites import Site
+from .traffic import Traffic, run_blocking
+
+if TYPE_CHECKING:
+    from .worlds import World
+
+ADDRESS: Final = "chaos.spool"
+_LINKED: Final = rf"Link attached: dir=out source={{{ADDRESS} "
+
+
+class SpoolProcess:
+    """A folder, and the process of `trouter pipeline spool` that keeps there what it receives now."""
+
+    def __init__(self, site: Site, folder: Path, stack: ExitStack) -> None:
+        self.folder = folder
+        self._site = site
+        self._stack = stack
+        #: What is before this was entered already.
+        self._entered = 0
+        self.start()
+
+    def start(self) -> None:
+        """Start it; return when the router has its link."""
+        links = len(self._site.router.matching(_LINKED))
+        where = ["--url", self._site.url, "--address", ADDRESS, "--dir", str(self.folder), "--segment-bytes", "1M"]
+        command = [sys.executable, "-m", "trouter", "pipeline", "spool", *where]
+        self._running = self._stack.enter_context(watched(command, self.folder, ROOT))
+        self._site.router.wait_for_line(_LINKED, links + 1)
+
+    def kill(self) -> None:
+        """End it as kill -9 does."""
+        self._running.process.kill()
+        self._running.wait()
+
+    def wait_for_full(self) -> None:
+        """Wait until it ends because its disk is full, and says so."""
+        status, said = self._running.wait(), self._running.text()
+        assert (status, "No space left on device" in said) == (1, True), said
+
+    def enter(self, ledger: Ledger) -> None:
+        """Enter what came since the last time, and let it go."""
+        reader = SpoolReader(self.folder)
+        end = reader.durable()
+        for block in reader.blocks(self._entered, end):
+            for frame in parse_frames(block):
+                number = Message.decode(frame.message).body
+                assert isinstance(number, int)
+                ledger.arrive(number, accepted=True)
+        reader.consumed(end)
+        self._entered = end
+
+
+async def spool_killed(world: World, traffic: Traffic) -> None:
+    """The process of the spool is killed three times, and started again: the folder has what was accepted."""
+    assert world.spool is not None
+    for number in (1, 2, 3):
+        await traffic.until(number / 4)
+        world.spool.kill()
+        traffic.fault()
+        await run_blocking(world.spool.start)
+        traffic.back()
+        await traffic.until_recovered()
+
+
+async def spool_disk_full(world: World, traffic: Traffic) -> None:
+    """The disk of the spool is full: it accepts nothing more and ends; with room again it is started again."""
+    assert world.spool is not None
+    await traffic.until(0.3)
+    world.disks["spool"].fill()
+    await run_blocking(world.spool.wait_for_full)
+    traffic.fault()
+    world.disks["spool"].make_room()
+    await run_blocking(world.spool.start)
+    traffic.back()
+    await traffic.until_recovered()
