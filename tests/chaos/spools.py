@@ -65,10 +65,10 @@ class SpoolProcess:
 
 
 async def spool_killed(world: World, traffic: Traffic) -> None:
-    """The process of the spool is killed three times, and started again: the folder has what was accepted."""
+    """The process of the spool is killed twice, and started again: the folder has what was accepted."""
     assert world.spool is not None
-    for number in (1, 2, 3):
-        await traffic.until(number / 4)
+    for share in (0.3, 0.6):
+        await traffic.until(share)
         world.spool.kill()
         traffic.fault()
         await run_blocking(world.spool.start)
