@@ -32,13 +32,13 @@ def select(path: Iterable[str]) -> None:
 
 
 def is_compiled(name: str) -> bool:
-    """Whether the module `name`, imported if need be, runs compiled."""
+    """Return whether the module `name`, imported if need be, runs compiled."""
     spec = import_module(name).__spec__
     return spec is not None and isinstance(spec.loader, ExtensionFileLoader)
 
 
 def hot_modules() -> list[str]:
-    """Every module of this installation that has C types beside it, so may be compiled."""
+    """Return every module of this installation that has C types beside it, so may be compiled."""
     root = Path(__file__).parent
     typed = (path.relative_to(root.parent) for path in root.rglob("*.pxd") if path.stem != "__init__")
     return sorted({".".join(path.with_suffix("").parts) for path in typed} - INLINED)

@@ -90,7 +90,7 @@ class Deciding:
 
 
 def _decision(fields: object) -> Decision:
-    """The decision that was said; ValueError."""
+    """Return the decision that was said; ValueError."""
     if not isinstance(fields, dict):
         raise ValueError("it must be a map")
     known = {"v", "id", "action", "subject", "vhost", "until_us", "reason", "evidence", "rate"}
@@ -132,7 +132,7 @@ def _text(fields: Mapping[str, object], name: str, default: str | None = None) -
 
 
 def _deciding(settings: Mapping[str, object]) -> Deciding:
-    """What the settings say; ConfigurationRefused with all that is wrong with them."""
+    """Return what the settings say; ConfigurationRefused with all that is wrong with them."""
     problems = [f"there is no setting {name}" for name in sorted(settings.keys() - {"address", "senders", *NUMBERS})]
     numbers: dict[str, int] = {}
     for name, (default, limit) in NUMBERS.items():

@@ -152,7 +152,7 @@ def parse_keys(octets: bytes) -> Sequence[Key]:
 
 
 def _parse_key(each: Mapping[str, Any]) -> Key | None:
-    """A public key for signatures; None for any other, as a set may hold keys for other purposes."""
+    """Return a public key for signatures; None for any other, as a set may hold keys for other purposes."""
     kind, named, key_id = each.get("kty"), each.get("alg"), each.get("kid")
     operations = each.get("key_ops", ["verify"])
     if each.get("use", "sig") != "sig" or not isinstance(operations, list) or "verify" not in operations:
@@ -270,7 +270,7 @@ def _bounded(file: IO[bytes]) -> bytes:
 
 
 def _checked_url(text: str) -> str:
-    """``text`` if keys from there can be trusted; KeysError."""
+    """Return ``text`` if keys from there can be trusted; KeysError."""
     try:
         parts = urlsplit(text)
         host = parts.hostname or ""
@@ -292,5 +292,5 @@ def _is_here(host: str) -> bool:
 
 
 def _shown(url: str) -> str:
-    """The URL without its query, which may hold a secret."""
+    """Return the URL without its query, which may hold a secret."""
     return urlsplit(url)._replace(query="").geturl()

@@ -41,7 +41,7 @@ def permissions_of(claim: Any, prefix: str) -> Permissions:
 
 
 def _scopes_of(claim: Any) -> Sequence[str]:
-    """One text with blanks between scopes (RFC 8693, 4.2), or a list of them."""
+    """Return one text with blanks between scopes (RFC 8693, 4.2), or a list of them."""
     if claim is None:
         return ()
     if isinstance(claim, str):

@@ -152,7 +152,7 @@ class Judge:
 
 
 def _name_in(claims: Mapping[str, Any], claim: str, what: str) -> str:
-    """The name that a claim holds; BadToken."""
+    """Return the name that a claim holds; BadToken."""
     name = find_claim(claims, claim)
     if not isinstance(name, str) or not name or not name.isprintable() or len(name.encode()) > MAX_USER_BYTES:
         raise BadToken(f"its claim {claim} names no {what}")
@@ -247,14 +247,14 @@ _PARSERS: Final = {"OAUTHBEARER": parse_oauthbearer, "XOAUTH2": parse_xoauth2, "
 
 
 def _bearer(user: str, pairs: Sequence[Sequence[str]]) -> Bearer | None:
-    """The one `auth` among pairs."""
+    """Return the one `auth` among pairs."""
     given = [value for name, value in pairs if name == "auth"]
     found = _BEARER.fullmatch(given[0]) if len(given) == 1 else None
     return None if found is None else Bearer(user, found[1])
 
 
 def _prepare(router: RouterFacts) -> Judge | None:
-    """What tokens have to be, None if nothing of it is configured; ConfigurationRefused if only a part is."""
+    """Return what tokens have to be, None if nothing of it is configured; ConfigurationRefused if only a part is."""
     needed = {
         "oauthIssuer": router.oauth_issuer,
         "oauthAudience": router.oauth_audience,

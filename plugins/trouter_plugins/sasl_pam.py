@@ -101,7 +101,7 @@ class PamExchange(PasswordExchange):
 
 
 def _acceptable(user: str) -> bool:
-    """Whether PAM modules, which are written in C and keep logs, can be given this name."""
+    """Return whether PAM modules, which are written in C and keep logs, can be given this name."""
     return user.isprintable() and user == user.strip() and len(user.encode()) <= MAX_USER_BYTES
 
 

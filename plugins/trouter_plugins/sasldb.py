@@ -73,7 +73,7 @@ def _pairs(content: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _layout(content: bytes) -> tuple[str, int]:
-    """The byte order and the size of a page."""
+    """Return the byte order and the size of a page."""
     for order in "<>":
         if len(content) >= 512 and struct.unpack_from(f"{order}I", content, _MAGIC_AT)[0] == _MAGIC:
             size: int = struct.unpack_from(f"{order}I", content, _PAGE_SIZE_AT)[0]
@@ -84,7 +84,7 @@ def _layout(content: bytes) -> tuple[str, int]:
 
 
 def _items(page: bytes, order: str) -> Iterator[bytes]:
-    """The items of a page; they stand from its end to its front, each ends where the one before begins."""
+    """Return the items of a page; they stand from its end to its front, each ends where the one before begins."""
     (count,) = struct.unpack_from(f"{order}H", page, _ENTRIES_AT)
     end = len(page)
     if _HEADER_BYTES + 2 * count > end:

@@ -38,7 +38,7 @@ class Plugin:
         return Vote.ALLOW if allowed else Vote.DENY
 
     def _entries(self, host: str) -> tuple[str, ...]:
-        """What may be attached from a host."""
+        """Return what may be attached from a host."""
         try:
             address = ip_address(host)
         except ValueError:
@@ -53,7 +53,7 @@ def _covers(entry: str, address: str) -> bool:
 
 
 def _networks(settings: Mapping[str, object]) -> tuple[tuple[Network, tuple[str, ...]], ...]:
-    """The table in the settings; ConfigurationRefused with all that is wrong with it."""
+    """Return the table in the settings; ConfigurationRefused with all that is wrong with it."""
     found: list[tuple[Network, tuple[str, ...]]] = []
     problems: list[str] = []
     for text, addresses in settings.items():

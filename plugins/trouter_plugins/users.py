@@ -148,7 +148,7 @@ def _decoy(key: bytes, user: str, models: Sequence[V]) -> V:
 
 
 def _preference(verifier: Verifier) -> int:
-    """What PLAIN would rather use: scrypt costs a thief most, and SHA-1 least."""
+    """Return what PLAIN would rather use: scrypt costs a thief most, and SHA-1 least."""
     return -1 if isinstance(verifier, PasswordHash) else list(SCRAM_HASHES).index(verifier.mechanism)
 
 

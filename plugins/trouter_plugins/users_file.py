@@ -135,7 +135,7 @@ def hashed(password: bytes, scram: Sequence[str]) -> tuple[Verifier, ...]:
 
 
 def _edited(content: bytes, before: dict[str, Entry], after: dict[str, Entry]) -> Iterator[bytes]:
-    """The lines of the file to be."""
+    """Return the lines of the file to be."""
     for line in content.split(b"\n") if content else ():
         parsed = parse_line(line)
         if parsed is None:
@@ -159,7 +159,7 @@ def _read(path: Path, *, follow: bool) -> tuple[Users, Signature]:
 
 
 def _content(path: Path, *, follow: bool) -> tuple[bytes, Signature]:
-    """What is in the file; UsersFileError if it is none that can be trusted."""
+    """Return what is in the file; UsersFileError if it is none that can be trusted."""
     try:
         direct = 0 if follow else os.O_NOFOLLOW
         descriptor = os.open(path, os.O_RDONLY | direct | os.O_NONBLOCK | os.O_CLOEXEC)

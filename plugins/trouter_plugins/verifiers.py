@@ -157,7 +157,7 @@ def _scram_keys(mechanism: str, password: bytes, salt: bytes, iterations: int) -
 
 
 def _prepared(password: bytes) -> bytes:
-    """The password as SCRAM clients prepare it (RFC 4013); ValueError without the password in it."""
+    """Return the password as SCRAM clients prepare it (RFC 4013); ValueError without the password in it."""
     from scramp.utils import ScramException, saslprep  # noqa: PLC0415 - its tables are large, and a file may lack SCRAM
 
     try:

@@ -41,7 +41,7 @@ class PolicedConnection(Protocol):
         """Close the connection, saying why."""
 
     def received_bytes(self) -> int:
-        """Octets that came in on it so far."""
+        """Return octets that came in on it so far."""
 
 
 class _Gone:

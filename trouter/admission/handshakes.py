@@ -113,7 +113,7 @@ class Handshakes:
         return max(self.rules.arrivals_at_once, 1)
 
     def _left(self, place: str) -> float:
-        """How many more may arrive from a place now; negative for how many less in time to come."""
+        """Return how many more may arrive from a place now; negative for how many less in time to come."""
         now_s = self._now()
         left, then_s = self._arrivals.get(place, (float(self._burst), now_s))
         return min(self._burst, left + (now_s - then_s) * self.rules.arrivals_per_second)

@@ -223,7 +223,7 @@ class MemoryWatch:
 
 
 def _largest(connections: Collection[Consumer]) -> dict[int, Consumer]:
-    """The connections of whose messages most is kept: as few as make up half of all."""
+    """Return the connections of whose messages most is kept: as few as make up half of all."""
     held = [(each.engine.buffered_bytes, each) for each in connections]
     whole, taken = sum(count for count, _ in held), 0
     found: dict[int, Consumer] = {}

@@ -245,7 +245,7 @@ class Policing:
                 held.connection.turn_out(CONNECTION_DENIED)
 
     def _block_on(self, held: AdmittedConnection) -> str:
-        """The decision that blocks a connection, by its name; empty for none."""
+        """Return the decision that blocks a connection, by its name; empty for none."""
         request = held.request
         if request.role in ROUTER_ROLES or request.outgoing:
             return ""
@@ -258,7 +258,7 @@ class Policing:
         self._denials.deny(Denied.ORDER, held.request, where, f"decision:{action}", held.request.hostname)
 
     def _slowing(self, held: AdmittedConnection) -> Iterator[QuotaRule]:
-        """What decisions add to the quotas of a connection."""
+        """Return what decisions add to the quotas of a connection."""
         if held.request.role in ROUTER_ROLES:
             return
         for scope in held.scopes:
@@ -291,7 +291,7 @@ class Policing:
         self.policy = policy
 
     def _stays(self, held: AdmittedConnection, before: Policy, policy: Policy) -> bool:
-        """Whether the change is not for this connection: its vhost has it so, or had it so and is gone."""
+        """Return whether the change is not for this connection: its vhost has it so, or had it so and is gone."""
         vhost = held.admission.vhost
         found = policy.vhosts.get(vhost) or before.vhosts.get(vhost)
         return found is not None and bool(vhost) and found.entity.apply_to == "new"

@@ -91,7 +91,7 @@ def _certified(part: str, facts: PeerFacts, plugins: Plugins) -> str:
 
 
 def _host_of(name: str) -> str:
-    """A host's name as others may write it too: in any case, with a port, with a dot at its end."""
+    """Return a host's name as others may write it too: in any case, with a port, with a dot at its end."""
     host, colon, port = name.rpartition(":")
     if colon and port.isascii() and port.isdigit():
         name = host

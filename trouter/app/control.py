@@ -345,7 +345,7 @@ class Control:
             raise ChangeRefused(FORBIDDEN, "the router is shutting down")
 
     def _present(self, entity: Entity) -> Entity:
-        """The entity as it is now: another change may have come first."""
+        """Return the entity as it is now: another change may have come first."""
         return self._configuration.find(entity.identity) or entity
 
     async def _become(

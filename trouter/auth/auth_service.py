@@ -121,7 +121,7 @@ class RemoteAuthService:
         return session
 
     async def _call(self) -> _Session:
-        """A connection to the service; OSError, TlsFailed."""
+        """Return a connection to the service; OSError, TlsFailed."""
         facts, terms = self.facts, self.terms
         sock = await connect(Endpoint(facts.host, facts.port), None)
         try:
@@ -204,7 +204,7 @@ class _Session:
         self._engine.forget()
 
     async def _verdict(self) -> Challenge | Authenticated | Refused:
-        """What the service says to the peer's last word."""
+        """Return what the service says to the peer's last word."""
         try:
             with _in_time(self._service.facts, "it did not answer"):
                 event = await self._next()
@@ -242,7 +242,7 @@ class _Session:
         return Authenticated(user, additional, permissions=permissions)
 
     async def _next(self) -> Event:
-        """The next thing that the service says; _Failure, OSError, trio.BrokenResourceError."""
+        """Return the next thing that the service says; _Failure, OSError, trio.BrokenResourceError."""
         engine = self._engine
         engine.receive_data(b"")  # what stood still until we had answered
         if engine.out:

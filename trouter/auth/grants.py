@@ -44,7 +44,7 @@ def user_of(properties: object, *, lenient: bool = False) -> str:
 
 
 def _fit(user: str) -> str:
-    """The name, if it can be a user's; BadGrant."""
+    """Return the name, if it can be a user's; BadGrant."""
     if not user.isprintable() or len(user.encode()) > MAX_USER_BYTES:
         raise BadGrant(f"{IDENTITY} is no name for a user")
     return user
@@ -80,7 +80,7 @@ def _property(properties: object, name: str) -> object:
 
 
 def _words(words: object) -> frozenset[str]:
-    """The strings in an array or a list; symbols are none. BadGrant."""
+    """Return the strings in an array or a list; symbols are none. BadGrant."""
     if not isinstance(words, list | Array) or (isinstance(words, Array) and words.descriptors):
         raise BadGrant(f"the rights of an address in {AUTHORIZATION} are no array")
     return frozenset(word for word in words if type(word) is str)

@@ -53,7 +53,7 @@ REASONS: Final = {
 
 
 def _bare(mechanism: str) -> str:
-    """A mechanism's name as it stands between brackets: quoted where it is no such name."""
+    """Return a mechanism's name as it stands between brackets: quoted where it is no such name."""
     shown = mechanism[:MAX_NAME]
     return shown if _MECHANISM.fullmatch(shown) else repr(shown) if shown else "none"
 
@@ -147,7 +147,7 @@ class Login:
         return await self._conclude(await self._in_turn(partial(self._ask, response)))
 
     async def _in_turn(self, step: Callable[[], Awaitable[Answer]]) -> Answer:
-        """What comes of a step, which is taken after as long a wait as others' failures have made due."""
+        """Return what comes of a step, which is taken after as long a wait as others' failures have made due."""
         host, lockout = self.facts.remote_host, self._guard.lockout
         while True:
             async with self._guard.turns.of(lockout.busy_place(host), lockout.rules.delay_after):
@@ -175,7 +175,7 @@ class Login:
         return True
 
     async def _judge(self, answer: Answer) -> Answer:
-        """What stands, after as long a wait as failures before this one have made due.
+        """Return what stands, after as long a wait as failures before this one have made due.
 
         A mechanism may prove that it knows the password with its last challenge: by then it is judged.
         """
@@ -219,7 +219,7 @@ class Login:
             return False
 
     async def _ask(self, response: bytes) -> Answer:
-        """What the plugin says, or the refusal that stands for its silence."""
+        """Return what the plugin says, or the refusal that stands for its silence."""
         exchange = self._session or self._exchange
         if exchange is None:
             return Refused(UNSERVED)
@@ -228,7 +228,7 @@ class Login:
         return Refused(TOO_SLOW, temporary=True)
 
     async def _start(self, init: SaslInitReceived) -> Answer:
-        """What the service says to the peer's choice."""
+        """Return what the service says to the peer's choice."""
         service, session = self._service, self._session
         if service is None or session is None:
             return self._unavailable
@@ -239,7 +239,7 @@ class Login:
         return Refused(TOO_SLOW, temporary=True)
 
     def _longest_s(self, service: AuthService) -> float:
-        """How long a service may take for a step: its verdict and its open, each in its own time, and a bit."""
+        """Return how long a service may take for a step: its verdict and its open, each in its own time, and a bit."""
         return max(self._step_s, 2 * service.facts.timeout_s + 1)
 
     def _refuse(self, refusal: Refused) -> None:

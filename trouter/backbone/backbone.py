@@ -262,7 +262,7 @@ class _Text:
 
 
 def _log_of(message: Message | Newer) -> logging.Logger:
-    """The module that tells of messages of this kind."""
+    """Return the module that tells of messages of this kind."""
     if isinstance(message, Hello):
         return hello_log
     return mobile_log if isinstance(message, MobileAddressRequest | MobileAddressUpdate) else links_log

@@ -34,7 +34,7 @@ def text_of(message: Message | Newer) -> str:
 
 
 def _kind_of(message: Message) -> tuple[str, str]:
-    """The name of its kind, and what only its kind has."""
+    """Return the name of its kind, and what only its kind has."""
     match message:
         case Hello():
             return "HELLO", f"inst={message.instance} seen={_listed(map(shown, message.seen))}"

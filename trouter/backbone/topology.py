@@ -139,7 +139,7 @@ class Topology:
         return None if last is None else last.cause or None
 
     def _current(self, why: str, now_s: float) -> Change:
-        """The change under way; one begins if none is."""
+        """Return the change under way; one begins if none is."""
         last = self._last()
         if last is not None and not last.settled:
             return last
@@ -380,7 +380,7 @@ class Topology:
 
 
 def _line(router: str, former: Way | None, way: Way | None) -> str:
-    """How the way to a router changed, in words."""
+    """Return how the way to a router changed, in words."""
     name = shown(router)
     if way is None:
         return f"{name} is out of reach"

@@ -145,7 +145,7 @@ def _counts(configuration: Configuration, checked: Checked) -> dict[str, int]:
 
 
 def _document(checked: Checked, *, strict: bool) -> dict[str, object]:
-    """One file as JSON."""
+    """Return one file as JSON."""
     findings = [described(finding) for finding in checked.findings]
     findings += [{"severity": str(Severity.PROBLEM), "message": line} for line in checked.lines if not checked.findings]
     counts = Counter(str(finding["severity"]) for finding in findings)

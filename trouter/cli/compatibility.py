@@ -98,12 +98,12 @@ def _names(names: Iterable[str]) -> str:
 
 
 def _older(kind: EntityType) -> list[Attribute]:
-    """The attributes that the older router has, too."""
+    """Return the attributes that the older router has, too."""
     return [row for row in kind.own if not row.extra]
 
 
 def _section(title: str, kind: EntityType) -> str:
-    """One section of files as a table."""
+    """Return one section of files as a table."""
     lines = [f"### {title}", ""]
     if kind.unserved:
         lines += [f"Accepted, and not served: {kind.unserved}.", ""]
@@ -129,7 +129,7 @@ def _here(row: Attribute) -> str:
 
 
 def _program(parser: argparse.ArgumentParser) -> str:
-    """The options of one program as a table."""
+    """Return the options of one program as a table."""
     lines = [f"### {parser.prog}", "", "| option or word | here |", "|---|---|"]
     for action in parser._actions:  # argparse has no other way to list them
         if action.help != argparse.SUPPRESS:

@@ -98,7 +98,7 @@ class Learner:
             addresses.add(record.addr.replace("${user}", "$${user}"))
 
     def _fit(self, text: str, what: str) -> bool:
-        """Whether a list of a vhost can hold ``text`` and mean it."""
+        """Return whether a list of a vhost can hold ``text`` and mean it."""
         if text.strip() == text and text and "," not in text and not text.endswith("*"):
             return True
         self.left_out.add(f"{what} {text!r}")

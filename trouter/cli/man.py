@@ -60,7 +60,7 @@ def _file() -> str:
 
 
 def _without_note(text: str) -> str:
-    """A page without what it says of how it was made."""
+    """Return a page without what it says of how it was made."""
     return re.sub(r"^\*This page is written.*?\*\n\n", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
@@ -99,7 +99,7 @@ def _paragraph(block: str) -> list[str]:
 
 
 def _heading(block: str) -> list[str]:
-    """The sections of a page, those within them, and what is deeper as a line of its own."""
+    """Return the sections of a page, those within them, and what is deeper as a line of its own."""
     level, _, title = block.partition(" ")
     shown = _words(title).replace('"', "")
     macros = {"##": f'.SH "{shown.upper()}"', "###": f'.SS "{shown}"'}

@@ -222,7 +222,7 @@ PLANS: Final[dict[str, Callable[[argparse.Namespace], Plan]]] = {
 
 
 def _target(arguments: argparse.Namespace, attributes: dict[str, Any], operation: str) -> dict[str, str]:
-    """Which entity is meant: type, and name or identity, as options or else attributes say."""
+    """Return which entity is meant: type, and name or identity, as options or else attributes say."""
     found = {"type": arguments.type or attributes.get("type")}
     which = {"name": arguments.name, "identity": arguments.identity}
     if not any(which.values()):
@@ -253,7 +253,7 @@ def _word_value(words: list[str], name: str) -> str:
 
 
 def _read_stdin() -> dict[str, Any] | list[dict[str, Any]]:
-    """A JSON map, or a list of maps; ValueError."""
+    """Return a JSON map, or a list of maps; ValueError."""
     text = sys.stdin.read(MAX_INPUT_CHARACTERS + 1)
     if len(text) > MAX_INPUT_CHARACTERS:
         raise ValueError(f"stdin holds more than {MAX_INPUT_CHARACTERS} characters")

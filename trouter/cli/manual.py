@@ -34,19 +34,19 @@ def _page(command: argparse.ArgumentParser) -> str:
 
 
 def _usage(command: argparse.ArgumentParser) -> str:
-    """The line of usage, at one width on every machine."""
+    """Return the line of usage, at one width on every machine."""
     formatter = _formatter_class(command)(command.prog, width=WIDTH)
     formatter.add_usage(command.usage, command._actions, command._mutually_exclusive_groups, "")
     return formatter.format_help().strip()
 
 
 def _formatter_class(command: argparse.ArgumentParser) -> type[argparse.HelpFormatter]:
-    """What lays out the help of a command; each of ours is a class."""
+    """Return what lays out the help of a command; each of ours is a class."""
     return cast("type[argparse.HelpFormatter]", command.formatter_class)
 
 
 def _chapter(command: argparse.ArgumentParser, level: int) -> list[str]:
-    """What one command does and takes, and then those below it; those of trouter have pages of their own."""
+    """Return what one command does and takes, and then those below it; those of trouter have pages of their own."""
     lines = [_text(command.description or ""), "", "```", _usage(command), "```", ""]
     for group in command._action_groups:
         shown = [action for action in group._group_actions if action.help != argparse.SUPPRESS]
@@ -96,7 +96,7 @@ def _epilog(command: argparse.ArgumentParser, level: int) -> list[str]:
 
 
 def _text(text: str) -> str:
-    """A text as one paragraph, without what only holds on the machine that writes the page."""
+    """Return a text as one paragraph, without what only holds on the machine that writes the page."""
     told = re.sub(r"\s+", " ", text).strip().replace(str(default_configuration()), f"/{CONFIGURATION}")
     return told.replace("<", "&lt;").replace("*", r"\*")
 

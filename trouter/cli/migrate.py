@@ -158,7 +158,7 @@ def _report(path: Path, target: Path | None, *, secure: bool, single: bool, is_p
 
 
 def _policy_folders(files: Iterable[Path]) -> Iterator[Path]:
-    """The folders that the configurations name as policyDir."""
+    """Return the folders that the configurations name as policyDir."""
     for path in files:
         with contextlib.suppress(OSError, UnicodeDecodeError):
             form = parse_json if path.suffix == ".json" else parse_conf
@@ -213,7 +213,7 @@ def _place(change: Change) -> str:
 
 
 def _strict(finding: Problem) -> str:
-    """What becomes of it with secureDefaults."""
+    """Return what becomes of it with secureDefaults."""
     point = POINTS.get(finding.point)
     return f"; with secureDefaults: {point.strict}" if point is not None and point.strict else ""
 
@@ -228,7 +228,7 @@ def _summary(report: Report) -> str:
 
 
 def _document(report: Report) -> dict[str, object]:
-    """One file as JSON."""
+    """Return one file as JSON."""
     return {
         "file": str(report.path),
         "written": str(report.written) if report.written else None,

@@ -184,7 +184,7 @@ def _one_router(arguments: argparse.Namespace) -> bool:
 
 
 def _views(arguments: argparse.Namespace, named: str | None, filtered: str | None) -> tuple[View, ...]:
-    """What is named, else what a filter stands for, else the router in general."""
+    """Return what is named, else what a filter stands for, else the router in general."""
     if named == "why":
         return (why(arguments.why),)
     if named == "paths":

@@ -144,7 +144,7 @@ class Delivery:
         return self._body
 
     async def _next_octets(self, body: BodyReader) -> bytes | None:
-        """The next octets of the body, None at its end."""
+        """Return the next octets of the body, None at its end."""
         while not self._unread:
             piece = await self._next_piece()
             if piece is None:
@@ -154,7 +154,7 @@ class Delivery:
         return self._unread.pop(0)
 
     async def _next_piece(self) -> bytes | None:
-        """The next piece of the message, None at its end."""
+        """Return the next piece of the message, None at its end."""
         if not self._receiver._stream:
             await trio.lowlevel.checkpoint_if_cancelled()
             piece = None if self._read else self.encoded

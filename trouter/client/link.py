@@ -124,7 +124,7 @@ class Link(End, LinkSink):
         super()._end(failure)
 
     def _gone(self) -> bool:
-        """The peer has no more to say on this link."""
+        """Return whether the peer has no more to say on this link."""
         return self._link is None or self._link.state is LinkState.DETACHED or not self._session._session.mapped
 
     # --- what the peer did

@@ -28,11 +28,11 @@ class LinkOpener(ABC):
 
     @abstractmethod
     async def _session_for_links(self) -> SessionPort:
-        """A session that has begun."""
+        """Return a session that has begun."""
 
     @abstractmethod
     async def _session_for_stream(self) -> tuple[SessionPort, bool]:
-        """A session for a streaming receiver, and whether it goes with that receiver."""
+        """Return a session for a streaming receiver, and whether it goes with that receiver."""
 
     @asynccontextmanager
     async def open_sender(

@@ -129,7 +129,7 @@ class BodyReader:
 
 
 def _descriptor_end(section: bytearray | bytes) -> int:
-    """Where the descriptor of a section ends, or how many octets it takes to tell; DecodeError."""
+    """Return where the descriptor of a section ends, or how many octets it takes to tell; DecodeError."""
     if section and section[0] != 0:
         raise DecodeError("not a section of a message")
     if len(section) < 2:
@@ -148,7 +148,7 @@ def _descriptor_end(section: bytearray | bytes) -> int:
 
 
 def _wanted(section: bytearray) -> int:
-    """How long ``section`` must be to tell more of it, its own length if nothing is missing; DecodeError."""
+    """Return how long ``section`` must be to tell more of it, its own length if nothing is missing; DecodeError."""
     end = _descriptor_end(section)
     if len(section) <= end:
         return end + 1
@@ -171,6 +171,6 @@ def _is_data(section: bytearray | bytes, end: int) -> bool:
 
 
 def _data_size(section: bytes) -> int:
-    """How many octets of data follow ``section``, -1 if it is no data section."""
+    """Return how many octets of data follow ``section``, -1 if it is no data section."""
     end = _descriptor_end(section)
     return int.from_bytes(section[end + 1 :], "big") if _is_data(section, end) else -1

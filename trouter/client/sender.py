@@ -62,7 +62,7 @@ class Tracker:
         return self._known()
 
     def _known(self) -> Outcome:
-        """The outcome, which is here; OutcomeUnknown."""
+        """Return the outcome, which is here; OutcomeUnknown."""
         if isinstance(self._outcome, DecodeError):
             raise OutcomeUnknown("amqp:decode-error", f"the peer's delivery state cannot be decoded: {self._outcome}")
         return self._outcome

@@ -49,7 +49,7 @@ class Session(End, LinkOpener):
         super()._end(failure)
 
     def _gone(self) -> bool:
-        """The peer has no more to say on this session."""
+        """Return whether the peer has no more to say on this session."""
         return self._session.state is SessionState.UNMAPPED
 
     def _begun(self) -> None:

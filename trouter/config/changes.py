@@ -135,7 +135,7 @@ def _user_of(configuration: Configuration, entity: Entity) -> Entity | None:
 
 
 def _drafted(configuration: Configuration, kind: EntityType, entries: list[Entry]) -> tuple[Draft, Findings]:
-    """A draft without any fault; ChangeRefused with every one that there is."""
+    """Return a draft without any fault; ChangeRefused with every one that there is."""
     _sources_permitted(configuration, kind, entries)
     findings = Findings(secure=configuration.world.secure, single=True)
     draft = draft_of(kind, Section(kind.section, MANAGEMENT, tuple(entries)), findings)
@@ -171,7 +171,7 @@ def _names(configuration: Configuration, short: str) -> Collection[str]:
 
 
 def _written(entity: Entity, attribute: Attribute) -> object:
-    """What was written of an attribute, or follows from what was written; None where it has its default."""
+    """Return what was written of an attribute, or follows from what was written; None where it has its default."""
     if attribute.name == "name":
         return entity.given_name or None
     value = getattr(entity, attribute.field)
@@ -191,7 +191,7 @@ def _entry(kind: EntityType, key: str, value: object) -> Entry:
 
 
 def _is_shown_as_unset(entity: Entity, attribute: Attribute, value: object) -> bool:
-    """Whether `value` is what management shows of an attribute that was never given."""
+    """Return whether `value` is what management shows of an attribute that was never given."""
     return attribute.unset is not Unset.DEFAULT and attribute.field not in entity.written and value == attribute.unset
 
 

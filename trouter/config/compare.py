@@ -89,7 +89,7 @@ def _number(entity: Entity) -> int:
 
 
 def _by_key(entities: tuple[Entity, ...]) -> dict[Hashable, Entity]:
-    """The entities by what makes them the same in another configuration."""
+    """Return the entities by what makes them the same in another configuration."""
     seen: Counter[Hashable] = Counter()
     found: dict[Hashable, Entity] = {}
     for entity in entities:
@@ -137,13 +137,13 @@ def _fresh(entity: Entity, numbers: dict[str, int]) -> Entity:
 
 
 def _renumbered(entity: Entity, number: int, **others: Any) -> Entity:
-    """The same with another number; a name that was not given follows it."""
+    """Return the same with another number; a name that was not given follows it."""
     name = entity.name if entity.named else ""
     return dataclasses.replace(entity, name=name, number=number, **others)
 
 
 def _merged(old: Entity, new: Entity, restart: list[str]) -> tuple[Entity, tuple[str, ...]]:
-    """What `old` becomes, and the attributes in which it changes; what needs a restart stays and is told of."""
+    """Return what `old` becomes, and the attributes in which it changes; what needs a restart stays and is told of."""
     changed: list[str] = []
     kept: dict[str, Any] = {}
     for attribute in new.type.fields:

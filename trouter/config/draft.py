@@ -196,7 +196,7 @@ def _bound(draft: Draft, row: Attribute, entry: Entry, bad: OutOfRange) -> None:
 
 
 def _written(row: Attribute, entry: Entry) -> object:
-    """What was written of a value that is served though it is doubtful."""
+    """Return what was written of a value that is served though it is doubtful."""
     if row.kind in {Kind.MAP, Kind.PROPERTIES}:
         return plain(entry.node)
     return Secret(as_written(entry.node)) if row.secret else as_written(entry.node)
@@ -221,7 +221,7 @@ def _report(draft: Draft, row: Attribute, bad: BadValue) -> bool:
 
 
 def _row(draft: Draft, entry: Entry) -> Attribute | None:
-    """The attribute that an entry names; None, reported, when there is none to be set."""
+    """Return the attribute that an entry names; None, reported, when there is none to be set."""
     if row := draft.type.field_spelled(entry.key):
         return row
     if any(row.is_spelled(entry.key) for row in draft.type.attributes):
@@ -247,7 +247,7 @@ def _row(draft: Draft, entry: Entry) -> Attribute | None:
 
 
 def _owners(key: str) -> str:
-    """The sections that do have such an attribute."""
+    """Return the sections that do have such an attribute."""
     owners = [kind.section for kind in CONFIGURED if any(row.is_spelled(key) for row in kind.fields)]
     return f"it belongs to {' or '.join(owners)}" if owners else ""
 

@@ -112,7 +112,7 @@ def read_name_map(path: str) -> Mapping[str, str]:
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """An object whose keys are all different; BadValue."""
+    """Return an object whose keys are all different; BadValue."""
     names = dict(pairs)
     if len(names) < len(pairs):
         raise BadValue("a name stands in this file twice", "keep one of the two entries")

@@ -280,7 +280,7 @@ def _managers(configuration: Configuration) -> Iterator[Problem]:
 
 
 def _leads_to_management(target: str) -> bool:
-    """Whether an entry of targets or of targetPattern has an address of the agent, as far as can be seen."""
+    """Return whether an entry of targets or of targetPattern has an address of the agent, as far as can be seen."""
     beginning, star, _ = target.partition("*")
     beginning = beginning.partition("#")[0]
     agents = ("$management", "_local/$management", "_topo/0/")
@@ -288,7 +288,7 @@ def _leads_to_management(target: str) -> bool:
 
 
 def _insecure(configuration: Configuration) -> Iterator[Problem]:
-    """What goes against secureDefaults, and nothing else tells of."""
+    """Return what goes against secureDefaults, and nothing else tells of."""
     for listener in configuration.listeners if configuration.router.secure_defaults else ():
         exposed = not is_loopback(listener.host)
         if not listener.authenticate_peer and not exposed and listener.role not in ROUTER_ROLES:
@@ -317,7 +317,7 @@ def _vhosts(configuration: Configuration) -> Iterator[Problem]:
 
 
 def _takes_passwords(listener: ListenerEntity, router: RouterEntity) -> bool:
-    """Whether what crosses the wire of a login may be a password or a token."""
+    """Return whether what crosses the wire of a login may be a password or a token."""
     if listener.sasl_plugin:
         return True
     known = (router.users_file, router.pam_service, router.sasl_config_dir, router.oauth_issuer)
@@ -331,7 +331,7 @@ def _admits_anonymous(listener: ListenerEntity) -> bool:
 
 
 def _open_groups(vhost: VhostEntity) -> Iterator[str]:
-    """The groups to which users without a name belong, if they may come from every host."""
+    """Return the groups to which users without a name belong, if they may come from every host."""
     for name, group in vhost.groups.items():
         unknown = name == "$default" and vhost.allow_unknown_user
         everybody = unknown or "*" in group.users or "anonymous" in group.users

@@ -101,7 +101,7 @@ def _sections(text: str, file: str, findings: Findings) -> list[Section]:
 
 
 def _wants_secure(sections: list[Section]) -> bool:
-    """Whether the router section says secureDefaults, which everything else is judged by."""
+    """Return whether the router section says secureDefaults, which everything else is judged by."""
     for section in sections:
         if type_of_section(section.name) is RouterEntity.type:
             named = [entry for entry in section.entries if RouterEntity.type.field_spelled(entry.key) is SECURE]
@@ -111,7 +111,7 @@ def _wants_secure(sections: list[Section]) -> bool:
 
 
 def _policies(drafts: list[Draft], findings: Findings) -> list[Draft]:
-    """The vhosts in the files of policyDir; everything else in them is held to the table and left out."""
+    """Return the vhosts in the files of policyDir; everything else in them is held to the table and left out."""
     found = []
     for folder in {draft.value("policy_dir"): None for draft in drafts if draft.type.short == "policy"}:
         for path in sorted(Path(folder).glob("*.json")) if folder else ():
@@ -130,7 +130,7 @@ def _policies(drafts: list[Draft], findings: Findings) -> list[Draft]:
 
 
 def _secure_policy(drafts: list[Draft], findings: Findings, file: str) -> list[Draft]:
-    """The policy of a configuration that wants secure values and has no section for it."""
+    """Return the policy of a configuration that wants secure values and has no section for it."""
     types = {draft.type.entity for draft in drafts}
     if not world_of(drafts).secure or PolicyEntity in types:
         return []
@@ -138,7 +138,7 @@ def _secure_policy(drafts: list[Draft], findings: Findings, file: str) -> list[D
 
 
 def _built(drafts: list[Draft]) -> list[Entity]:
-    """The entities, numbered where numbers tell them apart."""
+    """Return the entities, numbered where numbers tell them apart."""
     entities: list[Entity] = []
     seen: Counter[str] = Counter()
     for draft in drafts:
@@ -164,7 +164,7 @@ def _fields(entities: list[Entity]) -> dict[str, Any]:
 
 
 def _log(module: str) -> LogEntity:
-    """What a module without a section has."""
+    """Return what a module without a section has."""
     if module != DEFAULT_MODULE:
         return LogEntity(module=module)
     values: dict[str, Any] = {name: value for name, (_, value) in LOG_STARTS.items()}
@@ -172,7 +172,7 @@ def _log(module: str) -> LogEntity:
 
 
 def _read(path: Path) -> str:
-    """The text of a configuration file; ConfigurationError if there is none."""
+    """Return the text of a configuration file; ConfigurationError if there is none."""
     try:
         octets = path.read_bytes()
     except OSError as failure:

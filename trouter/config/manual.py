@@ -240,7 +240,7 @@ def _default(row: Attribute) -> str:
 
 
 def _without_effect(rows: list[Attribute]) -> list[str]:
-    """One line for each reason, naming the attributes it holds for."""
+    """Return one line for each reason, naming the attributes it holds for."""
     if not rows:
         return []
     by_reason: dict[str, list[str]] = {}

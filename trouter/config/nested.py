@@ -47,7 +47,7 @@ def read_nested(node: Map, table: EntityType, prefix: str, bad: list[BadValue]) 
 
 
 def _row(entry: Entry, table: EntityType, given: Mapping[str, Entry]) -> Attribute:
-    """The attribute that an entry names."""
+    """Return the attribute that an entry names."""
     if row := table.field_spelled(entry.key):
         if row.field in given:
             raise BadValue("given more than once", "leave one of them out", place=entry.place)

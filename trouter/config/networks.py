@@ -49,7 +49,7 @@ def _same_ids(configurations: Sequence[Configuration]) -> Iterator[Remark]:
 
 
 def _call(each: Configuration, connector: ConnectorEntity, other: Configuration) -> Iterator[Remark]:
-    """What is odd where a connector dials a listener of another file."""
+    """Return what is odd where a connector dials a listener of another file."""
     called = next((listener for listener in other.listeners if _leads_to(connector, listener)), None)
     if called is None:
         return

@@ -75,7 +75,7 @@ def withheld_file(configuration: Configuration, attribute: Attribute, text: str)
 
 
 def _path_in(attribute: Attribute, text: str) -> str:
-    """The path in the text of an attribute; empty if there is none."""
+    """Return the path in the text of an attribute; empty if there is none."""
     if attribute.field != "tenant_from":
         return text
     kind, _, path = text.partition(":")
@@ -83,7 +83,7 @@ def _path_in(attribute: Attribute, text: str) -> str:
 
 
 def _named_files(configuration: Configuration) -> Iterator[str]:
-    """What the configuration names in such attributes."""
+    """Return what the configuration names in such attributes."""
     for entity in configuration.entities:
         for attribute in entity.type.fields:
             if attribute.field in FILES:
@@ -98,7 +98,7 @@ def holds_secret(attribute: Attribute) -> bool:
 
 
 def _named_sources(configuration: Configuration) -> Iterator[tuple[str, str]]:
-    """Where the configuration has secrets from."""
+    """Return where the configuration has secrets from."""
     for entity in configuration.entities:
         for attribute in filter(holds_secret, entity.type.fields):
             written = entity.written.get(attribute.field)

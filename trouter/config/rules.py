@@ -78,7 +78,7 @@ def check(drafts: list[Draft]) -> list[Draft]:
 
 
 def _with_exchanges(drafts: list[Draft]) -> list[Draft]:
-    """What is left of the sections: none of a binding whose exchange was left out."""
+    """Return what is left of the sections: none of a binding whose exchange was left out."""
     exchanges = {draft.value("name") for draft in drafts if draft.type.entity is ExchangeEntity}
     for draft in drafts:
         if draft.type.entity is BindingEntity and draft.value("exchange_name") not in exchanges:
@@ -159,7 +159,7 @@ def _complete_securely(draft: Draft) -> None:
 
 
 def _secure_group(group: GroupSettings) -> GroupSettings:
-    """The group, with what it does not say as secureDefaults has it."""
+    """Return the group, with what it does not say as secureDefaults has it."""
     secure: dict[str, Any] = {"management": "none", "substitute_anonymous": False}
     return replace(group, **{field: value for field, value in secure.items() if field not in group.written})
 

@@ -123,14 +123,14 @@ class Connector:
         return self._failure_of(attempt) if attempt.lifetime.failure else attempt.opening
 
     def _is_open(self) -> bool:
-        """The peer has opened, and nothing has failed since."""
+        """Return whether the peer has opened, and nothing has failed since."""
         attempt = self._attempt
         if self._status != "CONNECTING" or attempt is None:
             return False
         return attempt.established.is_set() and not attempt.lifetime.failure
 
     def _failure_of(self, attempt: Attempt) -> str:
-        """Why a connection failed, as the log says it."""
+        """Return why a connection failed, as the log says it."""
         why = attempt.lifetime.failure or "the peer closed it"
         return f"{attempt.lifetime.label} Connection to {self._dialled.host}:{self._dialled.port} failed: {why}"
 

@@ -78,7 +78,7 @@ def allowed_hosts(entity: ConnectorEntity, *, has_certificate: bool) -> frozense
 
 
 def _endpoint(entry: Any, scheme_due: str) -> Endpoint | None:
-    """One entry of a failover list; None for one that cannot be used, and for one of another scheme than ours.
+    """Return one entry of a failover list; None for one that cannot be used, and for one of another scheme than ours.
 
     So TLS is not given up on another party's word, and no certificate is shown where the operator configured none.
     """

@@ -131,7 +131,7 @@ class Sessions:
                     link.sink.top_up()
 
     def _under(self, terms: PeerTerms, policy: ConnectionPolicy) -> PeerTerms:
-        """The same terms, with what the policy says."""
+        """Return the same terms, with what the policy says."""
         gate: Gate | None = policy.share if policy.share is not None and policy.share.paces else None
         gate = NO_CREDIT if self._suspended else gate
         check = policy.check(of_tenant=terms.tenant is not None)
@@ -182,12 +182,12 @@ class Sessions:
         return self._policy
 
     def _shares(self) -> list[Budget] | None:
-        """Where the octets that are kept of its messages are counted besides."""
+        """Return where the octets that are kept of its messages are counted besides."""
         share = self._policy_now().share
         return [*share.buffers] or None if share is not None else None  # type: ignore[list-item]  # made as budgets
 
     def _address_key(self, attach: Attach) -> str | None:
-        """The key of the address that an attach is about: empty for a dynamic one, None for none."""
+        """Return the key of the address that an attach is about: empty for a dynamic one, None for none."""
         terminus = attach.source if attach.role else attach.target
         if not isinstance(terminus, Source | Target):
             return None
@@ -326,7 +326,7 @@ class Sessions:
             await trio.lowlevel.checkpoint()
 
     async def _look_up(self, event: LinkAttached) -> LookupResult:
-        """What a link is for; an edge router asks whether links to the address are routed elsewhere."""
+        """Return what a link is for; an edge router asks whether links to the address are routed elsewhere."""
         if self._uplinks is None or type(event.link.sink) is not LinkSink:
             return LookupResult.MESSAGES
         return await self._uplinks.find(event.link, self.terms)
@@ -378,7 +378,7 @@ class Sessions:
             self._repeats.happened((self._label, "attach"), SINGLY, write)
 
     def _full(self) -> str:
-        """The rule by which the peer has as many links as it may, empty if it may have one more."""
+        """Return the rule by which the peer has as many links as it may, empty if it may have one more."""
         count = len(self._routed)
         if count >= self.max_links:
             return "maxLinks"
@@ -391,7 +391,7 @@ class Sessions:
         self._records.attached(link, attach)
 
     def _count(self, incoming: bool) -> int:
-        """The links that the peer has in one direction."""
+        """Return the links that the peer has in one direction."""
         router = self._hub.router
         links = (link for session in self._connection.sessions() for link in session.all_links())
         return sum(

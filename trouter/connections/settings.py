@@ -50,7 +50,7 @@ def listener_settings(router_id: str, entity: ListenerEntity, *, secure: bool = 
 
 
 def _requires_sasl(entity: ListenerEntity) -> bool:
-    """Whether clients must use SASL: one that is asked for a name may not stay without one (security.md 1.4)."""
+    """Return whether clients must use SASL: one that is asked for a name may not stay without one (security.md 1.4)."""
     named = bool(entity.sasl_mechanisms) and "ANONYMOUS" not in entity.sasl_mechanisms
     return entity.authenticate_peer or entity.sasl_plugin is not None or named
 
@@ -61,7 +61,7 @@ def connector_settings(router_id: str, entity: ConnectorEntity) -> PeerSettings:
 
 
 def _cap(entity: ListenerEntity | ConnectorEntity, given: int | None, default: int) -> int:
-    """What one connection may cost; routers, who carry what others send, are held to what is given only."""
+    """Return what one connection may cost; routers, who carry what others send, are held to what is given only."""
     return given or (UNLIMITED if entity.role in ROUTER_ROLES else default)
 
 

@@ -109,7 +109,7 @@ def strip_location(text: str) -> str:
 
 
 def _parse_reserved(path: str, area: str, router_id: str, on_edge: bool) -> Address | None:
-    """The address if ``path`` has one of the reserved forms, complete; None if it is mobile after all."""
+    """Return the address if ``path`` has one of the reserved forms, complete; None if it is mobile after all."""
     head, *parts = path.split("/", 3)
     if head == "_local" and parts:
         return _local(path, path[len("_local/") :])

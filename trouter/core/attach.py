@@ -172,7 +172,7 @@ def _accept_outgoing(router: EdgeRouterPort, link: OutgoingLink, wanted: Attach,
 
 
 def _is_routed(router: RouterPort, link: Link, terminus: Source | Target, terms: PeerTerms) -> bool:
-    """Whether the link belongs to a container as a whole, and is on its way there; AttachRefused."""
+    """Return whether the link belongs to a container as a whole, and is on its way there; AttachRefused."""
     if terminus.address not in (None, "") and not terminus.dynamic:
         text = _address_text(terminus.address)
         _check_open(router, router.table.parse(text, tenant=terms.tenant), terms, outgoing=not link.incoming)
@@ -209,7 +209,7 @@ def _override(table: AddressTable, text: str, entry: AddressEntry, tenant: Tenan
 def _find_entry(
     router: RouterPort, text: str, capabilities: tuple[str, ...], terms: PeerTerms, *, outgoing: bool, dynamic: bool
 ) -> AddressEntry:
-    """The entry for a terminus, made if need be; AttachRefused."""
+    """Return the entry for a terminus, made if need be; AttachRefused."""
     table = router.table
     tenant = terms.tenant
     address = table.parse(text, tenant=tenant)
@@ -249,7 +249,7 @@ def _check_open(router: RouterPort, address: Address, terms: PeerTerms, outgoing
 
 
 def _phase(capabilities: tuple[str, ...], outgoing: bool) -> str | None:
-    """The phase that a waypoint or fallback capability asks for (1.3c); None for the configured one."""
+    """Return the phase that a waypoint or fallback capability asks for (1.3c); None for the configured one."""
     for capability in capabilities:
         ordinal = WAYPOINTS.get(capability)
         if ordinal is not None:

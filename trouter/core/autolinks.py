@@ -200,7 +200,7 @@ class Activation:
         link.attach(source, target, rcv_settle_mode=0, max_message_size=0)
 
     def _entry(self) -> AddressEntry | None:
-        """The internal address; balanced where nothing is configured, whatever the default is (5.4)."""
+        """Return the internal address; balanced where nothing is configured, whatever the default is (5.4)."""
         rule, table = self.auto.rule, self._router.table
         outgoing = rule.direction != IN
         configured = table.rule_for(table.parse(rule.address))
@@ -248,7 +248,7 @@ class Activation:
             self._fail(why)
 
     def _session_error(self) -> Error | None:
-        """Why the peer ended the session, if it has and said why."""
+        """Return why the peer ended the session, if it has and said why."""
         return None if self._own is None else self._own.error
 
     def _fail(self, error: Error | None) -> None:

@@ -352,7 +352,7 @@ class Exchange(Forwarder):
 
 
 def _presettled(delivery: Delivery) -> Delivery:
-    """What copies of a delivery are made of whose sender does not wait for what their receivers say."""
+    """Return what copies of a delivery are made of whose sender does not wait for what their receivers say."""
     copy = Delivery(delivery.link)
     copy.remote_settled = True
     copy.complete = delivery.complete

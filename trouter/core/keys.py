@@ -109,7 +109,7 @@ class KeyTree(Generic[T]):
                 del parent.children[token]
 
     def _path(self, key: str) -> list[_Node[T]]:
-        """The nodes on the way to a key, made where there are none; PatternError."""
+        """Return the nodes on the way to a key, made where there are none; PatternError."""
         path = [self._root]
         for token in key_tokens(key, self.method):
             path.append(self._child(path[-1], token))

@@ -85,7 +85,7 @@ def _count_messages(router: Router) -> int:
 
 
 def _count_octets(router: Router) -> int:
-    """What sessions brought and is kept, and what waits in the output of connections."""
+    """Return what sessions brought and is kept, and what waits in the output of connections."""
     sessions = _sessions(router)
     connections = dict.fromkeys(session.connection for session in sessions)
     return sum(session.held_bytes for session in sessions) + sum(len(each.out) for each in connections)
@@ -124,7 +124,7 @@ _NOT_OWN: Final = (type, ModuleType, Enum, Link, Ingress, Egress, AddressEntry, 
 
 
 def _own_bytes(sample: object, others: Iterable[object]) -> int:
-    """The size of an object and of all that only it refers to."""
+    """Return the size of an object and of all that only it refers to."""
     seen = {id(each) for each in others}
     found = [sample]
     size = 0

@@ -144,7 +144,7 @@ def _format_time(milliseconds: int) -> str:
 
 
 def _read(message: bytes) -> tuple[list[object], object]:
-    """The properties and the application properties, as far as they can be read."""
+    """Return the properties and the application properties, as far as they can be read."""
     properties: list[object] = []
     application: object = None
     offset, end = 0, len(message)

@@ -75,7 +75,7 @@ def _section(code: int, value: object) -> bytes:
 
 
 def _wide(value: object) -> bytes:
-    """A value; a list or map in its encoding with sizes of 32 bits."""
+    """Return a value; a list or map in its encoding with sizes of 32 bits."""
     if isinstance(value, dict):
         code, items = b"\xd1", [item for pair in value.items() for item in pair]
     elif isinstance(value, list):

@@ -135,7 +135,7 @@ class PatternTree(Generic[T]):
         return None if entry is None else entry[1]
 
     def _search(self, tokens: list[str]) -> tuple[tuple[str, T] | None, int]:
-        """The entry found, and in how many steps.
+        """Return the entry found, and in how many steps.
 
         Alternatives are stacked least preferred first. A state met twice has failed before: all that it led to was
         above it on the stack, and a node deeper in the tree never leads back.

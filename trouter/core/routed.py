@@ -136,7 +136,7 @@ class RoutedLink:
     # --- the address on both sides
 
     def _outward(self, wanted: Attach) -> tuple[Source | Described | None, Target | Coordinator | Described | None]:
-        """The termini as the container gets them: the address in its words."""
+        """Return the termini as the container gets them: the address in its words."""
         if self.near.incoming:
             return wanted.source, self._addressed(wanted.target, self._out)
         return self._addressed(wanted.source, self._out), wanted.target
@@ -153,7 +153,7 @@ class RoutedLink:
         return from_container(text, self._hop.route, self._terms.tenant)
 
     def _addressed(self, terminus: _Terminus, change: Callable[[str], str]) -> _Terminus:
-        """A terminus with its address changed, or the one that a dynamic terminus names."""
+        """Return a terminus with its address changed, or the one that a dynamic terminus names."""
         if not isinstance(terminus, Source | Target):
             return terminus
         address, properties = terminus.address, terminus.dynamic_node_properties
@@ -347,7 +347,7 @@ def from_container(text: str, route: LinkRoute, tenant: Tenant | None) -> str:
 
 
 def _attach_of(link: Link) -> Attach:
-    """The attach of the link's peer, which has come."""
+    """Return the attach of the link's peer, which has come."""
     attach = link.remote_attach
     assert attach is not None  # noqa: S101 - the caller has a link that the peer attached or answered
     return attach

@@ -241,7 +241,7 @@ class Router:
             container.lost()
 
     def _reach(self, router_id: str) -> Container | None:
-        """The connection to the neighbour that leads to another router."""
+        """Return the connection to the neighbour that leads to another router."""
         router = self.network.routers.get(router_id)
         return None if router is None or router.trunk is None else self.containers.get(router.trunk.number)
 
@@ -384,7 +384,7 @@ class Router:
         return 0 if entry is None else self._send(entry, message)
 
     def _way_up(self, address: str, tenant: Tenant | None) -> AddressEntry | None:
-        """The entry of the way up, if an address without a local receiver may have one elsewhere; else None."""
+        """Return the entry of the way up, if an address without a local receiver may have one elsewhere; else None."""
         parsed = self.table.parse(address, tenant=tenant)
         if self.pulse.uplink is None or not (parsed.letter == MOBILE or parsed.key == UPLINK_KEY):
             return None

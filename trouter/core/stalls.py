@@ -55,6 +55,6 @@ class Stalls:
                             egress.cut_off(copy)
 
     def _others_wait(self, message: Message) -> bool:
-        """Whether a receiver has all that came of the message, or had it before the others."""
+        """Return whether a receiver has all that came of the message, or had it before the others."""
         end = message.first + len(message.chunks)
         return message.complete or any(copy.chunk >= end for copy in message.copies)

@@ -294,7 +294,7 @@ class AddressTable:
         return entry
 
     def _answer(self, rest: str) -> AddressEntry | None:
-        """The entry of a tenant's dynamic address, as ``answer_of`` names it on other routers."""
+        """Return the entry of a tenant's dynamic address, as ``answer_of`` names it on other routers."""
         space, _, name = rest.partition("/")
         entry = self.entries.get(LOCAL + name) if name.startswith(TEMPORARY_NAMES) else None
         return entry if entry is not None and entry.space == space else None
@@ -309,7 +309,7 @@ class AddressTable:
         return self._is_refused(address, rule, str(rule.ingress_phase))
 
     def _is_refused(self, address: Address, rule: AddressRule, phase: str) -> bool:
-        """Whether ``rule``, under which ``address`` falls, makes it unavailable.
+        """Return whether ``rule``, under which ``address`` falls, makes it unavailable.
 
         It can be so only for mobile addresses that the router does not serve itself; as the default also only for
         those that have no user yet and that no auto link is configured for.

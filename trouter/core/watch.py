@@ -155,7 +155,7 @@ def _add_waiting(egress: Egress, stuck: list[Delivery], now_s: float) -> None:
 
 
 def _streams(delivery: Delivery) -> bool:
-    """Whether the message is marked as a stream, which may take long."""
+    """Return whether the message is marked as a stream, which may take long."""
     message = delivery.message
     return message is not None and message.annotations is not None and message.annotations.parsed.stream
 
@@ -166,7 +166,7 @@ def _still_stuck(patient: _Patient) -> int:
 
 
 def _is_open(delivery: Delivery) -> bool:
-    """Whether an outcome or a settlement is outstanding."""
+    """Return whether an outcome or a settlement is outstanding."""
     if delivery.aborted or (delivery.complete and (delivery.settled or delivery.remote_settled)):
         return False
     return delivery.complete or delivery.message is not None

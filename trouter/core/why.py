@@ -138,7 +138,7 @@ def _without_entry(address: str, key: str, rule: str, treatment: str, verdict: s
 
 
 def _routed(router: Router, address: Address) -> str:
-    """Where links to the address go as a whole; empty when neither direction's do."""
+    """Return where links to the address go as a whole; empty when neither direction's do."""
     if address.letter != MOBILE or router.table.is_served(address):
         return ""
     found = [(way, router.routes.find(address.text, way)) for way in (IN, OUT)]
@@ -160,7 +160,7 @@ _WHOSE: Final = {IN: "senders", OUT: "receivers"}
 
 
 def _describe(router: Router, rule: AddressRule) -> str:
-    """The rule as its entity says it."""
+    """Return the rule as its entity says it."""
     if rule is router.table.default_rule:
         return f"defaultDistribution: {rule.distribution}"
     kind = "prefix" if rule.is_prefix else "pattern"
@@ -195,7 +195,7 @@ def _no_waypoint(rule: AddressRule, waiting: AddressEntry) -> str:
 
 
 def _judge(router: Router, address: Address, rule: AddressRule, entry: AddressEntry) -> str:
-    """The verdict, worst first."""
+    """Return the verdict, worst first."""
     if isinstance(entry.forwarder, Exchange):
         return _judge_exchange(entry.forwarder)
     taken = _fallback(entry)
@@ -263,7 +263,7 @@ _BLOCKED: Final = {
 
 
 def _waits_for(endpoint: Egress | Ingress) -> str:
-    """What keeps a link from going on; nothing if it can."""
+    """Return what keeps a link from going on; nothing if it can."""
     if isinstance(endpoint, Egress) and endpoint.link.waiting:
         session = endpoint.link.session
         return "window" if isinstance(session, Session) and session.remote_incoming_window <= 0 else "output"
@@ -283,7 +283,7 @@ def _fallback(entry: AddressEntry) -> AddressEntry | None:
 
 
 def _facts(router: Router, endpoints: Sequence[Egress | Ingress]) -> tuple[LinkFacts, ...]:
-    """The busiest of some links, by identity."""
+    """Return the busiest of some links, by identity."""
     chosen = nlargest(MAX_LINKS, endpoints, key=_load) if len(endpoints) > MAX_LINKS else endpoints
     return tuple(_fact(router, each) for each in sorted(chosen, key=lambda each: each.identity))
 
@@ -312,7 +312,7 @@ def _fact(router: Router, endpoint: Egress | Ingress) -> LinkFacts:
 
 
 def _name(endpoints: Iterable[Egress | Ingress]) -> str:
-    """``link 3 on connection 2, link 5 ... and 7 more``."""
+    """Return ``link 3 on connection 2, link 5 ... and 7 more``."""
     some = sorted(endpoints, key=lambda each: each.identity)
     named = ", ".join(f"link {each.identity} on connection {each.connection_number}" for each in some[:_NAMED])
     return f"{named} and {len(some) - _NAMED} more" if len(some) > _NAMED else named

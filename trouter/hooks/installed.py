@@ -84,7 +84,7 @@ def uncached() -> Iterator[None]:
 
 
 def _code_of(target: str) -> tuple[Path, list[Path]]:
-    """The folder where the code of an entry point lies, and its files; ValueError if there is none."""
+    """Return the folder where the code of an entry point lies, and its files; ValueError if there is none."""
     spec = util.find_spec(_module(target).partition(".")[0])
     if spec is None:
         raise ValueError(f"there is no module {_module(target)}")
@@ -100,7 +100,7 @@ def _code_of(target: str) -> tuple[Path, list[Path]]:
 
 
 def _file_of(module: str) -> Path | None:
-    """The source of a module, found without importing the packages around it; None if there is none."""
+    """Return the source of a module, found without importing the packages around it; None if there is none."""
     try:
         spec = util.find_spec(module.partition(".")[0])
     except (ImportError, ValueError):

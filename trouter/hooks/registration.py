@@ -144,7 +144,7 @@ def _is_hookspec(value: object) -> bool:
 
 
 def _name_of(plugin: object) -> str:
-    """A module's or class's own dotted name, or that of the object's class."""
+    """Return a module's or class's own dotted name, or that of the object's class."""
     named = plugin if inspect.ismodule(plugin) or inspect.isclass(plugin) else type(plugin)
     if inspect.isclass(named):
         return f"{named.__module__}.{named.__qualname__}"

@@ -436,6 +436,6 @@ class Plugins:
 
 
 def _observes(plugin: object) -> frozenset[str] | None:
-    """The kinds of records that a plugin wants, as its attribute says; None, without it, for all."""
+    """Return the kinds of records that a plugin wants, as its attribute says; None, without it, for all."""
     wanted = getattr(plugin, "observes", None)
     return None if wanted is None else frozenset(wanted)

@@ -104,7 +104,7 @@ class HttpConnection:
     # --- reading
 
     async def _next_request(self) -> h11.Request | None:
-        """The next request, its body skipped; None when there is none to come or to wait for."""
+        """Return the next request, its body skipped; None when there is none to come or to wait for."""
         begun = self._is_new or bool(self._http.trailing_data[0])
         limit_s = self._settings.request_s if begun else IDLE_S
         self._is_new = False
@@ -215,6 +215,6 @@ class HttpConnection:
 
 
 def _head_bytes(request: h11.Request) -> int:
-    """How long the line and the headers of a request are, at least."""
+    """Return how long the line and the headers of a request are, at least."""
     line = len(request.method) + len(request.target)
     return line + sum(len(name) + len(value) + 4 for name, value in request.headers)

@@ -100,7 +100,7 @@ class HttpListener(AcceptingListener):
             self.peers.discard(connection)
 
     async def _secure(self, sock: socket.socket, remote: tuple[str, int]) -> Secured | None:
-        """The client's stream; None if it went away, or was given up."""
+        """Return the client's stream; None if it went away, or was given up."""
         if not self.entity.ssl_profile:
             return Secured(_stream(sock), None)
         with trio.CancelScope() as scope, self._door.waiting(scope):

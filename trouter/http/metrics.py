@@ -238,7 +238,7 @@ def _tenants(tenants: Iterable[TenantFigures]) -> Iterator[Metric]:
 
 
 def _bounded_tenants(tenants: Iterable[TenantFigures]) -> list[TenantFigures]:
-    """The first MAX_LABEL_VALUES; the rest added up."""
+    """Return the first MAX_LABEL_VALUES; the rest added up."""
     every = list(tenants)
     shown, rest = every[:MAX_LABEL_VALUES], every[MAX_LABEL_VALUES:]
     if not rest:
@@ -256,7 +256,7 @@ def printable(text: str) -> str:
 
 
 def _bounded(counts: Mapping[str, int]) -> Mapping[str, int]:
-    """The first MAX_LABEL_VALUES as they are; the rest, and what has no name, added up, be it nothing."""
+    """Return the first MAX_LABEL_VALUES as they are; the rest, and what has no name, added up, be it nothing."""
     bounded = {OTHER: 0}
     for name, count in counts.items():
         shown = name if name and len(bounded) <= MAX_LABEL_VALUES else OTHER
@@ -265,7 +265,7 @@ def _bounded(counts: Mapping[str, int]) -> Mapping[str, int]:
 
 
 def _bounded_listeners(listeners: Iterable[ListenerFigures]) -> list[ListenerFigures]:
-    """One for each name, and the first MAX_LABEL_VALUES of those; the rest added up."""
+    """Return one for each name, and the first MAX_LABEL_VALUES of those; the rest added up."""
     by_name: dict[str, ListenerFigures] = {}
     for each in listeners:
         name = each.name if each.name in by_name or len(by_name) < MAX_LABEL_VALUES else OTHER

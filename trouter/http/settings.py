@@ -76,6 +76,6 @@ def http_settings(entity: ListenerEntity) -> HttpSettings:
 
 
 def _clear_tokens(entity: ListenerEntity) -> str:
-    """Where a token may pass in clear: beyond this machine only where the file says it of passwords."""
+    """Return where a token may pass in clear: beyond this machine only where the file says it of passwords."""
     allowed = entity.allow_insecure_plain
     return "loopback" if allowed == "yes" and "allow_insecure_plain" not in entity.written else allowed

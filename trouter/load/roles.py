@@ -37,7 +37,7 @@ class ClientFleet(Fleet):
         self._loop(lambda: self._links_due == 0)
 
     def _link_addresses(self, number: int) -> tuple[str, ...]:
-        """The address of each link on connection ``number``."""
+        """Return the address of each link on connection ``number``."""
         return self.load.addresses_of(number)
 
     def _opened(self, wire: Wire) -> None:

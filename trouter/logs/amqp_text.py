@@ -130,7 +130,7 @@ def _described(value: Described) -> Iterator[str]:
 
 
 def _fields(cls: type[Composite], values: list[object]) -> Iterator[Iterator[str]]:
-    """The fields that are not null, each with its name; those beyond the last one without."""
+    """Return the fields that are not null, each with its name; those beyond the last one without."""
     names = [field.name for field in fields_of(cls)]
     for number, value in enumerate(values):
         name = names[number] if number < len(names) else ""

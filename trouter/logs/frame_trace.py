@@ -159,7 +159,7 @@ def _protocol(head: bytes) -> str:
 
 
 def _frame(body: bytes, octets: int, sasl: bool) -> str:
-    """What a frame of ``octets`` says, of which ``body`` is the beginning; a payload is told by its length."""
+    """Return what a frame of ``octets`` says, of which ``body`` is the beginning; a payload is told by its length."""
     try:
         value, behind = decode(body, 0, len(body))
     except DecodeError as error:
@@ -172,7 +172,7 @@ def _frame(body: bytes, octets: int, sasl: bool) -> str:
 
 
 def _guess(body: bytes) -> str:
-    """The name of a performative that cannot be decoded, if that much can."""
+    """Return the name of a performative that cannot be decoded, if that much can."""
     try:
         return f"{name_of(decode(body, 1, len(body))[0])} " if body[:1] == b"\x00" else ""
     except DecodeError:

@@ -56,7 +56,7 @@ def and_more(count: int) -> str:
 
 
 def describe_terminus(terminus: object) -> str:
-    """``{address expire:sess ...}``: what of a source or target differs from nothing at all."""
+    """Return ``{address expire:sess ...}``: what of a source or target differs from nothing at all."""
     if isinstance(terminus, Coordinator):
         return "{<coordinator>}"
     if not isinstance(terminus, Source | Target):

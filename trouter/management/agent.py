@@ -140,7 +140,7 @@ class Agent:
         return Desk(node, tenant)
 
     def _desk_of(self, tenant: Tenant | None, *, shows_all: bool) -> Desk:
-        """Where requests of this tenant, or of no tenant, are taken."""
+        """Return where requests of this tenant, or of no tenant, are taken."""
         if tenant is None:
             return self._desk
         key = (tenant.name, shows_all)
@@ -269,7 +269,7 @@ class Agent:
         self._router.pulse.now_s = self._now()
 
     def _unread_bytes(self, desk: Desk, address: str) -> int:
-        """Octets that wait for credit at an address."""
+        """Return octets that wait for credit at an address."""
         entry = self._router.table.find(address.encode(), tenant=desk.tenant)
         if entry is None:
             return 0

@@ -166,7 +166,7 @@ async def apply(node: Node, request: Request, body: Mapping[str, Any], found: Fo
 
 
 def _stands(kind: EntityType, name: str, value: object, row: Mapping[str, object]) -> bool:
-    """Whether a read-only attribute is mentioned with the value that it has."""
+    """Return whether a read-only attribute is mentioned with the value that it has."""
     attribute = kind.attribute(name)
     return attribute is not None and not attribute.update and value is not None and row.get(attribute.name) == value
 

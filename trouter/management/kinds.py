@@ -96,7 +96,7 @@ def attribute_names(kind: EntityType) -> tuple[str, ...]:
 
 
 def _columns(kind: EntityType) -> tuple[str, ...]:
-    """The columns of a type in the order of the older router, and attributes of our own behind them."""
+    """Return the columns of a type in the order of the older router, and attributes of our own behind them."""
     shared = (each.name for each in kind.attributes if not each.extra or kind.extra)
     return tuple(dict.fromkeys((*CORE_COLUMNS.get(kind.short, ()), *shared, *attribute_names(kind))))
 

@@ -50,7 +50,7 @@ async def perform(node: Node, request: Request) -> Answer:
 
 
 def _is_for_node(request: Request) -> bool:
-    """Whether the request is for the management node itself and not for an entity."""
+    """Return whether the request is for the management node itself and not for an entity."""
     name, identity = request.text("name"), request.text("identity")
     if name or identity:
         return {name, identity} <= {"", SELF} and is_node_type(request.text("type"))

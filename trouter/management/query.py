@@ -117,7 +117,7 @@ def _thinned(cells: list[object], spare: int) -> tuple[list[object], int]:
 
 
 def _names_asked(request: Request) -> list[str]:
-    """The attributeNames of the body; none for all of them."""
+    """Return the attributeNames of the body; none for all of them."""
     names = request.map_body().get("attributeNames")
     if not isinstance(names, list) or not names:
         return []
@@ -130,7 +130,7 @@ def _names_asked(request: Request) -> list[str]:
 
 
 def _columns(kind: EntityType | None, names: Sequence[str]) -> list[str]:
-    """The column for each name; Refusal names what is unknown."""
+    """Return the column for each name; Refusal names what is unknown."""
     columns = [column_of(kind, name) for name in names]
     unknown = [shown(name) for name, column in zip(names, columns, strict=True) if column is None]
     if unknown:

@@ -256,7 +256,7 @@ class Mesh(Knowledge):
         return Spread.TO_ALL if news and heard.id in self.paths.next_hop else Spread.ALONG_THE_TREE
 
     def _is_late(self, node: MeshNode, heard: RouterAdvertisement, connection: int, now_s: float) -> bool:
-        """Whether the advertisement is older than what is known, and so was late, or is another router's.
+        """Return whether the advertisement is older than what is known, and so was late, or is another router's.
 
         A router whose advertisements stay older has been started anew in the same second, or with its clock set back;
         but of a neighbour its hellos say which start of it is there.

@@ -192,7 +192,7 @@ def _symbol(text: str) -> bytes:
 
 
 def _int(number: int) -> bytes:
-    """An int in its shorter form, a long beyond 32 bits."""
+    """Return an int in its shorter form, a long beyond 32 bits."""
     if -128 <= number < 128:
         return b"\x54" + number.to_bytes(1, "big", signed=True)
     if -(2**31) <= number < 2**31:
@@ -214,7 +214,7 @@ class _Writer:
         self._number = number
 
     def body(self, message: Message) -> tuple[str, list[bytes]]:
-        """The opcode, and the keys and values of the body."""
+        """Return the opcode, and the keys and values of the body."""
         pairs: list[tuple[str, bytes]] = [
             ("id", _string(message.id)),
             ("pv", self._number(VERSION)),
@@ -273,7 +273,7 @@ _OPCODES: Final[dict[type, str]] = {
 
 
 def _read(data: bytes) -> tuple[str, dict[Any, Any]]:
-    """The opcode and the body's map."""
+    """Return the opcode and the body's map."""
     offset, end = 0, len(data)
     opcode: object = None
     while offset < end:
@@ -303,14 +303,14 @@ class _Fields:
         self._body = body
 
     def text(self, key: str) -> str:
-        """A text that must be there and be neither empty nor endless."""
+        """Return a text that must be there and be neither empty nor endless."""
         value = self._body.get(key)
         if not isinstance(value, str) or not 0 < len(value) <= MAX_ID_CHARACTERS:
             raise DecodeError(f"{key} is no text of 1 to {MAX_ID_CHARACTERS} characters")
         return str(value)
 
     def number(self, key: str, high: int = MAX_SEQUENCE) -> int:
-        """A whole number from 0 to ``high``; 0 where there is none."""
+        """Return a whole number from 0 to ``high``; 0 where there is none."""
         return _whole(key, self._body.get(key, 0), high)
 
     def texts(self, key: str) -> tuple[str, ...]:
@@ -333,7 +333,7 @@ class _Fields:
         return _Fields(value)
 
     def costs(self, key: str) -> Mapping[str, int]:
-        """A map of texts to costs, which are 1 at least."""
+        """Return a map of texts to costs, which are 1 at least."""
         costs: dict[str, int] = {}
         for peer, cost in self.inner(key)._body.items():
             if not isinstance(peer, str) or not 0 < len(peer) <= MAX_ID_CHARACTERS:

@@ -141,5 +141,5 @@ class MeshNodes(Mapping[str, MeshNode]):
 
 
 def _size(key: str) -> int:
-    """The octets that an address takes, about."""
+    """Return the octets that an address takes, about."""
     return (len(key) if key.isascii() else 4 * len(key)) + _ENTRY_BYTES

@@ -89,7 +89,7 @@ class Questions:
             yield Send(MobileAddressRequest(self._me, node.mobile_sequence), mobile_address(node.id))
 
     def _may_ask(self, node: MeshNode, reach: Collection[str]) -> bool:
-        """Whether a question would get to ``node``, and is not one too many; if it may be asked, it counts."""
+        """Return whether a question would get to ``node``, and is not one too many; if it may be asked, it counts."""
         may = node.id in reach and self._left > 0
         self._left -= may
         return may

@@ -94,7 +94,7 @@ def first_hops(to: str, paths: Paths) -> tuple[str, ...]:
 
 
 def _fresh(ends: Iterable[str], paths: Paths, trace: tuple[str, ...]) -> tuple[str, ...]:
-    """The neighbours that lead to ``ends`` and stand not in the ``trace``."""
+    """Return the neighbours that lead to ``ends`` and stand not in the ``trace``."""
     hops = {paths.next_hop[end] for end in ends}
     return tuple(sorted(hop for hop in hops if f"{AREA}/{hop}" not in trace))
 

@@ -167,7 +167,7 @@ class _Checker:
 
 
 def _without(gap: tuple[int, int], told: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """What of a gap is in none of these ranges, which are sorted."""
+    """Return what of a gap is in none of these ranges, which are sorted."""
     rest = []
     first, last = gap
     for begin, end in told:

@@ -146,7 +146,7 @@ class SegmentReader:
             yield line
 
     def _line(self, offset: int, octets: bytes) -> Line | None:
-        """The record of a line, None for the trailer; _Failed."""
+        """Return the record of a line, None for the trailer; _Failed."""
         try:
             envelope = _ENVELOPE.decode(octets)
             fields_of(octets)  # a field that this version does not know must be whole as well
@@ -203,7 +203,7 @@ def last_number(path: Path) -> int | None:
 
 
 def _end_of(file: BinaryIO) -> bytes:
-    """The last octets of what can only be read from its beginning."""
+    """Return the last octets of what can only be read from its beginning."""
     end = b""
     while piece := file.read(1 << 16):
         end = (end + piece)[-_TRAILER_BYTES:]

@@ -154,7 +154,7 @@ class Retention:
         return facts.f_bavail * facts.f_frsize
 
     def _first_to_go(self) -> int:
-        """Which of the segments that are kept is to go: the oldest that was compacted, else the oldest."""
+        """Return which of the segments that are kept is to go: the oldest that was compacted, else the oldest."""
         marks = marks_in(self._folder, self._label) if len(self.holes) < _MAX_HOLES else {}
         for name in marks.keys() - {kept.place.name for kept in self._kept}:
             with suppress(OSError):

@@ -55,7 +55,7 @@ class Stream:
             self._ring()
 
     def _is_wanted(self, record: Record) -> bool:
-        """Whether the record is about a tenant or vhost whose records are taken."""
+        """Return whether the record is about a tenant or vhost whose records are taken."""
         whose = {getattr(record, "tenant", None), getattr(record, "vhost", None)}
         return whose.isdisjoint(self.except_tenants) and (self.tenants is None or not whose.isdisjoint(self.tenants))
 

@@ -45,7 +45,7 @@ def tidy(record: Record) -> None:
 
 
 def _fields(kind: type[Record], *shapes: Any) -> tuple[str, ...]:
-    """The fields that are of one of these types, or of it or None."""
+    """Return the fields that are of one of these types, or of it or None."""
     return tuple(
         field.name
         for field in msgspec.structs.fields(kind)

@@ -207,7 +207,7 @@ def _limits(limits: Limits) -> str:
 
 
 def _settings(settings: Settings) -> dict[str, Any]:
-    """The settings, called as they are configured."""
+    """Return the settings, called as they are configured."""
     return {camel(name): value for name, value in asdict(settings).items()}
 
 
@@ -220,7 +220,7 @@ def _group(policy: Policy, vhost: str, group: str) -> GroupSettings:
 
 
 def _entry(policy: Policy, admission: Admission, verdict: Verdict) -> str:
-    """The entry that decided, as it is configured."""
+    """Return the entry that decided, as it is configured."""
     if admission.unrestricted:
         return "every address"
     label, _, number = verdict.rule.rpartition(":")
@@ -244,7 +244,7 @@ FIELDS: Final = {
 
 
 def _unresolved(policy: Policy, vhost: str, group: str) -> list[Step]:
-    """The names among the hosts of a group of which no address is known."""
+    """Return the names among the hosts of a group of which no address is known."""
     known = {name for names in policy.resolved.values() for name in names}
     names = {host.name for host in _group(policy, vhost, group).remote_hosts if host.name}
     return [Step("host name", name, "its address is not known here") for name in sorted(names - known)]

@@ -80,7 +80,7 @@ class NameRules:
         return NO_ENTRY
 
     def _find_after(self, address: str, start: int, end: int) -> int:
-        """The number of an entry that has the user's name from `start` to `end`."""
+        """Return the number of an entry that has the user's name from `start` to `end`."""
         prefix, rest = address[:start], address[end:]
         if (suffixes := self._user_exact.get(prefix)) and rest in suffixes:
             return suffixes[rest]

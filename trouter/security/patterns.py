@@ -82,7 +82,7 @@ class TokenRules:
 
 
 def _with_many(nodes: Iterable[_Node]) -> list[_Node]:
-    """The nodes, and those which a `#` of no tokens leads on to."""
+    """Return the nodes, and those which a `#` of no tokens leads on to."""
     found = dict.fromkeys(nodes)
     for node in list(found):
         if node.many is not None:

@@ -68,7 +68,7 @@ class QuotaBook:
         self._waiting: dict[Paced, Share] = {}
 
     def __len__(self) -> int:
-        """How many meters there are."""
+        """Return how many meters there are."""
         return len(self._meters)
 
     @property
@@ -381,7 +381,7 @@ class Share:
             meter.senders += 1
 
     def _room(self, meter: Meter, name: str, credit: int, now_s: float) -> int | None:
-        """What one quota leaves for a link that has ``credit``; None where there is no such quota.
+        """Return what one quota leaves for a link that has ``credit``; None where there is no such quota.
 
         No link may keep for itself what others could use: it has its part, and one message in any case.
         """

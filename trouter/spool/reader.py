@@ -81,7 +81,7 @@ class SpoolReader:
         ]
 
     def _blocks_of(self, segment: Segment, start: int, end: int, block_bytes: int) -> Iterator[tuple[bytes, int]]:
-        """The blocks of one segment from message ``start`` on, and how many messages each has."""
+        """Return the blocks of one segment from message ``start`` on, and how many messages each has."""
         if segment.first > start:
             raise SegmentMissing(
                 f"the segment of spool {self.folder} that has message {start} is not visible here; the next is "

@@ -112,7 +112,7 @@ def metrics_of(shards: Iterable[Shard]) -> str:
 def _metric(
     name: str, kind: str, help_text: str, values: Sequence[tuple[Shard, float]], labels: Sequence[str] = ()
 ) -> list[str]:
-    """``labels``: of each value one more label."""
+    """Return ``labels``: of each value one more label."""
     full = f"trouter_spool_{name}"
     lines = [f"# HELP {full} {help_text}", f"# TYPE {full} {kind}"]
     for (shard, value), more in zip(values, labels or [""] * len(values), strict=True):

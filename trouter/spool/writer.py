@@ -331,7 +331,7 @@ class Spool:
         return sequence
 
     def _open_segment(self, segment: Segment, sequence: int, flags: int) -> int:
-        """An open segment of this spool that begins with ``sequence``; OSError, SpoolCorrupt, SpoolReplaced."""
+        """Return an open segment of this spool that begins with ``sequence``; OSError, SpoolCorrupt, SpoolReplaced."""
         if segment.first != sequence:
             raise SpoolCorrupt(segment.path, 0, f"message {sequence} should be the first in it")
         descriptor = os.open(segment.path, flags | os.O_CLOEXEC)

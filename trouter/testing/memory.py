@@ -139,7 +139,7 @@ class MemoryRouter:
                 connection.flush()
 
     def held_bytes(self) -> int:
-        """Octets of messages that the router keeps, over all sessions."""
+        """Return octets of messages that the router keeps, over all sessions."""
         return sum(session.held_bytes for client in self.clients for session in client.server.sessions())
 
 
@@ -388,7 +388,7 @@ class MemoryClient:
 
 
 def _take(connection: Connection) -> bytes:
-    """What stands in a connection's output, which is empty afterwards."""
+    """Return what stands in a connection's output, which is empty afterwards."""
     taken = bytes(connection.out)
     connection.out.clear()
     return taken

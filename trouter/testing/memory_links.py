@@ -358,7 +358,7 @@ class ReceivedMessage:
 
 
 def _encoded(state: object) -> tuple[int, bytes | None]:
-    """A state's descriptor (0 for none, or for one outside the standard) and its octets."""
+    """Return a state's descriptor (0 for none, or for one outside the standard) and its octets."""
     if state is None:
         return 0, None
     encoded = state if isinstance(state, bytes) else encode_state(state)  # type: ignore[arg-type]

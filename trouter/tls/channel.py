@@ -244,7 +244,7 @@ class TlsChannel:
                 return done
 
     def encrypt(self, data: memoryview) -> bytes:
-        """``data`` as it goes on the wire, for who sends it all; TlsFailed."""
+        """Return ``data`` as it goes on the wire, for who sends it all; TlsFailed."""
         done = 0
         try:
             while done < len(data):
@@ -301,7 +301,7 @@ class RecordCounter:
 
 
 def end_point_binding(certificate: x509.Certificate) -> bytes:
-    """``tls-server-end-point`` of a server with this certificate (RFC 5929, 4.1); b"" where none is defined."""
+    """Return ``tls-server-end-point`` of a server with this certificate (RFC 5929, 4.1); b"" where none is defined."""
     try:
         digest = certificate.signature_hash_algorithm
     except (ValueError, UnsupportedAlgorithm):
@@ -327,7 +327,7 @@ def explain(error: ssl.SSLError) -> str:
 
 
 def _verified_chain(tls: ssl.SSLObject) -> tuple[bytes, ...]:
-    """The chain that was verified; public from Python 3.13 on, and there since 3.10."""
+    """Return the chain that was verified; public from Python 3.13 on, and there since 3.10."""
     if hasattr(tls, "get_verified_chain"):
         return tuple(tls.get_verified_chain())
     below: Any = tls._sslobj  # type: ignore[attr-defined]

@@ -37,7 +37,7 @@ def is_for(octets: bytes | None, host: str) -> bool:
 
 
 def _names_of(certificate: x509.Certificate) -> tuple[list[str], list[Address]]:
-    """The names and the addresses that a certificate is for; ValueError if it cannot be read."""
+    """Return the names and the addresses that a certificate is for; ValueError if it cannot be read."""
     try:
         alternatives = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:

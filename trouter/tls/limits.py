@@ -32,7 +32,7 @@ def machine_limits() -> Limits:
 
 
 def _of_library() -> Limits:
-    """What a new context of the library has; AttributeError, OSError."""
+    """Return what a new context of the library has; AttributeError, OSError."""
     import _ssl  # noqa: PLC0415  # private, and loaded already: through it the very library is found that it uses
 
     library = ctypes.CDLL(_ssl.__file__)

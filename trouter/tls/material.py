@@ -149,7 +149,7 @@ def _read(path: str, attribute: str) -> bytes:
 
 
 def _files_in(folder: str) -> list[str]:
-    """The plain files of a directory, by name; one more than MAX_FILES at most."""
+    """Return the plain files of a directory, by name; one more than MAX_FILES at most."""
     try:
         with os.scandir(folder) as entries:
             return sorted(islice((entry.path for entry in entries if entry.is_file()), MAX_FILES + 1))

@@ -91,7 +91,7 @@ def responder_of(leaf: x509.Certificate) -> str | None:
 
 
 async def _post(url: str, question: bytes, threads: trio.CapacityLimiter) -> bytes:
-    """The body of the answer; OSError, BrokenResourceError, h11.ProtocolError, ValueError."""
+    """Return the body of the answer; OSError, BrokenResourceError, h11.ProtocolError, ValueError."""
     parts = urlsplit(url)
     if not parts.hostname or parts.username is not None:
         raise ValueError("a URL without a host, or with a user")
@@ -162,7 +162,7 @@ def _judged(answer: ocsp.OCSPResponse, leaf: x509.Certificate, issuer: x509.Cert
 
 
 def _key_hash(single: ocsp.OCSPSingleResponse, issuer: x509.Certificate) -> bytes:
-    """The issuer's key as the question named it; ValueError if the answer names it otherwise."""
+    """Return the issuer's key as the question named it; ValueError if the answer names it otherwise."""
     if not isinstance(single.hash_algorithm, hashes.SHA1):
         raise ValueError("a digest that was not asked with")
     return x509.SubjectKeyIdentifier.from_public_key(issuer.public_key()).digest

@@ -260,7 +260,7 @@ class TlsProfiles:
         return "" if revocations is None else revocations.problem(chain, now_s, required=loaded.entity.crl_required)
 
     async def _ask(self, chain: Sequence[x509.Certificate], *, hard: bool) -> str:
-        """What the authority of the leaf says of it; "" unless that speaks against it."""
+        """Return what the authority of the leaf says of it; "" unless that speaks against it."""
         leaf = chain[0]
         key = (leaf.issuer.public_bytes(), leaf.serial_number)
         now_s = self._clock()

@@ -287,7 +287,7 @@ class Secure:
         return subject, serial, answer
 
     async def _objection(self, security: SecurityLayer) -> str:
-        """Why the peer's certificates are not to be believed now; "" if they are."""
+        """Return why the peer's certificates are not to be believed now; "" if they are."""
         if self._profiles is None:
             return "its sslProfile is gone"
         return await self._profiles.objection(security.chain, security.profile, security.trusted_file)

@@ -133,7 +133,7 @@ class Node:
             yield other
 
     async def _answer(self, number: str) -> Message:
-        """The answer with this number; what answers a request given up before is dropped."""
+        """Return the answer with this number; what answers a request given up before is dropped."""
         while True:
             delivery = await self._receiver.receive()
             message = delivery.message
@@ -154,7 +154,7 @@ async def open_node(options: ConnectionOptions) -> AsyncIterator[Node]:
 
 
 def _body_of(answer: Message) -> Any:
-    """The body of a good answer; StatusError for any other, MalformedAnswer for none."""
+    """Return the body of a good answer; StatusError for any other, MalformedAnswer for none."""
     status = answer.application_properties.get("statusCode")
     if not isinstance(status, int):
         raise MalformedAnswer("the answer has no status code")

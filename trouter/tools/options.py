@@ -339,7 +339,7 @@ def asked(prompt: str) -> str:
 
 
 def _secret(path: str | None, given: str | None) -> str:
-    """A file's text without the blanks around it, else what was given; OSError, ValueError."""
+    """Return a file's text without the blanks around it, else what was given; OSError, ValueError."""
     if not path:
         return given or ""
     with Path(path).open("rb") as file:
@@ -359,7 +359,7 @@ def _check_readable(name: str) -> None:
 
 
 def _port(text: str) -> int:
-    """The number of a port given as a number or as the name of a protocol; ValueError."""
+    """Return the number of a port given as a number or as the name of a protocol; ValueError."""
     if text in _PORTS:
         return _PORTS[text]
     if text.isdecimal() and 0 < int(text) < 65536:

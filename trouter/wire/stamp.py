@@ -27,7 +27,7 @@ def stamped(data: bytes, start: int, end: int, scan: MessageScan, user: bytes) -
 
 
 def _items(data: bytes, start: int, end: int) -> tuple[int, int]:
-    """How many fields the properties section ``data[start:end]`` has, and where they begin."""
+    """Return how many fields the properties section ``data[start:end]`` has, and where they begin."""
     offset = skip(data, start + 1, end)
     if data[offset] == 0x45:
         return 0, end

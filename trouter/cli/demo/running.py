@@ -112,7 +112,7 @@ def run(browser: bool | None) -> int:
 
 
 def _each(failures: BaseExceptionGroup[Exception]) -> Iterator[Exception]:
-    """Every failure of a group and of the groups in it."""
+    """Return every failure of a group and of the groups in it."""
     for failure in failures.exceptions:
         if isinstance(failure, BaseExceptionGroup):
             yield from _each(failure)

@@ -114,7 +114,7 @@ def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
 
 
 def _events(spark: Any, arguments: argparse.Namespace) -> tuple[Any, dict[str, int]]:
-    """What is looked at, and what that is made of."""
+    """Return what is looked at, and what that is made of."""
     from trouter.pipeline.jobs import fraud  # noqa: PLC0415
 
     inputs: dict[str, int] = {}

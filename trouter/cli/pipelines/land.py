@@ -129,7 +129,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _wrong(arguments: argparse.Namespace) -> str:
-    """What does not go together, "" if all does."""
+    """Return what does not go together, "" if all does."""
     if not re.fullmatch(r"\w[\w.-]*", arguments.name):
         return f"--name {arguments.name!r} is no name of a table: letters, digits, _, . and -"
     if bool(arguments.body) != bool(arguments.schema):

@@ -58,7 +58,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def _checked(name: str) -> Callable[[str], Any]:
-    """A parser of `trouter.pipeline.decisions`, which is imported only if it is needed."""
+    """Return a parser of `trouter.pipeline.decisions`, which is imported only if it is needed."""
 
     def parse(text: str) -> Any:
         from trouter.pipeline import decisions  # noqa: PLC0415

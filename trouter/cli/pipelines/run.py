@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _action(*words: str) -> int:
-    """The exit status of another action, its output under its name."""
+    """Return the exit status of another action, its output under its name."""
     from trouter.cli import main  # noqa: PLC0415  # which has imported this module
 
     print(f"--- {words[0]}", flush=True)

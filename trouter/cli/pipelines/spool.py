@@ -270,7 +270,7 @@ class Telling:
             nursery.cancel_scope.cancel()
 
     def _showing(self, shards: list[Shard]) -> AbstractAsyncContextManager[None]:
-        """What serves metrics, if anything does."""
+        """Return what serves metrics, if anything does."""
         if self._served is None:
             return nullcontext()
         from trouter.cli.pipelines.scraped import shown  # noqa: PLC0415

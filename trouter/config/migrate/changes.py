@@ -107,7 +107,7 @@ class _Migration:
 
     # ---------------------------------------------------------------- of other routers
     def _known(self, section: Section) -> Section | None:
-        """The section without what only other routers serve; None for one of which nothing is left."""
+        """Return the section without what only other routers serve; None for one of which nothing is left."""
         name = section.name
         for entry in section.entries:
             value = entry.node.value if isinstance(entry.node, Scalar) else None
@@ -287,7 +287,7 @@ def _within(node: Map, row: Attribute, where: str) -> Iterator[tuple[str, Entry,
 
 
 def _said(section: str, entry: Entry, row: Attribute | None = None) -> str:
-    """An attribute with its value, as far as that may be shown."""
+    """Return an attribute with its value, as far as that may be shown."""
     if row is not None and row.secret:
         return f"{section}.{entry.key}: ***"
     return f"{section}.{entry.key}: {fit_to_show(as_written(entry.node), entry.key)}"

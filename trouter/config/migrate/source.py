@@ -181,7 +181,7 @@ class Source:
 
     @staticmethod
     def _line_of(text: str, start: int, end: int) -> tuple[int, bool]:
-        """Where the line of a part begins, and whether the part has its lines for itself."""
+        """Return where the line of a part begins, and whether the part has its lines for itself."""
         line = text.rfind("\n", 0, start) + 1
         return line, not text[line:start].strip() and _REST.match(text, end) is not None
 
@@ -214,7 +214,7 @@ def _drop_comma(pieces: list[str]) -> None:
 
 
 def _behind(pattern: re.Pattern[str], text: str, at: int = 0) -> int:
-    """Where a brace or bracket ends that was read already, comments before it apart."""
+    """Return where a brace or bracket ends that was read already, comments before it apart."""
     match = pattern.match(text, at)
     return match.end() if match else at
 

@@ -138,7 +138,7 @@ class Uplink:
         self._lookups.end()
 
     def _attach_to(self, session: Session, service: str) -> Egress:
-        """A link to a service of the interior router's: without a source, as the older router attaches it."""
+        """Return a link to a service of the interior router's: without a source, as the older router attaches it."""
         return self._send_on(session, Target(service), has_source=False)
 
     def _send_on(
@@ -303,7 +303,7 @@ class Uplink:
         return forwarder.standing or any(each.connection_number != self.number for each in forwarder.consumers)
 
     def _has_producers(self, entry: AddressEntry) -> bool:
-        """Whether the address has a local sender, or the one that it is the fallback of has."""
+        """Return whether the address has a local sender, or the one that it is the fallback of has."""
         primary = entry.fallback_of
         senders = [entry.senders] if primary is None else [entry.senders, primary.senders]
         return any(each.connection_number != self.number for some in senders for each in some)

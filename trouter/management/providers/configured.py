@@ -89,7 +89,7 @@ class Routing(Configured):
         }
 
     def _unserved(self, entity: Entity, row: Row) -> dict[str, object]:
-        """Why a route that could tell of an error is not in service, if nothing better is known."""
+        """Return why a route that could tell of an error is not in service, if nothing better is known."""
         if "lastError" not in row or row["lastError"] is not None:
             return {}
         return {"lastError": "; ".join(self._control.configuration.unserved(entity)) or None}

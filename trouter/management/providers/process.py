@@ -65,7 +65,7 @@ class RouterItself(Provider):
         }
 
     def _network_row(self) -> Row:
-        """What the network is reported by; nothing where there is none."""
+        """Return what the network is reported by; nothing where there is none."""
         topology = self._control.topology()
         if topology is None:
             return {}

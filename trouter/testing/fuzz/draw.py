@@ -95,7 +95,7 @@ class Draw:
         return items if origin is list else tuple(items)
 
     def _record(self, kind: type) -> Any:
-        """An instance of a dataclass; a field of which none can be made has its default."""
+        """Return an instance of a dataclass; a field of which none can be made has its default."""
         hints = typing.get_type_hints(kind)
         given = {}
         for each in dataclasses.fields(kind):

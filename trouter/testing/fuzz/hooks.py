@@ -80,7 +80,7 @@ def hook_target(
 
 
 def _exchange_target(plugins: Plugins, fixed: dict[str, Any], judge: Judge | None) -> Check:
-    """A mechanism that the plugin serves, a peer, and what that peer says, step by step."""
+    """Return a mechanism that the plugin serves, a peer, and what that peer says, step by step."""
     named = (fixed["mechanism"],) if "mechanism" in fixed else ()
     listener = ListenerFacts("fuzzed", "127.0.0.1", "0", sasl_mechanisms=named, allow_insecure_plain="yes")
     mechanisms = named or plugins.sasl_mechanisms(listener)

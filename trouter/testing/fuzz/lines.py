@@ -78,7 +78,7 @@ class Coverage:
 
 
 def _family(module: ModuleType) -> list[ModuleType]:
-    """A module; of a package, its modules that are imported."""
+    """Return a module; of a package, its modules that are imported."""
     if not hasattr(module, "__path__"):
         return [module]
     prefix = f"{module.__name__}."
@@ -99,5 +99,5 @@ def _functions(code: CodeType) -> Iterator[CodeType]:
 
 
 def _body(code: CodeType) -> set[int]:
-    """The lines of a function, without the one that begins it."""
+    """Return the lines of a function, without the one that begins it."""
     return {line for _, _, line in code.co_lines() if line is not None and line != code.co_firstlineno}

@@ -14,7 +14,7 @@ ENTRY_FIELDS = tuple(attribute(name, name) for name in ("time", "module", "level
 
 
 def _entries(reply: object) -> Rows:
-    """The reply to GET-LOG, an entry a row."""
+    """Return the reply to GET-LOG, an entry a row."""
     entries = reply if isinstance(reply, list | tuple) else ()
     return [dict(zip(_ENTRY, entry, strict=False)) for entry in entries if isinstance(entry, list | tuple)]
 
@@ -29,7 +29,7 @@ def _log(answers: Sequence[Rows]) -> list[Listing]:
 
 
 def _of_connection(row: Row, wanted: str, lookup: Lookup) -> bool:
-    """The entry is about one of the connections, or about that number, of a connection that is gone."""
+    """Return whether the entry is about one of the connections, or about that number, of a connection that is gone."""
     text = str(row.get("text"))
     return any(f"[C{identity}]" in text for identity in (lookup.like(wanted) or {wanted}))
 

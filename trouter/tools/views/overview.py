@@ -66,7 +66,7 @@ POLICY_STATUS = (
 
 
 def _pool(row: Row) -> str:
-    """The name of the type that a pool is for."""
+    """Return the name of the type that a pool is for."""
     identity = row.get("identity")
     return str(identity).partition("/")[2] or str(identity) if identity else "-"
 

@@ -18,7 +18,7 @@ TOTAL_FIELDS = (attribute("VmSize", "memoryUsage", formats.size), attribute("Own
 
 
 def _owners(reply: object) -> Rows:
-    """The reply to GET-MEMORY, an owner a row, with what it holds in all."""
+    """Return the reply to GET-MEMORY, an owner a row, with what it holds in all."""
     rows: list[Row] = []
     for owner in reply if isinstance(reply, list | tuple) else ():
         if not isinstance(owner, Mapping):

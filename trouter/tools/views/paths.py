@@ -73,7 +73,7 @@ async def _walk(node: Node, start: str, end: str) -> Rows:
 
 
 async def _routers(node: Node) -> dict[str, Row]:
-    """The routers that a router knows, by id."""
+    """Return the routers that a router knows, by id."""
     table = await node.query(f"{PREFIX}router.node")
     return {str(row.get("id")): row for row in table.dicts()}
 
@@ -104,7 +104,7 @@ def _costs(routers: Mapping[str, Row], router: str) -> dict[str, int]:
 
 
 def _as_good(routers: Mapping[str, Row], at: str, end: str, cost: int) -> list[str]:
-    """The neighbours of ``at`` through which the way to ``end`` costs no more than ``cost``."""
+    """Return the neighbours of ``at`` through which the way to ``end`` costs no more than ``cost``."""
     rest = _distances_to(routers, end)
     return sorted(each for each, step in _costs(routers, at).items() if step + rest.get(each, cost) <= cost)
 

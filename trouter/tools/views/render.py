@@ -55,7 +55,7 @@ def _map(listing: Listing, row: Row, look: Look) -> dict[str, object]:
 
 
 def _flat(listing: Listing, look: Look) -> Grid:
-    """One row an entity; the rate of a counter stands to the right of it."""
+    """Return one row an entity; the rate of a counter stands to the right of it."""
     columns = listing.columns(verbose=look.verbose)
     heads: list[str] = []
     for column in columns:
@@ -74,7 +74,7 @@ def _flat(listing: Listing, look: Look) -> Grid:
 
 
 def _upright(listing: Listing, look: Look) -> Grid:
-    """One row an attribute; the rates are a third column."""
+    """Return one row an attribute; the rates are a third column."""
     rows: list[list[Cell]] = []
     for row in listing.rows:
         for column in listing.columns(verbose=look.verbose):

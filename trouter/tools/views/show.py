@@ -124,7 +124,7 @@ class Window:
         }
 
     async def _listings(self, node: Node, view: View) -> list[Listing]:
-        """What a view makes of the router's answers."""
+        """Return what a view makes of the router's answers."""
         if view.gather is not None:
             return view.listings(await view.gather(node))
         filters = {name: wanted for name, wanted in self._wishes.filters.items() if name in view.filters}
@@ -150,7 +150,7 @@ class Window:
 
 
 async def _in_time(asked: Awaitable[T]) -> T | Timeout:
-    """What is asked, or that there was no answer in time."""
+    """Return what is asked, or that there was no answer in time."""
     try:
         return await asked
     except Timeout as failure:

@@ -36,7 +36,7 @@ EVENT_FIELDS = (attribute("change", "change"), attribute("event", "event"))
 
 
 def _listings(answers: Sequence[Rows]) -> list[Listing]:
-    """The changes, and below them what happened in the last of them."""
+    """Return the changes, and below them what happened in the last of them."""
     changes = answers[0]
     nothing = "The network has not changed: it has no other router"
     listings = [Listing("Topology Changes", CHANGE_FIELDS, changes, empty=nothing)]

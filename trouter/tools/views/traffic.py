@@ -13,7 +13,7 @@ _MECHANISMS = {"GSSAPI": "Kerberos", "EXTERNAL": "x.509"}
 
 
 def _security(row: Row) -> str:
-    """How the connection is kept from the eyes of others."""
+    """Return how the connection is kept from the eyes of others."""
     if not row.get("isEncrypted"):
         return "no-security"
     if row.get("sasl") == "GSSAPI":

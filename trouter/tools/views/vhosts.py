@@ -49,7 +49,7 @@ _TEXTS = ("users", "remoteHosts", "sources", "targets", "sourcePattern", "target
 
 
 def _setting(name: str, without: object) -> Callable[[Row], object]:
-    """A setting of a group; what the schema gives it by default if it is not set, else ``without``."""
+    """Return a setting of a group; what the schema gives it by default if it is not set, else ``without``."""
 
     def value(row: Row) -> object:
         for source in (row.get("settings"), _mapping(row.get("schema")).get(name)):
@@ -106,7 +106,7 @@ def _groups(answers: Sequence[Rows]) -> list[Listing]:
 
 
 def _group_schema(schema: object) -> Rows:
-    """The attributes of a group, of the reply to GET-SCHEMA."""
+    """Return the attributes of a group, of the reply to GET-SCHEMA."""
     types = _mapping(_mapping(schema).get("entityTypes"))
     return [_mapping(_mapping(types.get("vhostUserGroupSettings")).get("attributes"))]
 

@@ -41,12 +41,12 @@ LINK_FIELDS = (
 
 
 def _explanation(reply: object) -> Rows:
-    """The reply to EXPLAIN."""
+    """Return the reply to EXPLAIN."""
     return [reply] if isinstance(reply, Mapping) else []
 
 
 def _ends(explanation: Row, name: str) -> list[Row]:
-    """The links of one direction, the busiest if they are many."""
+    """Return the links of one direction, the busiest if they are many."""
     found = explanation.get(name)
     return [row for row in found if isinstance(row, Mapping)] if isinstance(found, list | tuple) else []
 
