@@ -27,7 +27,7 @@ class Disk:
         (self.folder / "rest").unlink()
 
 
-def mounted(place: Path, stack: ExitStack, size: str = "8m") -> Disk:
+def mounted(place: Path, stack: ExitStack, size: str) -> Disk:
     """Mount one until the stack is left; skip where that cannot be."""
     place.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(place)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from . import brokers, clients, failures, lines, shortages, spools
 from .ledger import Ledger
 from .traffic import Traffic
-from .worlds import World, WorldMaker, brokered, lonely, ring, spooled, triangle
+from .worlds import World, WorldMaker, brokered, lonely, ring, spooled, talkative, triangle
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ SCENARIOS = (
     Scenario(triangle, lines.one_way_partition, "A", "B"),
     Scenario(triangle, lines.partition, "A", "B", short=True),
     Scenario(triangle, lines.half_open, "A", "B"),
-    Scenario(lonely, shortages.log_disk_full, "R", "R"),
+    Scenario(talkative, shortages.log_disk_full, "R", "R"),
     Scenario(lonely, shortages.records_disk_full, "R", "R", short=True),
     Scenario(lonely, shortages.no_descriptors_left, "R", "R", short=True),
     Scenario(lonely, shortages.reader_stops, "R", "R"),

@@ -38,7 +38,7 @@ class World:
     relay: Relay | None = None
     #: Between routers that are in namespaces of their own, by the names of both.
     lines: dict[str, Line] = field(default_factory=dict)
-    #: That of a spool, or those for logs and for records.
+    #: That of logs, of records or of a spool.
     disks: dict[str, Disk] = field(default_factory=dict)
     #: Of the lonely router: its certificate and signer, and its clocks.
     authority: Authority | None = None
@@ -137,14 +137,13 @@ def _start_triangle(world: World) -> None:
         site.router.wait_for_line(r"ways through the network .* 2 routers in reach")
 
 
-#: Messages are logged and everything is recorded, on disks that become full; every client passes the policy.
+#: Everything is recorded, on a disk that becomes full; every client passes the policy.
 _LONELY: Final = """
 router {{ id: R }}
 listener {{ {open} }}
-listener {{ {open}, sslProfile: own, requireSsl: yes, messageLoggingComponents: all }}
+listener {{ {open}, sslProfile: own, requireSsl: yes }}
 sslProfile {{ name: own, certFile: {pair.cert}, privateKeyFile: {pair.key} }}
-log {{ module: MESSAGE, enable: trace+, outputFile: {logs}/messages.log }}
-recordLog {{ dir: {records}/records, intervalSeconds: 1, minFreeBytes: 0, whenFull: dropNewest }}
+recordLog {{ dir: {disk}/records, intervalSeconds: 1, minFreeBytes: 0, whenFull: dropNewest }}
 policy {{ enableVhostPolicy: yes, defaultVhost: main }}
 vhost {{
     hostname: main
@@ -156,17 +155,16 @@ vhost {{
 
 
 def lonely(folder: Path) -> AbstractContextManager[World]:
-    """One router with logs and records on small disks, TLS, a policy, and clocks that can be moved."""
+    """One router with records on a small disk, TLS, a policy, and clocks that can be moved."""
     return _started(folder, _start_lonely)
 
 
 def _start_lonely(world: World) -> None:
-    world.disks = {name: mounted(world.folder / name, world.stack) for name in ("logs", "records")}
+    world.disks["records"] = mounted(world.folder / "disk", world.stack, "8m")
     world.clock = Clock(world.folder)
     world.authority = Authority(world.folder)
     world.pair = world.authority.issue("CN=localhost", "localhost")
-    folders = {name: disk.folder for name, disk in world.disks.items()}
-    text = _LONELY.format(open=OPEN, pair=world.pair, **folders)
+    text = _LONELY.format(open=OPEN, pair=world.pair, disk=world.disks["records"].folder)
     world.start("R", text, environment=world.clock.environment)
 
 
@@ -193,6 +191,17 @@ def _start_brokered(world: World) -> None:
     for queue in ("waypoint", "routed"):
         declare(world.broker, queue)
     world.start("R", _BROKERED.format(open=OPEN, connector=connector("broker", world.broker)))
+
+
+def talkative(folder: Path) -> AbstractContextManager[World]:
+    """One router that logs every message, on a disk of its own."""
+    return _started(folder, _start_talkative)
+
+
+def _start_talkative(world: World) -> None:
+    disk = world.disks["logs"] = mounted(world.folder / "disk", world.stack, "128m")
+    log = f"log {{ module: MESSAGE, enable: trace+, outputFile: {disk.folder}/messages.log }}"
+    world.start("R", f"router {{ id: R }}\nlistener {{ {OPEN}, messageLoggingComponents: all }}\n{log}\n")
 
 
 def spooled(folder: Path) -> AbstractContextManager[World]:
