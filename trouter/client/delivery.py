@@ -9,16 +9,7 @@ from typing import Any, Final, Protocol
 import trio
 
 from trouter.engine.ports import Delivery as EngineDelivery
-from trouter.wire.performatives import (
-    ACCEPTED,
-    RELEASED,
-    Error,
-    Modified,
-    Rejected,
-    State,
-    decode_state,
-    encode_state,
-)
+from trouter.wire.performatives import ACCEPTED, RELEASED, Error, Modified, Rejected, State, decode_state, encode_state
 from trouter.wire.types import Described
 
 from .errors import DeliveryAborted

@@ -144,9 +144,7 @@ class LinkOpener(ABC):
         """
         if source is None:
             source = Source(
-                address=address,
-                filter=None if filter is None else dict(filter),
-                capabilities=_symbols(capabilities),
+                address=address, filter=None if filter is None else dict(filter), capabilities=_symbols(capabilities)
             )
         inlet = Inlet(await self._session_for_links(), name, sink)
         await inlet._attach(

@@ -90,13 +90,7 @@ class Scram:
     ``channel_binding`` is a type (tls-server-end-point, tls-unique) and its data, for a name that ends in -PLUS.
     """
 
-    def __init__(
-        self,
-        name: str,
-        user: str,
-        password: str,
-        channel_binding: tuple[str, bytes] | None = None,
-    ) -> None:
+    def __init__(self, name: str, user: str, password: str, channel_binding: tuple[str, bytes] | None = None) -> None:
         if not user or not password:
             raise ValueError("SCRAM needs a user and a password")
         if name.removesuffix("-PLUS") not in SCRAM_MECHANISMS or (channel_binding is None) is name.endswith("-PLUS"):

@@ -27,13 +27,7 @@ from .sasl import SCRAM_MECHANISMS, Anonymous, External, SaslMechanism, with_pas
 MECHANISMS: Final = ("EXTERNAL", *SCRAM_MECHANISMS, "PLAIN", "ANONYMOUS")
 #: Why a server refuses what it will refuse the next time too.
 _LASTING: Final = frozenset(
-    {
-        "amqp:unauthorized-access",
-        "amqp:not-allowed",
-        "amqp:not-found",
-        "amqp:not-implemented",
-        "amqp:invalid-field",
-    }
+    {"amqp:unauthorized-access", "amqp:not-allowed", "amqp:not-found", "amqp:not-implemented", "amqp:invalid-field"}
 )
 #: What OpenSSL says of a certificate that names another host, or another address.
 _OTHER_HOST: Final = frozenset({62, 64})

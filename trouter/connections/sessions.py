@@ -66,12 +66,7 @@ class Sessions:
     """What one connection has begun and attached."""
 
     def __init__(
-        self,
-        hub: Hub,
-        connection: Connection,
-        label: str,
-        turn_out: Callable[[Error], None],
-        services: Services,
+        self, hub: Hub, connection: Connection, label: str, turn_out: Callable[[Error], None], services: Services
     ) -> None:
         """``turn_out`` closes the connection."""
         self._memory = services.guard.memory

@@ -15,17 +15,7 @@ from .ports import Gate, InEndpoint, Pulse
 class Credit(InEndpoint):
     """The sender's credit. ``entry`` is the link's address, None for an anonymous link."""
 
-    __slots__ = (
-        "capacity",
-        "dry_since_s",
-        "gate",
-        "link",
-        "noted",
-        "of_container",
-        "pending",
-        "entry",
-        "unsettled",
-    )
+    __slots__ = ("capacity", "dry_since_s", "gate", "link", "noted", "of_container", "pending", "entry", "unsettled")
 
     def __init__(self, link: IncomingLink, pulse: Pulse, entry: AddressEntry | None, capacity: int) -> None:
         super().__init__(pulse)

@@ -293,14 +293,7 @@ class Exchange(Forwarder):
         return count
 
     def _send(
-        self,
-        hop: NextHop,
-        source: InEndpoint,
-        copy: Delivery,
-        data: bytes,
-        start: int,
-        end: int,
-        message: Message,
+        self, hop: NextHop, source: InEndpoint, copy: Delivery, data: bytes, start: int, end: int, message: Message
     ) -> int:
         """Hand the message to the consumers of another address as its treatment says; how many got it."""
         shared = self._shared

@@ -31,10 +31,7 @@ class Spelling:
     many_is_last: bool
 
 
-SPELLINGS: Final[dict[str, Spelling]] = {
-    "amqp": Spelling(".", "*", False),
-    "mqtt": Spelling("/", "+", True),
-}
+SPELLINGS: Final[dict[str, Spelling]] = {"amqp": Spelling(".", "*", False), "mqtt": Spelling("/", "+", True)}
 
 
 def key_tokens(key: str, method: str) -> tuple[str, ...]:

@@ -161,16 +161,7 @@ class Pulse:
 class InEndpoint(LinkSink):
     """Where deliveries enter: an incoming link, or something inside the router that sends."""
 
-    __slots__ = (
-        "arrival",
-        "by_name",
-        "connection_number",
-        "counters",
-        "pulse",
-        "tenant",
-        "trunk",
-        "via_edge",
-    )
+    __slots__ = ("arrival", "by_name", "connection_number", "counters", "pulse", "tenant", "trunk", "via_edge")
 
     def __init__(self, pulse: Pulse) -> None:
         self.pulse = pulse

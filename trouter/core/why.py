@@ -256,10 +256,7 @@ def _judge_unserved(router: Router, address: Address, rule: AddressRule, entry: 
 
 
 #: What a link waits for when its receiver gave credit and yet nothing goes out.
-_BLOCKED: Final = {
-    "window": "its session's window is closed",
-    "output": "its connection takes nothing in",
-}
+_BLOCKED: Final = {"window": "its session's window is closed", "output": "its connection takes nothing in"}
 
 
 def _waits_for(endpoint: Egress | Ingress) -> str:

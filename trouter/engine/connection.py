@@ -9,45 +9,18 @@ fault is answered as its row in ``faults`` says and reported as an event.
 
 from __future__ import annotations
 
-from typing import Any
-
 from trouter.wire.constants import MAX_ATTACH_NODES, MAX_NODES
 from trouter.wire.errors import DecodeError
 from trouter.wire.framing import AMQP_HEADER, TLS_HEADER, FrameReader, FramingError
-from trouter.wire.performatives import (
-    Attach,
-    Begin,
-    Close,
-    Detach,
-    End,
-    Open,
-    Performative,
-    decode_performative,
-)
+from trouter.wire.performatives import Attach, Begin, Close, Detach, End, Open, Performative, decode_performative
 from trouter.wire.transfers import DispositionReader, FlowReader, TransferReader, read_descriptor
 
 from .connection_base import CLOSING, NAMES, ConnectionBase
-from .events import (
-    ConnectionClosed,
-    ConnectionOpened,
-    LinkAttached,
-    LinkDetached,
-    SessionBegun,
-    SessionEnded,
-)
+from .events import ConnectionClosed, ConnectionOpened, LinkAttached, LinkDetached, SessionBegun, SessionEnded
 from .faults import Fault, Misuse, PeerFault, Scope
-from .limits import EngineLimits
 from .link import receive_attach
-from .ports import Budget
-from .sasl import SaslLayer
 from .session import Session
-from .states import (
-    ConnectionState,
-    ConnectionStep,
-    IllegalStep,
-    LinkState,
-    SessionState,
-)
+from .states import ConnectionState, ConnectionStep, IllegalStep, LinkState, SessionState
 
 _OPEN = 0x10
 _ATTACH = 0x12
@@ -62,20 +35,11 @@ class Connection(ConnectionBase):
 
     __slots__ = ("_disposition", "_flow", "_max_events", "_transfer")
 
-    def __init__(
-        self,
-        limits: EngineLimits,
-        local_open: Open,
-        outbox: list[Any],
-        sasl: SaslLayer | None,
-        server: bool,
-        budget: Budget | None = None,
-    ) -> None:
-        super().__init__(limits, local_open, outbox, sasl, server, budget)
-        self._max_events = limits.max_events
+    def _prepare(self) -> None:
+        self._max_events = self.limits.max_events
         self._transfer = TransferReader()
         self._disposition = DispositionReader()
-        self._transfer.undecodable = self._disposition.undecodable = limits.undecodable_states
+        self._transfer.undecodable = self._disposition.undecodable = self.limits.undecodable_states
         self._flow = FlowReader()
 
     def receive_data(self, data: bytes) -> None:

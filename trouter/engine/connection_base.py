@@ -9,33 +9,16 @@ from operator import attrgetter
 from typing import Any
 
 from trouter.wire.framing import AMQP_HEADER, FRAME_AMQP, FrameReader, frame
-from trouter.wire.performatives import (
-    Close,
-    Error,
-    Open,
-    Performative,
-    encode_performative,
-)
+from trouter.wire.performatives import Close, Error, Open, Performative, encode_performative
 
-from .events import (
-    ConnectionClosed,
-    Event,
-    LinkDetached,
-    SessionEnded,
-)
+from .events import ConnectionClosed, Event, LinkDetached, SessionEnded
 from .faults import Fault, Misuse, PeerFault
 from .limits import UNLIMITED, EngineLimits
 from .link_base import Link
 from .ports import Budget, ConnectionPort
 from .sasl import SaslLayer
 from .session import Session
-from .states import (
-    CONNECTION_NEXT,
-    ConnectionState,
-    ConnectionStep,
-    SessionState,
-    advance,
-)
+from .states import CONNECTION_NEXT, ConnectionState, ConnectionStep, SessionState, advance
 
 NAMES = {0x10: "open", 0x11: "begin", 0x12: "attach", 0x13: "flow", 0x14: "transfer", 0x15: "disposition"}
 NAMES |= {0x16: "detach", 0x17: "end", 0x18: "close"}
@@ -102,6 +85,7 @@ class ConnectionBase(ConnectionPort):
         self._heard = False
         self._heard_at_s = -1.0
         self._closed_told = False
+        self._prepare()
         if sasl is not None:
             sasl.attach_to(self, self._reader)
         if not server:
@@ -109,6 +93,9 @@ class ConnectionBase(ConnectionPort):
                 self._send_header()
             else:
                 sasl.start()
+
+    def _prepare(self) -> None:
+        """Make what only the data path of ``Connection`` keeps."""
 
     # --- commands
 

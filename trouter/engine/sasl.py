@@ -119,12 +119,7 @@ class SaslServer(SaslLayer):
     """
 
     def __init__(
-        self,
-        mechanisms: tuple[str, ...] | None,
-        required: bool,
-        max_rounds: int = 16,
-        *,
-        tls_due: bool = False,
+        self, mechanisms: tuple[str, ...] | None, required: bool, max_rounds: int = 16, *, tls_due: bool = False
     ) -> None:
         super().__init__(max_rounds)
         self._mechanisms = mechanisms

@@ -6,24 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from .events import (
-    AddressesChanged,
-    Event,
-    Ignored,
-    NeighbourDown,
-    NeighbourMoved,
-    NeighbourUp,
-    PathsChanged,
-    Send,
-)
+from .events import AddressesChanged, Event, Ignored, NeighbourDown, NeighbourMoved, NeighbourUp, PathsChanged, Send
 from .faults import MeshFault, MeshFaults
 from .hellos import ControlLink, Hellos
-from .messages import (
-    ALL_ADDRESSES_TO,
-    ALL_ROUTERS_TO,
-    Message,
-    RouterAdvertisement,
-)
+from .messages import ALL_ADDRESSES_TO, ALL_ROUTERS_TO, Message, RouterAdvertisement
 from .names import shown
 from .nodes import MeshNode, MeshNodes
 from .own import OwnAddresses

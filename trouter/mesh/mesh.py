@@ -18,9 +18,7 @@ from typing import Final
 
 from trouter.wire.errors import DecodeError
 
-from .events import (
-    RouterLost,
-)
+from .events import RouterLost
 from .faults import MeshFault
 from .hellos import HALF_TICK_S
 from .knowledge import NEVER, Knowledge, Timers

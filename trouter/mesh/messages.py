@@ -364,10 +364,7 @@ def _hello(fields: _Fields) -> Hello:
 
 def _advertisement(fields: _Fields) -> RouterAdvertisement:
     return RouterAdvertisement(
-        fields.text("id"),
-        fields.number("instance"),
-        fields.number("ls_seq"),
-        fields.number("mobile_seq"),
+        fields.text("id"), fields.number("instance"), fields.number("ls_seq"), fields.number("mobile_seq")
     )
 
 
@@ -377,12 +374,7 @@ def _link_state_request(fields: _Fields) -> LinkStateRequest:
 
 def _link_state_update(fields: _Fields) -> LinkStateUpdate:
     state = fields.inner("ls")
-    return LinkStateUpdate(
-        fields.text("id"),
-        fields.number("instance"),
-        state.number("ls_seq"),
-        state.costs("peers"),
-    )
+    return LinkStateUpdate(fields.text("id"), fields.number("instance"), state.number("ls_seq"), state.costs("peers"))
 
 
 def _mobile_address_request(fields: _Fields) -> MobileAddressRequest:

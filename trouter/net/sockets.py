@@ -52,11 +52,7 @@ async def resolve(entity: ListenerEntity) -> list[Address]:
 
 
 async def look_up(
-    host: str,
-    port: int | str,
-    family_name: str | None,
-    flags: int = 0,
-    limiter: trio.CapacityLimiter | None = None,
+    host: str, port: int | str, family_name: str | None, flags: int = 0, limiter: trio.CapacityLimiter | None = None
 ) -> Sequence[Found]:
     """Return what the system knows of a host (any for none) and a port or service; OSError if it knows nothing.
 

@@ -147,12 +147,7 @@ class SourceOf40(_Source):
 
 
 try:
-    from pyspark.sql.streaming.datasource import (
-        ReadAllAvailable,
-        ReadLimit,
-        ReadMaxRows,
-        SupportsTriggerAvailableNow,
-    )
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 except ImportError:
     AmqpStreamReader: type[_Source] = SourceOf40
 else:

@@ -59,13 +59,7 @@ class Intake(LinkSink):
         "stir",
     )
 
-    def __init__(
-        self,
-        frames: FrameWriter,
-        max_message_bytes: int,
-        group_bytes: int,
-        group_count: int,
-    ) -> None:
+    def __init__(self, frames: FrameWriter, max_message_bytes: int, group_bytes: int, group_count: int) -> None:
         self._frames = frames
         self._max_message_bytes = max_message_bytes
         self._group_bytes = group_bytes

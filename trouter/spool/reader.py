@@ -10,16 +10,7 @@ from pathlib import Path
 
 from trouter.spool.errors import SegmentMissing, SpoolBusy, SpoolCorrupt, SpoolGap, SpoolReplaced
 from trouter.spool.marks import Mark
-from trouter.spool.segments import (
-    CONSUMED,
-    DURABLE,
-    HEADER_BYTES,
-    IDENTITY,
-    Segment,
-    read_header,
-    segments_in,
-    walk,
-)
+from trouter.spool.segments import CONSUMED, DURABLE, HEADER_BYTES, IDENTITY, Segment, read_header, segments_in, walk
 from trouter.spool.writer import acquire, read_identity
 
 

@@ -275,17 +275,7 @@ async def _end_when_cancelled(process: trio.Process, job: Job, scope: trio.Cance
             process.terminate()
 
 
-_COUNTS: Final = (
-    "messages",
-    "octets",
-    "groups",
-    "accepted",
-    "presettled",
-    "refused",
-    "aborted",
-    "links",
-    "sync_s",
-)
+_COUNTS: Final = ("messages", "octets", "groups", "accepted", "presettled", "refused", "aborted", "links", "sync_s")
 
 
 def added(before: Progress, now: Progress) -> Progress:

@@ -30,13 +30,7 @@ import trio
 
 from trouter.client import AuthenticationFailed, ConnectionClosed, connect
 from trouter.client.sasl import SaslMechanism
-from trouter.hooks import (
-    Authenticated,
-    Challenge,
-    Plugins,
-    Refused,
-    SaslExchange,
-)
+from trouter.hooks import Authenticated, Challenge, Plugins, Refused, SaslExchange
 
 from .asking import ASK, DENIED, REFUSED
 from .loopback import ANONYMOUS_ROUTER, open_router

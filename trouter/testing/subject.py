@@ -9,11 +9,7 @@ from typing import Final
 from trouter.client.sasl import SaslMechanism
 from trouter.config import Configuration, load
 from trouter.config.facts import listener_facts, router_facts
-from trouter.hooks import (
-    ListenerFacts,
-    PeerFacts,
-    Plugins,
-)
+from trouter.hooks import ListenerFacts, PeerFacts, Plugins
 
 from .loopback import ANONYMOUS_ROUTER
 

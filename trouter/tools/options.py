@@ -100,17 +100,11 @@ def add_server_options(
     )
     if contexts:
         saved = where.add_argument(
-            "--context",
-            metavar="NAME",
-            help="settings of `trouter contexts`; default those in use",
+            "--context", metavar="NAME", help="settings of `trouter contexts`; default those in use"
         )
         saved.completer = saved_names  # type: ignore[attr-defined]
     group.add_argument(
-        "-t",
-        "--timeout",
-        type=seconds,
-        metavar="SECS",
-        help=f"how long to wait for the connection and for {patience}",
+        "-t", "--timeout", type=seconds, metavar="SECS", help=f"how long to wait for the connection and for {patience}"
     )
     _add_tls_options(parser.add_argument_group("TLS, used for amqps, a certificate or a trust file"))
     _add_sasl_options(parser.add_argument_group("SASL, used with TLS or one of these"))

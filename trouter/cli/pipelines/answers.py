@@ -31,10 +31,7 @@ def add_table(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace
     parser.add_argument("root", type=Path, metavar="ROOT", help="the folder of the pipeline")
     for name, what in (("since", "first"), ("until", "last")):
         parser.add_argument(
-            f"--{name}",
-            type=day,
-            metavar="DATE",
-            help=f"the {what} day to be shown, such as 2026-03-01 (UTC)",
+            f"--{name}", type=day, metavar="DATE", help=f"the {what} day to be shown, such as 2026-03-01 (UTC)"
         )
     parser.add_argument("--again", action="store_true", help="compute every day again, whether or not anything is new")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON, one a line")

@@ -72,12 +72,7 @@ def _run(arguments: argparse.Namespace, runner: Runner, cores: int, progress: Pr
 
     try:
         summary = compact(
-            arguments.segments,
-            arguments.root,
-            run=runner,
-            cores=cores,
-            mark=arguments.mark,
-            progress=progress.detail,
+            arguments.segments, arguments.root, run=runner, cores=cores, mark=arguments.mark, progress=progress.detail
         )
     except OSError as error:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)

@@ -181,11 +181,7 @@ class Edges:
             list(found),
             to=asked.reply_to,
             correlation_id=asked.correlation_id,
-            properties={
-                "version": UInt(LOOKUP_VERSION),
-                "opcode": UInt(LOOKUP_OPCODE),
-                "status": UInt(status),
-            },
+            properties={"version": UInt(LOOKUP_VERSION), "opcode": UInt(LOOKUP_OPCODE), "status": UInt(status)},
         )
         self._router.send(asked.reply_to, write(answer))
 

@@ -43,7 +43,6 @@ def meter(
     if missing:
         sums = sums.unionByName(repairs(intervals, attached, detached, missing))
     merged = sums.groupBy(*KEY).agg(
-        *[F.sum(name).alias(name) for name in (*COUNTED, "rows", "estimated_msgs")],
-        F.min("complete").alias("complete"),
+        *[F.sum(name).alias(name) for name in (*COUNTED, "rows", "estimated_msgs")], F.min("complete").alias("complete")
     )
     return merged.withColumn("date", F.to_date("hour")).where(asked)

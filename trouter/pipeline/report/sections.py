@@ -27,17 +27,7 @@ from trouter.pipeline.report.drawing import (
     style_of,
     times_below,
 )
-from trouter.pipeline.report.figures import (
-    Lines,
-    added,
-    counted,
-    duration,
-    latencies,
-    lines_of,
-    moment,
-    short,
-    steps,
-)
+from trouter.pipeline.report.figures import Lines, added, counted, duration, latencies, lines_of, moment, short, steps
 from trouter.pipeline.report.stored import NoTable, Period, read
 from trouter.pipeline.tables import BadTable
 

@@ -11,11 +11,7 @@ from typing import Any, Final, TypeVar
 
 from trouter.hooks import ListenerFacts, SslProfileFacts
 from trouter.hooks.consumers import DECISION_ACTIONS
-from trouter.hooks.facts import (
-    INSECURE_PLAIN_CHOICES,
-    STRIP_ANNOTATIONS_CHOICES,
-    UID_MISSING_CHOICES,
-)
+from trouter.hooks.facts import INSECURE_PLAIN_CHOICES, STRIP_ANNOTATIONS_CHOICES, UID_MISSING_CHOICES
 
 T = TypeVar("T")
 

@@ -12,16 +12,7 @@ from typing import Any, Final
 
 import trio
 
-from trouter.hooks import (
-    Authenticated,
-    Challenge,
-    ListenerFacts,
-    PeerFacts,
-    Plugins,
-    Refused,
-    RouterFacts,
-    specs,
-)
+from trouter.hooks import Authenticated, Challenge, ListenerFacts, PeerFacts, Plugins, Refused, RouterFacts, specs
 from trouter.testing.fuzz.draw import Draw
 from trouter.testing.fuzz.hunting import Check
 
