@@ -1,6 +1,6 @@
 # Every chore has a name. `make run` and `make test` do all their own set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run route running console-beside compiler debian-packages test console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-ways-in test-commands test-from-files test-in-memory test-twins test-packaging test-compiled lint types fuzz fuzz-properties planted chaos bench pipeline-demo bench-pipeline docs clean build venv wheel deb chart sbom packaging-system system node-system browser-system interop-system bench-system lock
+.PHONY: help run route running console-beside compiler debian-packages test console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-ways-in test-commands test-from-files test-in-memory test-twins test-packaging test-compiled lint types fuzz fuzz-properties planted chaos bench pipeline-demo bench-pipeline docs man clean build venv wheel deb chart sbom packaging-system system node-system browser-system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -71,6 +71,7 @@ help:
 	@echo "make bench-pipeline  measure the pipeline against the same in python-qpid-proton (ARGS for its options)"
 	@echo "make pipeline-demo  the data pipeline on Spark from end to end, with an attack and a fraud to be found"
 	@echo "make docs       write the generated pages of the manual, build/site (the manual as a site) and build/man"
+	@echo "make man        write the manual's pages for man to build/man"
 	@echo "make wheel      the sdist, and the wheel of this Python with the compiled modules, in dist/"
 	@echo "make deb        the package for Debian, in dist/ (WHEEL names a wheel for its Python; else it compiles)"
 	@echo "make sbom       what a router is made of, as CycloneDX, in dist/"
@@ -208,21 +209,24 @@ pipeline-demo: venv build
 	$(call needs,java,openjdk-17-jre-headless)
 	$(PY) examples/pipeline/demo.py $(or $(ARGS),build/pipeline-demo)
 
-docs: venv
+docs: venv man
 	$(PY) -m trouter.config.manual docs
 	$(PY) -m trouter.config.migration docs/migration.md
 	$(PY) -m trouter.config.limits_page docs/limits.md
-	$(PY) -m trouter.cli.man build/man
 	$(PY) -m trouter.cli.compatibility docs/compatibility.md
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 
+# The manual's pages for `man`, which packages contain.
+man: running
+	$(PY) -m trouter.cli.man build/man
+
 # With the console, if it can be built. Wheels for other Pythons are cibuildwheel's, which wants containers.
-wheel: venv compiler console-if-possible
+wheel: running compiler man console-if-possible
 	rm -rf dist/*.whl dist/*.tar.gz
 	TROUTER_PURE=1 $(PY) -c "from setuptools.build_meta import build_sdist; build_sdist('dist')"
 	$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist dist/trouter-*.tar.gz
 
-deb: wheel docs
+deb: wheel
 	$(call needs,dh_installsysusers,debhelper dpkg-dev fakeroot python3-venv python3-dev)
 	packaging/deb/build.sh
 
@@ -261,9 +265,9 @@ $(VENV)/running: requirements.lock pyproject.toml setup.py | system
 	TROUTER_PURE=1 $(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
-# On top of that what development takes: tests, lint, types, Spark.
+# On top of that what development takes: tests, lint, types, Spark. One of its packages, python-qpid-proton, is compiled here.
 venv: $(VENV)/locked
-$(VENV)/locked: requirements-dev.lock $(VENV)/running
+$(VENV)/locked: requirements-dev.lock $(VENV)/running | compiler
 	$(PIP) install -r requirements-dev.lock
 	@touch $@
 

@@ -1,7 +1,8 @@
 """Build the compiled twin of the hot modules; everything else about the project stands in pyproject.toml.
 
 `[tool.trouter] compiled` lists the modules. A compilation error fails the build, because a router that
-silently runs interpreted looks like a slow day. Two switches:
+silently runs interpreted looks like a slow day. The manual's pages are installed where `make man` has written them.
+Two switches:
 TROUTER_PURE=1              build nothing: the interpreted twin only
 TROUTER_ALLOW_PURE_BUILD=1  if anything fails to compile, say so loudly and install the interpreted twin
 """
@@ -46,7 +47,7 @@ def extensions() -> list[Extension]:
     for checks in (True, False):
         translated += cythonize(
             [
-                # nobody debugs the C, and without its symbols it is built in three quarters of the time
+                # the generated C is not for debuggers, and without symbols it is built in three quarters of the time
                 Extension(module, [path], extra_compile_args=["-g0"])
                 for module, path in compiled_sources()
                 if (module not in unchecked) is checks
@@ -61,6 +62,14 @@ def extensions() -> list[Extension]:
             },
         )
     return translated
+
+
+def manual_pages() -> list[tuple[str, list[str]]]:
+    """The pages that `make man` wrote, by the folder that they are installed in; none where it did not run."""
+    return [
+        (f"share/man/{folder.name}", [str(page.relative_to(ROOT)) for page in sorted(folder.iterdir())])
+        for folder in sorted((ROOT / "build" / "man").glob("man?"))
+    ]
 
 
 class BuildAllOrNone(build_ext):  # type: ignore[misc]  # setuptools ships no types
@@ -100,4 +109,4 @@ except Exception as failure:
         raise
     modules = []
 
-setup(ext_modules=modules, cmdclass={"build_ext": BuildAllOrNone})
+setup(ext_modules=modules, data_files=manual_pages(), cmdclass={"build_ext": BuildAllOrNone})

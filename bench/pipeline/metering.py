@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +24,9 @@ from .recorded import Faults, Records
 
 #: Between two looks at memory.
 _LOOK_S = 0.2
+#: The ways in which the job runs, and the memory in GB that it may take where that is bounded.
+_WAYS = {"in DuckDB": (), "on Spark": ("--conf", "spark.driver.memory=1g")}
+_MOST_GB = {"on Spark": (3.0,)}
 
 
 def meter(bench: Bench) -> None:
@@ -38,9 +42,10 @@ def meter(bench: Bench) -> None:
     if done.errors:
         raise MeasureError(done.errors[0])
     bench.figure(f"compaction of {count} records", _once(done.records / took_s), "records/s")
-    took_s, most_gb = _job(root)
-    bench.figure(f"`trouter pipeline meter` of {count} records", _once(took_s), "s")
-    bench.remark(f"meter: {most_gb:.1f} GB resident at most")
+    for where, options in _WAYS.items():
+        took_s, most_gb = _job(root, options)
+        bench.figure(f"`trouter pipeline meter` of {count} records {where}", _once(took_s), "s")
+        bench.remark(f"meter {where}: {most_gb:.1f} GB resident at most")
     shutil.rmtree(folder)
     bench.interleave(
         f"sums of {done.records} records by hour and subject",
@@ -55,11 +60,12 @@ def large(bench: Bench) -> None:
     faults = Faults(records)
     root = bench.new_folder("root")
     there = make(root, faults)
-    took_s, most_gb = _job(root)
-    name = f"`trouter pipeline meter` of {there} records"
-    bench.figure(name, _once(took_s), "s")
-    bench.figure(f"{name}: resident at most", _once(most_gb), "GB", 3.0)
-    _compare(root, faults)
+    for where, options in _WAYS.items():
+        took_s, most_gb = _job(root, options)
+        name = f"`trouter pipeline meter` of {there} records {where}"
+        bench.figure(name, _once(took_s), "s")
+        bench.figure(f"{name}: resident at most", _once(most_gb), "GB", *_MOST_GB.get(where, ()))
+        _compare(root, faults)
     for engine in ENGINES:
         bench.say(f"sums by {engine}")
         sample = _sums(bench, engine, root, there)
@@ -87,11 +93,21 @@ def _compare(root: Path, faults: Faults) -> None:
         raise MeasureError(f"{len(told)} rows are said to be incomplete, and not just those that are")
 
 
-def _job(root: Path) -> tuple[float, float]:
-    """Seconds of the whole command, Spark's start included, and the most memory in GB that it and Spark had at once."""
+def _job(root: Path, options: Sequence[str]) -> tuple[float, float]:
+    """Seconds of the whole command, and the most memory in GB that it and its processes had at once."""
     begun = time.perf_counter()
-    command = [sys.executable, "-m", "trouter", "pipeline", "meter", str(root), "--quiet", "--json"]
-    command += ["--conf", "spark.driver.memory=1g"]
+    command = [
+        sys.executable,
+        "-m",
+        "trouter",
+        "pipeline",
+        "meter",
+        str(root),
+        "--again",
+        "--quiet",
+        "--json",
+        *options,
+    ]
     most = 0.0
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     pause = threading.Event()

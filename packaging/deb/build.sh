@@ -9,7 +9,6 @@ trap 'rm -rf "$work"' EXIT
 tar -xzf "$root/dist/trouter-$version.tar.gz" -C "$work"
 source=$work/trouter-$version
 cp -R "$root/packaging/deb/debian" "$source/debian"
-if [ -d "$root/build/man" ]; then mkdir -p "$source/build" && cp -R "$root/build/man" "$source/build/man"; fi
 printf 'trouter (%s) unstable; urgency=medium\n\n  * CHANGELOG.md tells what is new.\n\n -- The trouter authors <packages@trouter.example>  %s\n' \
     "$version" "$(date -R -d "@${SOURCE_DATE_EPOCH:-$(date +%s)}")" >"$source/debian/changelog"
 cd "$source"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.extras import RECORDS, SPARKS, run_without
 from trouter.cli import main, parser
 
 #: What each command cannot do its work with: a file that is bad or missing, or a router that is not there.
@@ -59,18 +58,6 @@ NONSENSE = (
     "pipeline fraud none --stream --spool s",
     "pipeline land --spool s --out o --body json",
 )
-#: Imports as if the optional packages were not installed.
-BARE = """
-import sys
-HIDDEN = {"pyspark", "py4j", "pandas", "pyarrow", "matplotlib", "numpy", "fastavro", "google"}
-class Hidden:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in HIDDEN:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-sys.meta_path.insert(0, Hidden())
-from trouter.cli import main
-sys.exit(main())
-"""
 
 
 def leaves(command: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -118,18 +105,16 @@ def test_what_cannot_be_used_is_a_problem_reported_on_stderr(
 
 @pytest.mark.parametrize(
     ("line", "extra"),
-    [("compact records root", "records"), ("report .", "records"), ("meter .", "spark"), ("doctor", "spark")],
+    [
+        ("compact records root", "records"),
+        ("report .", "records"),
+        ("meter .", "records"),
+        ("top .", "spark"),
+        ("doctor", "spark"),
+    ],
 )
 def test_what_is_not_installed_is_reported_with_the_extra_that_brings_it(line: str, extra: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", BARE, "pipeline", *line.split()],
-        cwd=tmp_path,
-        env={"PYTHONPATH": ":".join(sys.path), "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = run_without(SPARKS | RECORDS, "pipeline", *line.split(), folder=tmp_path)
     assert (done.returncode, done.stdout) == (1, ""), done.stderr
     assert "Traceback" not in done.stderr
     assert f"pip install 'trouter[{extra}]'" in done.stderr

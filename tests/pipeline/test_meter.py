@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
@@ -29,15 +29,12 @@ from tests.pipeline.oracles import meter as oracle
 from trouter.cli.pipelines import meter as meter_command
 from trouter.pipeline.compact import compact
 from trouter.pipeline.datasets import SegmentFacts
+from trouter.pipeline.jobs import meter
+from trouter.pipeline.jobs.meter import VERSION, Parameters, _connected_days, _metered_days, _Work
+from trouter.pipeline.metering.engines import Engine, InProcess, OnSpark
 from trouter.pipeline.progress import Progress
 from trouter.pipeline.tables import Commit, Table
 from trouter.records import DeliveryInterval, Record
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from trouter.pipeline.jobs.meter import Summary
-
 
 TABLES = ("meter", "meter_conn", "meter_gaps")
 
@@ -100,9 +97,9 @@ def streams_of(folders: Iterable[Path]) -> dict[tuple[str, int], dict[int, Recor
     return streams
 
 
-def metered(spark: SparkSession, root: Path) -> dict[oracle.Key, oracle.Row]:
+def metered(root: Path) -> dict[oracle.Key, oracle.Row]:
     rows = {}
-    for row in Table(root, "meter").read(spark).collect():
+    for row in Table(root, "meter").rows().to_pylist():
         key = (us_of(row["hour"]), row["vhost"], row["user"], row["addr"], row["dir"])
         assert key not in rows
         assert row["date"] == row["hour"].date()
@@ -111,13 +108,13 @@ def metered(spark: SparkSession, root: Path) -> dict[oracle.Key, oracle.Row]:
     return rows
 
 
-def connected(spark: SparkSession, root: Path) -> dict[oracle.ConnKey, dict[str, int]]:
+def connected(root: Path) -> dict[oracle.ConnKey, dict[str, int]]:
     return {
         (us_of(row["hour"]), row["vhost"], row["user"]): {
             "us": round(row["connection_hours"] * HOUR),
             **{name: row[name] for name in ("peak_connections", "peak_links", "opened", "failed")},
         }
-        for row in Table(root, "meter_conn").read(spark).collect()
+        for row in Table(root, "meter_conn").rows().to_pylist()
     }
 
 
@@ -144,16 +141,12 @@ def by_subject(rows: dict[oracle.Key, oracle.Row], name: str) -> tuple[Counter[t
     return total, unknown
 
 
-def run(spark: SparkSession, root: Path, **asked: Any) -> Summary:
-    from trouter.pipeline.jobs.meter import Parameters
-    from trouter.pipeline.jobs.meter import run as meter
-
-    return meter(spark, root, Parameters(**asked))
+@pytest.fixture(params=["duckdb", pytest.param("spark", marks=pytest.mark.spark)])
+def engine(request: pytest.FixtureRequest) -> Engine:
+    return InProcess() if request.param == "duckdb" else OnSpark(request.getfixturevalue("spark"))
 
 
-def test_every_fault_ends_exact_or_is_reported(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_fault_ends_exact_or_is_reported(engine: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = tmp_path / "root"
     names = ("clean", "lost", "twice", "overlapping", "first", "late", "rebooted", "crashed")
     cases = {name: Case.written(tmp_path, name, seed) for seed, name in enumerate(names)}
@@ -171,12 +164,12 @@ def test_every_fault_ends_exact_or_is_reported(
     folders = [*(case.folder for case in cases.values()), backup]
     done = compact(folders, root)
     assert done.errors == []
-    first = run(spark, root)
+    first = meter.run(engine, root)
     assert first.gaps == 3
-    found = metered(spark, root)
+    found = metered(root)
     same(found, oracle.meter(streams_of(folders)))
     wanted = oracle.connections(streams_of(folders))
-    assert connected(spark, root) == {key: row for key, row in wanted.items() if any(row.values())}
+    assert connected(root) == {key: row for key, row in wanted.items() if any(row.values())}
     estimated = {key[1].rpartition("-")[0] for key, row in found.items() if row.counts["estimated_msgs"] and key[1]}
     assert estimated == {"lost", "first", "late"}
     for name, case in cases.items():
@@ -184,24 +177,24 @@ def test_every_fault_ends_exact_or_is_reported(
         for subject, messages in case.truth().items():
             assert total[subject] == messages or subject in unknown, subject
         assert bool(unknown) == (name in {"lost", "late", "crashed"}), name
-    gaps = Table(root, "meter_gaps").read(spark).collect()
+    gaps = Table(root, "meter_gaps").rows().to_pylist()
     assert {(row["router"], row["explained"]) for row in gaps} == {("lost", False), ("first", False), ("late", False)}
 
     # Nothing new changes nothing; what comes late mends the days that it tells of.
     written = [Table(root, name).manifest() for name in TABLES]
-    assert run(spark, root).nothing == "nothing is new"
+    assert meter.run(engine, root).nothing == "nothing is new"
     assert [Table(root, name).manifest() for name in TABLES] == written
     late.rename(cases["late"].folder / late.name)
     assert compact(folders, root).segments == 1
-    assert run(spark, root).segments == 1
-    found = metered(spark, root)
+    assert meter.run(engine, root).segments == 1
+    found = metered(root)
     same(found, oracle.meter(streams_of(folders)))
     total, unknown = by_subject(found, "late")
     assert (total, unknown) == (cases["late"].truth(), set())
-    assert {row["router"] for row in Table(root, "meter_gaps").read(spark).collect()} == {"lost", "first"}
+    assert {row["router"] for row in Table(root, "meter_gaps").rows().to_pylist()} == {"lost", "first"}
 
     arguments = argparse.Namespace(root=root, closed_before=None, again=False, since=None, until=None, json=False)
-    assert meter_command.answer(spark, Progress("test", quiet=True), arguments) == 0
+    assert meter_command.answer(engine, Progress("test", quiet=True), arguments) == 0
     shown = capsys.readouterr().out.splitlines()
     told = next(line.split() for line in shown if line.split()[:1] == ["clean-0"])
     assert told[1] == str(sum(n for subject, n in cases["clean"].truth().items() if subject[0] == "clean-0"))
@@ -217,8 +210,6 @@ def facts(router: str = "A", boot: int = 1, first: int = 0, dates: tuple[str, ..
 
 
 def test_only_days_that_may_have_changed_are_computed_again(tmp_path: Path) -> None:
-    from trouter.pipeline.jobs.meter import VERSION, Parameters, _connected_days, _metered_days, _Work
-
     days = [date(2026, 3, day) for day in range(1, 6)]
     one, two, four = (facts(first=10 * n, dates=(str(days[n]),)) for n in (0, 1, 3))
     three = facts(first=20, dates=(str(days[1]), str(days[2])))

@@ -41,7 +41,7 @@ def test_every_message_is_counted_or_its_row_is_not_complete(tmp_path: Path, cou
     assert done.errors == []
     assert [gap.from_n for gap in done.gaps] == [number * records.each for number in faults.lost]
     assert len(manifest_of(tmp_path / "root").kinds["delivery.interval"]["2026-03-01"]) >= 2 * cores
-    command = ["pipeline", "meter", str(tmp_path / "root"), "--quiet", "--json", "--conf", "spark.driver.memory=1g"]
+    command = ["pipeline", "meter", str(tmp_path / "root"), "--quiet", "--json"]
     subprocess.run([sys.executable, "-m", "trouter", *command], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     total: Counter[tuple[str, ...]] = Counter()
     incomplete = set()

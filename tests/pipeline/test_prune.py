@@ -22,6 +22,7 @@ from tests.pipeline.generate import DAY, HOUR, MINUTE, START, Ledger, Scribe, se
 from trouter.cli import main
 from trouter.pipeline.compact import compact
 from trouter.pipeline.datasets import UNKNOWN, columns_of, files_of, manifest_of
+from trouter.pipeline.metering.engines import InProcess
 from trouter.pipeline.prune import Refused, Scope, prunable, prune
 from trouter.pipeline.pruned import EVERYBODY, JOBS, KEPT, MADE_OF, TOGETHER, frozen_days
 from trouter.pipeline.tables import Table, replace
@@ -381,7 +382,7 @@ def test_the_meter_says_of_later_days_what_it_would_say_and_of_pruned_ones_what_
     early.rename(late / early.name)
     whole, pruned = tmp_path / "root", tmp_path / "pruned"
     compact([tmp_path / "in"], whole)
-    meter.run(spark, whole)
+    meter.run(InProcess(), whole)
     shutil.copytree(whole, pruned)
     former = {name: sorted(table_rows(spark, whole, name)) for name in names}
     assert prune(
@@ -391,12 +392,12 @@ def test_the_meter_says_of_later_days_what_it_would_say_and_of_pruned_ones_what_
     ).done
     for root in (whole, pruned):
         compact([late], root)
-    summary = meter.run(spark, pruned)
+    summary = meter.run(InProcess(), pruned)
     assert summary.too_late == [early.name]
-    meter.run(spark, whole)
+    meter.run(InProcess(), whole)
     compare(spark, pruned, whole, names, former)
-    assert meter.run(spark, pruned).nothing == "all that is new is of days that are closed"
-    meter.run(spark, pruned, meter.Parameters(again=True))
+    assert meter.run(InProcess(), pruned).nothing == "all that is new is of days that are closed"
+    meter.run(InProcess(), pruned, meter.Parameters(again=True))
     compare(spark, pruned, whole, names, former)
 
 
@@ -421,7 +422,7 @@ def test_other_tables_and_rows_of_tables(spark: SparkSession, tmp_path: Path) ->
     compact([tmp_path / "in"], whole)
 
     def run(root: Path, **more: Any) -> None:
-        meter.run(spark, root)
+        meter.run(InProcess(), root)
         rollup.run(spark, root)
         top.run(spark, root)
         latency.run(spark, root)

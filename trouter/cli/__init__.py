@@ -45,6 +45,7 @@ COMMANDS: Final = (
 OLDER_NAMES: Final = ("qdstat", "qdmanage", "qdrouterd")
 #: Top-level module that not every installation has -> the extra that brings it.
 EXTRAS: Final = {
+    "duckdb": "records",
     "matplotlib": "records",
     "numpy": "records",
     "pyarrow": "records",

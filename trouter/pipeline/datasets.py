@@ -33,6 +33,8 @@ MANIFEST: Final = "_manifest.json"
 #: Stands in the manifest; and once something was pruned, which a program that knows nothing of it would undo.
 VERSION: Final = 1
 PRUNED_VERSION: Final = 2
+#: What jobs say where nothing was compacted yet.
+NO_RECORDS: Final = "there are no records yet: run `trouter pipeline compact` first"
 
 
 class Column(NamedTuple):
@@ -142,21 +144,30 @@ def schema_of(kind: str) -> StructType:
     return schema.add(StructField("date", DateType()))
 
 
-def arrow_schema_of(kind: str) -> pa.Schema:
-    """The same for Arrow, without ``date``, which is in the names of folders."""
+def arrow_types() -> dict[str, pa.DataType]:
+    """Return the type of Arrow for each type as Spark spells it."""
     import pyarrow as pa  # noqa: PLC0415  # not where only the manifest is read
 
-    spelt = {
+    return {
         "int": pa.int32(),
         "bigint": pa.int64(),
+        "double": pa.float64(),
         "string": pa.string(),
         "boolean": pa.bool_(),
+        "date": pa.date32(),
         "timestamp": pa.timestamp("us", "UTC"),
         "array<string>": pa.list_(pa.string()),
         "array<bigint>": pa.list_(pa.int64()),
         "map<string,string>": pa.map_(pa.string(), pa.string()),
         "map<string,bigint>": pa.map_(pa.string(), pa.int64()),
     }
+
+
+def arrow_schema_of(kind: str) -> pa.Schema:
+    """How the rows of a kind look in Arrow, without ``date``, which is in the names of folders."""
+    import pyarrow as pa  # noqa: PLC0415  # not where only the manifest is read
+
+    spelt = arrow_types()
     return pa.schema([(column.name, spelt[column.type]) for column in columns_of(kind)])
 
 
@@ -196,3 +207,13 @@ def dataset(spark: SparkSession, root: Path, kind: str, dates: Iterable[str] | N
         return spark.createDataFrame([], schema)
     base = str(records_folder(root).absolute() / f"kind={kind}")
     return spark.read.schema(schema).option("basePath", base).parquet(*files)
+
+
+def arrow_dataset(root: Path, kind: str, dates: Iterable[str] | None = None) -> Any:
+    """Return the same as a data set of Arrow, which is read as far as a query needs it. NoRecords, OSError."""
+    import pyarrow as pa  # noqa: PLC0415  # not where only the manifest is read
+    from pyarrow import dataset as arrow  # noqa: PLC0415
+
+    by_day = arrow.partitioning(pa.schema([("date", pa.date32())]), flavor="hive")
+    schema = arrow_schema_of(kind).append(pa.field("date", pa.date32()))
+    return arrow.dataset(files_of(root, kind, dates), schema, format="parquet", partitioning=by_day)

@@ -26,9 +26,11 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from trouter._disk import sync
+from trouter.pipeline.datasets import arrow_types
 from trouter.pipeline.manifests import read_manifest
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 MANIFEST: Final = "_manifest.json"
@@ -110,9 +112,29 @@ class Table:
         found = spark.read.schema(schema).option("basePath", base).parquet(*whole)
         return found.drop("gen")
 
+    def rows(self, dates: Iterable[date] | None = None) -> pa.Table:
+        """Return what `read` reads, without Spark; of a table that is too large for this process, ask for few days."""
+        import pyarrow as pa  # noqa: PLC0415  # not where only the manifest is read
+        import pyarrow.parquet as pq  # noqa: PLC0415
+
+        manifest = self.manifest()
+        if manifest is None:
+            raise BadTable(f"{self.folder}: nothing was committed here yet")
+        spelt = arrow_types()
+        columns = [column.rpartition(" ") for column in manifest.schema.split(", ")]
+        schema = pa.schema([*((name.strip("`"), spelt[kind]) for name, _, kind in columns), ("date", spelt["date"])])
+        wanted = manifest.days.keys() if dates is None else {day.isoformat() for day in dates}
+        parts = []
+        for day in sorted(wanted & manifest.days.keys()):
+            for file in sorted((self.folder / manifest.days[day]).glob("*.parquet")):
+                found = pq.ParquetFile(file, coerce_int96_timestamp_unit="us").read()
+                found = found.append_column("date", pa.repeat(pa.scalar(date.fromisoformat(day)), found.num_rows))
+                parts.append(found.cast(schema))
+        return pa.concat_tables([schema.empty_table(), *parts])
+
     def commit(
         self,
-        frame: DataFrame,
+        frame: DataFrame | pa.Table,
         dates: Collection[date],
         *,
         inputs: Mapping[str, int],
@@ -128,21 +150,18 @@ class Table:
         made of from then on. ``frame`` is computed once. BadTable if there is a row of another day, and then, as with
         whatever Spark raises, all is as it was; TableBusy, OSError.
         """
-        columns = [field for field in frame.schema.fields if field.name != "date"]
-        if len(columns) == len(frame.columns):
+        columns = columns_of(frame)
+        if columns.pop("date", None) is None:
             raise BadTable(f"{self.name}: the rows have no column `date`")
-        schema = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in columns)
+        schema = ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
         with self.locked():
             before = self.manifest() or Commit()
             shut = {*before.pruned, *(day.isoformat() for day in frozen)}
             replaced = {day.isoformat() for day in dates} - shut
-            if shut:
-                days_shut = ", ".join(f"DATE'{day}'" for day in sorted(shut))
-                frame = frame.where(f"date IS NULL OR date NOT IN ({days_shut})")
             run = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
             staged = self.folder / ".staging" / run
             try:
-                frame.write.option("compression", "zstd").partitionBy("date").parquet(str(staged.absolute()))
+                write(frame, staged, shut)
                 days = self._place(staged, run, replaced)
             finally:
                 shutil.rmtree(staged, ignore_errors=True)
@@ -199,6 +218,38 @@ class Table:
         make_folder(self.folder)
         with locked(self.folder / _LOCK):
             yield
+
+
+def is_arrow(frame: Any) -> bool:
+    """Return whether rows are Arrow's, else Spark's; neither is imported for it."""
+    return type(frame).__module__.startswith("pyarrow.")
+
+
+def columns_of(frame: Any) -> dict[str, str]:
+    """Return the columns of rows of Spark or Arrow, and the type of each as Spark spells it."""
+    if not is_arrow(frame):
+        return {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+    spelt = {kind: name for name, kind in arrow_types().items()}
+    return {field.name: spelt[field.type] for field in frame.schema}
+
+
+def write(frame: Any, folder: Path, shut: Collection[str]) -> None:
+    """Write rows below ``folder``, in a folder for each day, but none of the days that are shut; OSError."""
+    folder = folder.absolute()
+    if not is_arrow(frame):
+        if shut:
+            days_shut = ", ".join(f"DATE'{day}'" for day in sorted(shut))
+            frame = frame.where(f"date IS NULL OR date NOT IN ({days_shut})")
+        frame.write.option("compression", "zstd").partitionBy("date").parquet(str(folder))
+        return
+    import pyarrow.compute as pc  # noqa: PLC0415  # not where only the manifest is read
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    for day in pc.unique(frame["date"]).to_pylist():
+        if str(day) not in shut:
+            make_folder(folder / f"date={day}")
+            rows = frame.filter(pc.equal(frame["date"], day)).drop_columns(["date"])
+            pq.write_table(rows, folder / f"date={day}" / "part-0.parquet", compression="zstd")
 
 
 def _changed_s(path: Path) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -41,24 +41,35 @@ def add_table(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace
 
 def answered(arguments: argparse.Namespace, name: str, answer: Answer) -> int:
     """Run an action on Spark; 1, and why, if a folder is not what it should be or a query fails."""
+
+    def run() -> int:
+        with started(arguments, name) as (spark, progress):
+            from trouter.pipeline.reasons import FAILURES, reason_of  # noqa: PLC0415  # Spark is here by now
+
+            try:
+                return answer(spark, progress, arguments)
+            except FAILURES as error:
+                progress.close()
+                print(f"trouter pipeline {name}: {reason_of(error)}", file=sys.stderr)
+        return 1
+
+    return at_folder(arguments, run)
+
+
+def at_folder(arguments: argparse.Namespace, run: Callable[[], int]) -> int:
+    """Run an action on the folder of a pipeline; 1, and why, if the folder is not what it should be."""
     from trouter.pipeline.datasets import NoRecords  # noqa: PLC0415  # only when it runs
     from trouter.pipeline.tables import BadTable, TableBusy  # noqa: PLC0415
 
     if not arguments.root.is_dir():
         print(f"{arguments.root}: there is no such folder", file=sys.stderr)
         return 1
-    with started(arguments, name) as (spark, progress):
-        from trouter.pipeline.reasons import FAILURES, reason_of  # noqa: PLC0415  # Spark is here by now
-
-        try:
-            return answer(spark, progress, arguments)
-        except (NoRecords, BadTable, TableBusy) as error:
-            print(error, file=sys.stderr)
-        except OSError as error:
-            print(f"{error.filename}: {error.strerror}", file=sys.stderr)
-        except FAILURES as error:
-            progress.close()
-            print(f"trouter pipeline {name}: {reason_of(error)}", file=sys.stderr)
+    try:
+        return run()
+    except (NoRecords, BadTable, TableBusy) as error:
+        print(error, file=sys.stderr)
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
     return 1
 
 
@@ -73,14 +84,15 @@ def of_days(frame: Any, arguments: argparse.Namespace) -> Any:
 
 def show(title: str, frame: Any, order: Sequence[str], *, as_json: bool) -> None:
     """Print rows, in this order."""
-    show_rows(title, tuple(frame.columns), frame.orderBy(*order).collect(), as_json=as_json)
+    rows = [row.asDict(recursive=True) for row in frame.orderBy(*order).collect()]
+    show_rows(title, tuple(frame.columns), rows, as_json=as_json)
 
 
-def show_rows(title: str, heads: tuple[str, ...], rows: Iterable[Any], *, as_json: bool) -> None:
+def show_rows(title: str, heads: tuple[str, ...], rows: Iterable[Mapping[str, Any]], *, as_json: bool) -> None:
     """Print rows as they stand; what has no table of its own is to be read at once."""
     if as_json:
         for row in rows:
-            print(json.dumps(row.asDict(recursive=True), default=str), flush=True)
+            print(json.dumps(row, default=str), flush=True)
         return
     cells = [[Cell(shown(row[name])) for name in heads] for row in rows]
     print("\n".join(aligned(Grid(title, heads, cells))), flush=True)

@@ -93,8 +93,8 @@ def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
 
             def told(rows: Any) -> None:
                 progress.close()
-                found = sorted(rows, key=lambda row: row["large_t"])
-                heads = tuple(name for name in rows[0].asDict() if name not in _HIDDEN)
+                found = sorted((row.asDict(recursive=True) for row in rows), key=lambda row: row["large_t"])
+                heads = tuple(name for name in found[0] if name not in _HIDDEN)
                 show_rows("Frauds", heads, found, as_json=arguments.json)
 
             progress("following")

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from collections.abc import Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Any
 
-from trouter.cli.pipelines.answers import add_table, answered, day, of_days, show
+from trouter.cli.pipelines.answers import add_table, answered, at_folder, day, show_rows
+from trouter.cli.pipelines.spark import is_wanted
+
+if TYPE_CHECKING:
+    from trouter.pipeline.metering.engines import Engine
+    from trouter.pipeline.progress import Progress
+    from trouter.pipeline.tables import Table
 
 
 def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -15,7 +23,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help="count messages of tenants, users and addresses, to be billed from",
         description="Bring the tables meter, meter_conn and meter_gaps under ROOT up to date with the records there, "
         "and show what each tenant used. What lost records told is known from later ones and counted as estimated; "
-        "where it is not, a row is not complete.",
+        "where it is not, a row is not complete. DuckDB does it here, unless --master or --conf asks for Spark.",
     )
     parser.add_argument(
         "--closed-before",
@@ -28,37 +36,49 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 def run(arguments: argparse.Namespace) -> int:
     """Meter, and print what each tenant used; 1 if that cannot be done."""
-    return answered(arguments, "meter", answer)
+    from trouter.pipeline.metering.engines import InProcess, OnSpark  # noqa: PLC0415  # Arrow, only when it runs
+    from trouter.pipeline.progress import Progress  # noqa: PLC0415
+
+    if is_wanted(arguments):
+        return answered(arguments, "meter", lambda spark, *rest: answer(OnSpark(spark), *rest))
+    progress = Progress("trouter pipeline meter", quiet=arguments.quiet)
+    return at_folder(arguments, lambda: answer(InProcess(), progress, arguments))
 
 
-def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
+def answer(engine: Engine, progress: Progress, arguments: argparse.Namespace) -> int:
     """Bring the tables up to date, and show them."""
-    from trouter.pipeline.jobs import meter  # noqa: PLC0415  # Spark is here by now
+    from trouter.pipeline.jobs import meter  # noqa: PLC0415  # Arrow, only when it runs
     from trouter.pipeline.metering.counters import KEY  # noqa: PLC0415
     from trouter.pipeline.tables import Table  # noqa: PLC0415
 
     asked = meter.Parameters(closed_before=arguments.closed_before, again=arguments.again)
-    summary = meter.run(spark, arguments.root, asked, progress)
+    summary = meter.run(engine, arguments.root, asked, progress)
     progress.close()
     for name in summary.too_late:
         print(f"{name}: came too late, all its days are closed", file=sys.stderr)
     if summary.nothing is not None:
         print(summary.nothing, file=sys.stderr)
-    table = Table(arguments.root, meter.METER)
-    if table.manifest() is None:
+    if Table(arguments.root, meter.METER).manifest() is None:
         return 1
-    rows = of_days(table.read(spark), arguments)
+    rows = _of_days(Table(arguments.root, meter.METER), arguments)
     if arguments.json:
-        show("", rows, KEY, as_json=True)
+        _show("", rows, KEY, as_json=True)
         return 0
-    there = of_days(Table(arguments.root, meter.CONNECTIONS).read(spark), arguments)
-    show("Tenants", meter.used(rows, there), ["vhost"], as_json=False)
-    gaps = of_days(Table(arguments.root, meter.GAPS).read(spark), arguments).drop("date")
+    _show("Tenants", meter.used(rows, _of_days(Table(arguments.root, meter.CONNECTIONS), arguments)), ("vhost",))
+    gaps = _of_days(Table(arguments.root, meter.GAPS), arguments).drop_columns(["date"])
     print()
-    show(
-        "Records that are missing" if gaps.take(1) else "No records are missing",
-        gaps,
-        ["router", "boot", "from_n"],
-        as_json=False,
-    )
+    title = "Records that are missing" if gaps.num_rows else "No records are missing"
+    _show(title, gaps, ("router", "boot", "from_n"))
     return 0
+
+
+def _of_days(table: Table, arguments: argparse.Namespace) -> Any:
+    """The rows of the days that are to be shown, as a pyarrow.Table."""
+    first, last = arguments.since or date.min, arguments.until or date.max
+    return table.rows(day for day in table.dates() if first <= day <= last)
+
+
+def _show(title: str, rows: Any, order: Sequence[str], *, as_json: bool = False) -> None:
+    from trouter.pipeline.jobs.meter import ordered  # noqa: PLC0415  # only when it runs
+
+    show_rows(title, tuple(rows.column_names), ordered(rows, order), as_json=as_json)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,6 +42,13 @@ def _setting(text: str) -> tuple[str, str]:
 def settings_of(arguments: argparse.Namespace) -> dict[str, str]:
     """Spark's settings as they were given."""
     return dict(arguments.conf)
+
+
+def is_wanted(arguments: argparse.Namespace) -> bool:
+    """Return whether the command line asks for Spark, or Spark is there already: in this process or by spark-submit."""
+    from trouter.pipeline.session import SUBMITTED, is_running  # noqa: PLC0415  # only when an action runs
+
+    return bool(arguments.master or arguments.conf) or is_running() or SUBMITTED in os.environ
 
 
 @contextmanager

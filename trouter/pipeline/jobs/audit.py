@@ -18,10 +18,9 @@ from pyspark.sql import functions as F  # noqa: N812  # its customary name
 from pyspark.sql.window import Window as Over
 
 from trouter.pipeline.attacks import STATES, Alert, Judge, Limits, Rules, Subject, judge_of
-from trouter.pipeline.datasets import dataset, manifest_of, records_folder, schema_of
+from trouter.pipeline.datasets import NO_RECORDS, dataset, manifest_of, records_folder, schema_of
 from trouter.pipeline.detector import Row
 from trouter.pipeline.following import records
-from trouter.pipeline.jobs.segments import NO_RECORDS
 from trouter.pipeline.pruned import frozen_by
 from trouter.pipeline.stateful import detect
 from trouter.pipeline.streams import Pace, add_to, without_streams

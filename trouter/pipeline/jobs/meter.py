@@ -18,27 +18,46 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
-from pyspark.sql import functions as F  # noqa: N812  # its customary name
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from trouter.pipeline.datasets import SegmentFacts, dataset, manifest_of
+from trouter.pipeline.datasets import NO_RECORDS, SegmentFacts, manifest_of
 from trouter.pipeline.gaps import Boot, Gap, gaps_of, told_under
-from trouter.pipeline.jobs.segments import NO_RECORDS
-from trouter.pipeline.metering.counters import COUNTED
+from trouter.pipeline.metering.counters import COUNTED, total
+from trouter.pipeline.metering.engines import Engine, InProcess
 from trouter.pipeline.metering.presence import connections
 from trouter.pipeline.metering.repairs import missing_of
 from trouter.pipeline.metering.traffic import meter
 from trouter.pipeline.pruned import frozen_by, pruned_days
-from trouter.pipeline.session import dealt_out
 from trouter.pipeline.tables import Table
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 METER: Final = "meter"
 CONNECTIONS: Final = "meter_conn"
 GAPS: Final = "meter_gaps"
+#: The kinds of records that the tables are made of, and under which name a statement finds them.
+INTERVALS: Final = {"intervals": "delivery.interval", "attached": "link.attached", "detached": "link.detached"}
+SPANS: Final = {
+    "opened": "connection.opened",
+    "closed": "connection.closed",
+    "attached": "link.attached",
+    "detached": "link.detached",
+}
+_TIME: Final = pa.timestamp("us", "UTC")
+_GAPS: Final = pa.schema(
+    {
+        "date": pa.date32(),
+        "router": pa.string(),
+        "boot": pa.int64(),
+        "from_n": pa.int64(),
+        "to_n": pa.int64(),
+        "t_from": _TIME,
+        "t_to": _TIME,
+        "explained": pa.bool_(),
+        "reason": pa.string(),
+    }
+)
 #: Of the job; another one recomputes the tables.
 VERSION: Final = 1
 
@@ -67,19 +86,36 @@ class Summary:
     nothing: str | None = None
 
 
-def used(meter: DataFrame, connections: DataFrame) -> DataFrame:
-    """What each tenant used, of rows of the two tables."""
-    messages = meter.groupBy("vhost").agg(
-        *[F.sum(name).alias(name) for name in COUNTED],
-        F.sum("estimated_msgs").alias("estimated"),
-        F.min("complete").alias("complete"),
-    )
-    there = connections.groupBy(F.col("vhost").alias("tenant")).agg(F.sum("connection_hours").alias("connection_hours"))
-    return messages.join(there, F.col("vhost").eqNullSafe(F.col("tenant")), "left").drop("tenant")
+def used(meter: pa.Table, connections: pa.Table) -> pa.Table:
+    """Return what each tenant used, of rows of the two tables."""
+    engine = InProcess()
+    engine.rows("meter", meter)
+    engine.rows("meter_conn", connections)
+    return engine.query(f"""
+        SELECT messages.*, connection_hours
+        FROM (
+            SELECT vhost, {total(COUNTED)}, CAST(sum(estimated_msgs) AS bigint) AS estimated,
+                bool_and(complete) AS complete
+            FROM meter GROUP BY vhost
+        ) AS messages
+        LEFT JOIN (
+            SELECT vhost AS tenant, sum(connection_hours) AS connection_hours FROM meter_conn GROUP BY vhost
+        ) AS present ON vhost IS NOT DISTINCT FROM tenant""")
+
+
+def ordered(rows: pa.Table, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the rows in the order of these columns, with times as UTC without a zone."""
+    engine = InProcess()
+    engine.rows("unordered", rows)
+    found = engine.query(f"SELECT * FROM unordered ORDER BY {', '.join(f'{name} NULLS FIRST' for name in names)}")
+    plain = pa.timestamp("us")
+    types = [(each.name, plain if pa.types.is_timestamp(each.type) else each.type) for each in found.schema]
+    shown: list[dict[str, Any]] = found.cast(pa.schema(types)).to_pylist()
+    return shown
 
 
 def run(
-    spark: SparkSession,
+    engine: Engine,
     root: Path,
     parameters: Parameters | None = None,
     progress: Callable[[str], None] = lambda _: None,
@@ -97,43 +133,42 @@ def run(
     fresh = {*metered.fresh, *connected.fresh, *missed.fresh}
     too_late = sorted({*metered.too_late, *connected.too_late})
     days: set[date] = set()
-    with dealt_out(spark, sum(facts.count for facts in segments.values())):
+    with engine.sized(sum(facts.count for facts in segments.values())):
         if metered.fresh:
-            days |= _meter(spark, root, metered, progress)
+            days |= _meter(engine, root, metered, progress)
         if connected.fresh:
-            days |= _connections(spark, root, connected, progress)
+            days |= _connections(engine, root, connected, progress)
     gaps = gaps_of(segments.values(), told_under(root))
     if missed.fresh:
         progress(f"naming {len(gaps)} gaps")
-        missed.commit(_gap_rows(spark, gaps), {*map(_day_of, gaps), *missed.table.dates()})
+        missed.commit(_gap_rows(gaps), {*map(_day_of, gaps), *missed.table.dates()})
     nothing = None
     if not fresh:
         nothing = "all that is new is of days that are closed" if too_late else "nothing is new"
     return Summary(segments=len(fresh), days=sorted(days), gaps=len(gaps), too_late=too_late, nothing=nothing)
 
 
-def _meter(spark: SparkSession, root: Path, work: _Work, progress: Callable[[str], None]) -> set[date]:
+def _meter(engine: Engine, root: Path, work: _Work, progress: Callable[[str], None]) -> set[date]:
     """Compute the days of ``meter`` that may be other than they were; these days."""
-    days = work.open_days(_metered_days(work, _incomplete_days(spark, work.table)))
+    days = work.open_days(_metered_days(work, _incomplete_days(work.table)))
     dates = _days_by_boot(work.counted)
     missing = {boot: ranges for boot, ranges in missing_of(work.counted.values()).items() if dates[boot] & days}
     wanted = {day.isoformat() for day in days.union(*[dates[boot] for boot in missing])}
     progress(f"metering {len(days)} days, {len(missing)} starts of routers with something missing")
-    kinds = ("delivery.interval", "link.attached", "link.detached")
-    intervals, attached, detached = (dataset(spark, root, kind, wanted) for kind in kinds)
-    work.commit(meter(intervals, attached, detached, missing, days).orderBy("date", "vhost"), days)
+    for name, kind in INTERVALS.items():
+        engine.records(name, root, kind, wanted)
+    work.commit(meter(engine, missing, days), days)
     return days
 
 
-def _connections(spark: SparkSession, root: Path, work: _Work, progress: Callable[[str], None]) -> set[date]:
+def _connections(engine: Engine, root: Path, work: _Work, progress: Callable[[str], None]) -> set[date]:
     """Compute the days of ``meter_conn`` that may be other than they were; these days."""
     days = work.open_days(_connected_days(work))
-    until = [(*boot, max(facts.t_max for facts in own)) for boot, own in _by_boot(work.segments.values()).items()]
-    ends = spark.createDataFrame(until, "router string, boot bigint, until bigint")
+    ends = {boot: max(facts.t_max for facts in own) for boot, own in _by_boot(work.segments.values()).items()}
     progress(f"counting connections of {len(days)} days")
-    kinds = ("connection.opened", "connection.closed", "link.attached", "link.detached")
-    opened, closed, attached, detached = (dataset(spark, root, kind) for kind in kinds)
-    work.commit(connections(opened, closed, attached, detached, ends, days).orderBy("date", "vhost"), days)
+    for name, kind in SPANS.items():
+        engine.records(name, root, kind)
+    work.commit(connections(engine, ends, days), days)
     return days
 
 
@@ -171,7 +206,7 @@ class _Work:
         closed = self._asked.closed_before
         return {day for day in days if (closed is None or day >= closed) and day not in self._frozen}
 
-    def commit(self, frame: DataFrame, days: Collection[date]) -> None:
+    def commit(self, frame: Any, days: Collection[date]) -> None:
         self.table.commit(
             frame,
             days,
@@ -211,10 +246,11 @@ def _metered_days(work: _Work, incomplete: set[date]) -> set[date]:
     return days
 
 
-def _incomplete_days(spark: SparkSession, table: Table) -> set[date]:
+def _incomplete_days(table: Table) -> set[date]:
     if table.manifest() is None:
         return set()
-    return {row["date"] for row in table.read(spark).where("NOT complete").select("date").distinct().collect()}
+    rows = table.rows()
+    return set(rows.filter(pc.invert(rows["complete"]))["date"].unique().to_pylist())
 
 
 def _connected_days(work: _Work) -> set[date]:
@@ -238,12 +274,9 @@ def _day_of(gap: Gap) -> date:
     return _day_at(gap.t_from)
 
 
-def _gap_rows(spark: SparkSession, gaps: Iterable[Gap]) -> DataFrame:
-    rows = [(_day_of(gap), *gap[:-1], gap.explained, gap.reason or None) for gap in gaps]
-    shape = (
-        "date date, router string, boot bigint, from_n bigint, to_n bigint, from_us bigint, to_us bigint, "
-        "explained boolean, reason string"
-    )
-    times = {f"t_{end}": F.timestamp_micros(f"{end}_us") for end in ("from", "to")}
-    columns = ("date", "router", "boot", "from_n", "to_n", *times, "explained", "reason")
-    return spark.createDataFrame(rows, shape).withColumns(times).select(*columns)
+def _gap_rows(gaps: Iterable[Gap]) -> pa.Table:
+    rows = [
+        {**gap._asdict(), "date": _day_of(gap), "explained": gap.explained, "reason": gap.reason or None}
+        for gap in gaps
+    ]
+    return pa.Table.from_pylist(rows, _GAPS)

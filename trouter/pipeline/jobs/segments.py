@@ -6,14 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Final
 
-from trouter.pipeline.datasets import manifest_of
+from trouter.pipeline.datasets import NO_RECORDS, manifest_of
 from trouter.pipeline.pruned import frozen_by, pruned_days
 from trouter.pipeline.streams import without_streams
 from trouter.pipeline.tables import Table
-
-NO_RECORDS: Final = "there are no records yet: run `trouter pipeline compact` first"
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,10 @@
-"""What is counted, and for whom: columns that all tables made of the meter share."""
+"""What is counted, and for whom: columns that all tables made of the meter share, and the SQL that names them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
-from pyspark.sql import functions as F  # noqa: N812  # its customary name
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
+from collections.abc import Collection
+from datetime import date
+from typing import Final
 
 #: What may be told apart within an hour.
 SUBJECTS: Final = ("vhost", "user", "addr", "dir")
@@ -24,13 +21,23 @@ COUNTED: Final = {
     "dropped": "dropped_presettled",
     "undeliverable": "undeliverable",
 }
+HOUR_US: Final = 3_600_000_000
+#: Of a row with ``hour_us``: the columns that a table has of it.
+HOUR: Final = "timestamp_micros(hour_us) AS hour"
+DATE: Final = "CAST(timestamp_micros(hour_us) AS date) AS date"
 
 
-def hour_of(moment_us: Column) -> Column:
-    """The hour that a time in microseconds is in, as ``hour``."""
-    return F.date_trunc("hour", F.timestamp_micros(moment_us)).alias("hour")
+def hour_of(moment_us: str) -> str:
+    """Return the hour that a time in microseconds is in, as its first microsecond."""
+    return f"({moment_us}) - ({moment_us}) % {HOUR_US}"
 
 
-def key_at(moment_us: Column) -> list[Column]:
-    """The columns of `KEY` of a row that counts at this time."""
-    return [hour_of(moment_us), *[F.col(name) for name in SUBJECTS]]
+def among(days: Collection[date]) -> str:
+    """Return a list of days to be found in."""
+    listed = ", ".join(f"DATE '{day}'" for day in sorted(days))
+    return f"({listed or 'NULL'})"
+
+
+def total(names: Collection[str], of: str = "{}") -> str:
+    """Return the sums of columns under their names; of: which value each sums, with the name for `{}`."""
+    return ", ".join(f"CAST(sum({of.format(name)}) AS bigint) AS {name}" for name in names)

@@ -2,109 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, date, datetime, timedelta
-from functools import reduce
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import functions as F  # noqa: N812  # its customary name
-from pyspark.sql.window import Window as Over
+import pyarrow as pa
 
-from trouter.pipeline.metering.counters import hour_of
+from trouter.pipeline.metering.counters import DATE, HOUR, HOUR_US, among, hour_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from trouter.pipeline.gaps import Boot
+    from trouter.pipeline.metering.engines import Engine
 
-_HOUR_US: Final = 3_600_000_000
 #: Whose the connections and links of a row are.
-_KEY: Final = ("hour", "vhost", "user")
+_KEY: Final = "hour_us, vhost, user"
 _NUMBERS: Final = ("us", "peak_connections", "peak_links", "opened", "failed")
+_ENDS: Final = pa.schema({"router": pa.string(), "boot": pa.int64(), "until_us": pa.int64()})
 
 
-def connections(
-    opened: DataFrame,
-    closed: DataFrame,
-    attached: DataFrame,
-    detached: DataFrame,
-    ends: DataFrame,
-    days: Collection[date],
-) -> DataFrame:
-    """The table ``meter_conn`` of some days; the frames hold every day of the kinds of these names.
+def connections(engine: Engine, ends: Mapping[Boot, int], days: Collection[date]) -> Any:
+    """Return the table ``meter_conn`` of some days.
 
-    ends: of each start of a router the time of its last record, ``until``: a span without an end lasts until then.
+    The engine has every day of ``opened``, ``closed``, ``attached`` and ``detached``, which are the records of
+    connections and links. ends: the time of the last record of each start of a router, in microseconds; a connection or
+    link without an end lasts until then.
     """
-    conns = _by_hour(_spans(opened, closed, ends, "conn", F.col("opened_at")), days)
-    links = _by_hour(_spans(attached, detached, ends, "link", F.col("attached_at")), days)
-    parts = [
-        conns.groupBy(*_KEY).agg(F.sum(F.col("to_us") - F.col("from_us")).alias("us")),
-        _peaks(conns, "peak_connections"),
-        _peaks(links, "peak_links"),
-        _counted(opened, "opened"),
-        _counted(closed.where("opened_at = 0"), "failed"),
-    ]
-    every = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
-    numbers = [F.coalesce(F.max(name), F.lit(0).cast("bigint")).alias(name) for name in _NUMBERS]
-    return (
-        every.groupBy(*_KEY)
-        .agg(*numbers)
-        .withColumn("connection_hours", F.col("us") / _HOUR_US)
-        .select(*_KEY, "connection_hours", *_NUMBERS[1:], F.to_date("hour").alias("date"))
-        .where(F.col("date").isin(sorted(days)))
+    rows = [{"router": router, "boot": boot, "until_us": until} for (router, boot), until in ends.items()]
+    engine.rows("ends", pa.Table.from_pylist(rows, _ENDS))
+    parts = (
+        f"SELECT {_KEY}, {_only('us', 'sum(to_us - from_us)')} FROM conns GROUP BY {_KEY}",
+        _peaks("conns", "peak_connections"),
+        _peaks("links", "peak_links"),
+        _counted("opened", "opened"),
+        _counted("(SELECT * FROM closed WHERE opened_at = 0) AS refused", "failed"),
     )
+    numbers = [f"CAST(coalesce(max({name}), 0) AS bigint) AS {name}" for name in _NUMBERS]
+    return engine.query(f"""
+        WITH conns AS ({_by_hour(_spans("opened", "closed", "conn", "opened_at"), days)}),
+            links AS ({_by_hour(_spans("attached", "detached", "link", "attached_at"), days)}),
+            parts AS ({" UNION ALL ".join(parts)}),
+            merged AS (SELECT {_KEY}, {", ".join(numbers)} FROM parts GROUP BY {_KEY})
+        SELECT * FROM (
+            SELECT {HOUR}, vhost, user, CAST(us AS double) / {HOUR_US} AS connection_hours,
+                {", ".join(_NUMBERS[1:])}, {DATE}
+            FROM merged
+        ) AS told WHERE date IN {among(days)} ORDER BY date, vhost""")
 
 
-def _spans(begun: DataFrame, ended: DataFrame, ends: DataFrame, what: str, said: Column) -> DataFrame:
+def _only(name: str, value: str) -> str:
+    """All numbers of a row, of which this one is known."""
+    return ", ".join(f"{value if each == name else 'NULL'} AS {each}" for each in _NUMBERS)
+
+
+def _spans(begun: str, ended: str, what: str, said: str) -> str:
     """From when to when each connection or link was there, in microseconds, and whose it was.
 
     said: when one began that only its end tells of; 0 if it never did.
     """
-    first = begun.select("router", "boot", what, "vhost", "user", F.col("t_us").alias("begin_told"))
-    last = ended.select(
-        "router", "boot", what, F.col("vhost").alias("vhost_"), F.col("user").alias("user_"),
-        said.alias("begin_said"), F.col("t_us").alias("end"),
-    )  # fmt: skip
-    both = first.join(last, ["router", "boot", what], "full_outer").join(F.broadcast(ends), ["router", "boot"])
-    return both.select(
-        F.coalesce("vhost", "vhost_").alias("vhost"),
-        F.coalesce("user", "user_").alias("user"),
-        F.coalesce("begin_told", "begin_said").alias("begin"),
-        F.coalesce("end", "until").alias("end"),
-    ).where("begin > 0")
+    return f"""
+        SELECT coalesce(b.vhost, e.vhost) AS vhost, coalesce(b.user, e.user) AS user,
+            coalesce(b.t_us, e.{said}) AS from_us, coalesce(e.t_us, ends.until_us) AS to_us
+        FROM {begun} AS b
+        FULL OUTER JOIN {ended} AS e ON b.router = e.router AND b.boot = e.boot AND b.{what} = e.{what}
+        JOIN ends ON ends.router = coalesce(b.router, e.router) AND ends.boot = coalesce(b.boot, e.boot)"""
 
 
-def _by_hour(spans: DataFrame, days: Collection[date]) -> DataFrame:
+def _by_hour(spans: str, days: Collection[date]) -> str:
     """Each span cut at full hours, within the days."""
     begin_us, end_us = _first_us(min(days)), _first_us(max(days) + timedelta(days=1))
-    clipped = spans.select(
-        "vhost",
-        "user",
-        F.greatest(F.col("begin"), F.lit(begin_us)).alias("begin"),
-        F.least(F.col("end"), F.lit(end_us)).alias("end"),
-    ).where("end > begin")
-    first, last = F.expr(f"begin div {_HOUR_US}"), F.expr(f"(end - 1) div {_HOUR_US}")
-    hours = clipped.withColumn("number", F.explode(F.sequence(first, last)))
-    return hours.select(
-        F.timestamp_micros(F.col("number") * _HOUR_US).alias("hour"),
-        "vhost",
-        "user",
-        F.greatest(F.col("begin"), F.col("number") * _HOUR_US).alias("from_us"),
-        F.least(F.col("end"), (F.col("number") + 1) * _HOUR_US).alias("to_us"),
-    )
+    return f"""
+        SELECT {_KEY}, greatest(from_us, hour_us) AS from_us, least(to_us, hour_us + {HOUR_US}) AS to_us
+        FROM (
+            SELECT *, explode(sequence({hour_of("from_us")}, {hour_of("to_us - 1")}, {HOUR_US})) AS hour_us
+            FROM (
+                SELECT vhost, user, greatest(from_us, {begin_us}) AS from_us, least(to_us, {end_us}) AS to_us
+                FROM ({spans}) AS spans WHERE from_us > 0
+            ) AS clipped WHERE to_us > from_us
+        ) AS hours"""
 
 
 def _first_us(day: date) -> int:
     return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 1_000_000
 
 
-def _peaks(cut: DataFrame, name: str) -> DataFrame:
+def _peaks(cut: str, name: str) -> str:
     """How many there were at once at most; one that ends as another begins is not counted with it."""
-    edges = cut.select(*_KEY, F.col("from_us").alias("at"), F.lit(1).alias("change")).unionByName(
-        cut.select(*_KEY, F.col("to_us").alias("at"), F.lit(-1).alias("change"))
-    )
-    so_far = Over.partitionBy(*_KEY).orderBy("at", "change").rowsBetween(Over.unboundedPreceding, Over.currentRow)
-    return edges.withColumn("now", F.sum("change").over(so_far)).groupBy(*_KEY).agg(F.max("now").alias(name))
+    return f"""
+        SELECT {_KEY}, {_only(name, "max(present)")} FROM (
+            SELECT {_KEY}, sum(change) OVER (
+                PARTITION BY {_KEY} ORDER BY moment_us, change ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+            ) AS present
+            FROM (
+                SELECT {_KEY}, from_us AS moment_us, 1 AS change FROM {cut}
+                UNION ALL SELECT {_KEY}, to_us, -1 FROM {cut}
+            ) AS edges
+        ) AS counted GROUP BY {_KEY}"""
 
 
-def _counted(told: DataFrame, name: str) -> DataFrame:
+def _counted(told: str, name: str) -> str:
     """How many records there are of an hour."""
-    return told.groupBy(hour_of(F.col("t_us")), *_KEY[1:]).agg(F.count("*").alias(name))
+    return f"SELECT {hour_of('t_us')} AS hour_us, vhost, user, {_only(name, 'count(*)')} FROM {told} GROUP BY 1, 2, 3"

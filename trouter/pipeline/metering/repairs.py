@@ -7,27 +7,24 @@ record before must have had as ``c_``; where that one is missing, the difference
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
-from operator import add, or_
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812  # its customary name
-from pyspark.sql.window import Window as Over
+import pyarrow as pa
 
 from trouter.pipeline.gaps import Boot, gaps_of
-from trouter.pipeline.metering.counters import COUNTED, SUBJECTS, key_at
+from trouter.pipeline.metering.counters import COUNTED, SUBJECTS, hour_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, SparkSession
-
     from trouter.pipeline.datasets import SegmentFacts
 
 #: After the last number of a start that is over, everything is missing.
 NO_END: Final = (1 << 63) - 1
-_BOOT: Final = ("router", "boot")
-_LINK: Final = (*_BOOT, "link")
-_LOST: Final = "router string, boot bigint, lost array<bigint>, upto array<bigint>"
+_LINK: Final = "router, boot, link"
+_SUBJECTS: Final = ", ".join(SUBJECTS)
+#: Ranges of a start: where they begin, and where they end.
+_LOST: Final = pa.schema(
+    {"router": pa.string(), "boot": pa.int64(), "lost": pa.list_(pa.int64()), "upto": pa.list_(pa.int64())}
+)
 
 
 class Missing(NamedTuple):
@@ -56,105 +53,104 @@ def missing_of(segments: Iterable[SegmentFacts]) -> dict[Boot, list[Missing]]:
     return missing
 
 
-def repairs(
-    intervals: DataFrame, attached: DataFrame, detached: DataFrame, missing: Mapping[Boot, Sequence[Missing]]
-) -> DataFrame:
-    """Rows to be added for what is missing: counts that are known all the same, and rows that are not complete."""
-    lost = _lost(intervals.sparkSession, missing)
-    known, begun, ended = (frame.join(lost, list(_BOOT), "left_semi") for frame in (intervals, attached, detached))
-    doubtful = _told(known, begun, ended).join(_whole(known), list(_LINK), "left_anti")
-    return _judged(_steps(doubtful.join(lost, list(_BOOT))))
-
-
-def _lost(spark: SparkSession, missing: Mapping[Boot, Sequence[Missing]]) -> DataFrame:
-    """Of each start where ranges of missing numbers begin, ``lost``, and end, ``upto``."""
+def lost_rows(missing: Mapping[Boot, Sequence[Missing]]) -> pa.Table:
+    """Return of each start where its ranges of missing numbers begin, ``lost``, and end, ``upto``."""
     rows = [
-        (*boot, [each.from_n for each in ranges], [each.to_n for each in ranges]) for boot, ranges in missing.items()
+        {
+            "router": router,
+            "boot": boot,
+            "lost": [each.from_n for each in ranges],
+            "upto": [each.to_n for each in ranges],
+        }
+        for (router, boot), ranges in missing.items()
     ]
-    return F.broadcast(spark.createDataFrame(rows, _LOST))
+    return pa.Table.from_pylist(rows, _LOST)
 
 
-def _whole(known: DataFrame) -> DataFrame:
-    """Links whose every record is there: these need no second look, and are nearly all."""
-    return (
-        known.groupBy(*_LINK)
-        .agg(
-            F.sum(_total("d")).alias("told"),
-            F.max(_total("c")).alias("most"),
-            F.min(_total("c") - _total("d")).alias("least"),
-            F.max("final").alias("ended"),
-        )
-        .where("told = most AND least = 0 AND ended")
-        .select(*_LINK)
-    )
+def repairs(has_between: str) -> str:
+    """Return a statement for rows to be added: counts that are known all the same, and rows that are not complete.
+
+    It selects from ``lost`` and from the records that `traffic.meter` names.
+    has_between: as `Engine` has it.
+    """
+    return f"""
+        SELECT {hour_of("CASE WHEN what = 'detached' THEN coalesce(t0_before, t0) ELSE t0 END")} AS hour_us,
+            {_SUBJECTS},
+            {", ".join(f"CASE WHEN refilled THEN {name} ELSE 0 END AS {name}" for name in COUNTED)},
+            0 AS rows, CASE WHEN refilled THEN msgs ELSE 0 END AS estimated_msgs, NOT unknown AS complete
+        FROM ({_judged(has_between)}) AS judged WHERE refilled OR unknown"""
 
 
-def _total(prefix: str) -> Column:
+def _counters(prefix: str) -> str:
     """All counters of a record in one: none of them ever falls, so the sums agree only if each of them does."""
-    return reduce(add, [F.col(f"{prefix}_{source}") for source in COUNTED.values()])
+    return " + ".join(f"{prefix}_{source}" for source in COUNTED.values())
 
 
-def _told(intervals: DataFrame, attached: DataFrame, detached: DataFrame) -> DataFrame:
+#: Links whose every record is there: these need no second look, and are nearly all.
+_WHOLE: Final = f"""
+    SELECT {_LINK} FROM intervals JOIN lost USING (router, boot) GROUP BY {_LINK}
+    HAVING sum({_counters("d")}) = max({_counters("c")}) AND min({_counters("c")} - ({_counters("d")})) = 0
+        AND bool_or(final)"""
+
+
+def _told() -> str:
     """All records of links: ``what`` each is, and the sums (``c_``) with and (``b_``) without what it counts itself."""
-    counts = intervals.select(
-        *_LINK, "n", "t0", *SUBJECTS,
-        F.when(F.col("final"), "final").otherwise("interval").alias("what"),
-        *[F.col(f"c_{source}").alias(f"c_{name}") for name, source in COUNTED.items()],
-        *[(F.col(f"c_{source}") - F.col(f"d_{source}")).alias(f"b_{name}") for name, source in COUNTED.items()],
-    )  # fmt: skip
-    ends = [
-        frame.select(*_LINK, "n", F.col("t_us").alias("t0"), *SUBJECTS, F.lit(what).alias("what"))
-        for frame, what in ((attached, "attached"), (detached, "detached"))
-    ]
-    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), [counts, *ends])
+    counted = [f"c_{source} AS c_{name}, c_{source} - d_{source} AS b_{name}" for name, source in COUNTED.items()]
+    nothing = [f"CAST(NULL AS bigint) AS c_{name}, CAST(NULL AS bigint) AS b_{name}" for name in COUNTED]
+    what = "CASE WHEN final THEN 'final' ELSE 'interval' END"
+    return f"""
+        SELECT {_LINK}, n, t0, {_SUBJECTS}, {what} AS what, {", ".join(counted)} FROM intervals
+        UNION ALL SELECT {_LINK}, n, t_us, {_SUBJECTS}, 'attached', {", ".join(nothing)} FROM attached
+        UNION ALL SELECT {_LINK}, n, t_us, {_SUBJECTS}, 'detached', {", ".join(nothing)} FROM detached"""
 
 
-def _steps(told: DataFrame) -> DataFrame:
+def _steps(has_between: str) -> str:
     """Each record beside the one before it of the same link, and what is missing around it.
 
     A counter has how much more the record before it should have had than it did.
     """
-    of_link = Over.partitionBy(*_LINK).orderBy("n")
-    before = F.lag("n").over(of_link)
-    grown = [
-        (F.col(f"b_{name}") - F.coalesce(F.lag(f"c_{name}").over(of_link), F.lit(0))).alias(name) for name in COUNTED
-    ]
-    return told.select(
-        "n", "t0", *SUBJECTS, "what",
-        F.lag("what").over(of_link).alias("what_before"),
-        F.lag("t0").over(of_link).alias("t0_before"),
-        F.lead("n").over(of_link).isNull().alias("is_last"),
-        F.exists("lost", lambda at: (at < F.col("n")) & (at > F.coalesce(before, F.lit(-1)))).alias("gap_before"),
-        F.exists("lost", lambda at: at > F.col("n")).alias("gap_after"),
-        F.array_contains("upto", F.col("n") - 1).alias("gap_touches"),
-        *grown,
-    )  # fmt: skip
+    grown = [f"b_{name} - coalesce(lag(c_{name}) OVER of_link, 0) AS {name}" for name in COUNTED]
+    beside = f"""
+        SELECT n, t0, {_SUBJECTS}, what, lost, upto, {", ".join(grown)},
+            lag(n) OVER of_link AS n_before, lag(what) OVER of_link AS what_before, lag(t0) OVER of_link AS t0_before,
+            lead(n) OVER of_link IS NULL AS is_last
+        FROM ({_told()}) AS told JOIN lost USING (router, boot)
+        WHERE NOT EXISTS (
+            SELECT 1 FROM ({_WHOLE}) AS whole
+            WHERE whole.router = told.router AND whole.boot = told.boot AND whole.link = told.link
+        )
+        WINDOW of_link AS (PARTITION BY {_LINK} ORDER BY n)"""
+    return f"""
+        SELECT *,
+            {has_between.format(list="lost", low="coalesce(n_before, -1)", high="n")} AS gap_before,
+            {has_between.format(list="lost", low="n", high=NO_END)} AS gap_after,
+            array_contains(upto, n - 1) AS gap_touches
+        FROM ({beside}) AS beside"""
 
 
-def _judged(steps: DataFrame) -> DataFrame:
-    """Of the steps that say something is missing, rows of the meter: what it was, or that it is not known."""
-    what, what_before = F.col("what"), F.col("what_before")
-    recorded = what.isin("interval", "final")
-    moved = reduce(or_, [F.col(name) != 0 for name in COUNTED])
-    fell = reduce(or_, [F.col(name) < 0 for name in COUNTED])
-    # A link that is older than the recording has counts at its first record, and nothing is missing before it.
-    begins = what_before.isNull() & ~F.col("gap_before")
-    odd = recorded & (fell | (moved & ~begins & ~F.col("gap_before")))
-    refilled = F.coalesce(recorded & moved & F.col("gap_before") & ~fell, F.lit(False))
-    # The record of a link's end comes right behind that of its last counts, if it had any.
-    last_lost = (what_before == "interval") | (
-        (F.coalesce(what_before, F.lit("attached")) == "attached") & F.col("gap_touches")
-    )
-    cut = F.col("is_last") & (
-        (what.isin("interval", "attached") & F.col("gap_after"))
-        | ((what == "detached") & F.coalesce(last_lost, F.lit(False)))
-    )
-    unknown = F.coalesce(odd | cut, F.lit(False))
-    at = F.when(what == "detached", F.coalesce("t0_before", "t0")).otherwise(F.col("t0"))
-    return steps.where(refilled | unknown).select(
-        *key_at(at),
-        *[F.when(refilled, F.col(name)).otherwise(0).alias(name) for name in COUNTED],
-        F.lit(0).cast("bigint").alias("rows"),
-        F.when(refilled, F.col("msgs")).otherwise(0).alias("estimated_msgs"),
-        (~unknown).alias("complete"),
-    )
+def _judged(has_between: str) -> str:
+    """Each step, and whether it is known what was missing before it, ``refilled``, or known that it is not.
+
+    A link that is older than the recording has counts at its first record, and nothing is missing before it: it
+    ``begins``. The record of a link's end comes right behind that of its last counts, if it had any: ``last_lost``.
+    """
+    moved = " OR ".join(f"{name} <> 0" for name in COUNTED)
+    fell = " OR ".join(f"{name} < 0" for name in COUNTED)
+    return f"""
+        SELECT *,
+            coalesce(recorded AND moved AND gap_before AND NOT fell, false) AS refilled,
+            coalesce(recorded AND (fell OR (moved AND NOT begins AND NOT gap_before)), false) OR coalesce(
+                is_last AND (
+                    (what IN ('interval', 'attached') AND gap_after) OR (what = 'detached' AND last_lost)
+                ),
+                false
+            ) AS unknown
+        FROM (
+            SELECT *,
+                what IN ('interval', 'final') AS recorded, ({moved}) AS moved, ({fell}) AS fell,
+                what_before IS NULL AND NOT gap_before AS begins,
+                coalesce(
+                    what_before = 'interval' OR (coalesce(what_before, 'attached') = 'attached' AND gap_touches), false
+                ) AS last_lost
+            FROM ({_steps(has_between)}) AS steps
+        ) AS named"""

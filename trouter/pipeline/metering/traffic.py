@@ -4,45 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import functions as F  # noqa: N812  # its customary name
-
-from trouter.pipeline.metering.counters import COUNTED, KEY, key_at
-from trouter.pipeline.metering.repairs import Missing, repairs
+from trouter.pipeline.metering.counters import COUNTED, DATE, HOUR, SUBJECTS, among, hour_of, total
+from trouter.pipeline.metering.repairs import Missing, lost_rows, repairs
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from trouter.pipeline.gaps import Boot
+    from trouter.pipeline.metering.engines import Engine
+
+_SUBJECTS: Final = ", ".join(SUBJECTS)
+_SUMMED: Final = (*COUNTED, "rows", "estimated_msgs")
 
 
-def meter(
-    intervals: DataFrame,
-    attached: DataFrame,
-    detached: DataFrame,
-    missing: Mapping[Boot, Sequence[Missing]],
-    days: Collection[date],
-) -> DataFrame:
-    """The table ``meter`` of some days.
+def meter(engine: Engine, missing: Mapping[Boot, Sequence[Missing]], days: Collection[date]) -> Any:
+    """Return the table ``meter`` of some days.
 
-    The frames are data sets of the kinds ``delivery.interval``, ``link.attached`` and ``link.detached``; of starts with
-    something ``missing`` they hold every day, of others at least those asked for.
+    The engine has records of the kinds ``delivery.interval``, ``link.attached`` and ``link.detached`` as ``intervals``,
+    ``attached`` and ``detached``; of starts with something ``missing`` every day, of others at least those asked for.
     """
-    asked = F.col("date").isin(sorted(days))
-    sums = (
-        intervals.where(asked)
-        .groupBy(*key_at(F.col("t0")))
-        .agg(
-            *[F.sum(f"d_{source}").alias(name) for name, source in COUNTED.items()],
-            F.count("*").alias("rows"),
-            F.lit(0).cast("bigint").alias("estimated_msgs"),
-            F.lit(True).alias("complete"),
-        )
-    )
+    sums = f"""
+        SELECT {hour_of("t0")} AS hour_us, {_SUBJECTS},
+            {", ".join(f"sum(d_{source}) AS {name}" for name, source in COUNTED.items())},
+            count(*) AS rows, 0 AS estimated_msgs, true AS complete
+        FROM intervals WHERE date IN {among(days)} GROUP BY ALL"""
     if missing:
-        sums = sums.unionByName(repairs(intervals, attached, detached, missing))
-    merged = sums.groupBy(*KEY).agg(
-        *[F.sum(name).alias(name) for name in (*COUNTED, "rows", "estimated_msgs")], F.min("complete").alias("complete")
-    )
-    return merged.withColumn("date", F.to_date("hour")).where(asked)
+        engine.rows("lost", lost_rows(missing))
+        sums += f" UNION ALL {repairs(engine.has_between)}"
+    return engine.query(f"""
+        SELECT * FROM (
+            SELECT {HOUR}, {_SUBJECTS}, {total(_SUMMED)}, bool_and(complete) AS complete, {DATE}
+            FROM ({sums}) AS parts GROUP BY hour_us, {_SUBJECTS}
+        ) AS merged WHERE date IN {among(days)} ORDER BY date, vhost""")

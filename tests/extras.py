@@ -1,0 +1,37 @@
+"""`trouter` as it runs where packages of the extras are not installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+SPARKS: Final = frozenset({"pyspark", "py4j", "pandas", "fastavro", "google"})
+RECORDS: Final = frozenset({"duckdb", "pyarrow", "matplotlib", "numpy"})
+_PROGRAM: Final = """
+import sys
+HIDDEN = set(sys.argv.pop(1).split())
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in HIDDEN:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Hidden())
+from trouter.cli import main
+if __name__ == "__main__":
+    sys.exit(main())
+"""
+
+
+def run_without(packages: Iterable[str], *words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command in ``folder`` to its end, with imports of these packages as if they were not installed."""
+    return subprocess.run(
+        [sys.executable, "-c", _PROGRAM, " ".join(packages), *words],
+        cwd=folder,
+        env={"PYTHONPATH": ":".join(sys.path), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )

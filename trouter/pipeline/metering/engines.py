@@ -1,0 +1,95 @@
+"""What runs the meter's SQL: DuckDB in this process, or Spark where a cluster or its memory is wanted.
+
+Both take the statements of this package as they stand. What they spell differently, `Engine` has.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import pyarrow as pa
+
+from trouter.pipeline.datasets import arrow_dataset, dataset
+from trouter.pipeline.session import dealt_out
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Functions of Spark that DuckDB has under other names.
+_MACROS: Final = (
+    "timestamp_micros(us) AS make_timestamptz(us)",
+    "sequence(low, high, step) AS generate_series(low, high, step)",
+    "explode(list) AS unnest(list)",
+)
+
+
+class Engine(Protocol):
+    """Answers SQL over rows that were given names; one instance serves one run."""
+
+    #: Whether a list has an element between two numbers, for `str.format` with ``list``, ``low`` and ``high``.
+    has_between: str
+
+    def records(self, name: str, root: Path, kind: str, dates: Iterable[str] | None = None) -> None:
+        """Name the records of a kind, of some days only if so asked; NoRecords, OSError."""
+
+    def rows(self, name: str, table: pa.Table) -> None:
+        """Name these rows."""
+
+    def query(self, sql: str) -> Any:
+        """Return the rows that a statement selects, as `Table.commit` takes them."""
+
+    def sized(self, rows: int) -> AbstractContextManager[None]:
+        """Work on so many rows as long as this lasts."""
+
+
+class OnSpark:
+    """The engine of a cluster, or of a machine whose operator sets Spark's memory."""
+
+    has_between = "exists({list}, each -> each > {low} AND each < {high})"
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def records(self, name: str, root: Path, kind: str, dates: Iterable[str] | None = None) -> None:
+        dataset(self._spark, root, kind, dates).createOrReplaceTempView(name)
+
+    def rows(self, name: str, table: pa.Table) -> None:
+        self._spark.createDataFrame(table).createOrReplaceTempView(name)
+
+    def query(self, sql: str) -> Any:
+        return self._spark.sql(sql)
+
+    def sized(self, rows: int) -> AbstractContextManager[None]:
+        return dealt_out(self._spark, rows)
+
+
+class InProcess:
+    """DuckDB, which spills to a temporary folder what exceeds its share of the memory."""
+
+    has_between = "len(list_filter({list}, lambda each: each > {low} AND each < {high})) > 0"
+
+    def __init__(self) -> None:
+        import duckdb  # noqa: PLC0415  # jobs on Spark do without
+
+        spill = Path(tempfile.gettempdir(), f"trouter-duckdb-{os.getpid()}")  # else it would be in the working folder
+        self._connection = duckdb.connect(config={"temp_directory": str(spill)})
+        self._connection.execute("SET TimeZone = 'UTC'")
+        for macro in _MACROS:
+            self._connection.execute(f"CREATE MACRO {macro}")
+
+    def records(self, name: str, root: Path, kind: str, dates: Iterable[str] | None = None) -> None:
+        self._connection.register(name, arrow_dataset(root, kind, dates))
+
+    def rows(self, name: str, table: pa.Table) -> None:
+        self._connection.register(name, table)
+
+    def query(self, sql: str) -> pa.Table:
+        return self._connection.sql(sql).to_arrow_table()
+
+    def sized(self, rows: int) -> AbstractContextManager[None]:
+        return nullcontext()
