@@ -146,7 +146,9 @@ def engine(request: pytest.FixtureRequest) -> Engine:
     return InProcess() if request.param == "duckdb" else OnSpark(request.getfixturevalue("spark"))
 
 
-def test_every_fault_ends_exact_or_is_reported(engine: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_fault_ends_exact_or_is_reported(
+    engine: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     root = tmp_path / "root"
     names = ("clean", "lost", "twice", "overlapping", "first", "late", "rebooted", "crashed")
     cases = {name: Case.written(tmp_path, name, seed) for seed, name in enumerate(names)}
