@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from trouter.core.containers import Container
 from trouter.core.egress import Egress
@@ -14,15 +14,21 @@ from trouter.hooks import PeerFacts
 from trouter.logs.frame_log import FrameLog
 from trouter.tls.secure import SecurityLayer
 from trouter.wire.performatives import Error
+from trouter.wire.types import Long, UInt
 
 from .lifetime import Lifetime
 from .membership import Membership
 from .opening import OpenAdmission
 from .peer_login import PeerLogin
-from .registry import Connections, connection_row
+from .registry import Connections, shown_properties
 from .sessions import Sessions
 from .shared import PeerSettings
 from .states import PeerState, PeerStep
+
+CONNECTION_TYPE: Final = "org.apache.qpid.dispatch.connection"
+#: The user of a connection without a name, and the mechanism that gives none.
+NO_USER: Final = "anonymous"
+ANONYMOUS: Final = "ANONYMOUS"
 
 
 class ListedConnection:
@@ -147,24 +153,36 @@ class ListedConnection:
         }
 
     def row(self, now_s: float) -> dict[str, object]:
-        """Return what management shows (management.md 11)."""
-        return connection_row(
-            number=self.number,
-            name=self.name,
-            host=self._lifetime.remote,
-            outgoing=self.outgoing,
-            role=self.role,
-            mechanism=self.mechanism,
-            user=self.user,
-            engine=self.engine,
-            tls=self.facts.tls,
-            opened_s=now_s - (self._lifetime.opened_at_s or 0.0),
-            last_delivery_s=self._connections.last_delivery_s(self.number, now_s),
-            closing=self.closing,
-            active=self._membership.is_active,
-            trace=self.trace,
-            tenant=self.tenant,
-        )
+        """Return what management shows, in the order of the older router's rows (management.md 11)."""
+        remote, tls, tenant = self.engine.remote_open, self.facts.tls, self.tenant
+        last_delivery_s = self._connections.last_delivery_s(self.number, now_s)
+        return {
+            "name": self.name,
+            "identity": str(self.number),
+            "host": self._lifetime.remote,
+            "role": self.role,
+            "protocol": "amqp",
+            "dir": "out" if self.outgoing else "in",
+            "container": remote.container_id if remote else None,
+            "sasl": self.mechanism or None,
+            "isAuthenticated": bool(self.user) and self.mechanism not in {"", ANONYMOUS},
+            "user": self.user or NO_USER,
+            "isEncrypted": tls is not None,
+            "sslProto": None if tls is None else tls.version,
+            "sslCipher": None if tls is None else tls.cipher,
+            "properties": shown_properties(remote.properties if remote else None),
+            "sslSsf": Long(0 if tls is None else tls.bits),
+            "tenant": None if tenant is None else f"{tenant.space}/",
+            "type": CONNECTION_TYPE,
+            "ssl": tls is not None,
+            "opened": remote is not None,
+            "active": self._membership.is_active,
+            "adminStatus": "deleted" if self.closing else "enabled",
+            "operStatus": "closing" if self.closing else "up",
+            "uptimeSeconds": UInt(int(now_s - (self._lifetime.opened_at_s or 0.0))),
+            "lastDlvSeconds": None if last_delivery_s is None else UInt(int(last_delivery_s)),
+            "enableProtocolTrace": self.trace,
+        }
 
     # --- what others may order
 

@@ -9,21 +9,15 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
 from trouter.wire.performatives import Error
-from trouter.wire.types import Long, UInt
 
 if TYPE_CHECKING:
     from trouter.core.containers import Container
     from trouter.core.tenants import Tenant
     from trouter.engine.connection import Connection
-    from trouter.hooks import TlsFacts
     from trouter.tls.secure import SecurityLayer
 
-CONNECTION_TYPE: Final = "org.apache.qpid.dispatch.connection"
 #: Connections whose deliveries are looked at in one round.
 PORTION: Final = 1000
-#: The user of a connection without a name, and the mechanism that gives none.
-NO_USER: Final = "anonymous"
-ANONYMOUS: Final = "ANONYMOUS"
 _MAX_PROPERTIES: Final = 64
 
 
@@ -155,55 +149,6 @@ def deliveries(engine: Connection) -> int:
     """Deliveries that came and went on the links there are."""
     sinks = (link.sink for session in engine.sessions() for link in session.all_links())
     return sum(sink.counters.deliveries for sink in sinks if isinstance(sink, Ingress | Egress))
-
-
-def connection_row(
-    *,
-    number: int,
-    name: str,
-    host: str,
-    outgoing: bool,
-    role: str,
-    mechanism: str,
-    user: str,
-    engine: Connection,
-    tls: TlsFacts | None,
-    opened_s: float,
-    last_delivery_s: float | None,
-    closing: bool,
-    active: bool,
-    trace: bool,
-    tenant: Tenant | None,
-) -> dict[str, object]:
-    """Return the attributes of a connection in the order of the older router's rows; times in seconds."""
-    remote = engine.remote_open
-    return {
-        "name": name,
-        "identity": str(number),
-        "host": host,
-        "role": role,
-        "protocol": "amqp",
-        "dir": "out" if outgoing else "in",
-        "container": remote.container_id if remote else None,
-        "sasl": mechanism or None,
-        "isAuthenticated": bool(user) and mechanism not in {"", ANONYMOUS},
-        "user": user or NO_USER,
-        "isEncrypted": tls is not None,
-        "sslProto": None if tls is None else tls.version,
-        "sslCipher": None if tls is None else tls.cipher,
-        "properties": shown_properties(remote.properties if remote else None),
-        "sslSsf": Long(0 if tls is None else tls.bits),
-        "tenant": None if tenant is None else f"{tenant.space}/",
-        "type": CONNECTION_TYPE,
-        "ssl": tls is not None,
-        "opened": remote is not None,
-        "active": active,
-        "adminStatus": "deleted" if closing else "enabled",
-        "operStatus": "closing" if closing else "up",
-        "uptimeSeconds": UInt(int(opened_s)),
-        "lastDlvSeconds": None if last_delivery_s is None else UInt(int(last_delivery_s)),
-        "enableProtocolTrace": trace,
-    }
 
 
 def shown_properties(properties: Any) -> dict[str, object]:
