@@ -21,7 +21,7 @@ from . import guessing as guesses
 from . import joining as joined
 from . import managing as managed
 from . import paths as ways
-from . import policies, syncing
+from . import policies, strangers, syncing
 from . import sessions as flood
 from .measure import Sample, Spread, handshakes, interleaved, into, pair, pair_across, pair_through, ratios
 from .plan import Extent
@@ -419,6 +419,57 @@ def guessing(bench: Bench) -> None:
     bench.figure("beside who guesses: CPU to that beside who does elsewhere", ratios(here, there), "x")
 
 
+def hostile(bench: Bench) -> None:
+    """A pair beside connections that bring garbage, at its router or elsewhere; and connections that stay half-open.
+
+    Elsewhere is HAProxy, as for guesses. The hostile address is one like others, or exempt, so that all is read.
+    """
+    share = 1.0 if bench.extent.everything else 0.1
+    load = replace(SMALL, seconds=bench.extent.seconds)
+    for name, own, target in (("", strangers.GUARDED, 0.9), (", all of it read", strangers.UNGUARDED, None)):
+        with (
+            Router(bench.new_folder("router"), own=own) as troubled,
+            bench.router() as quiet,
+            HAProxy(bench.new_folder("haproxy"), None) as elsewhere,
+        ):
+            subjects = {
+                "at the router": partial(beside_garbage, troubled.port, troubled, load),
+                "elsewhere": partial(beside_garbage, elsewhere.port, quiet, load),
+            }
+            here, there = bench.interleave(f"100 B, garbage{name}", subjects).values()
+            speed = Spread.of([one.per_second / other.per_second for one, other in zip(here, there, strict=True)])
+            bench.figure(f"beside garbage{name}: messages/s to those elsewhere", speed, "x", target, at_least=True)
+            grown, rate = after_garbage(troubled, int(strangers.GARBAGE * share))
+        what = f"{int(strangers.GARBAGE * share):,} connections with garbage{name}"
+        bench.figure(f"{what}: in a second", Spread.of([rate]), "a second")
+        bench.figure(f"{what}: memory afterwards above that before", Spread.of([grown]), "MB", 1.0)
+    count = int(strangers.HALF_OPEN * share)
+    with bench.router() as router:
+        seen = strangers.half_open(router, count)
+        settle_down(router)
+    bench.figure(f"{count:,} half-open connections: memory", Spread.of([seen.peak_bytes / KILO**2]), "MB", 100.0)
+    bench.figure(f"{count:,} half-open connections: gone after", Spread.of([seen.gone_s]), "s", 11.0)
+
+
+def beside_garbage(port: int, router: Router, load: Load) -> Sample:
+    """A pair at a router while garbage comes to a port."""
+    with strangers.garbage_at(port):
+        return pair(router, load)
+
+
+def after_garbage(router: Router, count: int) -> tuple[float, float]:
+    """How many MB more the router takes after so many connections with garbage, and how many came in a second."""
+    with strangers.garbage_at(router.port, strangers.WARM_UP):
+        pass
+    settle_down(router)
+    before, began_s = router.memory("VmRSS"), time.monotonic()
+    with strangers.garbage_at(router.port, count):
+        pass
+    took_s = time.monotonic() - began_s
+    settle_down(router)
+    return (router.memory("VmRSS") - before) / KILO**2, count / took_s
+
+
 def greeting(bench: Bench) -> None:
     """A pair beside clients that flood its router with TLS handshakes, against one where they flood another router."""
     folders, ports = [bench.new_folder("greeted") for _ in range(2)], [free_port(), free_port()]
@@ -518,6 +569,7 @@ CHAPTERS: Final[dict[str, Callable[[Bench], None]]] = {
     "failing": failing,
     "line": line,
     "guessing": guessing,
+    "hostile": hostile,
     "greeting": greeting,
     "sessions": sessions,
     "paths": paths,

@@ -12,8 +12,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import cycle
 from pathlib import Path
 from typing import Final
 
@@ -56,33 +57,38 @@ def guessed_at(port: int) -> Iterator[list[float]]:
 class Guesser:
     """Counts its failures. One epoll serves all its attempts: what it costs itself is taken from what it measures."""
 
-    def __init__(self, port: int, rate: int) -> None:
+    def __init__(self, port: int, rate: int, words: Sequence[bytes] = (_WRONG,), count: int = 0) -> None:
+        """``words`` are what its attempts say, in turn; ``count`` is how many it makes, 0 for no end."""
         self.port = port
         self.rate = rate
         self.failures = 0
+        self._words = cycle(words)
+        self._count = count
+        self._begun = 0
         self._stopped = False
         self._epoll = select.epoll()
         self._attempts: dict[int, socket.socket] = {}
 
-    def run(self) -> None:
-        """Guess until told to stop."""
+    def run(self) -> float:
+        """Guess until all attempts are made, or until told to stop; return for how many seconds that was."""
         signal.signal(signal.SIGTERM, self._stop)
         print("begun", flush=True)
         began_s = due_s = time.monotonic()
-        while not self._stopped:
+        while not self._stopped and (not self._count or self.failures < self._count):
             now_s = time.monotonic()
             due_s = max(due_s, now_s - LATE_S)
-            while due_s <= now_s and len(self._attempts) < AT_ONCE:
+            while due_s <= now_s and len(self._attempts) < AT_ONCE and self._begun != (self._count or -1):
                 self._begin()
                 due_s += 1 / self.rate
             for number, what in self._epoll.poll(max(0.001, due_s - now_s)):
                 self._go_on(number, what)
-        print(self.failures / (time.monotonic() - began_s), flush=True)
+        return time.monotonic() - began_s
 
     def _stop(self, number: int, frame: object) -> None:
         self._stopped = True
 
     def _begin(self) -> None:
+        self._begun += 1
         sock = socket.socket()
         sock.setblocking(False)
         sock.bind((HOST, 0))
@@ -95,7 +101,7 @@ class Guesser:
         sock = self._attempts[number]
         try:
             if what & select.EPOLLOUT:
-                sock.send(_WRONG)
+                sock.send(next(self._words))
                 self._epoll.modify(number, select.EPOLLIN)
                 return
             if sock.recv(4096):
@@ -108,4 +114,6 @@ class Guesser:
 
 
 if __name__ == "__main__":
-    Guesser(int(sys.argv[1]), int(sys.argv[2])).run()
+    guesser = Guesser(int(sys.argv[1]), int(sys.argv[2]))
+    lasted_s = guesser.run()
+    print(guesser.failures / lasted_s, flush=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from trouter.config.ladder import LADDER
 from trouter.config.limits import LIMITS, Limit
 from trouter.config.limits_page import attributes_of, conditions_of, page
 from trouter.config.types import TYPES
@@ -53,6 +54,50 @@ CONSTANTS: dict[str, tuple[str, ...]] = {
     "management requests waiting": ("management.agent:MAX_WAITING", "management.agent:MAX_WAITING_BYTES"),
     "one management answer, and unread answers of one receiver": ("management.agent:MAX_UNREAD_BYTES",),
 }
+#: The tests that reach each rung of the ladder at its number and one beyond, as ``file:function``, in its order.
+RUNGS: tuple[tuple[str, ...], ...] = (
+    ("e2e/test_caps.py:test_from_half_of_what_it_may_keep_a_connection_gets_an_eighth_of_the_window",),
+    ("e2e/test_caps.py:test_a_connection_keeps_no_more_than_it_may_and_no_other_notices",),
+    ("e2e/test_quotas.py:test_from_half_of_what_a_vhost_may_keep_windows_open_an_eighth_as_far",),
+    (
+        "e2e/test_quotas.py:test_what_is_kept_for_receivers_has_a_quota",
+        "e2e/test_quotas.py:test_a_vhost_that_keeps_too_much_refuses_links_and_at_a_quarter_more_connections",
+        "e2e/test_quotas.py:test_sessions_count_for_what_they_take",
+    ),
+    ("e2e/test_quotas.py:test_a_vhost_that_keeps_too_much_refuses_links_and_at_a_quarter_more_connections",),
+    ("e2e/test_memory.py:test_all_connections_together_keep_no_more_than_a_quarter_of_the_memory",),
+    ("e2e/test_memory.py:test_all_connections_together_keep_no_more_than_a_quarter_of_the_memory",),
+    (
+        "admission/test_alarms.py:test_memory_is_told_at_each_mark_and_below_it",
+        "e2e/test_memory.py:test_who_has_most_gets_no_credit_above_the_first_mark_and_others_do",
+    ),
+    (
+        "admission/test_alarms.py:test_memory_is_told_at_each_mark_and_below_it",
+        "e2e/test_memory.py:test_no_client_gets_a_third_link_above_the_mark_before_and_requests_are_answered",
+    ),
+    (
+        "admission/test_alarms.py:test_memory_is_told_at_each_mark_and_below_it",
+        "e2e/test_memory.py:test_no_client_may_connect_above_the_second_mark_and_those_present_go_on",
+        "e2e/test_memory.py:test_who_begins_sessions_until_memory_runs_out_pays_for_it",
+    ),
+    (
+        "e2e/test_guard.py:test_so_many_handshakes_from_one_host_and_the_next_is_closed",
+        "e2e/test_guard.py:test_so_many_handshakes_in_all",
+    ),
+    ("e2e/test_guard.py:test_who_drips_is_cut_off_and_who_is_silent_has_his_time",),
+    ("e2e/test_guard.py:test_so_many_connections_a_second_from_one_host",),
+    (
+        "e2e/test_listeners.py:test_no_more_connections_than_allowed",
+        "e2e/test_shortages.py:test_a_flood_of_refusals_is_few_lines_in_the_log",
+    ),
+    ("e2e/test_shortages.py:test_without_a_descriptor_left_the_next_client_waits_until_there_is_one",),
+    (
+        "admission/test_guard.py:test_those_who_are_turned_away_are_counted_and_told_of_once_a_second",
+        "e2e/test_shortages.py:test_a_flood_of_refusals_is_few_lines_in_the_log",
+    ),
+    ("e2e/test_records.py:test_attaches_that_are_denied_over_and_over_are_told_together",),
+    ("logs/test_outputs.py:test_a_pipe_that_is_read_no_more_holds_nothing_up",),
+)
 UNITS = {"KiB": 1024, "MiB": 1 << 20}
 SHOWN = {attribute.name for kind in TYPES for attribute in kind.attributes}
 KNOWN_CONDITIONS = re.compile(r"amqp:(connection:|session:|link:)?[a-z-]+")
@@ -93,6 +138,16 @@ def test_what_a_limit_names_exists(limit: Limit) -> None:
     manual = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     for metric in re.findall(r"`(\w+)`", limit.metric):
         assert metric in (manual if metric.startswith("trouter_") else SHOWN)
+
+
+@pytest.mark.parametrize(
+    "number", range(len(LADDER)), ids=lambda number: f"{LADDER[number].budget}, {LADDER[number].at}"
+)
+def test_a_rung_of_the_ladder_has_tests(number: int) -> None:
+    assert len(RUNGS) == len(LADDER)
+    for each in RUNGS[number]:
+        file, name = each.split(":")
+        assert f"def {name}(" in (ROOT / "tests" / file).read_text(encoding="utf-8")
 
 
 def test_no_limit_stands_there_twice() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -25,7 +25,8 @@ listener {{
     maxSessions: 32768
 }}
 """
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+#: As far as the window of a session opens while the router has room.
+WINDOW_BYTES = 8 << 20
 
 
 class Limited:
@@ -38,8 +39,12 @@ class Limited:
 
     def take(self, percent: int) -> None:
         """Have the process take so much of its limit now."""
-        statm = Path(f"/proc/{self.router.process.pid}/statm").read_text()
-        self._limit(f", maxMemoryBytes: {int(statm.split()[1]) * PAGE_BYTES * 100 // percent}")
+        self.allow(self.router.resident_bytes() * 100 // percent)
+
+    def allow(self, octets: int) -> int:
+        """Let the process take so many octets; they are given back."""
+        self._limit(f", maxMemoryBytes: {octets}")
+        return octets
 
     def be_free(self) -> None:
         self._limit("")
@@ -94,6 +99,61 @@ def test_no_client_gets_a_third_link_above_the_mark_before_and_requests_are_answ
         limited.be_free()
         limited.router.wait_for_line("ALARM memory cleared: .* the mark is 85")
         peer.attach_receiver("c")
+
+
+class Feeder:
+    """A client that sends one long message, piece by piece, for which no receiver has credit."""
+
+    def __init__(self, peer: Peer) -> None:
+        self.peer = peer
+        address = f"kept by {peer.number}"
+        peer.attach_receiver(address)
+        self._link = peer.attach_sender(address)
+        self._first = True
+
+    def keep(self, count: int) -> int:
+        """Have the router keep so many octets more, as far as the window goes; how many it does."""
+        left = count
+        while left and self.peer.window:
+            left -= self.send(min(left, 16_000))
+        self.peer.be_heard()
+        return count - left
+
+    def send(self, count: int) -> int:
+        self.peer.transfer(self._link, bytes(count), more=True, first=self._first)
+        self._first = False
+        return count
+
+
+def test_all_connections_together_keep_no_more_than_a_quarter_of_the_memory(limited: Limited) -> None:
+    budget = limited.allow(240_000_000) // 4
+    with ExitStack() as stack:
+        feeders = [Feeder(stack.enter_context(Peer(limited.port))) for _ in range(2 + budget // WINDOW_BYTES)]
+        last, before_last = feeders.pop(), feeders.pop()
+
+        def window_after(frames: int) -> int:
+            for _ in range(frames):
+                last.send(0)
+            last.peer.be_heard()
+            return last.peer.window
+
+        kept = 0
+        for each in feeders:
+            kept += each.keep(budget // 2 - kept)
+        assert kept == budget // 2
+        whole = last.peer.window
+        assert window_after(whole * 2 // 3) > whole * 2 // 3  # up to half of the budget it opens again
+        frames = last.peer.window
+        kept += before_last.keep(budget % 2 + 1)
+        assert window_after(frames * 2 // 3) == frames - frames * 2 // 3  # and beyond that an eighth as far
+        for each in (*feeders, before_last):
+            kept += each.keep(budget - kept)
+        assert kept == budget
+        last.send(1)
+        end = last.peer.expect_session_end()
+        assert end is not None
+        assert end.condition == "amqp:resource-limit-exceeded"
+        before_last.peer.be_heard()
 
 
 def begin_many(peer: Peer, count: int) -> None:

@@ -42,6 +42,7 @@ VHOSTS = [
     vhost("slow.org", group={"perUser": {"maxMessagesPerSecond": 1}, **OPEN}, maxMessagesPerSecond=3),
     vhost("kept.org", maxBufferedBytes=3000, group=OPEN),
     vhost("begun.org", maxBufferedBytes=3 * SESSION_BYTES, group=OPEN),
+    vhost("half.org", maxBufferedBytes=100_000, group={"maxSessionWindow": 204_800, **OPEN}),
     vhost("full.org", maxBufferedBytes=4000, group=OPEN),
     vhost("moving.org", group=OPEN),
 ]  # fmt: skip
@@ -197,6 +198,26 @@ def test_a_vhost_that_keeps_too_much_refuses_links_and_at_a_quarter_more_connect
                 peer.take_flow(said)
         with session_of(port, "carol", "full.org"):
             pass
+
+
+@pytest.mark.parametrize(("kept", "scarce"), [(50_000, False), (50_001, True)])
+def test_from_half_of_what_a_vhost_may_keep_windows_open_an_eighth_as_far(
+    router: RunningRouter, kept: int, scarce: bool
+) -> None:
+    """What is kept takes 25 of 100 frames; an eighth of the others is 9. The window opens when half of it is used."""
+    with session_of(router.port, "bob", "half.org") as stalled, session_of(router.port, "alice", "half.org") as sending:
+        stalled.attach_receiver("half", 0)
+        link = sending.attach_sender("half")
+        assert sending.window == 100
+        octets = message(bytes(100_000))[:kept]
+        for number in range(50):
+            piece = octets[number * 1000 : kept if number == 49 else (number + 1) * 1000]
+            sending.transfer(link, piece, more=True, first=number == 0)
+        sending.be_heard()
+        for _ in range(46):
+            sending.transfer(link, b"", more=True, first=False)
+        sending.be_heard()
+        assert (sending.window == 9) == scarce
 
 
 def test_sessions_count_for_what_they_take(router: RunningRouter, manager: Manager) -> None:

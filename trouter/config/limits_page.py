@@ -1,12 +1,14 @@
-"""The manual's page on limits, written from the one table; `make docs` puts it where it belongs."""
+"""The manual's page on limits, written from the tables of limits and rungs; `make docs` puts it where it belongs."""
 
 from __future__ import annotations
 
 import re
 import sys
+from dataclasses import astuple
 from pathlib import Path
 from typing import Final
 
+from trouter.config.ladder import LADDER, Rung
 from trouter.config.limits import LIMITS, Limit
 from trouter.config.manual import CHANGE
 from trouter.config.schema import Attribute
@@ -15,7 +17,7 @@ from trouter.config.types import CONFIGURED
 INTRODUCTION: Final = """\
 # Limits
 
-*This page is written from the table of limits in `trouter/config/limits.py` (`make docs`).*
+*This page is written from the tables in `trouter/config/limits.py` and `trouter/config/ladder.py` (`make docs`).*
 
 Every limit has a value, and something that happens at it. Nothing grows without one. Where a peer is sent an AMQP
 error, its condition stands in a column of its own; what ends (link, session, connection) is its scope. *Change* tells
@@ -33,12 +35,24 @@ hold for this machine, and how that is changed.
 The limits of HTTP listeners are listed in [metrics.md](metrics.md).
 """
 
+_LADDER: Final = """
+## The overload ladder
+
+A flood of clients or messages meets these rungs one after the other: senders are slowed down before they are stopped,
+links are refused before connections are, and what stands goes on. Routers of the network lose no link and no connection
+for the memory of the process.
+
+| budget | from | what happens | condition sent | seen by | ends |
+|---|---|---|---|---|---|
+"""
+
 _CONDITION: Final = re.compile(r"(?:,| with)? `(amqp:[\w:-]+)`")
 
 
 def page() -> str:
     """Return the whole page."""
-    return INTRODUCTION + "".join(_row(limit) for limit in LIMITS) + NOTES
+    ladder = _LADDER + "".join(map(_rung_row, LADDER))
+    return INTRODUCTION + "".join(_row(limit) for limit in LIMITS) + NOTES + ladder
 
 
 def attributes_of(limit: Limit) -> list[Attribute]:
@@ -68,6 +82,10 @@ def _row(limit: Limit) -> str:
         ", ".join(changes) or "-",
     )
     return f"| {' | '.join(cells)} |\n"
+
+
+def _rung_row(rung: Rung) -> str:
+    return f"| {' | '.join(astuple(rung))} |\n"
 
 
 if __name__ == "__main__":
