@@ -432,7 +432,7 @@ def hostile(bench: Bench) -> None:
             bench.router() as quiet,
             HAProxy(bench.new_folder("haproxy"), None) as elsewhere,
         ):
-            subjects = {
+            subjects: dict[str, Callable[[], Sample]] = {
                 "at the router": partial(beside_garbage, troubled.port, troubled, load),
                 "elsewhere": partial(beside_garbage, elsewhere.port, quiet, load),
             }
