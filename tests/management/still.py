@@ -53,6 +53,9 @@ class StillControl:
     def connections(self) -> Mapping[int, ConnectionFacts]:
         return {}
 
+    def memory(self, by: str) -> Sequence[Mapping[str, object]]:
+        return ()
+
     def status(self, entity: Entity) -> Mapping[str, object]:
         return {}
 

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from proton import Message
 
 from tests.management.node import PREFIX, Node, node_of, small
 from tests.routers import RunningRouter, StartRouter
@@ -151,6 +152,26 @@ def test_get_memory_shows_count_and_bytes_of_each_type(node: Node) -> None:
     owners = {row["name"]: row for row in node.node("GET-MEMORY")}
     assert owners["qdr_link_t"]["count"] >= 2
     assert all(row["bytes"] == row["size"] * row["count"] for row in owners.values())
+
+
+def test_get_memory_groups_what_is_held_by_connection_user_vhost_and_address(node: Node) -> None:
+    receiver = node.connection.create_receiver("memory/waiting")
+    sender = node.connection.create_sender("memory/waiting")
+    sender.link.send(Message(b"x" * 10_000, durable=True))
+    (address,) = (row for row in node.node("GET-MEMORY", by="address") if row["address"] == "memory/waiting")
+    assert (address["messages"], address["links"]) == (1, 2)
+    assert address["bytes"] > 10_000
+    (process,) = node.node("GET-MEMORY", by="process")
+    assert process["resident"] <= process["limit"]
+    assert 10_000 < process["messages"] <= process["messagesLimit"]
+    rows = {by: node.node("GET-MEMORY", by=by) for by in ("connection", "user", "vhost")}
+    assert rows["connection"][0]["messages"] >= address["bytes"]
+    assert len({sum(row["bytes"] for row in each) for each in rows.values()}) == 1
+    assert {row["user"] for row in rows["user"]} >= {row["user"] for row in rows["connection"]}
+    status, text = node.refused("GET-MEMORY", by="colour")
+    assert (status, "not by colour" in text) == (400, True)
+    sender.close()
+    receiver.close()
 
 
 def test_locales_are_accepted_and_mean_nothing(node: Node) -> None:

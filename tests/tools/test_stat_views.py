@@ -258,7 +258,8 @@ def test_owners_of_memory_are_sorted_by_what_they_hold() -> None:
         "?",
         {"name": "x"},
     ]
-    assert shown(OWNERS, request.rows(reply), [{"memoryUsage": 10 * 1024}]) == table(
+    older = [each.rows(reply) for each in OWNERS.requests[2:] if each.rows is not None]
+    assert shown(OWNERS, request.rows(reply), [{"memoryUsage": 10 * 1024}], *older) == table(
         """
         Memory by Owner
           owner   each      count  total
@@ -270,6 +271,36 @@ def test_owners_of_memory_are_sorted_by_what_they_hold() -> None:
           VmSize    Owned
           ====================
           10.0 KiB  6.50 KiB
+        """
+    )
+
+
+def test_memory_is_shown_by_connection_user_vhost_and_address() -> None:
+    taken = {"connections": 1, "sessions": 2, "links": 3, "messages": 2048, "output": 0, "bytes": 20_480}
+    connection = {"connection": "7", "host": "10.0.0.1", "user": "ann", "vhost": "shop", **taken}
+    others = {"connection": "", "host": "", "user": "", "vhost": "", "others": 9, **taken, "connections": 9}
+    process = {"resident": 1 << 26, "limit": 1 << 30, "messages": 2048, "messagesLimit": 1 << 28}
+    address = {"address": "orders", "links": 2, "messages": 1, "bytes": 1024}
+    text = shown(OWNERS, [], [], [process], [connection, others], [], [], [address])
+    assert text == table(
+        """
+        Memory by Owner
+
+        Memory by Connection
+          connection  host      user  vhost  sessions  links  messages  output  total
+          ================================================================================
+          7           10.0.0.1  ann   shop   2         3      2.00 KiB  0       20.0 KiB
+          9 others                           2         3      2.00 KiB  0       20.0 KiB
+
+        Memory by Address
+          address  links  waiting  total
+          ===================================
+          orders   2      1        1.00 KiB
+
+        Memory Summary
+          VmSize  Resident  Limit     Messages  Messages Limit  Owned
+          =============================================================
+                  64.0 MiB  1.00 GiB  2.00 KiB  256 MiB         0
         """
     )
 

@@ -139,6 +139,16 @@ class MemoryWatch:
     def limit(self) -> int:
         return self._limit
 
+    def totals(self) -> dict[str, int]:
+        """Return what the process and the messages held take and may take, in octets."""
+        budget = self._budget
+        return {
+            "resident": self._resident(),
+            "limit": self._limit,
+            "messages": budget.held,
+            "messagesLimit": budget.limit,
+        }
+
     @property
     def refuses_links(self) -> bool:
         """Return whether a client that has ``FEW_LINKS`` gets no further one."""

@@ -16,6 +16,7 @@ import trio
 from trouter import logs
 from trouter.admission.decisions import Decisions
 from trouter.admission.guard import Lockouts
+from trouter.admission.memory_shares import shares
 from trouter.backbone.topology import Topology
 from trouter.config import (
     AutoLinkEntity,
@@ -122,6 +123,12 @@ class Control:
     def connections(self) -> Connections:
         """Return the open connections, by number."""
         return self._parts.connections
+
+    def memory(self, by: str) -> list[dict[str, object]]:
+        """Return what takes memory, in octets: the process, or its connections ``by`` connection, user or vhost."""
+        if by == "process":
+            return [{**self._parts.guard.memory.totals()}]
+        return shares(by, self._parts.connections.values())
 
     def vhost_statistics(self) -> Iterator[tuple[str, Mapping[str, object]]]:
         """Yield what was let in and turned away under each vhost, by its name."""

@@ -11,8 +11,10 @@ import sys
 from collections.abc import Iterable
 from enum import Enum
 from functools import cache
+from itertools import islice
+from operator import itemgetter
 from types import ModuleType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from trouter.engine.limits import EngineLimits
 from trouter.engine.link import IncomingLink, OutgoingLink
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
     from .router import Router
 
 BUFFER_BYTES: Final = 512
+#: Messages that are measured of those that wait on a link, and addresses with a row of their own.
+LOOKED_AT: Final = 100
+MAX_ADDRESSES: Final = 20
 
 
 def owners(router: Router) -> list[tuple[str, int, int]]:
@@ -50,6 +55,37 @@ def owners(router: Router) -> list[tuple[str, int, int]]:
         ("qd_message_t", sizes[Message], _count_messages(router)),
         ("qd_buffer_t", BUFFER_BYTES, -(-_count_octets(router) // BUFFER_BYTES)),
     ]
+
+
+def addresses(router: Router) -> list[dict[str, object]]:
+    """Return what waits for the receivers of each address, as ``messages`` and octets (``bytes``), the largest first.
+
+    Of what waits on a link the first ``LOOKED_AT`` messages are measured, and speak for the others. The last row is all
+    addresses that are not among the ``MAX_ADDRESSES`` largest; ``others`` is their number.
+    """
+    rows = [_address_row(entry) for entry in router.table.entries.values()]
+    rows = [row for row in rows if row["messages"]]
+    rows.sort(key=itemgetter("bytes"), reverse=True)
+    rest = rows[MAX_ADDRESSES:]
+    del rows[MAX_ADDRESSES:]
+    if rest:
+        sums = {name: sum(row[name] for row in rest) for name in ("messages", "links", "bytes")}
+        rows.append({"address": "", "others": len(rest), **sums})
+    return rows
+
+
+def _address_row(entry: AddressEntry) -> dict[str, Any]:
+    consumers = entry.forwarder.consumers
+    waiting = sum(egress.backlog for egress in consumers)
+    seen = [out.message for egress in consumers for out in islice(egress.queue, LOOKED_AT) if out.message is not None]
+    octets = sum(message.held for message in set(seen))
+    shared = isinstance(entry.forwarder, Multicast)
+    return {
+        "address": entry.text,
+        "messages": max((egress.backlog for egress in consumers), default=0) if shared else waiting,
+        "links": len(consumers) + len(entry.senders),
+        "bytes": octets * waiting // len(seen) if seen else 0,
+    }
 
 
 def _sessions(router: Router) -> list[Session]:

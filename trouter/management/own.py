@@ -6,14 +6,14 @@ from dataclasses import asdict
 from typing import Final
 
 from trouter.config.schema import EntityType
-from trouter.core.memory import owners
+from trouter.core.memory import addresses, owners
 from trouter.core.table import MAX_ADDRESS_BYTES
 from trouter.core.why import explain
 
 from .context import Node, Operation
 from .entities import apply, check_can, find, on_found, text_in
 from .kinds import MANAGEMENT, SELF, attribute_names, bases_of, descendants_of, is_node_type, kind_of, listed_operations
-from .ports import POLICY_QUESTION
+from .ports import MEMORY_BY, POLICY_QUESTION
 from .requests import Request, shown
 from .responses import Answer, answer
 from .rights import READ, check_level
@@ -157,7 +157,14 @@ async def _get_rights(node: Node, request: Request) -> Answer:
     )
 
 
-async def _get_memory(node: Node, _: Request) -> Answer:
+async def _get_memory(node: Node, request: Request) -> Answer:
+    by = request.text("by")
+    if by == "address":
+        return answer(addresses(node.router))
+    if by in MEMORY_BY:
+        return answer([dict(row) for row in node.control.memory(by)])
+    if by:
+        raise bad_request(f"GET-MEMORY groups by {', '.join(MEMORY_BY)} or address, not by {shown(by)}")
     held = owners(node.router)
     return answer([{"name": name, "size": size, "count": count, "bytes": size * count} for name, size, count in held])
 

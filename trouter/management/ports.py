@@ -13,6 +13,8 @@ from trouter.config.schema import EntityType
 from trouter.core.containers import Container
 from trouter.wire.performatives import Error
 
+#: What GET-MEMORY groups by, besides ``address`` and nothing.
+MEMORY_BY: Final = ("process", "connection", "user", "vhost")
 #: What EXPLAIN-POLICY asks about.
 POLICY_QUESTION: Final = ("vhost", "user", "host", "policyVhost", "source", "target")
 #: The number of the connection whose request is being answered; 0 for none.
@@ -125,6 +127,9 @@ class Control(Protocol):
 
     def connections(self) -> Mapping[int, ConnectionFacts]:
         """Return the connections by number, ascending."""
+
+    def memory(self, by: str) -> Sequence[Mapping[str, object]]:
+        """Return what takes memory, in octets: ``process``, or by ``connection``, ``user`` or ``vhost``."""
 
     def status(self, entity: Entity) -> Mapping[str, object]:
         """Return what is observed of an entity in service, by attribute, such as a connector's connectionStatus."""
