@@ -8,7 +8,7 @@ import pytest
 
 from trouter.core.attach import PeerTerms
 from trouter.core.egress import Egress
-from trouter.core.memory import BUFFER_BYTES, owners
+from trouter.core.memory import BUFFER_BYTES, LOOKED_AT, MAX_ADDRESSES, owners, waiting_messages
 from trouter.core.table import AddressRule
 from trouter.engine.link import IncomingLink, OutgoingLink
 from trouter.engine.ports import Delivery
@@ -158,3 +158,33 @@ def test_buffers_hold_what_came_and_did_not_go_on_yet() -> None:
     client.stalled = False
     router.pump()
     assert counts(router)[4] == 0
+
+
+def test_what_waits_is_counted_by_address_the_largest_first() -> None:
+    router = MemoryRouter(RULES)
+    client = router.connect()
+    for address, size in (("small", 100), ("large", 1000), ("m", 500)):
+        client.receiver(address)
+        client.receiver(address)
+        for _ in range(LOOKED_AT + 20):
+            client.sender(address).send(compose(bytes(size)), settled=False)
+    client.receiver("empty")
+    router.pump()
+    rows = {each.address: each for each in waiting_messages(router.core)}
+    assert list(rows) == ["large", "m", "small"]
+    assert [rows[name].messages for name in rows] == [LOOKED_AT + 20] * 3
+    assert rows["large"].bytes == (LOOKED_AT + 20) * len(compose(bytes(1000)))
+    assert rows["small"].links == 2 + LOOKED_AT + 20
+
+
+def test_addresses_beyond_the_largest_are_one_row() -> None:
+    router = MemoryRouter()
+    client = router.connect()
+    for number in range(MAX_ADDRESSES + 3):
+        client.receiver(f"a{number}")
+        client.sender(f"a{number}").send(compose(bytes(100 + number)))
+    router.pump()
+    *rows, others = waiting_messages(router.core)
+    assert [each.address for each in rows] == [f"a{number}" for number in range(MAX_ADDRESSES + 2, 2, -1)]
+    assert (others.others, others.messages, others.links) == (3, 3, 6)
+    assert others.bytes == sum(len(compose(bytes(size))) for size in (100, 101, 102))

@@ -9,12 +9,13 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from itertools import islice
-from operator import itemgetter
+from operator import attrgetter
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from trouter.engine.limits import EngineLimits
 from trouter.engine.link import IncomingLink, OutgoingLink
@@ -57,35 +58,40 @@ def owners(router: Router) -> list[tuple[str, int, int]]:
     ]
 
 
-def addresses(router: Router) -> list[dict[str, object]]:
-    """Return what waits for the receivers of each address, as ``messages`` and octets (``bytes``), the largest first.
+@dataclass(frozen=True, slots=True)
+class WaitingMessages:
+    """What waits for the receivers of an address, or of so many ``others`` together: messages and octets."""
 
-    Of what waits on a link the first ``LOOKED_AT`` messages are measured, and speak for the others. The last row is all
-    addresses that are not among the ``MAX_ADDRESSES`` largest; ``others`` is their number.
+    address: str
+    messages: int
+    links: int
+    bytes: int
+    others: int = 0
+
+
+def waiting_messages(router: Router) -> list[WaitingMessages]:
+    """Return what waits for the receivers of each address, the largest first.
+
+    Of what waits on a link the first ``LOOKED_AT`` messages are measured, and speak for the others. Addresses that are
+    not among the ``MAX_ADDRESSES`` largest are the last item together.
     """
-    rows = [_address_row(entry) for entry in router.table.entries.values()]
-    rows = [row for row in rows if row["messages"]]
-    rows.sort(key=itemgetter("bytes"), reverse=True)
-    rest = rows[MAX_ADDRESSES:]
-    del rows[MAX_ADDRESSES:]
+    found = [each for entry in router.table.entries.values() if (each := _waiting_at(entry)).messages]
+    found.sort(key=attrgetter("bytes"), reverse=True)
+    rest = found[MAX_ADDRESSES:]
     if rest:
-        sums = {name: sum(row[name] for row in rest) for name in ("messages", "links", "bytes")}
-        rows.append({"address": "", "others": len(rest), **sums})
-    return rows
+        messages, links, octets = (sum(map(attrgetter(name), rest)) for name in ("messages", "links", "bytes"))
+        found[MAX_ADDRESSES:] = [WaitingMessages("", messages, links, octets, len(rest))]
+    return found
 
 
-def _address_row(entry: AddressEntry) -> dict[str, Any]:
+def _waiting_at(entry: AddressEntry) -> WaitingMessages:
     consumers = entry.forwarder.consumers
-    waiting = sum(egress.backlog for egress in consumers)
+    waiting = [egress.backlog for egress in consumers]
     seen = [out.message for egress in consumers for out in islice(egress.queue, LOOKED_AT) if out.message is not None]
     octets = sum(message.held for message in set(seen))
-    shared = isinstance(entry.forwarder, Multicast)
-    return {
-        "address": entry.text,
-        "messages": max((egress.backlog for egress in consumers), default=0) if shared else waiting,
-        "links": len(consumers) + len(entry.senders),
-        "bytes": octets * waiting // len(seen) if seen else 0,
-    }
+    messages = max(waiting, default=0) if isinstance(entry.forwarder, Multicast) else sum(waiting)
+    links = len(consumers) + len(entry.senders)
+    return WaitingMessages(entry.text, messages, links, octets * sum(waiting) // len(seen) if seen else 0)
 
 
 def _sessions(router: Router) -> list[Session]:

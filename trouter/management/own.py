@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Final
 
 from trouter.config.schema import EntityType
-from trouter.core.memory import addresses, owners
+from trouter.core.memory import owners, waiting_messages
 from trouter.core.table import MAX_ADDRESS_BYTES
 from trouter.core.why import explain
 
@@ -160,7 +160,7 @@ async def _get_rights(node: Node, request: Request) -> Answer:
 async def _get_memory(node: Node, request: Request) -> Answer:
     by = request.text("by")
     if by == "address":
-        return answer(addresses(node.router))
+        return answer([asdict(each) for each in waiting_messages(node.router)])
     if by in MEMORY_BY:
         return answer([dict(row) for row in node.control.memory(by)])
     if by:

@@ -68,7 +68,7 @@ def _owners(reply: object) -> Rows:
 
 
 def _groups(key: str, reply: object) -> Rows:
-    """The reply to GET-MEMORY ``by`` something; an older router answers with its owners, which lack ``key``."""
+    """Return the rows of GET-MEMORY ``by`` something; an older router answers with its owners, which lack ``key``."""
     return [row for row in _maps(reply) if key in row]
 
 
