@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from tests.chaos import run
 from tests.chaos.ledger import Heard, Ledger, Recovery, SpoiledLedger
 from tests.chaos.scenarios import SCENARIOS
 from tests.chaos.table import HEAD, row, rows_in, write_into
@@ -85,6 +87,16 @@ def test_rows_go_into_a_page_in_order_and_in_the_place_of_older_ones(ledger: Led
     page.write_text("no table\n")
     with pytest.raises(ValueError, match="has no table"):
         write_into(page, {})
+
+
+def test_where_a_scenario_cannot_run_the_command_says_why_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert run.main(["partition", "half_open"]) == 0
+    said = capsys.readouterr()
+    assert re.match("left out, partition, half_open: .*(root|missing)", said.err)
+    assert said.out.splitlines() == list(HEAD)
 
 
 def test_the_manual_has_a_row_for_every_scenario() -> None:
