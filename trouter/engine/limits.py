@@ -8,7 +8,6 @@ from typing import Final
 from trouter.wire.constants import MAX_NODES
 from trouter.wire.transfers import Undecodable
 
-UINT32: Final = 0xFFFFFFFF
 UNLIMITED: Final = 1 << 62
 DEFAULT_CHANNEL_MAX: Final = 32767
 
