@@ -229,6 +229,7 @@ ROWS: dict[str, tuple[str, ...] | str] = {
     ),
     "3.1 inter-router and edge": MESH,
     "3.1 refused by the router": ("test_what_the_router_refuses_is_paid_back_at_once",),
+    "3.1 taken back by the sender": ("test_a_sender_that_takes_back_all_it_begins_has_its_credit_again",),
     "3.1 no destination": ("test_credit_is_not_paid_back*", "test_the_last_credit*"),
     "3.1 link-routed": ROUTES,
     "3.1 batched": ("test_credit_is_one_flow_for_a_pass", "test_a_message_in_pieces*"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from trouter.core.patterns import DuplicatePatternError, PatternError
 from trouter.core.table import AddressRule, AddressTable
 from trouter.testing import MemoryRouter, compose
 
@@ -33,36 +32,6 @@ def test_a_removed_rule_matches_no_more() -> None:
     assert treatment(table, "a.x") == "multicast"
 
 
-@pytest.mark.parametrize("new", [AddressRule("c", distribution="closest"), AddressRule("a/#", distribution="closest")])
-def test_a_replaced_rule_leaves_its_place(new: AddressRule) -> None:
-    table = make_table(A)
-    table.replace_rule(A, new)
-    assert treatment(table, new.pattern.replace("/#", "")) == "closest"
-    assert treatment(table, "a.x") == ("closest" if new.pattern == "a/#" else "balanced")
-
-
-@pytest.mark.parametrize(
-    ("new", "error"),
-    [
-        (AddressRule("b/*"), DuplicatePatternError),
-        (AddressRule("//"), PatternError),
-        (AddressRule("./", True), PatternError),
-    ],
-)
-def test_a_rule_that_cannot_be_replaced_stays(new: AddressRule, error: type[PatternError]) -> None:
-    table = make_table(A, B)
-    with pytest.raises(error):
-        table.replace_rule(A, new)
-    assert [treatment(table, text) for text in ("a.x", "b.x")] == ["multicast", "closest"]
-
-
-def test_a_rule_that_is_not_there_is_not_replaced() -> None:
-    table = make_table(B)
-    with pytest.raises(KeyError):
-        table.replace_rule(A, AddressRule("c"))
-    assert treatment(table, "c") == "balanced"
-
-
 def test_an_address_in_use_keeps_its_treatment_until_it_is_made_anew() -> None:
     router = MemoryRouter((A,))
     client = router.connect()
@@ -89,7 +58,8 @@ def test_anonymous_messages_follow_the_rules_of_the_moment() -> None:
     sender.send(compose(b"1", to="w"))
     router.pump()
     assert (waypoint.bodies, consumer.bodies) == ([b"1"], [])
-    router.core.table.replace_rule(phased, AddressRule("w", ingress_phase=1, egress_phase=1))
+    router.core.table.remove_rule(phased)
+    router.core.table.add_rule(AddressRule("w", ingress_phase=1, egress_phase=1))
     sender.send(compose(b"2", to="w"))
     router.pump()
     assert (waypoint.bodies, consumer.bodies) == ([b"1"], [b"2"])

@@ -22,7 +22,7 @@ from .addresses import (
 )
 from .entry import AddressEntry
 from .network import Network
-from .patterns import PatternError, PatternTree, prefix_pattern
+from .patterns import PatternTree, prefix_pattern
 from .spaces import Spaces
 from .tenants import Tenant, Tenants
 
@@ -106,15 +106,6 @@ class AddressTable:
         """Take a pattern out again; KeyError if it is not there. Records that exist keep their treatment."""
         self._rules.remove(rule.tree_pattern)
         self.forget_spellings()
-
-    def replace_rule(self, old: AddressRule, new: AddressRule) -> None:
-        """Do ``remove_rule`` and ``add_rule`` in one; when either raises, nothing has changed."""
-        self.remove_rule(old)
-        try:
-            self.add_rule(new)
-        except PatternError:
-            self.add_rule(old)
-            raise
 
     def forget_spellings(self) -> None:
         """Forget where anonymous messages go: it may have changed with the rules."""
