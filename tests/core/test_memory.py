@@ -165,7 +165,8 @@ def test_what_waits_is_counted_by_address_the_largest_first() -> None:
     client = router.connect()
     for address, size in (("small", 100), ("large", 1000), ("m", 500)):
         client.receiver(address)
-        client.receiver(address)
+        if address == "m":
+            client.receiver(address)
         for _ in range(LOOKED_AT + 20):
             client.sender(address).send(compose(bytes(size)), settled=False)
     client.receiver("empty")
@@ -174,7 +175,7 @@ def test_what_waits_is_counted_by_address_the_largest_first() -> None:
     assert list(rows) == ["large", "m", "small"]
     assert [rows[name].messages for name in rows] == [LOOKED_AT + 20] * 3
     assert rows["large"].bytes == (LOOKED_AT + 20) * len(compose(bytes(1000)))
-    assert rows["small"].links == 2 + LOOKED_AT + 20
+    assert rows["small"].links == 1 + LOOKED_AT + 20
 
 
 def test_addresses_beyond_the_largest_are_one_row() -> None:
