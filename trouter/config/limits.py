@@ -342,7 +342,17 @@ LIMITS: Final = (
         set_by="listener `maxConnections`",
         metric="`trouter_connections_refused_total`",
     ),
-    Limit("connections accepted per second", "none", "the next ones wait", set_by="listener `acceptRate`"),
+    Limit(
+        "connections accepted per second",
+        "none",
+        "the next ones wait; those that are turned away do not count",
+        set_by="listener `acceptRate`",
+    ),
+    Limit(
+        "looks at a listener that has turned clients away",
+        "one each 10 ms",
+        "clients that come meanwhile, from whatever host, wait so long at most",
+    ),
     Limit("attaches and detaches waiting in a session", "256", "the connection is not read until they are answered"),
     Limit(
         "drain at TERM", "10 s", "connections closed, `amqp:connection:forced`", set_by="router `drainTimeoutSeconds`"
