@@ -9,11 +9,12 @@ import pytest
 import trio
 import trio.testing
 
-from tests.management.still import Asker, message, sections_of, serve
+from tests.management.still import Asker, StillControl, message, sections_of, serve
 from trouter.core.exchanges import BindingRule, ExchangeRule
+from trouter.logs import book
 from trouter.management import agent as agent_module
-from trouter.management.agent import MAX_UNREAD_BYTES, MAX_WAITING
-from trouter.testing.memory import MemoryReceiver, SentMessage
+from trouter.management.agent import MAX_TOGETHER, MAX_UNREAD_BYTES, MAX_WAITING, Agent
+from trouter.testing.memory import MemoryReceiver, MemoryRouter, SentMessage
 from trouter.wire.performatives import Released
 from trouter.wire.types import Int, ULong
 
@@ -91,6 +92,23 @@ async def test_answers_that_no_client_takes_are_bounded(nursery: trio.Nursery) -
     held = sum(out.message.held for egress in record.forwarder.consumers for out in egress.queue)
     assert 0 < held <= MAX_UNREAD_BYTES
     assert (await asker.ask("GET-MGMT-NODES"))[0] == 200
+
+
+async def test_answers_to_requests_of_one_moment_leave_together(nursery: trio.Nursery) -> None:
+    memory, control = MemoryRouter(), StillControl("router { id: R1 }\n")
+    waiting: list[bool] = []
+    agent = Agent(memory.core, control, book, lambda: memory.now_s, lambda: waiting.append(not agent.idle))
+    await nursery.start(agent.run)
+    asker = Asker(memory, control, agent)
+    await trio.testing.wait_all_tasks_blocked()
+    waiting.clear()
+    for _ in range(MAX_TOGETHER):
+        asker.send("GET-MGMT-NODES")
+    asker.send("GET-MGMT-NODES", reply_to="nobody.reads.here")
+    await trio.testing.wait_all_tasks_blocked()
+    assert waiting == [True, False]  # after so many, and when none waits any more, whatever the last one came to
+    asker.memory.pump()
+    assert len(asker.receiver.received) == MAX_TOGETHER
 
 
 async def test_an_answer_to_who_is_gone_is_dropped(nursery: trio.Nursery) -> None:

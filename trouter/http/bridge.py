@@ -94,10 +94,11 @@ class Bridge:
 
     async def _handle_events(self) -> None:
         """Handle WebSocket events with a checkpoint after each, so that a flood of small ones starves no other task."""
+        octets = bytearray()
         for event in self._sockets.events():
             match event:
                 case BytesMessage() if not self._refused:
-                    await self._take(event)
+                    octets += await self._taken(event)
                 case TextMessage() if not self._refused:
                     await self._refuse(CloseReason.UNSUPPORTED_DATA, "AMQP is binary")
                 case Ping():
@@ -110,16 +111,25 @@ class Bridge:
                     await self._send(event.response())
                 case _:
                     await trio.lowlevel.checkpoint()
+        await self._pass_on(octets)
 
-    async def _take(self, message: BytesMessage) -> None:
+    async def _taken(self, message: BytesMessage) -> bytes:
+        """Return what of ``message`` is to be passed on: all, or nothing where the message is too big."""
         self._message_bytes += len(message.data)
         if self._message_bytes > MAX_MESSAGE_BYTES:
             await self._refuse(CloseReason.MESSAGE_TOO_BIG, "")
-            return
+            return b""
         if message.message_finished:
             self._message_bytes = 0
+        await trio.lowlevel.checkpoint()
+        return bytes(message.data)
+
+    async def _pass_on(self, octets: bytearray) -> None:
+        """Pass octets on to AMQP: the messages of one read together, at the price of one."""
+        if not octets:
+            return
         try:
-            await self._near.send_all(message.data)
+            await self._near.send_all(octets)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             await trio.lowlevel.checkpoint()  # AMQP has ended, and the client will hear of it
 
@@ -139,7 +149,10 @@ class Bridge:
         await self._send(CloseConnection(code=CloseReason.GOING_AWAY if self._going_away() else code, reason=""))
 
     async def _next_octets(self) -> bytes:
+        """Wait for octets from AMQP and return them, with what tasks that have their turn now write meanwhile."""
         try:
+            await trio.lowlevel.wait_readable(self._near.socket)
+            await trio.lowlevel.checkpoint()
             return bytes(await self._near.receive_some(SEND_BYTES))
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             return b""

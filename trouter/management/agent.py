@@ -43,6 +43,8 @@ MAX_WAITING_BYTES: Final = 16 * 1024 * 1024
 #: Requests of one tenant that wait; and tenants for whom it is remembered where their listings are.
 MAX_WAITING_OF_TENANT: Final = 100
 MAX_DESKS: Final = 256
+#: A console sends several requests at once: their answers are written together, at most so many.
+MAX_TOGETHER: Final = 16
 #: Answers that a receiver without credit may let pile up; further ones are thrown away.
 MAX_UNREAD_BYTES: Final = 64 * 1024 * 1024
 
@@ -183,7 +185,11 @@ class Agent:
             received.settle(RELEASED, RELEASED_STATE)
 
     async def _serve(self) -> None:
+        taken = 0
         while True:
+            if taken % MAX_TOGETHER == 0 or not len(self._incoming):
+                self._flush()
+            taken += 1
             desk, data, origin = await self._incoming.take()
             desk.waiting -= 1
             request = read_request(data)
@@ -202,6 +208,7 @@ class Agent:
         while True:
             desk, request = await self._changes.take()
             await self._handle(desk, request)
+            self._flush()
 
     def _is_awaited(self, desk: Desk, request: Request) -> bool:
         """Return whether the answer has a receiver; if not, the request is dropped, as its refusal would go unread."""
@@ -262,7 +269,6 @@ class Agent:
             return
         self._set_clock()
         self._router.send(request.reply_to, message, desk.tenant)
-        self._flush()
 
     def _set_clock(self) -> None:
         """Give the core the time, by which it counts seconds and when a delivery came."""
@@ -282,7 +288,8 @@ class Agent:
         return sum(waiting)
 
     async def _breathe(self) -> None:
-        """Let other tasks have a turn."""
+        """Let other tasks have a turn, and the answers before this one leave."""
         self._profile.rest()
+        self._flush()
         await trio.lowlevel.checkpoint()
         self._profile.work()

@@ -8,6 +8,7 @@ import type { Value } from "../model/types";
 import { ConnectError, ManagementError } from "./errors";
 import { mechanismsFor, noting, type Credentials } from "./mechanisms";
 import { Slots } from "./slots";
+import { joiningSocket } from "./socket";
 import { fromValue, toValue } from "./values";
 
 /** Requests under way at once, and how long each may take before it counts as unanswered. */
@@ -79,7 +80,8 @@ export class AmqpConnection {
   }
 
   private connect(url: string, host: string, credentials: Credentials): Connection {
-    const dial = rhea.websocket_connect(WebSocket) as unknown as (...given: unknown[]) => () => object;
+    // rhea calls it with `new`, which returns what the function returns.
+    const dial = rhea.websocket_connect(joiningSocket as unknown as typeof WebSocket) as unknown as (...given: unknown[]) => () => object;
     const options = {
       connection_details: dial(url, ["amqp", "binary"], []),
       container_id: this.container,

@@ -7,6 +7,9 @@ const HIDDEN_MS = 15_000;
 /** A table is asked for at most once in so many ms for each of its rows, and no more seldom than once in LONGEST_MS. */
 const ROW_MS = 1;
 const LONGEST_MS = 60_000;
+/** A router that takes long to answer has more to do than to be looked at: it is asked so many times its answer's time later. */
+const ANSWER_TIMES = 20;
+const LONGEST_FOR_BUSY_MS = 10_000;
 
 export type Wanted = Readonly<Record<Entity, readonly string[] | "all">>;
 
@@ -47,7 +50,22 @@ function union(one: readonly string[] | "all", other: readonly string[] | "all")
 
 const isOutOfSight = (): boolean => document.visibilityState === "hidden";
 
-/** Return how long to wait between two requests for what is wanted each `everyMs`, where the last answer had so many rows. */
-export function paceOf(everyMs: number, rows = 0, isHidden = isOutOfSight()): number {
-  return Math.max(everyMs, isHidden ? HIDDEN_MS : 0, Math.min(rows * ROW_MS, LONGEST_MS));
+/** The last answer with a table: its rows, and how long it took. */
+export interface Effort {
+  readonly rows: number;
+  readonly tookMs: number;
 }
+
+/** Return how long to wait, in ms, between two requests for what is wanted each `everyMs`, where the last one was such an effort. */
+export function paceOf(everyMs: number, last: Effort = { rows: 0, tookMs: 0 }, isHidden = isOutOfSight()): number {
+  const forRows = Math.min(last.rows * ROW_MS, LONGEST_MS);
+  // A multiple, so that the moments stay the same.
+  const forBusy = Math.ceil(Math.min(last.tookMs * ANSWER_TIMES, LONGEST_FOR_BUSY_MS) / everyMs) * everyMs;
+  return Math.max(everyMs, isHidden ? HIDDEN_MS : 0, forRows, forBusy);
+}
+
+/**
+ * Return whether what was asked for at `last` is due at `now`, once each `paceMs`. The moments are multiples of the pace, so that
+ * tables of different paces are asked for together, which costs a router little more than one of them.
+ */
+export const isDue = (last: number, now: number, paceMs: number): boolean => now >= Math.round(last / paceMs + 1) * paceMs;

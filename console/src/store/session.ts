@@ -15,7 +15,8 @@ import { NO_RIGHTS, allows, fetchRights, type Rights } from "./rights";
 import { fetchSchema, schemaNow } from "./schema";
 import { addInterest, forgetRouters, lastTable, markLost, onSnapshot, pollRouters } from "./snapshot";
 
-const DISCOVER_MS = 2_000;
+/** How often routers that came or went are looked for; a page that draws the network asks its router's table of nodes more often. */
+const DISCOVER_MS = 4_000;
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 5_000;
 
@@ -136,6 +137,7 @@ async function watchNetwork(amqp: AmqpConnection, own: RouterRef, known: readonl
     pollRouters(routers);
     store.setState({ routers });
   };
+  if (own.mode === "standalone") return;
   const forget = [addInterest({ wanted: EDGE_TABLES, everyMs: DISCOVER_MS }), onSnapshot(show)];
   while (link() === amqp) {
     await new Promise((resume) => setTimeout(resume, paceOf(DISCOVER_MS)));

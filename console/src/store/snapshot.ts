@@ -6,7 +6,7 @@ import { create } from "zustand";
 import { ManagementError } from "../amqp/errors";
 import { query } from "../amqp/management";
 import type { Entity, RouterRef, RouterTables, Row, Snapshot } from "../model/types";
-import { ordersFor, paceOf, type Interest, type Wanted } from "./interests";
+import { isDue, ordersFor, paceOf, type Effort, type Interest, type Wanted } from "./interests";
 import { link } from "./link";
 
 /** How often the poller looks for what is due, and at most how often the page is drawn anew for it. */
@@ -26,6 +26,7 @@ interface Polled {
   /** When each table was last asked for, and which are under way. */
   asked: Map<Entity, { at: number; attributes: string }>;
   underWay: Set<Entity>;
+  efforts: Map<Entity, Effort>;
   at: number;
   /** Why the router is no longer asked. */
   gone?: string;
@@ -52,6 +53,7 @@ export function pollRouters(routers: readonly RouterRef[]): void {
         refused: new Map(),
         asked: new Map(),
         underWay: new Set(),
+        efforts: new Map(),
         at: 0,
       });
     } else {
@@ -99,7 +101,7 @@ function askDue(entry: Polled): void {
     const wanted = attributes === "all" ? "all" : attributes.join();
     // What is wanted anew is asked for at once, whenever the last answer came.
     const isRefused = now < (entry.refused.get(entity)?.until ?? 0);
-    const due = !isRefused && (last?.attributes !== wanted || now - last.at >= paceOf(everyMs, entry.tables[entity]?.length));
+    const due = !isRefused && (last?.attributes !== wanted || isDue(last.at, now, paceOf(everyMs, entry.efforts.get(entity))));
     if (due && !entry.underWay.has(entity)) {
       entry.asked.set(entity, { at: now, attributes: wanted });
       void fetchTable(entry, entity, attributes);
@@ -112,7 +114,9 @@ async function fetchTable(entry: Polled, entity: Entity, attributes: readonly st
   if (connection === undefined) return;
   entry.underWay.add(entity);
   try {
+    const begun = performance.now();
     const rows = await query(connection, entry.router.address, entity, attributes);
+    entry.efforts.set(entity, { rows: rows.length, tookMs: performance.now() - begun });
     entry.tables = { ...entry.tables, [entity]: rows };
     entry.at = Date.now();
     entry.arrived = { ...entry.arrived, [entity]: entry.at };
