@@ -20,10 +20,10 @@ log { module: PROTOCOL, enable: trace+ }
 
 def test_every_frame_is_reported_and_no_message(start_router: StartRouter) -> None:
     router = start_router(CONFIGURATION)
-    client = BlockingConnection(f"127.0.0.1:{router.port}", timeout=10)
+    client = BlockingConnection(f"127.0.0.1:{router.port}", timeout=60)
     receiver = client.create_receiver("q", credit=1)
     client.create_sender("q", options=AtMostOnce()).send(Message("not for the log" * 10_000))
-    receiver.receive(timeout=10)
+    receiver.receive(timeout=60)
     client.close()
     router.wait_for_line(r"\[C1\] Connection Closed")
     text = router.text()
@@ -42,7 +42,7 @@ FRAMES = r"PROTOCOL \(trace\) \[C{}\]"
 
 
 def test_connections_that_are_open_follow_the_level_of_the_module(router: RunningRouter) -> None:
-    client = BlockingConnection(f"127.0.0.1:{router.port}", timeout=10)
+    client = BlockingConnection(f"127.0.0.1:{router.port}", timeout=60)
     with node_of(router.port) as node:
         node.ask("UPDATE", {"enable": "trace+"}, name="log/PROTOCOL")
         client.create_sender("q")
@@ -56,8 +56,8 @@ def test_connections_that_are_open_follow_the_level_of_the_module(router: Runnin
 
 
 def test_the_frames_of_one_connection_are_reported_on_demand(router: RunningRouter) -> None:
-    client = BlockingConnection(f"127.0.0.1:{router.port}", timeout=10)
-    other = BlockingConnection(f"127.0.0.1:{router.port}", timeout=10)
+    client = BlockingConnection(f"127.0.0.1:{router.port}", timeout=60)
+    other = BlockingConnection(f"127.0.0.1:{router.port}", timeout=60)
     with node_of(router.port) as node:
         for wanted in (True, False):
             answer = node.ask("UPDATE", {"enableProtocolTrace": wanted}, type="connection", identity="1")

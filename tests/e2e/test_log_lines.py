@@ -43,12 +43,12 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("router")
     with running(CONFIGURATION, folder) as router:
         client = BlockingConnection(
-            f"127.0.0.1:{router.port}", timeout=10, properties={"a": 1, "b": "x", "password": "p"}, container_id="me"
+            f"127.0.0.1:{router.port}", timeout=60, properties={"a": 1, "b": "x", "password": "p"}, container_id="me"
         )
         receiver = client.create_receiver("q", credit=1)
         sender = client.create_sender("q", options=AtMostOnce())
         sender.send(Message("x"))
-        receiver.receive(timeout=10)
+        receiver.receive(timeout=60)
         sender.close()  # type: ignore[no-untyped-call]
         client.close()
         router.wait_for_line(r"\[C1\] Connection Closed")

@@ -73,7 +73,7 @@ def test_routers_that_talk_are_reported_and_cannot_write_lines_of_their_own(star
     hub.wait_for_line(rf"ROUTER_LS \(trace\) RCVD: LSU\(id={name} pv=1 area=0 inst=\d+ ls_seq=\d+ ls=\{{'A': 1\}}\)$")
     hub.wait_for_line(r"ROUTER_LS \(trace\) SENT: RA\(id=A pv=1 area=0 inst=\d+ ls_seq=\d+ mobile_seq=\d+\)$")
     hub.wait_for_line(rf"ROUTER_LS \(info\) the ways through the network are set anew: .*{name}")
-    client = BlockingConnection(f"127.0.0.1:{other.port}", timeout=30)
+    client = BlockingConnection(f"127.0.0.1:{other.port}", timeout=60)
     client.create_receiver("there")
     hub.wait_for_line(rf"ROUTER_MA \(debug\) router {name}: 1 addresses added, 0 deleted$")
     hub.wait_for_line(rf"ROUTER_MA \(trace\) RCVD: MAU\(id={name} pv=1 area=0 mobile_seq=\d+ add=\['M0there'\]")
@@ -98,7 +98,7 @@ listener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }
 def test_a_service_and_a_session_that_fail_are_reported_by_their_modules(start_router: StartRouter) -> None:
     router = start_router(SERVICE)
     with pytest.raises(ConnectionException):
-        BlockingConnection(f"127.0.0.1:{router.ports[0]}", timeout=30)
+        BlockingConnection(f"127.0.0.1:{router.ports[0]}", timeout=60)
     router.wait_for_line(r"AUTHSERVICE \(warning\) authServicePlugin none: it cannot be reached: ")
     with Peer(router.ports[1]) as peer:
         peer.say(Transfer(7, 0, b"tag"))
@@ -129,7 +129,7 @@ def held(start_router: StartRouter) -> RunningRouter:
 
 
 def test_a_denied_link_and_the_counts_at_the_end_of_its_connection(held: RunningRouter) -> None:
-    client = BlockingConnection(f"127.0.0.1:{held.port}", timeout=30)
+    client = BlockingConnection(f"127.0.0.1:{held.port}", timeout=60)
     client.create_receiver("free")
     for name in ("second", "third"):
         with pytest.raises(LinkDetached):
@@ -165,7 +165,7 @@ def test_the_counts_at_the_end_of_a_connection_that_is_lost(held: RunningRouter)
 
 
 def test_a_name_does_not_end_its_quotes(held: RunningRouter, tmp_path: Path) -> None:
-    client = BlockingConnection(f"127.0.0.1:{held.port}", timeout=30)
+    client = BlockingConnection(f"127.0.0.1:{held.port}", timeout=60)
     with pytest.raises(LinkDetached):
         client.create_sender("x' for user 'root")
     client.close()

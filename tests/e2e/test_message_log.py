@@ -26,11 +26,11 @@ log {{
 
 
 def pass_a_message(port: int) -> None:
-    connection = BlockingConnection(f"127.0.0.1:{port}", timeout=10)
+    connection = BlockingConnection(f"127.0.0.1:{port}", timeout=60)
     receiver = connection.create_receiver("here", credit=1)
     sender = connection.create_sender("here", options=AtMostOnce())
     sender.send(Message(body="not for the log", subject="greeting", correlation_id=7))
-    assert receiver.receive(timeout=10).subject == "greeting"
+    assert receiver.receive(timeout=60).subject == "greeting"
     connection.close()
 
 

@@ -61,7 +61,7 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
         url = f"127.0.0.1:{router.port}"
         client = BlockingConnection(
             url,
-            timeout=10,
+            timeout=60,
             user="alice",
             password=SECRET,
             allowed_mechs="PLAIN",
@@ -72,7 +72,7 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
         sender = client.create_sender("q")
         for _ in range(5):
             delivery: Any = sender.link.send(Message("x"))
-            receiver.receive(timeout=10)
+            receiver.receive(timeout=60)
             receiver.accept()
             while not delivery.settled:
                 client.container.process()
@@ -81,7 +81,7 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
         for user, password in (("alice", "wrong-" + SECRET), ("mal\r\nlory\x1b[31m", SECRET)):
             with pytest.raises(ConnectionException):
                 BlockingConnection(
-                    url, timeout=10, user=user, password=password, allowed_mechs="PLAIN", allow_insecure_mechs=True
+                    url, timeout=60, user=user, password=password, allowed_mechs="PLAIN", allow_insecure_mechs=True
                 )
         with Peer(router.port, opened=False) as peer:
             assert peer.authenticate("PLAIN", f"ad\nmin\0alice\0{SECRET}".encode()) == 1
@@ -183,13 +183,13 @@ def test_records_are_sent_to_an_address(start_router: StartRouter, tmp_path: Pat
     listener {{ host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }}
     recordLog {{ dir: {tmp_path}/kept, kinds: audit, address: events }}
     """)
-    watcher = BlockingConnection(f"127.0.0.1:{router.port}", timeout=10)
+    watcher = BlockingConnection(f"127.0.0.1:{router.port}", timeout=60)
     receiver = watcher.create_receiver("events", credit=100)
-    other = BlockingConnection(f"127.0.0.1:{router.port}", timeout=10, container_id="the other")
+    other = BlockingConnection(f"127.0.0.1:{router.port}", timeout=60, container_id="the other")
     other.create_sender("q", options=AtMostOnce())
     found: list[dict[str, Any]] = []
     while not of(found, "link.attached", addr="q"):
-        message = receiver.receive(timeout=10)
+        message = receiver.receive(timeout=60)
         body: Any = message.body
         found.append(json.loads(bytes(body)))
         assert message.subject == found[-1]["k"]
@@ -242,7 +242,7 @@ def test_a_killed_router_loses_nothing_that_was_written(tmp_path: Path) -> None:
     """
     with process(configuration, tmp_path) as router:
         router.wait_for_line("Operational")
-        BlockingConnection(f"127.0.0.1:{router.port}", timeout=10).close()
+        BlockingConnection(f"127.0.0.1:{router.port}", timeout=60).close()
         router.wait_for_line(r"\[C1\] Connection Closed")
         (place,) = segments_in(tmp_path / "kept")
         until(lambda: b"connection.closed" in place.path.read_bytes())
@@ -274,7 +274,7 @@ def test_the_policy_and_its_decisions_are_reported_by_the_same_rules(start_route
         groups: {{ all: {{ users: *, remoteHosts: *, sources: "news, mine", targets: "q" }} }}
     }}
     """)
-    client = BlockingConnection(f"127.0.0.1:{router.port}", timeout=10, virtual_host="example.com")
+    client = BlockingConnection(f"127.0.0.1:{router.port}", timeout=60, virtual_host="example.com")
     client.create_receiver("mine")
     with pytest.raises(LinkDetached):
         client.create_receiver("secrets")
@@ -327,13 +327,13 @@ def test_what_no_receiver_takes_is_counted_for_its_sender(start_router: StartRou
     listener {{ host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }}
     recordLog {{ dir: {tmp_path}/kept, kinds: telemetry }}
     """)
-    client = BlockingConnection(f"127.0.0.1:{router.port}", timeout=10)
+    client = BlockingConnection(f"127.0.0.1:{router.port}", timeout=60)
     receiver, sender = client.create_receiver("q", credit=10), client.create_sender(None)
     sender.link.send(Message("x", address="q"))
-    receiver.receive(timeout=10)
+    receiver.receive(timeout=60)
     receiver.accept()
     with pytest.raises(SendException):
-        sender.send(Message("x", address="nowhere"), timeout=10)
+        sender.send(Message("x", address="nowhere"), timeout=60)
     settled = client.create_sender(None, options=AtMostOnce())
     settled.send(Message("x", address="nowhere"))
     settled.close()  # type: ignore[no-untyped-call]
@@ -374,12 +374,12 @@ def test_bodies_are_recorded_where_a_vhost_asks_for_it_without_what_is_hidden(
         """
     )
     for vhost in ("silent", "shop"):
-        client = BlockingConnection(f"127.0.0.1:{router.port}", timeout=10, virtual_host=vhost)
+        client = BlockingConnection(f"127.0.0.1:{router.port}", timeout=60, virtual_host=vhost)
         receiver = client.create_receiver("q", credit=10)
         sender = client.create_sender("q", options=AtMostOnce())
         for body in (b'{"card": "4929-1234", "amount": 5}', b"4929-1234"):
             sender.send(Message(body, inferred=True))
-            receiver.receive(timeout=10)
+            receiver.receive(timeout=60)
         client.close()
     assert router.stop() == 0
     octets = b"".join(place.path.read_bytes() for place in segments_in(tmp_path / "records"))

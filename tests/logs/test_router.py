@@ -25,7 +25,7 @@ def hang_up(router: RunningRouter, times: int) -> None:
 
 def connect(router: RunningRouter, number: int) -> None:
     """Connect, attach a link, and wait until both ends of the log are written."""
-    client = BlockingConnection(f"127.0.0.1:{router.port}", timeout=10)
+    client = BlockingConnection(f"127.0.0.1:{router.port}", timeout=60)
     client.create_receiver("q")
     client.close()
     router.wait_for_line(rf"SERVER \(info\) \[C{number}\] Accepted")

@@ -39,7 +39,7 @@ def test_an_answer_says_to_whom_it_goes_and_nothing_else(node: Node) -> None:
 
 def test_an_answer_is_settled_already(node: Node) -> None:
     node.send({"operation": "READ", **NODE})
-    assert node.receiver.receive(timeout=30).properties["statusCode"] == 200
+    assert node.receiver.receive(timeout=60).properties["statusCode"] == 200
     assert not node.receiver.fetcher.unsettled
 
 

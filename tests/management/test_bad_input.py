@@ -168,7 +168,7 @@ def test_an_answer_without_credit_waits_and_hinders_no_other(node: Node) -> None
     assert node.get("READ", **NODE)
     silent.flow(5)
     for _ in range(5):
-        assert silent.receive(timeout=30).properties["statusCode"] == 200
+        assert silent.receive(timeout=60).properties["statusCode"] == 200
     silent.close()
 
 

@@ -269,7 +269,7 @@ def test_a_connection_is_closed_with_a_word(router: RunningRouter, own: Node) ->
         # The client has not answered the close yet, and is listed no longer all the same.
         assert row["identity"] not in {each["identity"] for each in own.query("connection")}
         with pytest.raises(ConnectionException, match="amqp:connection:forced"):
-            other.receiver.receive(timeout=30)
+            other.receiver.receive(timeout=60)
     router.wait_for_line(rf"AGENT \(info\) \[C{row['identity']}\] closed by management")
 
 

@@ -15,7 +15,7 @@ LISTENER = {"host": "127.0.0.1", "port": "0", "saslMechanisms": "ANONYMOUS"}
 
 
 def open_to(port: int) -> None:
-    BlockingConnection(f"127.0.0.1:{port}", timeout=30).close()
+    BlockingConnection(f"127.0.0.1:{port}", timeout=60).close()
 
 
 def test_a_listener_changes_for_those_who_come_afterwards(router: RunningRouter, own: Node) -> None:

@@ -20,7 +20,7 @@ from trouter.wire.performatives import Accepted, Modified, Released
 pytestmark = pytest.mark.slow
 
 #: Only a hang takes this long.
-HANG_S = 30.0
+HANG_S = 60.0
 
 Routers = dict[str, RunningRouter]
 

@@ -20,7 +20,7 @@ from trouter.wire.types import Symbol
 pytestmark = pytest.mark.slow
 
 #: Only a hang takes this long.
-HANG_S = 30.0
+HANG_S = 60.0
 #: How every router treats addresses.
 RULES = """
 address { prefix: many, distribution: multicast }

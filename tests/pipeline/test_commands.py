@@ -36,7 +36,7 @@ pytestmark = [
 
 SMALL = [
     "--master=local[2]",
-    *("--conf=spark.driver.memory=1g", "--conf=spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"),
+    *("--conf=spark.driver.memory=1g", "--conf=spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"),
     *("--conf=spark.sql.shuffle.partitions=2", "--conf=spark.ui.enabled=false"),
 ]
 SCHEMA = "card STRING, t TIMESTAMP, id BIGINT, channel STRING, amount STRING, city STRING"

@@ -91,7 +91,7 @@ from trouter.pipeline.tables import Table
 root, days, tenants, rows = Path(sys.argv[1]), *map(int, sys.argv[2:5])
 small = {
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.ui.enabled": "false",
 }
 spark = session("torn", master="local[2]", settings=small)

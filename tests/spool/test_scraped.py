@@ -34,7 +34,7 @@ class Page:
 
     def _get(self, path: str) -> tuple[int, str]:
         try:
-            with urlopen(self.base + path, timeout=30) as answer:
+            with urlopen(self.base + path, timeout=60) as answer:
                 return answer.status, answer.read().decode()
         except HTTPError as refused:
             return refused.code, refused.read().decode()

@@ -24,7 +24,7 @@ from trouter.hooks import Plugins
 from trouter.wire.performatives import Error
 from trouter_plugins.users_file import put_user
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 @dataclass

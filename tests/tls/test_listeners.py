@@ -32,7 +32,7 @@ from trouter.wire.performatives import (
 )
 from trouter_plugins.users_file import put_user
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 PORTS = (
     "either", "strict", "external", "plain", "trusted", "mixed", "system", "quick", "old", "scram", "crl", "skip",
     "below",
