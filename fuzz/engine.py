@@ -50,6 +50,7 @@ LIMITS = EngineLimits(
     high_water_bytes=4096,
     first_outgoing_id=0xFFFFFFFE,
 )
+OPENING = Open("fuzzed", max_frame_size=LIMITS.max_frame_bytes, channel_max=LIMITS.channel_max)
 OFFER = ("ANONYMOUS", "X")
 CREDIT = 5
 MOST_SENT = 40
@@ -114,8 +115,7 @@ class Holder:
         if layer:
             offer = None if how & 16 else OFFER
             sasl = SaslServer(offer, bool(how & 4), LIMITS.max_sasl_rounds) if server else SaslClient(3)
-        opening = Open("fuzzed", max_frame_size=LIMITS.max_frame_bytes, channel_max=LIMITS.channel_max)
-        self.connection = Connection(LIMITS, opening, [], sasl, server, self.budget)
+        self.connection = Connection(LIMITS, OPENING, [], sasl, server, self.budget)
         self.sasl = sasl
         self.lazy = bool(how & 8)  # answers only when everything has been read
         self.closes = 0
@@ -242,7 +242,8 @@ def check(data: bytes) -> None:
     step = max(cut, len(stream) // MAX_PIECES) if cut else len(stream) or 1
     for start in range(0, len(stream), step):
         holder.feed(stream[start : start + step])
-    holder.answer()
+    if holder.lazy:
+        holder.answer()
     holder.connection.close()
     holder.answer()
     holder.connection.tick(100.0)

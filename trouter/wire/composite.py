@@ -46,6 +46,8 @@ class Field:
     default: object  # dataclasses.MISSING when mandatory
     #: The class of a value that goes to the wire and comes from it as it is; None where more has to be done.
     plain: type | None = None
+    #: The class whose values may be given for one of ``plain``, if that is another.
+    given: type | None = None
 
 
 _TABLES: Final[dict[type[Composite], tuple[Field, ...]]] = {}
@@ -87,7 +89,8 @@ def register(cls: type[Composite]) -> None:
         multiple = amqp != "*" and amqp.endswith("*")
         amqp = amqp.removesuffix("*") if multiple else amqp
         plain = None if multiple or amqp == "map" else _PLAIN.get(amqp)
-        rows.append(Field(field.name, amqp, multiple, field.default, plain))
+        given = None if plain is None else plain.__mro__[-2]  # int for a UInt, str for a Symbol
+        rows.append(Field(field.name, amqp, multiple, field.default, plain, given))
     _TABLES[cls] = tuple(rows)
     _CLASSES[cls.descriptor] = _CLASSES[types.Symbol(cls.symbol)] = cls
 
@@ -118,8 +121,11 @@ def _described(composite: Composite) -> types.Described:
         if value is None or type(value) is field.plain:
             values.append(value)
             continue
+        if value == () and field.default == ():
+            values.append(None)
+            continue
         try:
-            values.append(_to_wire(field, value))
+            values.append(field.plain(value) if type(value) is field.given else _to_wire(field, value))  # type: ignore[misc]
         except EncodeError as error:
             raise EncodeError(f"{_label(type(composite), field)}: {error}") from None
     while values and values[-1] is None:

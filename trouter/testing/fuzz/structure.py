@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from trouter.testing.fuzz.mutation import CODES, EDGES, MAX_BYTES, octets
 
@@ -124,10 +125,10 @@ def values(rng: random.Random, data: bytes, other: bytes) -> bytes:
     trees, rest = parse(data)
     if not trees:
         return octets(rng, data, other)
-    borrowed = [node for tree in parse(other)[0] for node in tree.every()]
     every = [node for tree in trees for node in tree.every()]
     parents = [node.items for node in every if node.items] + [trees]
     kind = rng.randrange(10)
+    borrowed = [node for tree in parse(other)[0] for node in tree.every()] if kind in (3, 4) else []
     row = rng.choice(parents)
     at = rng.randrange(len(row))
     if kind == 0:
@@ -167,8 +168,7 @@ def _change_leaf(rng: random.Random, node: Node) -> None:
         node.content = rng.randbytes(_FIXED.get(kind, rng.choice((0, 1, 4)))) if kind not in (0xC, 0xD) else b""
 
 
-@dataclass
-class Piece:
+class Piece(NamedTuple):
     """A frame of a stream, or what is no frame: then ``head`` is empty."""
 
     head: bytes
@@ -183,6 +183,11 @@ class Piece:
 
 def split(stream: bytes) -> list[Piece]:
     """Take a stream apart into protocol headers and frames; what is neither is the last piece."""
+    return list(_split(stream))
+
+
+@lru_cache(maxsize=4096)  # of the seeds, which are taken apart again and again
+def _split(stream: bytes) -> tuple[Piece, ...]:
     found: list[Piece] = []
     at = 0
     while at < len(stream):
@@ -196,7 +201,7 @@ def split(stream: bytes) -> list[Piece]:
             break
         found.append(Piece(stream[at : at + 8], stream[at + 8 : at + size]))
         at += size
-    return found
+    return tuple(found)
 
 
 def frames(rng: random.Random, data: bytes, other: bytes) -> bytes:
