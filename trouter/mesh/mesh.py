@@ -214,7 +214,7 @@ class Mesh(Knowledge):
         if link is None:
             return
         if link.router not in ("", hello.id):
-            self._complain(MeshFault.SECOND_ROUTER, hello.id, connection, now_s)
+            self._complain(MeshFault.SECOND_ROUTER, shown(hello.id), connection, now_s)
             return
         link.router, link.instance, link.heard_s = hello.id, hello.instance, now_s
         self.events += self._hellos.answer(connection, now_s)  # before all questions: the other end must know us first
