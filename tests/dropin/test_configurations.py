@@ -174,7 +174,8 @@ def checked(folder: Folder, tmp_path_factory: pytest.TempPathFactory) -> dict[tu
                 place.mkdir(parents=True, exist_ok=True)
                 files[str(written(template.name, said, place, dummies(folder)))] = case.name, secure
     command = [sys.executable, "-m", "trouter", "check", "--json", *files]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    patience_s = DEADLINE_S + len(files)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=patience_s, check=False)
     found: dict[tuple[str, bool], list[dict[str, Any]]] = {name: [] for name in files.values()}
     for file in json.loads(done.stdout)["files"]:
         problems = [finding for finding in file["findings"] if finding["severity"] == "problem"]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from proton import Message, int32
 from proton.utils import BlockingConnection
 
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 PREFIX = "org.apache.qpid.dispatch."
 NODE = {"type": "org.amqp.management", "name": "self"}
 
