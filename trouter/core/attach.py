@@ -98,7 +98,7 @@ def _accept_incoming(router: EdgeRouterPort, link: IncomingLink, wanted: Attach,
     entry = None
     target = target or Target()
     _check_capabilities(target.capabilities)
-    if target.address in SERVICES and not target.dynamic and terms.tenant is None:
+    if isinstance(target.address, str) and target.address in SERVICES and not target.dynamic and terms.tenant is None:
         serve(router, link, wanted, terms, str(target.address))
         return
     if _is_routed(router, link, target, terms):
