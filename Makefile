@@ -70,8 +70,8 @@ help:
 	@echo "make bench      measure the router against HAProxy and RabbitMQ (ARGS for its options)"
 	@echo "make bench-pipeline  measure the pipeline against the same in python-qpid-proton (ARGS for its options)"
 	@echo "make pipeline-demo  the data pipeline on Spark from end to end, with an attack and a fraud to be found"
-	@echo "make docs       write the generated pages of the manual, build/site (the manual as a site) and build/man"
-	@echo "make man        write the manual's pages for man to build/man"
+	@echo "make docs       write the generated pages of the manual, build/site (the manual as a site) and man/"
+	@echo "make man        write the manual's pages for man to man/"
 	@echo "make wheel      the sdist, and the wheel of this Python with the compiled modules, in dist/"
 	@echo "make deb        the package for Debian, in dist/ (WHEEL names a wheel for its Python; else it compiles)"
 	@echo "make sbom       what a router is made of, as CycloneDX, in dist/"
@@ -218,7 +218,7 @@ docs: venv man
 
 # The manual's pages for `man`, which packages contain.
 man: running
-	$(PY) -m trouter.cli.man build/man
+	$(PY) -m trouter.cli.man man
 
 # With the console, if it can be built. Wheels for other Pythons are cibuildwheel's, which wants containers.
 wheel: running compiler man console-if-possible
@@ -333,6 +333,6 @@ lock:
 	$(call freeze,requirements-dev.lock)
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage tests/interop/rhea/node_modules console/node_modules console/test-results trouter/http/console
+	rm -rf $(VENV) build dist man *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage tests/interop/rhea/node_modules console/node_modules console/test-results trouter/http/console
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find trouter -name '*.so' -delete

@@ -68,7 +68,7 @@ def manual_pages() -> list[tuple[str, list[str]]]:
     """The pages that `make man` wrote, by the folder that they are installed in; none where it did not run."""
     return [
         (f"share/man/{folder.name}", [str(page.relative_to(ROOT)) for page in sorted(folder.iterdir())])
-        for folder in sorted((ROOT / "build" / "man").glob("man?"))
+        for folder in sorted((ROOT / "man").glob("man?"))
     ]
 
 
