@@ -228,6 +228,7 @@ wheel: running compiler man console-if-possible
 
 deb: wheel
 	$(call needs,dh_installsysusers,debhelper dpkg-dev fakeroot python3-venv python3-dev)
+	$(call needs,/usr/share/build-essential/essential-packages-list,build-essential)
 	packaging/deb/build.sh
 
 # Of an environment with what the wheel asks for and nothing else, and of the console's lock.
