@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from tests.house.sources import PACKAGE, ROOT, imported_by
 
 PLUGINS = ROOT / "plugins" / "trouter_plugins"
@@ -21,6 +23,13 @@ PACKERS = {"gzip", "bz2", "lzma", "zipfile", "tarfile", "brotli", "zstandard", "
 REVIVERS = {"pickle", "marshal", "shelve", "dill", "yaml", "code", "codeop"}
 CALLS = {"eval", "exec", "compile", "__import__"}
 PATTERNS = {"compile", "match", "search", "fullmatch", "sub", "split", "findall", "finditer"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nodes_are_forgotten() -> Iterator[None]:
+    """Millions of nodes, which the garbage collector would look through to the end."""
+    yield
+    nodes_of.cache_clear()
 
 
 @cache
