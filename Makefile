@@ -1,6 +1,6 @@
 # Every chore has a name. `make run` and `make test` do all their own set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run route running console-beside compiler debian-packages test console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-ways-in test-commands test-from-files test-in-memory test-twins test-packaging test-compiled lint types fuzz fuzz-properties planted chaos bench pipeline-demo bench-pipeline docs man clean build venv wheel deb chart sbom packaging-system system node-system browser-system interop-system bench-system lock
+.PHONY: help run route running console-beside compiler debian-packages test console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-ways-in test-commands test-from-files test-in-memory test-twins test-packaging test-compiled lint types fuzz fuzz-properties planted chaos soak bench pipeline-demo bench-pipeline docs man clean build venv wheel deb chart sbom packaging-system system node-system browser-system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -67,6 +67,7 @@ help:
 	@echo "make fuzz-properties  the properties under test with hostile input, for long"
 	@echo "make planted    bugs planted one at a time, and what notices each (ARGS='--page window lock-out')"
 	@echo "make chaos      faults in networks of real routers, with a ledger of every message (ARGS='--count 1000 partition')"
+	@echo "make soak       traffic and churn for half an hour: objects and memory must return (ARGS='--minutes 120')"
 	@echo "make bench      measure the router against HAProxy and RabbitMQ (ARGS for its options)"
 	@echo "make bench-pipeline  measure the pipeline against the same in python-qpid-proton (ARGS for its options)"
 	@echo "make pipeline-demo  the data pipeline on Spark from end to end, with an attack and a fraud to be found"
@@ -103,7 +104,7 @@ ONE_ROUTER := e2e
 several    := network
 ways-in    := http interop management tls
 commands   := cli load packaging tools
-from-files := chaos dropin plugins
+from-files := chaos dropin plugins soak
 PARTS      := several ways-in commands from-files
 TWO_TWINS  := $(addprefix tests/,client core engine fuzz mesh pipeline sim spool testing wire)
 SHORT      := -m "not spark and not pipeline_long and not long"
@@ -178,6 +179,10 @@ planted: venv
 # Routers that are killed, cut off, stopped, replaced or out of room, under load; the ledger is printed at the end.
 chaos: venv build interop-system
 	$(PY) -m tests.chaos.run $(ARGS)
+
+# Traffic and churn for long; what is left of them in the routers is told, with plots, in build/soak.
+soak: venv build
+	$(PY) -m tests.soak.run $(ARGS)
 
 # The web console in trouter/http/console/; nothing is done when no source is newer, and without Node it is left as it is.
 console: node-system

@@ -31,14 +31,14 @@ def render(results: Results) -> str:
     return "\n".join(lines)
 
 
-def put_into(page: Path, text: str) -> None:
+def put_into(page: Path, text: str, begin: str = BEGIN, end: str = END) -> None:
     """Replace what stands between the page's two marks; ValueError when it has none."""
     old = page.read_text(encoding="utf-8")
-    before, begun, rest = old.partition(BEGIN)
-    _, ended, after = rest.partition(END)
+    before, begun, rest = old.partition(begin)
+    _, ended, after = rest.partition(end)
     if not (begun and ended):
-        raise ValueError(f"{page} has no {BEGIN} and {END}")
-    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+        raise ValueError(f"{page} has no {begin} and {end}")
+    page.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
 
 
 def number_text(value: float) -> str:

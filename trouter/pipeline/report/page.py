@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from html import escape
 from pathlib import Path
@@ -45,22 +45,29 @@ def build(root: Path, period: Period, limits: Mapping[str, int], now: datetime) 
     """The report of the tables under ``root``. limits: tenant to the connections that it may have."""
     sections = made(Question(Tables(root, period), limits))
     return Report(
-        "\n".join(_page(sections, period, now)) + "\n",
+        document(
+            "What the routers carried", f"{_span(period)}. Made {now:%Y-%m-%d %H:%M} UTC. All times are UTC.", sections
+        ),
         [each.title for each in sections if each.lacking and not each.broken],
         [each.lacking for each in sections if each.broken],
         [text for each in sections for text in each.attention],
     )
 
 
-def _page(sections: list[Section], period: Period, now: datetime) -> Iterator[str]:
+def document(title: str, when: str, sections: Sequence[Section]) -> str:
+    """Return a page of these sections, with what asks for attention before them."""
+    return "\n".join(_page(title, when, sections)) + "\n"
+
+
+def _page(title: str, when: str, sections: Sequence[Section]) -> Iterator[str]:
     yield "<!DOCTYPE html>"
     yield '<html lang="en"><head><meta charset="utf-8">'
     yield f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield '<meta name="referrer" content="no-referrer">'
-    yield f"<title>What the routers carried</title><style>{_STYLE}</style></head><body><main>"
-    yield "<h1>What the routers carried</h1>"
-    yield f'<p class="when">{escape(_span(period))}. Made {now:%Y-%m-%d %H:%M} UTC. All times are UTC.</p>'
+    yield f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><main>"
+    yield f"<h1>{escape(title)}</h1>"
+    yield f'<p class="when">{escape(when)}</p>'
     yield from _summary(sections)
     for section in sections:
         yield from _section(section)
@@ -73,7 +80,7 @@ def _span(period: Period) -> str:
     return f"Dates from {period.first or 'the first'} to {period.last or 'the last'}"
 
 
-def _summary(sections: list[Section]) -> Iterator[str]:
+def _summary(sections: Sequence[Section]) -> Iterator[str]:
     attention = [(each.name, text) for each in sections for text in each.attention]
     yield '<section aria-labelledby="summary"><h2 id="summary">Summary</h2>'
     if attention:
