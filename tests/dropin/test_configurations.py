@@ -24,8 +24,9 @@ from proton.utils import BlockingConnection, BlockingSender, LinkDetached, SendE
 from tests.brokers import broker
 from tests.dropin.cases import CASES, MANUAL, Case, Login, Way
 from tests.dropin.scene import Folder
-from tests.routers import DEADLINE_S, RunningRouter, started, stopped_cleanly
+from tests.routers import DEADLINE_S, RunningRouter, stopped_cleanly, watched
 
+QDROUTERD = str(Path(sys.executable).with_name("qdrouterd"))
 #: What `check` says of a file that is not there.
 UNREADABLE = "cannot be read"
 HERE = Path(__file__).parent
@@ -76,7 +77,7 @@ def network(
         for template in files_of(case):
             name, file = template.stem, written(template.name, template.read_text(), path, names)
             change(file)
-            router = routers[name] = stack.enter_context(started("qdrouterd", ["-c", str(file)], file))
+            router = routers[name] = stack.enter_context(watched([QDROUTERD, "-c", str(file)], file))
             router.wait_for_line(r"SERVER \(\w+\) Operational")
             stack.enter_context(stopped_cleanly(router))
             names |= {f"{name}.{number}": str(port) for number, port in enumerate(router.ports)}
