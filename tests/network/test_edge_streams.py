@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -126,3 +127,53 @@ async def test_the_links_are_kept_and_used_again(routers: dict[str, RunningRoute
                 assert await tracker.outcome() == Accepted()
                 counted.append(len(await trio.to_thread.run_sync(links, routers["A"])))
     assert len(set(counted)) == 1
+
+
+#: Users of the edge router may do what it needs; what is changed has nothing to do with them.
+POLICY = """
+policy { enableVhostPolicy: yes }
+vhost { hostname: $default, allowUnknownUser: yes, groups: { $default: { remoteHosts: *, sources: *, targets: *, \
+allowDynamicSource: yes, allowAnonymousSender: yes, allowUserIdProxy: yes } } }
+"""
+
+
+@pytest.mark.parametrize(("here", "there"), [("E", "A"), ("A", "E")])
+async def test_a_changed_policy_does_not_cut_a_message_off(tmp_path: Path, here: str, there: str) -> None:
+    going_on = trio.Event()
+    outcomes: list[object] = []
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(5):
+            yield PIECE
+        await going_on.wait()
+        yield PIECE
+
+    async def upload(sender: Sender) -> None:
+        outcomes.append(await sender.send_stream(pieces(), head=Message(kind=BodyKind.ABSENT)))
+
+    def change_policy() -> None:
+        with node_of(client_port(routers["A"])) as node:
+            assert node.ask("UPDATE", {"maxConnections": 1000}, type="vhost", identity="vhost/$default").status == 200
+
+    with network(tmp_path, {"A": (), "B": ("A",)}, {"A": EDGE_LISTENER + POLICY}) as routers, ExitStack() as stack:
+        routers["E"] = stack.enter_context(running(edge("E", [edge_port(routers["A"])]), tmp_path))
+        routers["E"].wait_for_line("Edge connection .* to interior established")
+        with trio.fail_after(HANG_S):
+            async with (
+                connect(url(routers[there])) as receiving,
+                receiving.open_receiver("long", stream=True, credit=1) as receiver,
+                connect(url(routers[here])) as sending,
+                sending.open_sender("long") as sender,
+                trio.open_nursery() as nursery,
+            ):
+                await until_taken(routers["A"], "long")
+                nursery.start_soon(upload, sender)
+                delivery = await receiver.receive()
+                await trio.to_thread.run_sync(change_policy)
+                going_on.set()
+                got = bytearray()
+                async for piece in delivery.stream():
+                    got += piece
+                assert got == PIECE * 6
+                await delivery.accept()
+    assert outcomes == [Accepted()]

@@ -150,7 +150,7 @@ class Router:
     def is_own(self, link: Link) -> bool:
         """Return whether the link was attached by this router of its own accord."""
         owner: LinkOwner | None = link.context
-        return owner is not None and owner.made(link)
+        return getattr(link.sink, "pool", None) is not None or (owner is not None and owner.made(link))
 
     def detach(self, link: Link, closed: bool, error: Error | None = None, heard: Error | None = None) -> None:
         """Settle what a link that ends in order, ours or a peer's, leaves behind, and answer the detach.
