@@ -16,7 +16,7 @@ from tests.soak.run import soak
 HOUR = [second / 3600 for second in range(0, 3600, 5)]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 async def test_a_planted_leak_is_what_is_left_over(tmp_path: Path) -> None:
     """The plugin `soak_leak` keeps what it is asked about at each attach; all other objects must go."""
     for folder in ("routers", "report"):
