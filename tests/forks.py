@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import entry_points
@@ -53,6 +54,7 @@ class Forked:
         self.stderr: IO[str] | None = os.fdopen(errors, encoding="utf-8")
         #: A line with the number of the process, and one with its status when it has ended.
         self._told = os.fdopen(told, encoding="ascii")
+        self._reading = threading.Lock()
         self.returncode: int | None = None
         self.pid = int(self._told.readline())
 
@@ -76,7 +78,9 @@ class Forked:
 
     def _ended_within(self, seconds: float | None) -> int | None:
         if self.returncode is None and select.select([self._told], [], [], seconds)[0]:
-            self.returncode = int(self._told.readline())
+            with self._reading:
+                if self.returncode is None:  # no other thread of the test has read it meanwhile
+                    self.returncode = int(self._told.readline())
         return self.returncode
 
     def send_signal(self, sig: int, /) -> None:
