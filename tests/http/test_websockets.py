@@ -443,6 +443,27 @@ async def test_a_client_that_does_not_read_cannot_hold_amqp_that_has_ended(autoj
         assert sockets.protocol.state is ConnectionState.OPEN
 
 
+async def test_the_last_octets_of_a_client_that_reads_nothing_come_before_its_close(autojump_clock: MockClock) -> None:
+    full = trio.Event()
+    came = b""
+
+    async def amqp(stream: trio.SocketStream) -> None:
+        nonlocal came
+        with trio.move_on_after(10):
+            while True:
+                await stream.send_all(b"x" * 4096)
+        full.set()
+        async for data in stream:
+            came += data
+
+    async with listening(Site(amqp)) as listener, websocket_to(listener) as sockets:
+        await full.wait()
+        said, close = BytesMessage(data=b"last words"), CloseConnection(code=CloseReason.NORMAL_CLOSURE)
+        await sockets.stream.send_all(sockets.protocol.send(said) + sockets.protocol.send(close))
+        await trio.sleep(100)
+    assert came == b"last words"
+
+
 async def test_a_websocket_is_not_given_up_for_a_new_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trouter.http.listener.MAX_PLAIN", 1)
     async with listening(Site()) as listener, websocket_to(listener) as sockets:

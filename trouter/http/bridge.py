@@ -96,6 +96,9 @@ class Bridge:
         """Handle WebSocket events with a checkpoint after each, so that a flood of small ones starves no other task."""
         octets = bytearray()
         for event in self._sockets.events():
+            if not isinstance(event, BytesMessage):  # its answer may wait for the client; what came before does not
+                await self._pass_on(octets)
+                octets.clear()
             match event:
                 case BytesMessage() if not self._refused:
                     octets += await self._taken(event)
