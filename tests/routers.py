@@ -134,9 +134,9 @@ def _watched(process: Process, configuration: Path) -> Iterator[RunningRouter]:
 
 
 @contextmanager
-def started(program: str, arguments: Sequence[str], configuration: Path) -> Iterator[RunningRouter]:
-    """A router as `trouter` or `qdrouterd` starts it: forked, unless the test has changed what it would inherit."""
-    words = [str(Path(sys.executable).with_name(program)), *arguments]
+def _started(configuration: Path) -> Iterator[RunningRouter]:
+    """A router as `trouter run` starts it: forked, unless the test has changed what it would inherit."""
+    words = [str(Path(sys.executable).with_name("trouter")), "run", "-c", str(configuration)]
     with _watched(Forked(words), configuration) if serves_here() else watched(words, configuration) as router:
         yield router
 
@@ -156,7 +156,7 @@ def process(configuration: str, folder: Path) -> Iterator[RunningRouter]:
     check_twin()
     path = folder / f"trouter-{len(list(folder.iterdir()))}.conf"
     path.write_text(configuration, encoding="utf-8")
-    with started("trouter", ["run", "-c", str(path)], path) as router:
+    with _started(path) as router:
         yield router
 
 
