@@ -9,12 +9,10 @@ from __future__ import annotations
 import signal
 import socket
 import ssl
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -24,6 +22,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
+
+from .beside import beside
 
 #: Handshakes at a time.
 AT_ONCE: Final = 8
@@ -44,19 +44,9 @@ def secured(folder: Path, port: int) -> str:
     return f"sslProfile {{\n {profile}}}\nlistener {{\n {listener}}}\n"
 
 
-@contextmanager
-def greeted(port: int, folder: Path) -> Iterator[list[float]]:
+def greeted(port: int, folder: Path) -> AbstractContextManager[list[float]]:
     """While this lasts clients come and go; afterwards the list has how many a second did."""
-    rates: list[float] = []
-    command = [sys.executable, "-m", "bench.greeting", str(port), str(folder / "cert.pem")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as clients:
-        assert clients.stdout is not None
-        clients.stdout.readline()
-        try:
-            yield rates
-        finally:
-            clients.send_signal(signal.SIGTERM)
-            rates.append(float(clients.stdout.readline() or 0))
+    return beside("bench.greeting", port, folder / "cert.pem")
 
 
 def greet(port: int, context: ssl.SSLContext, done: list[int]) -> None:

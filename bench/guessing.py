@@ -9,11 +9,10 @@ from __future__ import annotations
 import select
 import signal
 import socket
-import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from itertools import cycle
 from pathlib import Path
 from typing import Final
@@ -21,6 +20,8 @@ from typing import Final
 from trouter.wire.framing import SASL_HEADER, frame
 from trouter.wire.performatives import SaslInit, encode_performative
 from trouter_plugins.users_file import put_user
+
+from .beside import beside
 
 #: Another address of this machine than the one that the pair comes from.
 HOST: Final = "127.0.0.2"
@@ -39,19 +40,9 @@ def guarded(folder: Path, port: int) -> tuple[str, str]:
     return f"usersFile: {folder / 'users'}\n    handshakeExempt: 127.0.0.1", f"listener {{ {listener} }}\n"
 
 
-@contextmanager
-def guessed_at(port: int) -> Iterator[list[float]]:
-    """While this lasts somebody guesses; afterwards the list has how often a second it failed."""
-    rates: list[float] = []
-    command = [sys.executable, "-m", "bench.guessing", str(port), str(RATE)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as guesser:
-        assert guesser.stdout is not None
-        guesser.stdout.readline()
-        try:
-            yield rates
-        finally:
-            guesser.send_signal(signal.SIGTERM)
-            rates.append(float(guesser.stdout.readline() or 0))
+def guessed_at(port: int) -> AbstractContextManager[list[float]]:
+    """While this lasts a client guesses; afterwards the list has how often a second it failed."""
+    return beside("bench.guessing", port, RATE)
 
 
 class Guesser:

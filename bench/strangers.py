@@ -7,18 +7,16 @@ is told to stop; a line says that it has begun, another one how many connections
 from __future__ import annotations
 
 import random
-import signal
 import socket
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import Final
 
 from trouter.wire.framing import AMQP_HEADER, SASL_HEADER, frame
 
+from .beside import beside
 from .guessing import Guesser
 from .servers import Router, ServerError, sockets_of
 
@@ -50,23 +48,12 @@ def garbage() -> tuple[bytes, ...]:
     )
 
 
-@contextmanager
-def garbage_at(port: int, count: int = 0) -> Iterator[list[int]]:
+def garbage_at(port: int, count: int = 0) -> AbstractContextManager[list[float]]:
     """While this lasts garbage comes; afterwards the list has how many connections brought some.
 
     With ``count`` this ends once so many have.
     """
-    closed: list[int] = []
-    command = [sys.executable, "-m", "bench.strangers", str(port), str(count)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as strangers:
-        assert strangers.stdout is not None
-        strangers.stdout.readline()
-        try:
-            yield closed
-        finally:
-            if not count:
-                strangers.send_signal(signal.SIGTERM)
-            closed.append(int(strangers.stdout.readline() or 0))
+    return beside("bench.strangers", port, count, ends=bool(count))
 
 
 @dataclass(frozen=True, slots=True)
