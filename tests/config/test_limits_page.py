@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from trouter.admission import memory
 from trouter.config.ladder import LADDER
 from trouter.config.limits import LIMITS, Limit
 from trouter.config.limits_page import attributes_of, conditions_of, page
@@ -148,6 +149,14 @@ def test_a_rung_of_the_ladder_has_tests(number: int) -> None:
     for each in RUNGS[number]:
         file, name = each.split(":")
         assert f"def {name}(" in (ROOT / "tests" / file).read_text(encoding="utf-8")
+
+
+def test_the_marks_of_memory_are_those_of_the_code() -> None:
+    marks = [
+        (f"{mark} %", f"below {mark - memory.LATITUDE} %")
+        for mark in (memory.STARVE_AT, memory.REFUSE_LINKS_AT, memory.REFUSE_AT)
+    ]
+    assert [(rung.at, rung.ends) for rung in LADDER if rung.budget.startswith("memory of the process")] == marks
 
 
 def test_no_limit_stands_there_twice() -> None:

@@ -14,7 +14,7 @@ import trio
 from tests.management.node import node_of
 from tests.networks import EDGE_LISTENER, client_port, edge, edge_port, network, wait_for_row
 from tests.routers import RunningRouter, running
-from trouter.client import BodyKind, Message, Properties, Sender, connect
+from trouter.client import BodyKind, Delivery, Message, Properties, Sender, connect
 from trouter.wire.performatives import Accepted
 
 pytestmark = pytest.mark.slow
@@ -56,6 +56,15 @@ def links(router: RunningRouter) -> list[dict[str, Any]]:
     """The links of a router as management shows them."""
     with node_of(client_port(router)) as node:
         return node.query("router.link")
+
+
+async def accept_six_pieces(delivery: Delivery) -> None:
+    """Read a message to its end, and accept it."""
+    got = bytearray()
+    async for piece in delivery.stream():
+        got += piece
+    assert got == PIECE * 6
+    await delivery.accept()
 
 
 @pytest.mark.parametrize(("here", "there"), PLACES)
@@ -101,11 +110,7 @@ async def test_a_message_that_stalls_does_not_stop_others_to_the_same_address(
                     await delivery.accept()
                     assert await tracker.outcome() == Accepted()
             goes_on.set()
-            got = bytearray()
-            async for piece in stalled.stream():
-                got += piece
-            assert got == PIECE * 6
-            await stalled.accept()
+            await accept_six_pieces(stalled)
     assert outcomes == [Accepted()]
 
 
@@ -151,29 +156,25 @@ async def test_a_changed_policy_does_not_cut_a_message_off(tmp_path: Path, here:
     async def upload(sender: Sender) -> None:
         outcomes.append(await sender.send_stream(pieces(), head=Message(kind=BodyKind.ABSENT)))
 
-    def change_policy() -> None:
-        with node_of(client_port(routers["A"])) as node:
+    def change_policy(router: RunningRouter) -> None:
+        with node_of(client_port(router)) as node:
             assert node.ask("UPDATE", {"maxConnections": 1000}, type="vhost", identity="vhost/$default").status == 200
 
-    with network(tmp_path, {"A": (), "B": ("A",)}, {"A": EDGE_LISTENER + POLICY}) as routers, ExitStack() as stack:
-        routers["E"] = stack.enter_context(running(edge("E", [edge_port(routers["A"])]), tmp_path))
-        routers["E"].wait_for_line("Edge connection .* to interior established")
+    with network(tmp_path, {"A": (), "B": ("A",)}, {"A": EDGE_LISTENER + POLICY}) as pair, ExitStack() as stack:
+        pair["E"] = stack.enter_context(running(edge("E", [edge_port(pair["A"])]), tmp_path))
+        pair["E"].wait_for_line("Edge connection .* to interior established")
         with trio.fail_after(HANG_S):
             async with (
-                connect(url(routers[there])) as receiving,
+                connect(url(pair[there])) as receiving,
                 receiving.open_receiver("long", stream=True, credit=1) as receiver,
-                connect(url(routers[here])) as sending,
+                connect(url(pair[here])) as sending,
                 sending.open_sender("long") as sender,
                 trio.open_nursery() as nursery,
             ):
-                await until_taken(routers["A"], "long")
+                await until_taken(pair["A"], "long")
                 nursery.start_soon(upload, sender)
                 delivery = await receiver.receive()
-                await trio.to_thread.run_sync(change_policy)
+                await trio.to_thread.run_sync(change_policy, pair["A"])
                 going_on.set()
-                got = bytearray()
-                async for piece in delivery.stream():
-                    got += piece
-                assert got == PIECE * 6
-                await delivery.accept()
+                await accept_six_pieces(delivery)
     assert outcomes == [Accepted()]
