@@ -164,7 +164,7 @@ def parser_of(names: Sequence[str] | None) -> argparse.ArgumentParser:
     else:
         parser.add_argument("target", nargs="*", choices=[*names, []], help="all of them if none is named")
     parser.add_argument("--seeds", type=Path, help="the folder in which each target has a folder of seeds")
-    parser.add_argument("--seconds", type=float, default=60.0, help="for each target (default: 60)")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of processor time for each target (default: 60)")
     parser.add_argument("--executions", type=int, help="inputs for each target, whatever time they take")
     parser.add_argument("--rng-seed", type=int, default=random.randrange(1, 2**31), help="to try the same inputs again")
     parser.add_argument("--replay", action="store_true", help="only try the seeds, whole and cut")
