@@ -59,7 +59,7 @@ def test_a_file_has_an_exchange_and_a_reload_changes_what_is_bound(start_router:
         assert counts(node) == {"binding": 2, "received": 4, "forwarded": 4, "diverted": 2, "dropped": 0}
         matched = {row["bindingKey"]: row["matchedCount"] for row in node.query("router.config.binding")}
         assert matched == {"a.#": 1, "b.*": 1}
-        changed = BEGINNING + EVENTS + binding("a.#", "one") + binding("d", "late")
+        changed = BEGINNING + "\n" + EVENTS + binding("a.#", "one") + binding("d", "late")
         assert hang_up(router, changed).startswith("1 created, 0 updated, 1 deleted, ")
         assert counts(node)["received"] == 4
         assert [traffic.send(subject) for subject in ("a.x", "d", "b.c")] == ["ACCEPTED"] * 3

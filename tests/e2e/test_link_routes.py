@@ -15,6 +15,7 @@ from proton.utils import LinkDetached
 
 from tests.brokers import DECLARE, DISCHARGE, TRANSACTIONAL, Broker, broker
 from tests.e2e.by_proton import Client, Ear, said
+from tests.e2e.test_reload import hang_up
 from tests.house.sources import ROOT
 from tests.management.node import node_of
 from tests.routers import DEADLINE_S, RunningRouter, StartRouter, running
@@ -263,3 +264,21 @@ def test_routes_and_auto_links_come_and_go_while_the_router_runs(start_router: S
             assert client.create_sender("b.q", name="again").link.remote_target.address == "b.q"
             assert sum(address == "b.q" for _, _, address, _ in made.attached) == 1
             client.close()
+
+
+def test_a_reload_of_a_policy_disturbs_no_route_and_no_auto_link(start_router: StartRouter) -> None:
+    with broker() as made:
+        listening = f"router {{ id: R }}\nlistener {{ {OPEN}, port: 0 }}\n"
+        vhost = "vhost { hostname: other }\n"
+        routes = f"""
+            connector {{ {OPEN}, port: {made.port}, role: route-container, name: c }}
+            linkRoute {{ prefix: b, direction: in, connection: c }}
+            autoLink {{ address: a, direction: out, connection: c }}
+        """
+        router = start_router(listening + routes)
+        router.wait_for_line("Auto Link Activated 'autoLink/0' on connection c")
+        with node_of(router.port) as node:
+            (before,) = node.query("router.config.autoLink")
+            assert hang_up(router, listening + vhost + routes).startswith("1 created, 0 updated, 0 deleted")
+            assert node.query("router.config.autoLink") == [before]
+        assert not router.matching("Link Route Deactivated")

@@ -18,23 +18,23 @@ class ConfiguredExchanges:
     def __init__(self, router: Router, flush: Callable[[], None]) -> None:
         self.exchanges = router.exchanges
         self.flush = flush
-        #: By the identity of the entity's object, which is kept and so is unique.
-        self.made: dict[int, tuple[ExchangeEntity, Exchange]] = {}
-        self.bound: dict[int, tuple[BindingEntity, Exchange, Binding]] = {}
+        #: By the entity's identity.
+        self.made: dict[str, tuple[ExchangeEntity, Exchange]] = {}
+        self.bound: dict[str, tuple[BindingEntity, Exchange, Binding]] = {}
 
     def prepare(self, exchanges: Iterable[ExchangeEntity], bindings: Iterable[BindingEntity]) -> Step:
         """Prepare to have these and no others; what of them is there already keeps its counts."""
-        wanted = {id(entity): entity for entity in exchanges}
-        return Step(partial(self._become, wanted, {id(entity): entity for entity in bindings}))
+        wanted = {entity.identity: entity for entity in exchanges}
+        return Step(partial(self._become, wanted, {entity.identity: entity for entity in bindings}))
 
-    def _become(self, exchanges: Mapping[int, ExchangeEntity], bindings: Mapping[int, BindingEntity]) -> None:
-        """Remove what is gone first, so that an address or a name may pass to another."""
-        for key in [key for key in self.made if key not in exchanges]:
+    def _become(self, exchanges: Mapping[str, ExchangeEntity], bindings: Mapping[str, BindingEntity]) -> None:
+        """Remove what is gone or changed first, so that an address or a name may pass to another."""
+        for key in [key for key, (entity, _) in self.made.items() if exchanges.get(key) != entity]:
             _, exchange = self.made.pop(key)
             for bound in [bound for bound, (_, its, _) in self.bound.items() if its is exchange]:
                 exchange.unbind(self.bound.pop(bound)[2])
             self.exchanges.remove(exchange)
-        for key in [key for key in self.bound if key not in bindings]:
+        for key in [key for key, (entity, _, _) in self.bound.items() if bindings.get(key) != entity]:
             _, exchange, binding = self.bound.pop(key)
             exchange.unbind(binding)
         for key, entity in exchanges.items():
@@ -50,9 +50,9 @@ class ConfiguredExchanges:
     def status(self, entity: ExchangeEntity | BindingEntity) -> Mapping[str, object]:
         """Return what is counted of one."""
         if isinstance(entity, BindingEntity):
-            _, _, binding = self.bound.get(id(entity), (None, None, None))
+            _, _, binding = self.bound.get(entity.identity, (None, None, None))
             return {} if binding is None else {"matchedCount": ULong(binding.matched)}
-        _, exchange = self.made.get(id(entity), (None, None))
+        _, exchange = self.made.get(entity.identity, (None, None))
         if exchange is None:
             return {}
         return {

@@ -18,28 +18,30 @@ class ConfiguredRoutes:
     def __init__(self, router: Router, flush: Callable[[], None]) -> None:
         self.router = router
         self.flush = flush
-        #: By the identity of the entity's object, which is kept and so is unique.
-        self.routes: dict[int, tuple[LinkRouteEntity, LinkRoute]] = {}
-        self.auto_links: dict[int, tuple[AutoLinkEntity, AutoLink]] = {}
+        #: By the entity's identity.
+        self.routes: dict[str, tuple[LinkRouteEntity, LinkRoute]] = {}
+        self.auto_links: dict[str, tuple[AutoLinkEntity, AutoLink]] = {}
 
     def prepare(
         self, link_routes: Iterable[LinkRouteEntity], auto_links: Iterable[AutoLinkEntity], *, resumable: bool
     ) -> Step:
-        """Prepare to have these and no others; links that a route carries outlive it."""
-        routes = {id(entity): entity for entity in link_routes}
-        autos = {id(entity): entity for entity in auto_links}
+        """Prepare to have these and no others; what stays as it is keeps its links, and links of a route outlive it."""
+        routes = {entity.identity: entity for entity in link_routes}
+        autos = {entity.identity: entity for entity in auto_links}
         return Step(partial(self._become, routes, autos, resumable))
 
     def _become(
-        self, link_routes: Mapping[int, LinkRouteEntity], auto_links: Mapping[int, AutoLinkEntity], resumable: bool
+        self, link_routes: Mapping[str, LinkRouteEntity], auto_links: Mapping[str, AutoLinkEntity], resumable: bool
     ) -> None:
-        """Remove what is gone, then add what is new; what cannot be was found out when it was read."""
+        """Remove what is gone or changed, then add what is new; what cannot be was found out when it was read."""
         router = self.router
         router.routes.resumable = resumable
-        for key in [key for key in self.routes if key not in link_routes]:
-            router.routes.remove(self.routes.pop(key)[1])
-        for key in [key for key in self.auto_links if key not in auto_links]:
-            router.auto_links.remove(self.auto_links.pop(key)[1])
+        for key, (entity, _) in list(self.routes.items()):
+            if link_routes.get(key) != entity:
+                router.routes.remove(self.routes.pop(key)[1])
+        for key, (made_of, _) in list(self.auto_links.items()):
+            if auto_links.get(key) != made_of:
+                router.auto_links.remove(self.auto_links.pop(key)[1])
         for key, link_route in link_routes.items():
             if key not in self.routes:
                 route = route_of(link_route)
@@ -53,10 +55,10 @@ class ConfiguredRoutes:
     def status(self, entity: LinkRouteEntity | AutoLinkEntity) -> Mapping[str, object]:
         """Return what is observed of one."""
         if isinstance(entity, LinkRouteEntity):
-            _, route = self.routes.get(id(entity), (None, None))
+            _, route = self.routes.get(entity.identity, (None, None))
             active = route is not None and self.router.routes.is_active(route)
             return {"operStatus": "active" if active else "inactive"}
-        _, auto = self.auto_links.get(id(entity), (None, None))
+        _, auto = self.auto_links.get(entity.identity, (None, None))
         if auto is None:
             return {}
         identity = auto.identity
