@@ -56,6 +56,17 @@ def test_versions_are_held_to_both_ends(name: str, has: str | None, what: str | 
     assert list(judged({**GOOD, name: has})) == ([] if what is None else [Need(what, CURE)])
 
 
+def test_one_cure_of_several_needs_is_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [*judged({"pandas": "3.0.0", "protobuf": "5.1"}), Need("there is no Java", JAVA_CURE)]
+    monkeypatch.setattr(needs, "missing", lambda: found)
+    with pytest.raises(needs.Missing) as told:
+        needs.require()
+    assert str(told.value) == (
+        "the packages pyspark, pyarrow are not installed, the package pandas is 3.0.0, and one below 3 is needed: "
+        f"{CURE}; there is no Java: {JAVA_CURE}"
+    )
+
+
 def test_a_python_of_the_workers_that_is_not_there_or_has_nothing_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,8 +85,8 @@ def test_a_python_of_the_workers_that_is_not_there_or_has_nothing_is_named(
     monkeypatch.delenv("PYTHONPATH", raising=False)
     monkeypatch.chdir(tmp_path)
     what = [need.what for need in needs._workers_python()]
-    assert what[:4] == [f"the package {name} is not installed for {bare}" for name in GOOD]
-    assert what[4].startswith(f"trouter cannot be imported for {bare}")
+    assert what[0] == f"the packages {', '.join(GOOD)} are not installed for {bare}"
+    assert what[1].startswith(f"trouter cannot be imported for {bare}")
 
 
 def test_a_python_within_an_archive_is_asked_on_the_cluster_only(monkeypatch: pytest.MonkeyPatch) -> None:

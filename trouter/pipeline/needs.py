@@ -67,7 +67,15 @@ def missing() -> list[Need]:
 def require() -> None:
     """Go on only if nothing is missing; Missing."""
     if found := missing():
-        raise Missing("; ".join(f"{need.what}: {need.cure}" for need in found))
+        raise Missing("; ".join(lines(found)))
+
+
+def lines(needs: Iterable[Need]) -> list[str]:
+    """Return a line for each cure, with all that it cures before it."""
+    cured: dict[str, list[str]] = {}
+    for need in needs:
+        cured.setdefault(need.cure, []).append(need.what)
+    return [f"{', '.join(what)}: {cure}" for cure, what in cured.items()]
 
 
 def scarce() -> list[Need]:
@@ -143,10 +151,12 @@ def _packages() -> list[Need]:
 
 def judged(found: dict[str, str | None], where: str = "") -> Iterator[Need]:
     """What is wrong with these versions of packages (None: not installed). where: of which Python, if not this one."""
+    if absent := [package.name for package in PACKAGES if found.get(package.name) is None]:
+        packages = f"package {absent[0]} is" if len(absent) == 1 else f"packages {', '.join(absent)} are"
+        yield Need(f"the {packages} not installed{where}", CURE + where)
     for package in PACKAGES:
         has = found.get(package.name)
         if has is None:
-            yield Need(f"the package {package.name} is not installed{where}", CURE + where)
             continue
         number = tuple(int(part) for part in re.findall(r"\d+", has)[:2])
         if number < package.least:

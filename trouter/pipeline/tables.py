@@ -113,7 +113,10 @@ class Table:
         return found.drop("gen")
 
     def rows(self, dates: Iterable[date] | None = None) -> pa.Table:
-        """Return what `read` reads, without Spark; of a table that is too large for this process, ask for few days."""
+        """Return what `read` reads, without Spark; of a table that is too large for this process, ask for few days.
+
+        BadTable if there is nothing, or a file is damaged.
+        """
         import pyarrow as pa  # noqa: PLC0415  # not where only the manifest is read
         import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -127,7 +130,10 @@ class Table:
         parts = []
         for day in sorted(wanted & manifest.days.keys()):
             for file in sorted((self.folder / manifest.days[day]).glob("*.parquet")):
-                found = pq.ParquetFile(file, coerce_int96_timestamp_unit="us").read()
+                try:
+                    found = pq.ParquetFile(file, coerce_int96_timestamp_unit="us").read()
+                except pa.ArrowInvalid as error:
+                    raise BadTable(f"{file}: {error}") from None
                 found = found.append_column("date", pa.repeat(pa.scalar(date.fromisoformat(day)), found.num_rows))
                 parts.append(found.cast(schema))
         return pa.concat_tables([schema.empty_table(), *parts])

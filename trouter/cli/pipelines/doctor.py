@@ -26,11 +26,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.submit:
         print(submit.__file__)
         return 0
-    from trouter.pipeline.needs import missing, scarce  # noqa: PLC0415  # only when asked
+    from trouter.pipeline.needs import lines, missing, scarce  # noqa: PLC0415  # only when asked
 
     found = missing()
-    for need in [*found, *scarce()]:
-        print(f"{need.what}: {need.cure}", file=sys.stderr)
+    for line in lines([*found, *scarce()]):
+        print(line, file=sys.stderr)
     if found:
         return 1
     if arguments.master is None:
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _ask_workers(arguments: argparse.Namespace) -> int:
-    from trouter.pipeline.needs import Missing, missing_at_workers  # noqa: PLC0415
+    from trouter.pipeline.needs import Missing, lines, missing_at_workers  # noqa: PLC0415
     from trouter.pipeline.session import session  # noqa: PLC0415
 
     try:
@@ -49,8 +49,8 @@ def _ask_workers(arguments: argparse.Namespace) -> int:
         print(error, file=sys.stderr)
         return 1
     found = missing_at_workers(spark)
-    for need in found:
-        print(f"{need.what}: {need.cure}", file=sys.stderr)
+    for line in lines(found):
+        print(line, file=sys.stderr)
     if not found:
         print(f"Spark {spark.version} runs at {spark.sparkContext.master}, and its workers have what they need.")
     spark.stop()

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from trouter.pipeline.datasets import arrow_dataset, dataset
 from trouter.pipeline.session import dealt_out
+from trouter.pipeline.tables import BadTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,7 +42,7 @@ class Engine(Protocol):
         """Name these rows."""
 
     def query(self, sql: str) -> Any:
-        """Return the rows that a statement selects, as `Table.commit` takes them."""
+        """Return the rows that a statement selects, as `Table.commit` takes them; DuckDB's failures are BadTable."""
 
     def sized(self, rows: int) -> AbstractContextManager[None]:
         """Work on so many rows as long as this lasts."""
@@ -89,7 +90,12 @@ class InProcess:
         self._connection.register(name, table)
 
     def query(self, sql: str) -> pa.Table:
-        return self._connection.sql(sql).to_arrow_table()
+        import duckdb  # noqa: PLC0415
+
+        try:
+            return self._connection.sql(sql).to_arrow_table()
+        except (duckdb.OperationalError, duckdb.InvalidInputException) as error:  # the disk, the memory, a damaged file
+            raise BadTable(str(error)) from None
 
     def sized(self, rows: int) -> AbstractContextManager[None]:
         return nullcontext()
