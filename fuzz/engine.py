@@ -8,8 +8,9 @@ Allowed: nothing. Every fault of a peer is an event.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from trouter.engine.connection import Connection
 from trouter.engine.events import (
@@ -19,6 +20,7 @@ from trouter.engine.events import (
     LinkAttached,
     LinkDetached,
     SaslChallengeReceived,
+    SaslFinished,
     SaslInitReceived,
     SaslMechanismsOffered,
     SaslMechanismsWanted,
@@ -57,6 +59,13 @@ MOST_SENT = 40
 #: An input comes in about as many reads at most; target framing reads octet by octet.
 MAX_PIECES = 16
 ACCEPTED = b"\x00\x53\x24\x45"
+
+#: What a connection holds at most: links, two of ours among them, and on each session handles and deliveries.
+MOST_LINKS = LIMITS.max_links + 2
+MOST_SESSIONS = LIMITS.channel_max + 2
+MOST_HANDLES = LIMITS.handle_max + 1
+MOST_INCOMING = LIMITS.max_links * (CREDIT + 1) + 1000
+MOST_OUTGOING = MOST_SENT * LIMITS.max_links
 
 
 class Sink(LinkSink):
@@ -142,45 +151,59 @@ class Holder:
             self.answer()
 
     def answer(self) -> None:
-        connection = self.connection
+        events = self.connection.events
         for _ in range(1000):
-            if not connection.events:
+            if not events:
                 break
-            event: Event = connection.events.pop(0)
+            event = events.pop(0)
             assert not self.closes, f"{event} behind the close"
             self.handle(event)
         self.look()
 
     def handle(self, event: Event) -> None:
-        connection = self.connection
-        if isinstance(event, SaslMechanismsWanted):
-            self.sasl.offer(OFFER)
-            connection.receive_data(b"")
-        elif isinstance(event, SaslInitReceived | SaslResponseReceived):
-            if isinstance(event, SaslResponseReceived) or (event.mechanism == "X" and not event.response):
-                self.sasl.challenge(b"?")
-            else:
-                self.sasl.finish(0 if event.mechanism == "ANONYMOUS" else 1)
-            connection.receive_data(b"")
-        elif isinstance(event, SaslMechanismsOffered):
-            self.sasl.begin("ANONYMOUS", b"me")
-        elif isinstance(event, SaslChallengeReceived):
-            self.sasl.respond(b"!")
-        elif isinstance(event, ConnectionOpened):
-            self.agreed = event.open.max_frame_size
-            connection.open()
-        elif isinstance(event, SessionBegun):
-            event.session.begin()
-        elif isinstance(event, LinkAttached):
-            self.attach(event)
-        elif isinstance(event, LinkDetached):
-            event.link.detach(event.closed)
-        elif isinstance(event, SessionEnded):
-            event.session.end()
-            connection.drop_session(event.session)
-        elif isinstance(event, ConnectionClosed):
-            self.closes += 1
-            connection.close()
+        ANSWERS[type(event)](self, event)
+
+    def mechanisms_wanted(self, event: SaslMechanismsWanted) -> None:
+        self.sasl.offer(OFFER)
+        self.connection.receive_data(b"")
+
+    def sasl_init(self, event: SaslInitReceived) -> None:
+        if event.mechanism == "X" and not event.response:
+            self.sasl.challenge(b"?")
+        else:
+            self.sasl.finish(0 if event.mechanism == "ANONYMOUS" else 1)
+        self.connection.receive_data(b"")
+
+    def sasl_response(self, event: SaslResponseReceived) -> None:
+        self.sasl.challenge(b"?")
+        self.connection.receive_data(b"")
+
+    def mechanisms_offered(self, event: SaslMechanismsOffered) -> None:
+        self.sasl.begin("ANONYMOUS", b"me")
+
+    def sasl_challenge(self, event: SaslChallengeReceived) -> None:
+        self.sasl.respond(b"!")
+
+    def sasl_finished(self, event: SaslFinished) -> None:
+        pass
+
+    def opened(self, event: ConnectionOpened) -> None:
+        self.agreed = event.open.max_frame_size
+        self.connection.open()
+
+    def begun(self, event: SessionBegun) -> None:
+        event.session.begin()
+
+    def ended(self, event: SessionEnded) -> None:
+        event.session.end()
+        self.connection.drop_session(event.session)
+
+    def closed(self, event: ConnectionClosed) -> None:
+        self.closes += 1
+        self.connection.close()
+
+    def detached(self, event: LinkDetached) -> None:
+        event.link.detach(event.closed)
 
     def attach(self, event: LinkAttached) -> None:
         link: Any = event.link
@@ -198,41 +221,58 @@ class Holder:
     def look(self) -> None:
         connection = self.connection
         connection.flush()
-        if connection.out or connection.outbox:
-            self.look_at_frames(bytes(connection.out))
-            connection.out.clear()
+        out = connection.out
+        if out or connection.outbox:
+            self.look_at_frames(bytes(out))
+            out.clear()
             connection.outbox.clear()
         connection.resume_output()
         connection.tick(1.0)
-        assert connection.link_count <= LIMITS.max_links + 2
         links = 0
-        for session in connection.sessions():
-            links += len(session.links_by_handle)
-            for link in session.links_by_handle.values():
+        sessions = connection.sessions()
+        for session in sessions:
+            by_handle = session.links_by_handle
+            links += len(by_handle)
+            for link in by_handle.values():
                 assert link.state is not LinkState.DETACHED or link.reported, f"{link.name!r} is gone and has a handle"
             assert session.held_bytes == 0
             assert -session.window_frames <= session.incoming_window <= session.window_frames
-            assert len(session.links_by_remote_handle) <= LIMITS.handle_max + 1
-            assert session.incoming.count <= LIMITS.max_links * (CREDIT + 1) + 1000
-            assert session.outgoing.count <= MOST_SENT * LIMITS.max_links
-        assert links == connection.link_count
+            assert len(session.links_by_remote_handle) <= MOST_HANDLES
+            assert session.incoming.count <= MOST_INCOMING
+            assert session.outgoing.count <= MOST_OUTGOING
+        assert links == connection.link_count <= MOST_LINKS
         assert self.budget.held == 0
-        assert len(connection.sessions()) <= LIMITS.channel_max + 2
+        assert len(sessions) <= MOST_SESSIONS
 
     def look_at_frames(self, octets: bytes) -> None:
-        sizes, closes = summary(octets)
-        largest = max(sizes, default=0)
+        largest, closes = summary(octets)
         agreed = 600 if largest > 512 and self.sasl is not None and not self.sasl.done else self.agreed
         assert largest <= agreed, f"{largest} octets to a peer that takes {agreed}"
-        assert closes in ((), (len(sizes) - 1,))
+        assert closes, "something follows a close"
+
+
+ANSWERS: Final[dict[type, Callable[[Holder, Any], None]]] = {
+    SaslMechanismsWanted: Holder.mechanisms_wanted,
+    SaslInitReceived: Holder.sasl_init,
+    SaslResponseReceived: Holder.sasl_response,
+    SaslMechanismsOffered: Holder.mechanisms_offered,
+    SaslChallengeReceived: Holder.sasl_challenge,
+    SaslFinished: Holder.sasl_finished,
+    ConnectionOpened: Holder.opened,
+    SessionBegun: Holder.begun,
+    LinkAttached: Holder.attach,
+    LinkDetached: Holder.detached,
+    SessionEnded: Holder.ended,
+    ConnectionClosed: Holder.closed,
+}
 
 
 @lru_cache(maxsize=10_000)
-def summary(octets: bytes) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the sizes of the frames that these octets are, and which of them close; most is said again and again."""
+def summary(octets: bytes) -> tuple[int, bool]:
+    """Return the size of the largest frame of these octets, and whether a close is the last; most is said often."""
     sent = decode(octets)
-    closes = (at for at, one in enumerate(sent) if isinstance(one.performative, Close))
-    return tuple(one.size for one in sent), tuple(closes)
+    closes = [at for at, one in enumerate(sent, 1) if isinstance(one.performative, Close)]
+    return max((one.size for one in sent), default=0), closes in ([], [len(sent)])
 
 
 def check(data: bytes) -> None:
@@ -248,3 +288,5 @@ def check(data: bytes) -> None:
     holder.answer()
     holder.connection.tick(100.0)
     holder.answer()
+    holder.connection.forget()
+    assert not holder.connection.sessions()

@@ -20,7 +20,7 @@ from typing import Any, Final
 from fuzz.parts.encoder import write
 from tests.interop.agents import CLIENTS, agent
 from tests.routers import running
-from trouter.testing.fuzz.structure import split
+from trouter.testing.fuzz.structure import is_frame, pieces_of
 from trouter.wire.codec import decode, encode
 from trouter.wire.errors import DecodeError
 from trouter.wire.framing import AMQP_HEADER
@@ -63,9 +63,9 @@ class Writer:
         start = data.find(AMQP_HEADER)
         if to_router and start >= 0:
             self.put("routing", b"\0" + data[start:][:MAX_STREAM_BYTES], MAX_STREAM_BYTES + 1)
-        for piece in split(data):
-            if piece.head and piece.body:
-                self.frame(piece.body)
+        for piece in pieces_of(data):
+            if is_frame(piece) and piece[8:]:
+                self.frame(piece[8:])
 
     def frame(self, body: bytes) -> None:
         try:

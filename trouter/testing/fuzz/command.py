@@ -8,6 +8,7 @@ count as its coverage. Seeds are the files of a folder named after the module, i
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib.util
 import json
 import logging
@@ -39,6 +40,8 @@ COVERAGE_S: Final = 20.0
 REPLAY_CUTS: Final = 40
 #: A grown seed is no longer than this, in bytes.
 MAX_GROWN_BYTES: Final = 1500
+#: Objects between two looks of the garbage collector: inputs leave little behind, and a look takes as long as one.
+GARBAGE_OBJECTS: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +186,7 @@ def run(targets: Iterable[Target], options: argparse.Namespace, again: Callable[
     ``again`` says how the command is started once more for a target: coverage takes the interpreted twin.
     """
     logging.disable()  # what strangers do wrong is logged, and here nothing else happens
+    gc.set_threshold(GARBAGE_OBJECTS)
     if options.jobs or options.totals:
         chosen = {target.name: target for target in targets}
         measured = frozenset(name for name, target in chosen.items() if target.covers)

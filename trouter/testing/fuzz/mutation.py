@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 #: The longest input that is tried, in bytes.
 MAX_BYTES: Final = 4096
@@ -18,6 +18,7 @@ EDGES: Final = (0, 1, 2, 0x7F, 0x80, 0xFE, 0xFF, 0x100, 0xFFFF, 0x10000, 0x7FFFF
 #: Every constructor of an AMQP value.
 CODES: Final = bytes.fromhex("00404142434445505152535455566061707172737480818283849498a0a1a3b0b1b3c0c1d0d1e0f0")
 
+Item = TypeVar("Item")
 #: (random generator, input, another input of the target) to a new input.
 Mutator: TypeAlias = Callable[[random.Random, bytes, bytes], bytes]
 
@@ -26,75 +27,85 @@ _NUMBERS: Final = (b"0", b"-1", b"1", b"255", b"65536", b"2147483648", b"4294967
 _ODD: Final = (b"", b"\0", b"\n", b"\r\n", b'"', b"'", b"\\", b"{", b"}", b"[", b"]", b"#", b"\xff", b"\xe2\x82", b"*")
 
 
+def below(rng: random.Random, end: int) -> int:
+    """Return a whole number from 0 to ``end`` - 1, in a third of the time that ``randrange`` takes."""
+    return int(rng.random() * end)
+
+
+def pick(rng: random.Random, row: Sequence[Item]) -> Item:
+    """Return an item of ``row``, in a third of the time that ``choice`` takes; IndexError if it has none."""
+    return row[int(rng.random() * len(row))]
+
+
 def octets(rng: random.Random, data: bytes, other: bytes) -> bytes:
     """Change single octets, lengths and runs of ``data``, or join it with ``other``."""
     changed = bytearray(data)
-    for _ in range(rng.choice((1, 1, 1, 2, 2, 4, 8))):
+    for _ in range(pick(rng, (1, 1, 1, 2, 2, 4, 8))):
         _change(rng, changed, other)
     return bytes(changed[:MAX_BYTES])
 
 
 def _change(rng: random.Random, data: bytearray, other: bytes) -> None:
-    at = rng.randrange(len(data) + 1)
-    kind = rng.randrange(8)
+    at = below(rng, len(data) + 1)
+    kind = below(rng, 8)
     if kind == 0 and at < len(data):
-        data[at] ^= 1 << rng.randrange(8)
+        data[at] ^= 1 << below(rng, 8)
     elif kind == 1 and at < len(data):
-        data[at] = rng.choice(CODES)
+        data[at] = pick(rng, CODES)
     elif kind == 2:
-        data[at : at + 4] = rng.choice(EDGES).to_bytes(4, "big")
+        data[at : at + 4] = pick(rng, EDGES).to_bytes(4, "big")
     elif kind == 3 and at < len(data):
-        data[at] = rng.randrange(256)
+        data[at] = below(rng, 256)
     elif kind == 4:
-        del data[at : at + rng.randrange(1, 9)]
+        del data[at : at + 1 + below(rng, 8)]
     elif kind == 5:
-        data[at:at] = rng.randbytes(rng.randrange(1, 5))
+        data[at:at] = rng.randbytes(1 + below(rng, 4))
     elif kind == 6:
-        piece = data[at : at + rng.randrange(1, 17)]
-        data[at:at] = piece * rng.choice((1, 2, 40))
+        piece = data[at : at + 1 + below(rng, 16)]
+        data[at:at] = piece * pick(rng, (1, 2, 40))
     else:
-        data[at:] = other[rng.randrange(len(other) + 1) :]
+        data[at:] = other[below(rng, len(other) + 1) :]
 
 
 def cut(rng: random.Random, data: bytes, other: bytes) -> bytes:
     """Cut ``data`` off somewhere."""
-    return data[: rng.randrange(len(data) + 1)]
+    return data[: below(rng, len(data) + 1)]
 
 
 def text(rng: random.Random, data: bytes, other: bytes) -> bytes:
     """Drop, double, exchange and borrow words, signs and numbers."""
     words = _TOKEN.findall(data) or [b""]
     borrowed = _TOKEN.findall(other) or [b""]
-    for _ in range(rng.choice((1, 1, 2, 4))):
-        at = rng.randrange(len(words))
-        kind = rng.randrange(8)
+    for _ in range(pick(rng, (1, 1, 2, 4))):
+        at = below(rng, len(words))
+        kind = below(rng, 8)
         if kind == 0 and len(words) > 1:
-            del words[at : at + rng.choice((1, 1, 4, 16))]
+            del words[at : at + pick(rng, (1, 1, 4, 16))]
             words = words or [b""]
         elif kind == 1:
-            words[at:at] = words[at : at + rng.choice((1, 3, 12))] * rng.choice((1, 1, 30))
+            words[at:at] = words[at : at + pick(rng, (1, 3, 12))] * pick(rng, (1, 1, 30))
         elif kind == 2:
-            there = rng.randrange(len(words))
+            there = below(rng, len(words))
             words[at], words[there] = words[there], words[at]
         elif kind == 3:
-            words[at] = rng.choice(_NUMBERS)
+            words[at] = pick(rng, _NUMBERS)
         elif kind == 4:
-            words.insert(at, rng.choice(_ODD))
+            words.insert(at, pick(rng, _ODD))
         elif kind == 5:
-            words[at] = rng.choice(borrowed)
+            words[at] = pick(rng, borrowed)
         elif kind == 6:
-            there = rng.randrange(len(borrowed))
-            words[at:at] = borrowed[there : there + rng.choice((1, 4, 16))]
+            there = below(rng, len(borrowed))
+            words[at:at] = borrowed[there : there + pick(rng, (1, 4, 16))]
         else:
-            words[at] = words[at] * rng.choice((2, 300))
+            words[at] = words[at] * pick(rng, (2, 300))
     return b"".join(words)[:MAX_BYTES]
 
 
 def files(rng: random.Random, data: bytes, other: bytes) -> bytes:
     """Return what becomes of files: cut, filled with zeros, parts turned over, doubled, or mixed with another file."""
     size = len(data)
-    at, end = sorted((rng.randrange(size + 1), rng.randrange(size + 1)))
-    kind = rng.randrange(7)
+    at, end = sorted((below(rng, size + 1), below(rng, size + 1)))
+    kind = below(rng, 7)
     if kind == 0:
         changed = data[:at]
     elif kind == 1:
@@ -118,7 +129,7 @@ def behind(skipped: int, inner: Mutator) -> Mutator:
     def changed(rng: random.Random, data: bytes, other: bytes) -> bytes:
         head, rest = bytearray(data[:skipped].ljust(skipped, b"\0")), data[skipped:]
         if rng.random() < 0.2:
-            head[rng.randrange(skipped)] = rng.randrange(256)
+            head[below(rng, skipped)] = below(rng, 256)
             if rng.random() < 0.5:
                 return bytes(head) + rest
         return bytes(head) + inner(rng, rest, other[skipped:])
@@ -128,9 +139,9 @@ def behind(skipped: int, inner: Mutator) -> Mutator:
 
 def mutate(rng: random.Random, seeds: Sequence[bytes], structured: Mutator | None = None) -> bytes:
     """Return one of ``seeds`` changed: by ``structured`` first, if there is one, then perhaps by octets, then cut."""
-    data, other = rng.choice(seeds), rng.choice(seeds)
+    data, other = pick(rng, seeds), pick(rng, seeds)
     if structured is not None and rng.random() < 0.7:
-        for _ in range(rng.choice((1, 1, 1, 2, 4))):
+        for _ in range(pick(rng, (1, 1, 1, 2, 4))):
             data = structured(rng, data, other)
         if rng.random() < 0.2:
             data = octets(rng, data, other)

@@ -7,11 +7,11 @@ into frames, something in them is changed, and sizes and counts are written anew
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from trouter.testing.fuzz.mutation import CODES, EDGES, MAX_BYTES, octets
+from trouter.testing.fuzz.mutation import CODES, EDGES, MAX_BYTES, below, octets, pick
 
 _MAX_DEPTH: Final = 12
 _MAX_NODES: Final = 400
@@ -20,41 +20,44 @@ _FIXED: Final = {4: 0, 5: 1, 6: 2, 7: 4, 8: 8, 9: 16}
 _HEADER_BYTES: Final = 8
 
 
-@dataclass
 class Node:
-    """One encoded value: ``items`` of a list or map, descriptor and value of a described one, else ``content``."""
+    """One encoded value: ``items`` of a list or map, descriptor and value of a described one, else ``content``.
 
-    code: int
-    content: bytes = b""
-    items: list[Node] = field(default_factory=list)
-    #: What is added to the size or the count that is written: a lie.
-    lie: int = 0
+    It stays as it was parsed, because inputs share it; ``octets`` are its own, ``place`` is its place in ``parent``.
+    """
 
-    def encoded(self) -> bytes:
-        """Return the octets of the value."""
-        kind = self.code >> 4
-        if self.code == 0:
-            return b"\0" + b"".join(item.encoded() for item in self.items)
-        if kind in (0xC, 0xD) and not self.content:
-            body = b"".join(item.encoded() for item in self.items)
-            width = 1 if kind == 0xC and len(body) < 255 and len(self.items) < 256 else 4
-            code = (0xC0 if width == 1 else 0xD0) | self.code & 15
-            limit = (1 << 8 * width) - 1
-            size = (len(body) + width + self.lie) & limit
-            count = (len(self.items) + (self.lie if self.lie & 1 else 0)) & limit
-            return bytes((code,)) + size.to_bytes(width, "big") + count.to_bytes(width, "big") + body
-        if kind in (0xA, 0xB, 0xC, 0xD, 0xE, 0xF):
-            width = 4 if kind & 1 else 1
-            size = (len(self.content) + self.lie) & ((1 << 8 * width) - 1)
-            return bytes((self.code,)) + size.to_bytes(width, "big") + self.content
-        return bytes((self.code,)) + self.content
+    __slots__ = ("code", "content", "items", "octets", "parent", "place")
 
-    def every(self) -> list[Node]:
-        """Return the value and all within it."""
-        found = [self]
-        for item in self.items:
-            found += item.every()
-        return found
+    def __init__(self, code: int, octets: bytes, content: bytes = b"", items: Sequence[Node] = ()) -> None:
+        self.code = code
+        self.octets = octets
+        self.content = content
+        self.items = items
+        self.parent: Node | None = None
+        self.place = 0
+        for place, item in enumerate(items):
+            item.parent = self
+            item.place = place
+
+
+def _compound(code: int, items: Sequence[bytes], lie: int = 0) -> bytes:
+    """Return a described value, or a list or map in its smallest form; ``lie`` is added to its size."""
+    body = b"".join(items)
+    if code == 0:
+        return b"\0" + body
+    width = 1 if code >> 4 == 0xC and len(body) < 255 and len(items) < 256 else 4
+    limit = (1 << 8 * width) - 1
+    size = (len(body) + width + lie) & limit
+    count = (len(items) + (lie if lie & 1 else 0)) & limit
+    return bytes(((0xC0 if width == 1 else 0xD0) | code & 15,)) + size.to_bytes(width) + count.to_bytes(width) + body
+
+
+def _plain(code: int, content: bytes, lie: int = 0) -> bytes:
+    """Return a value that has no items; ``lie`` is added to the size of one that says its size."""
+    if code >> 4 < 0xA:
+        return bytes((code,)) + content
+    width = 4 if code >> 4 & 1 else 1
+    return bytes((code,)) + ((len(content) + lie) & ((1 << 8 * width) - 1)).to_bytes(width) + content
 
 
 class _NotParsed(Exception):
@@ -79,154 +82,183 @@ class _Parser:
         self.left -= 1
         if depth > _MAX_DEPTH or self.left < 0:
             raise _NotParsed
+        start = self.at
         code = self.take(1)[0]
         kind = code >> 4
+        content = b""
+        items: list[Node] = []
         if code == 0:
-            return Node(0, items=[self.value(depth + 1), self.value(depth + 1)])
-        if kind in _FIXED:
-            return Node(code, self.take(_FIXED[kind]))
-        if kind < 4:
+            items = [self.value(depth + 1), self.value(depth + 1)]
+        elif kind in _FIXED:
+            content = self.take(_FIXED[kind])
+        elif kind < 4:
             raise _NotParsed
-        width = 4 if kind & 1 else 1
-        size = int.from_bytes(self.take(width), "big")
-        content = self.take(size)
-        if kind in (0xC, 0xD):
-            return self._compound(code, content, width, depth)
-        return Node(code, content)
+        else:
+            width = 4 if kind & 1 else 1
+            content = self.take(int.from_bytes(self.take(width)))
+            if kind in (0xC, 0xD):
+                items = self._items(content, width, depth)
+                content = b""
+        return Node(code, self.data[start : self.at], content, items)
 
-    def _compound(self, code: int, content: bytes, width: int, depth: int) -> Node:
+    def _items(self, content: bytes, width: int, depth: int) -> list[Node]:
         inner = _Parser(content)
         inner.left = self.left
-        count = int.from_bytes(inner.take(width), "big")
+        count = int.from_bytes(inner.take(width))
         if count > self.left:
             raise _NotParsed
         items = [inner.value(depth + 1) for _ in range(count)]
         if inner.at != len(content):
             raise _NotParsed
         self.left = inner.left
-        return Node(code, items=items)
+        return items
 
 
-def parse(data: bytes) -> tuple[list[Node], bytes]:
-    """Return the values that ``data`` begins with, and what is left of it."""
+class _Values(NamedTuple):
+    """The values that some octets begin with, all nodes within them, those that have items, and what is left."""
+
+    trees: tuple[Node, ...]
+    every: list[Node]
+    parents: list[Node]
+    rest: bytes
+
+
+@lru_cache(maxsize=2048)  # what stands in the frames of the seeds is changed again and again
+def _parse(data: bytes) -> _Values:
     parser = _Parser(data)
-    found: list[Node] = []
+    trees: list[Node] = []
+    every: list[Node] = []
     while parser.at < len(data):
         before = parser.at
         try:
-            found.append(parser.value())
+            tree = parser.value()
         except _NotParsed:
-            return found, data[before:]
-    return found, b""
+            parser.at = before
+            break
+        tree.place = len(trees)
+        trees.append(tree)
+        every.append(tree)
+    for node in every:  # grows on the way
+        every += node.items
+    return _Values(tuple(trees), every, [node for node in every if node.items], data[parser.at :])
 
 
 def values(rng: random.Random, data: bytes, other: bytes) -> bytes:
     """Change one thing in a row of encoded values, and write sizes and counts anew."""
-    trees, rest = parse(data)
-    if not trees:
+    parsed = _parse(data)
+    if not parsed.trees:
         return octets(rng, data, other)
-    every = [node for tree in trees for node in tree.every()]
-    parents = [node.items for node in every if node.items] + [trees]
-    kind = rng.randrange(10)
-    borrowed = [node for tree in parse(other)[0] for node in tree.every()] if kind in (3, 4) else []
-    row = rng.choice(parents)
-    at = rng.randrange(len(row))
+    kind = below(rng, 10)
+    if kind > 5:
+        node = pick(rng, parsed.every)
+        changed = _lie(rng, node) if kind == 6 else _leaf(rng, node)
+        return _with(parsed, node, changed)[:MAX_BYTES]
+    which = below(rng, len(parsed.parents) + 1)
+    parent = parsed.parents[which] if which < len(parsed.parents) else None
+    row = [node.octets for node in (parsed.trees if parent is None else parent.items)]
+    _change_row(rng, row, kind, other)
+    if parent is None:
+        return (b"".join(row) + parsed.rest)[:MAX_BYTES]
+    return _with(parsed, parent, _compound(parent.code, row))[:MAX_BYTES]
+
+
+def _change_row(rng: random.Random, row: list[bytes], kind: int, other: bytes) -> None:
+    """Drop, double or exchange an item, borrow one of ``other``, or put one into a list of its own."""
+    at = below(rng, len(row))
     if kind == 0:
         del row[at]
     elif kind == 1:
-        row[at:at] = [row[at]] * rng.choice((1, 1, 3, 40))
+        row[at:at] = [row[at]] * pick(rng, (1, 1, 3, 40))
     elif kind == 2:
-        there = rng.randrange(len(row))
+        there = below(rng, len(row))
         row[at], row[there] = row[there], row[at]
-    elif kind == 3 and borrowed:
-        row[at] = rng.choice(borrowed)
-    elif kind == 4 and borrowed:
-        row.insert(at, rng.choice(borrowed))
     elif kind == 5:
-        row[at] = Node(0xD0 | rng.randrange(2), items=[row[at]])
-    elif kind == 6:
-        rng.choice(every).lie = rng.choice((-2, -1, 1, 2, 255, 1 << 31))
-    else:
-        _change_leaf(rng, rng.choice(every))
-    return (b"".join(tree.encoded() for tree in trees) + rest)[:MAX_BYTES]
+        row[at] = _compound(0xD0 | below(rng, 2), [row[at]])
+    elif borrowed := _parse(other).every:
+        row[at : at + 4 - kind] = [pick(rng, borrowed).octets]  # in the place of an item (3), or before it (4)
 
 
-def _change_leaf(rng: random.Random, node: Node) -> None:
-    """Another number, text or type in the place of a value."""
+def _with(parsed: _Values, node: Node, changed: bytes) -> bytes:
+    """Return all the values, with ``changed`` in the place of ``node``, and with the sizes around it written anew."""
+    while node.parent is not None:
+        row = [item.octets for item in node.parent.items]
+        row[node.place] = changed
+        node = node.parent
+        changed = _compound(node.code, row)
+    row = [tree.octets for tree in parsed.trees]
+    row[node.place] = changed
+    return b"".join(row) + parsed.rest
+
+
+def _lie(rng: random.Random, node: Node) -> bytes:
+    """Return a value that says another size than it has."""
+    lie = pick(rng, (-2, -1, 1, 2, 255, 1 << 31))
+    if node.items or node.code >> 4 in (0xC, 0xD):
+        return _compound(node.code, [item.octets for item in node.items], lie)
+    return _plain(node.code, node.content, lie)
+
+
+def _leaf(rng: random.Random, node: Node) -> bytes:
+    """Return another number, text or type in the place of a value."""
     kind = node.code >> 4
     if kind in _FIXED and rng.random() < 0.6:
         width = _FIXED[kind]
-        number = rng.choice(EDGES) + rng.choice((-1, 0, 0, 1))
-        node.content = (number % (1 << 8 * width)).to_bytes(width, "big") if width else b""
-    elif kind >= 0xA and not node.items and rng.random() < 0.7:
-        node.content = octets(rng, node.content, b"x-opt-qd.trace")[:250]
-    else:
-        code = rng.choice(CODES[1:])
-        kind = code >> 4
-        node.items = []
-        node.code = code
-        node.content = rng.randbytes(_FIXED.get(kind, rng.choice((0, 1, 4)))) if kind not in (0xC, 0xD) else b""
+        number = pick(rng, EDGES) + pick(rng, (-1, 0, 0, 1))
+        return bytes((node.code,)) + (number % (1 << 8 * width)).to_bytes(width)
+    if kind >= 0xA and not node.items and rng.random() < 0.7:
+        return _plain(node.code, octets(rng, node.content, b"x-opt-qd.trace")[:250])
+    code = pick(rng, CODES[1:])
+    kind = code >> 4
+    if kind in (0xC, 0xD):
+        return _compound(code, [])
+    return _plain(code, rng.randbytes(_FIXED[kind] if kind in _FIXED else pick(rng, (0, 1, 4))))
 
 
-class Piece(NamedTuple):
-    """A frame of a stream, or what is no frame: then ``head`` is empty."""
-
-    head: bytes
-    body: bytes
-
-    def encoded(self) -> bytes:
-        """Return the octets, with the size that they have."""
-        if not self.head:
-            return self.body
-        return (len(self.head) + len(self.body)).to_bytes(4, "big") + self.head[4:] + self.body
-
-
-def split(stream: bytes) -> list[Piece]:
+@lru_cache(maxsize=4096)  # the seeds are taken apart again and again
+def pieces_of(stream: bytes) -> tuple[bytes, ...]:
     """Take a stream apart into protocol headers and frames; what is neither is the last piece."""
-    return list(_split(stream))
-
-
-@lru_cache(maxsize=4096)  # of the seeds, which are taken apart again and again
-def _split(stream: bytes) -> tuple[Piece, ...]:
-    found: list[Piece] = []
+    found: list[bytes] = []
     at = 0
     while at < len(stream):
-        if stream[at : at + 4] == b"AMQP":
-            found.append(Piece(b"", stream[at : at + 8]))
-            at += 8
-            continue
-        size = int.from_bytes(stream[at : at + 4], "big")
-        if not _HEADER_BYTES <= size <= len(stream) - at:
-            found.append(Piece(b"", stream[at:]))
-            break
-        found.append(Piece(stream[at : at + 8], stream[at + 8 : at + size]))
+        size = 8 if stream[at : at + 4] == b"AMQP" else int.from_bytes(stream[at : at + 4])
+        if size < _HEADER_BYTES:
+            size = len(stream)
+        found.append(stream[at : at + size])
         at += size
     return tuple(found)
 
 
+def is_frame(piece: bytes) -> bool:
+    """Return whether a piece of a stream is a whole frame."""
+    return len(piece) >= _HEADER_BYTES and int.from_bytes(piece[:4]) == len(piece)
+
+
 def frames(rng: random.Random, data: bytes, other: bytes) -> bytes:
     """Drop, double, exchange and borrow frames of a stream, or change a value or the channel in one of them."""
-    pieces = split(data)
+    pieces = list(pieces_of(data))
     if not pieces:
         return other
-    at = rng.randrange(len(pieces))
+    at = below(rng, len(pieces))
     piece = pieces[at]
-    kind = rng.randrange(9)
+    kind = below(rng, 9)
     if kind == 0 and len(pieces) > 1:
         del pieces[at]
     elif kind == 1:
-        pieces[at:at] = [piece] * rng.choice((1, 1, 2, 20))
+        pieces[at:at] = [piece] * pick(rng, (1, 1, 2, 20))
     elif kind == 2:
-        there = rng.randrange(len(pieces))
+        there = below(rng, len(pieces))
         pieces[at], pieces[there] = pieces[there], piece
     elif kind == 3:
-        pieces.insert(at, rng.choice(split(other) or [piece]))
-    elif kind == 4 and piece.head:
-        channel = rng.choice((0, 1, 2, 7, 8, 0xFF, 0xFFFF)).to_bytes(2, "big")
-        pieces[at] = Piece(piece.head[:6] + channel, piece.body)
-    elif kind == 5 and piece.head:
-        pieces[at] = Piece(piece.head[:5] + bytes((rng.choice((0, 1, 2)),)) + piece.head[6:], piece.body)
+        pieces.insert(at, pick(rng, pieces_of(other) or pieces))
+    elif not is_frame(piece):
+        pieces[at] = octets(rng, piece, other)
+    elif kind == 4:
+        channel = pick(rng, (0, 1, 2, 7, 8, 0xFF, 0xFFFF)).to_bytes(2)
+        pieces[at] = piece[:6] + channel + piece[_HEADER_BYTES:]
+    elif kind == 5:
+        pieces[at] = piece[:5] + bytes((below(rng, 3),)) + piece[6:]
     else:
-        body = values(rng, piece.body, rng.choice(split(other) or [piece]).body)
-        pieces[at] = Piece(piece.head, body) if piece.head else Piece(b"", octets(rng, piece.body, other))
-    return b"".join(each.encoded() for each in pieces)[:MAX_BYTES]
+        borrowed = pick(rng, pieces_of(other) or pieces)
+        body = values(rng, piece[_HEADER_BYTES:], borrowed[_HEADER_BYTES:])
+        pieces[at] = (_HEADER_BYTES + len(body)).to_bytes(4) + piece[4:_HEADER_BYTES] + body
+    return b"".join(pieces)[:MAX_BYTES]
