@@ -28,6 +28,8 @@ UNFIT: Final = "unfit-address"
 class ConnectionPolicy:
     """One connection's. ``stamps``: messages without a user-id are given the user's name."""
 
+    __slots__ = ("_held", "_plugins", "_policing", "_stamps")
+
     def __init__(self, policing: Policing, plugins: Plugins, held: AdmittedConnection, *, stamps: bool) -> None:
         self._policing = policing
         self._plugins = plugins

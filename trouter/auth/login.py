@@ -42,6 +42,7 @@ UNSERVED: Final = "no plugin serves the mechanism"
 TOO_SLOW: Final = "the authentication took too long"
 EXPIRED: Final = "the credentials have expired"
 LOCKED: Final = "the user is locked out"
+NO_SERVICE: Final = Refused("nothing stands for the authentication service", temporary=True)
 #: What records call these; any other refusal is one of the credentials, or of a service that cannot be had.
 REASONS: Final = {
     THROTTLED: "throttled",
@@ -67,6 +68,29 @@ Answer: TypeAlias = Challenge | Authenticated | Refused
 
 class Login:
     """The SASL conversation with one peer; whatever is not a clear yes is a no."""
+
+    __slots__ = (
+        "_exchange",
+        "_guard",
+        "_offered",
+        "_plugins",
+        "_postpone",
+        "_proven",
+        "_recorder",
+        "_sasl",
+        "_service",
+        "_session",
+        "_step_s",
+        "_still_good",
+        "_unavailable",
+        "_waited_s",
+        "expires_at_s",
+        "facts",
+        "mechanism",
+        "permissions",
+        "tenant",
+        "user",
+    )
 
     def __init__(
         self,
@@ -107,7 +131,7 @@ class Login:
         self._exchange: SaslExchange | None = None
         self._service = service
         self._session: AuthSession | None = None
-        self._unavailable = Refused("nothing stands for the authentication service", temporary=True)
+        self._unavailable = NO_SERVICE
         #: What of the service's mechanisms the peer was offered.
         self._offered: tuple[str, ...] = ()
         #: Who was judged already, and may come in.

@@ -84,26 +84,14 @@ class Listener(AcceptingListener):
 
     async def serve(self, sock: socket.socket, remote: tuple[str, int], below: Met | None = None) -> None:
         """Serve a connection that was accepted elsewhere, to its end; ``below`` is what TLS is known of it there."""
-        guard, role = self._services.guard, self.entity.role
-        host = remote[0]
-        why = guard.memory.refusal or guard.blocks(host, role) or guard.handshakes.too_many(host, role)
-        if guard.turns_away(*remote, why) or not self._services.policing.accept(role, remote[0]):
-            self.refused += 1
-            sock.close()
+        if not self._lets_in(sock, remote):
             return
-        self.accepted += 1
-        sock.setblocking(False)
-        newcomer = guard.handshakes.begin(remote[0], role)
         facts = self._facts_of(remote)
         security = PLAINTEXT
         if below is not None:  # what ended TLS passes the octets on in clear
             facts = replace(facts, encrypted=True, tls=below[0].tls, channel_bindings=below[0].channel_bindings)
             security = replace(below[1], channel=None, early=b"", began_s=None)
-        try:
-            await self._serve_peer(sock, facts, security, newcomer)
-        finally:
-            guard.handshakes.end(newcomer)
-            self._services.policing.left()
+        await self._serve(sock, facts, self._services.guard.handshakes.begin(remote[0], self.entity.role), security)
 
     async def wait_readable(self, sock: socket.socket) -> None:
         """Return when another connection has come; a moment later where clients are turned away."""
@@ -113,26 +101,24 @@ class Listener(AcceptingListener):
             self._refused_before = self.refused
             await trio.sleep(FLOOD_PAUSE_S)
 
-    def admit(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> None:
-        """Serve a connection that has come, or close it."""
-        if self.stopped:  # it came in the turn in which we stopped
-            sock.close()
-            return
-        host, port = address[:2]
-        guard, role = self._services.guard, self.entity.role
-        too_many = self._full() or guard.handshakes.too_fast(host) or guard.handshakes.too_many(host, role)
-        why = guard.memory.refusal or guard.blocks(host, role) or too_many
-        if guard.turns_away(host, port, why) or not self._services.policing.accept(role, host):
-            self.refused += 1
-            sock.close()
-            return
-        sock.setblocking(False)
+    def admit(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> bool:
+        handshakes = self._services.guard.handshakes
+        if not self._lets_in(sock, address, self._full() or handshakes.too_fast(address[0])):
+            return False
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         where = sock.getsockname()
-        self.accepted += 1
         facts = self._facts_of(address)
-        log.info("[C%d] Accepted connection to %s:%s from %s:%s", facts.connection_id, *where[:2], *address[:2])
-        nursery.start_soon(self._serve, sock, facts, guard.handshakes.begin(host, role))
+        log.info("[C%d] Accepted connection to %s:%s from %s:%s", facts.connection_id, *where[:2], *address)
+        newcomer = handshakes.begin(address[0], self.entity.role)
+        nursery.start_soon(self._serve, sock, facts, newcomer, None if self.entity.ssl_profile else PLAINTEXT)
+        return True
+
+    def _lets_in(self, sock: socket.socket, remote: tuple[str, int], why_not: str = "") -> bool:
+        """Count the connection and return True, unless there is a reason to close it: ``why_not`` or another one."""
+        guard, role, host = self._services.guard, self.entity.role, remote[0]
+        why_not = guard.memory.refusal or guard.blocks(host, role) or why_not or guard.handshakes.too_many(host, role)
+        refused = guard.turns_away(*remote, why_not) or not self._services.policing.accept(role, host)
+        return self._take(sock, refused=refused)
 
     def _full(self) -> str:
         """Return why the listener has no room for one more connection, empty if it has."""
@@ -149,44 +135,41 @@ class Listener(AcceptingListener):
             loopback=ipaddress.ip_address(remote[0].partition("%")[0]).is_loopback,
         )
 
-    async def _serve(self, sock: socket.socket, facts: PeerFacts, newcomer: Newcomer) -> None:
-        """Run one peer, through TLS if it wants, and count it no more."""
+    async def _serve(
+        self, sock: socket.socket, facts: PeerFacts, newcomer: Newcomer, security: SecurityLayer | None
+    ) -> None:
+        """Run one peer to its end; ``security`` None: it is found out first. A bug of ours ends no other peer."""
+        peer: Peer | None = None
         try:
-            await self._meet(sock, facts, newcomer)
+            met = await self._meet(sock, facts) if security is None else (facts, security)
+            if met is not None:
+                peer = self._make_peer(sock, *met, newcomer)
+                self.peers.add(peer)
+                await peer.run()
+        except Exception:  # noqa: BLE001 - it is logged with its traceback
+            error_log.exception("[C%d] internal error, connection dropped", facts.connection_id)
         finally:
+            if peer is not None:
+                self.peers.discard(peer)
             self._services.guard.handshakes.end(newcomer)
             self._services.policing.left()
 
-    async def _meet(self, sock: socket.socket, facts: PeerFacts, newcomer: Newcomer) -> None:
-        """Find out what the peer speaks, and serve it; a bug of ours ends this peer and no other."""
-        if not self.entity.ssl_profile:
-            await self._serve_peer(sock, facts, PLAINTEXT, newcomer)
-            return
+    async def _meet(self, sock: socket.socket, facts: PeerFacts) -> Met | None:
+        """Return what the peer speaks, TLS or not; None, and the socket is closed, if nothing comes of it."""
         met: Met | None = None
+        scope = trio.CancelScope()
+        self._greeting.add(scope)
         try:
-            with trio.CancelScope() as scope:
-                self._greeting.add(scope)
+            with scope:
                 timeout_s = self._settings.handshake_timeout_s
                 met = await self._services.secure.accept(sock, facts, self.entity, timeout_s)
-        except Exception:  # noqa: BLE001 - it is logged with its traceback
-            error_log.exception("[C%d] internal error, connection dropped", facts.connection_id)
         finally:
             self._greeting.discard(scope)
             if met is None:
                 sock.close()
-        if met is not None:
-            await self._serve_peer(sock, *met, newcomer)
+        return met
 
-    async def _serve_peer(
-        self, sock: socket.socket, facts: PeerFacts, security: SecurityLayer, newcomer: Newcomer
-    ) -> None:
+    def _make_peer(self, sock: socket.socket, facts: PeerFacts, security: SecurityLayer, newcomer: Newcomer) -> Peer:
         lifetime = Lifetime(facts, outgoing=False)
         login = AcceptedLogin(facts, self._settings, self._services, lifetime, newcomer)
-        peer = Peer(sock, facts, self._settings, self._services, login, lifetime, security)
-        self.peers.add(peer)
-        try:
-            await peer.run()
-        except Exception:  # noqa: BLE001 - it is logged with its traceback
-            error_log.exception("[C%d] internal error, connection dropped", facts.connection_id)
-        finally:
-            self.peers.discard(peer)
+        return Peer(sock, facts, self._settings, self._services, login, lifetime, security)

@@ -27,6 +27,22 @@ class Membership:
     turn_out closes the connection with an error; watcher is told once the peer speaks as a router.
     """
 
+    __slots__ = (
+        "_backbone",
+        "_connection",
+        "_outgoing",
+        "_router",
+        "_sessions",
+        "_settings",
+        "_uplinks",
+        "_watcher",
+        "edge",
+        "is_uplink",
+        "number",
+        "trunk",
+        "turn_out",
+    )
+
     def __init__(
         self,
         number: int,

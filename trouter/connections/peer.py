@@ -53,6 +53,26 @@ core_log = logging.getLogger("trouter.ROUTER_CORE")
 class Peer:
     """Serves one connection until it ends. ``login`` and ``lifetime`` are made for it; ``watcher`` is told of it."""
 
+    __slots__ = (
+        "_account",
+        "_admission",
+        "_hub",
+        "_login",
+        "_membership",
+        "_number",
+        "_nursery",
+        "_security",
+        "_services",
+        "_sessions",
+        "_settings",
+        "_transport",
+        "_watcher",
+        "connection",
+        "lifetime",
+        "listed",
+        "write_nowait",
+    )
+
     def __init__(
         self,
         sock: socket.socket,
@@ -91,10 +111,11 @@ class Peer:
         self.write_nowait = self._transport.write_nowait
         login.attach(self.connection, self._transport)
         self._admission = OpenAdmission(facts, settings, services, login)
-        self._sessions = Sessions(self._hub, self.connection, lifetime.label, lifetime.end, services)
+        turn_out = lifetime.end  # one bound method for both
+        self._sessions = Sessions(self._hub, self.connection, lifetime.label, turn_out, services)
         self._sessions.max_links = settings.max_links
         self._membership = Membership(
-            self._number, login.outgoing, self.connection, self._sessions, settings, services, lifetime.end, watcher
+            self._number, login.outgoing, self.connection, self._sessions, settings, services, turn_out, watcher
         )
         #: The connection as others see it.
         self.listed = ListedConnection(

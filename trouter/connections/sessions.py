@@ -65,6 +65,27 @@ NO_CREDIT: Final = NoCredit()
 class Sessions:
     """What one connection has begun and attached."""
 
+    __slots__ = (
+        "_begun",
+        "_connection",
+        "_container",
+        "_hub",
+        "_inboxes",
+        "_label",
+        "_memory",
+        "_own",
+        "_policy",
+        "_records",
+        "_repeats",
+        "_routed",
+        "_suspended",
+        "_turn_out",
+        "_uplinks",
+        "had",
+        "max_links",
+        "terms",
+    )
+
     def __init__(
         self, hub: Hub, connection: Connection, label: str, turn_out: Callable[[Error], None], services: Services
     ) -> None:
@@ -82,12 +103,12 @@ class Sessions:
         self._label = label
         self._records = services.recorder.links
         self._repeats = services.recorder.repeats
-        #: As many links may the peer have, and those it has.
+        #: As many links may the peer have, and those it has. Empty dicts are a third of the size of empty sets.
         self.max_links = 1 << 62
-        self._routed: set[int] = set()
+        self._routed: dict[int, None] = {}
         #: The sessions that both sides have begun and neither has ended; of these, the ones that the router began.
         self._begun: dict[SessionPort, Session] = {}
-        self._own: set[SessionPort] = set()
+        self._own: dict[SessionPort, None] = {}
         #: The sessions, senders and receivers that the peer had when its connection was lost; none if it was closed.
         self.had = 0, 0, 0
         #: Where the attaches and detaches of a session wait for its task, as long as there are any.
@@ -195,7 +216,7 @@ class Sessions:
 
     def _uncount(self, link: Link) -> None:
         """The link is gone; a second call does nothing."""
-        self._routed.discard(getattr(link.sink, "identity", 0))
+        self._routed.pop(getattr(link.sink, "identity", 0), None)
         share = None if self._policy is None else self._policy.share
         if share is not None:
             if isinstance(link.sink, Ingress):
@@ -217,7 +238,7 @@ class Sessions:
     def end_own(self, session: Session) -> None:
         """End a session that the router began; what comes on it is not answered any more."""
         self._begun.pop(session, None)
-        self._own.discard(session)
+        self._own.pop(session, None)
         session.end()
 
     def begin(self, session: Session, *, ours: bool = False) -> None:
@@ -234,7 +255,7 @@ class Sessions:
         self._begun[session] = session
         session.count_in(self._shares())
         if ours:
-            self._own.add(session)
+            self._own[session] = None
             self._hub.router.session_begun(session)
         session.begin()
 
@@ -248,7 +269,7 @@ class Sessions:
         self._lose_links(session, event.error)
         session.end()
         self._connection.drop_session(session)
-        self._own.discard(session)
+        self._own.pop(session, None)
         if self._begun.pop(session, None) is not None and self._policy is not None:
             self._policy.count_sessions(self._of_peer)
 
@@ -365,7 +386,7 @@ class Sessions:
         if policy.share is not None and isinstance(sink, Ingress | Egress):
             policy.share.attached(sink, key or getattr(sink.entry, "key", None))
         if identity := getattr(sink, "identity", 0):
-            self._routed.add(identity)
+            self._routed[identity] = None
         if isinstance(sink, Ingress | Egress):
             self._log_attached(link, event.attach)
         else:

@@ -49,6 +49,8 @@ UNAUTHENTICATED: Final = "Client skipped authentication - forbidden"
 class SaslLayer:
     """What both sides share. ``done``: the AMQP layer may begin. ``refused``: it never will."""
 
+    __slots__ = ("_connection", "_reader", "_rounds_left", "done", "refused", "state")
+
     _table = SASL_SERVER_NEXT
     #: In which state the other side's header is due.
     _before: ClassVar[SaslState] = SaslState.START
@@ -117,6 +119,8 @@ class SaslServer(SaslLayer):
 
     With ``tls_due`` no client gets past this layer: it answers clients that should have begun with TLS.
     """
+
+    __slots__ = ("_mechanisms", "_required", "_tls_due", "mechanism")
 
     def __init__(
         self, mechanisms: tuple[str, ...] | None, required: bool, max_rounds: int = 16, *, tls_due: bool = False
@@ -195,6 +199,8 @@ class SaslServer(SaslLayer):
 
 class SaslClient(SaslLayer):
     """The client side of SASL: the router where it dials, or a client."""
+
+    __slots__ = ()
 
     _table = SASL_CLIENT_NEXT
     _before: ClassVar[SaslState] = SaslState.HEADER_SENT

@@ -49,19 +49,11 @@ class HttpListener(AcceptingListener):
         super().stop()
         self._door.stop()
 
-    def admit(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> None:
-        """Serve a connection that has come, or close it."""
-        if self.stopped:  # it came in the turn in which we stopped
-            sock.close()
-            return
-        remote = (address[0], address[1])
-        if self._site.turns_away(remote, self._full):
-            self.refused += 1
-            sock.close()
-            return
-        self.accepted += 1
-        sock.setblocking(False)
-        nursery.start_soon(self._serve, sock, remote)
+    def admit(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> bool:
+        served = self._take(sock, refused=self._site.turns_away(address, self._full))
+        if served:
+            nursery.start_soon(self._serve, sock, address)
+        return served
 
     def _full(self) -> str:
         """Return why the listener has no room for one more connection, empty if it has; an idle one makes room."""

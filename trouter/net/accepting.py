@@ -95,8 +95,18 @@ class AcceptingListener(ABC):
         await trio.lowlevel.wait_readable(sock)
 
     @abstractmethod
-    def admit(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> None:
-        """Serve a connection in ``nursery``, and count it in ``accepted``; or close it."""
+    def admit(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> bool:
+        """Serve a connection in ``nursery`` and count it in ``accepted``, or close it; return whether it is served."""
+
+    def _take(self, sock: socket.socket, *, refused: bool) -> bool:
+        """Count a connection, which is closed if ``refused``; return whether it is served."""
+        if refused:
+            self.refused += 1
+            sock.close()
+        else:
+            self.accepted += 1
+            sock.setblocking(False)
+        return not refused
 
     async def _accept_all(self, sock: socket.socket, nursery: trio.Nursery) -> None:
         in_a_row = 0
@@ -125,9 +135,10 @@ class AcceptingListener(ABC):
             if exhausted:
                 exhausted = False
                 self._log.info("accepting again on %s", self._label)
-            before = self.accepted
-            self.admit(accepted, address, nursery)
-            if self._rate is not None and self.accepted != before:
+            if self.stopped:  # the connection came in the turn in which the listener stopped
+                accepted.close()
+                return
+            if self.admit(accepted, address[:2], nursery) and self._rate is not None:
                 self._rate.take()
             in_a_row += 1
             if in_a_row >= ACCEPTS_IN_A_ROW:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum, StrEnum
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
 
 from trouter.config.collector import held_back
@@ -292,6 +293,14 @@ def _once(made: dict[K, V], make: Callable[[K], V], key: K) -> V:
 GRANTED: Final = Settings(allow_dynamic_source=True, allow_anonymous_sender=True)
 _ALL_ALLOWED: Final[dict[str, Any]] = {row.name: True for row in fields(Settings) if row.name.startswith("allow_")}
 UNRESTRICTED: Final = Settings(**_ALL_ALLOWED)
+
+
+@lru_cache(maxsize=8)
+def _unrestricted(max_message_size: int | None) -> Settings:
+    """Return the settings of connections without a vhost, which share them."""
+    return replace(UNRESTRICTED, max_message_size=max_message_size)
+
+
 NO_POLICY: Final = Rules("no-policy", Entries.of_names(("*",)))
 NO_LIMITS: Final = Limits(*[2**31 - 1] * 3)
 #: Begins the rules of what an authentication service grants.
@@ -384,7 +393,7 @@ class Policy:
         return _with_permissions(admission, permissions)
 
     def _without_vhost(self, user: str) -> Admission:
-        settings = replace(UNRESTRICTED, max_message_size=largest_message(self.entity.max_message_size))
+        settings = _unrestricted(largest_message(self.entity.max_message_size))
         return Admission("", "", user, settings, NO_POLICY, NO_POLICY, NO_LIMITS, user, unrestricted=True)
 
     def _to_connector(self, policy_vhost: str) -> Admission | Denial:
