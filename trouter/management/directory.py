@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from trouter.config.schema import EntityType
@@ -13,8 +14,8 @@ from trouter.core.tenants import Tenant
 
 from .kinds import MANAGEMENT, descendants_of
 from .ports import Control, LogBook
-from .providers import network, process, routing
-from .providers.base import Nothing, Provider
+from .providers import process, routing
+from .providers.base import Listed, Nothing, Provider
 from .providers.configured import Configured, Routing
 from .providers.owned import OWNED
 from .providers.scoped import ConnectionLinkRoutes
@@ -56,16 +57,16 @@ _MAKERS: Final[dict[str, Maker]] = {
     SCOPED: lambda kind, of: ConnectionLinkRoutes(kind, of.router),
     "connection": lambda kind, of: routing.OpenConnections(kind, of.control, of.now),
     "management": lambda kind, _: process.ManagementNode(kind),
-    "logStats": lambda kind, of: process.LogStatistics(kind, of.book),
-    "allocator": lambda kind, of: process.Allocator(kind, of.router),
-    "router.node": lambda kind, of: network.Nodes(kind, of.control),
-    "topologyChange": lambda kind, of: network.Changes(kind, of.control),
+    "logStats": lambda kind, of: process.LogStatistics(kind, partial(process.log_counts, of.book)),
+    "allocator": lambda kind, of: Listed(kind, partial(process.pools, of.router)),
+    "router.node": lambda kind, of: Listed(kind, partial(process.nodes, of.control)),
+    "topologyChange": lambda kind, of: Listed(kind, partial(process.changes, of.control)),
     "policy": lambda kind, of: Configured(kind, of.control),
     "authLockout": lambda kind, of: process.Lifted(kind, of.control.lockouts),
     "decision": lambda kind, of: process.Lifted(kind, of.control.decisions),
-    "finding": lambda kind, of: process.Findings(kind, of.control),
-    "denial": lambda kind, of: process.Denials(kind, of.control),
-    "vhostStats": lambda kind, of: process.VhostStatistics(kind, of.control),
+    "finding": lambda kind, of: Listed(kind, partial(process.findings, of.control)),
+    "denial": lambda kind, of: Listed(kind, of.control.denials),
+    "vhostStats": lambda kind, of: Listed(kind, partial(process.vhost_statistics, of.control)),
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from trouter.config.schema import EntityType
@@ -97,6 +97,25 @@ class Fixed(Provider):
     def by_name(self, name: str) -> Sequence[str]:
         found = self.by_identity(self.identity_of(name))
         return () if found is None else (found,)
+
+
+class Listed(Fixed):
+    """The entities that a function lists, each by what its identity says behind the type, and its own attributes."""
+
+    def __init__(self, kind: EntityType, entities: Callable[[], Iterable[tuple[object, Row]]]) -> None:
+        super().__init__(kind)
+        self._entities = entities
+
+    def rows(self) -> Mapping[str, Row]:
+        return {
+            (identity := f"{self.kind.short}/{which}"): {
+                **shown,
+                "name": shown.get("name", identity),
+                "identity": identity,
+                "type": self.kind.full_name,
+            }
+            for which, shown in self._entities()
+        }
 
 
 class Nothing(Provider):

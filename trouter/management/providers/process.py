@@ -1,9 +1,9 @@
-"""The router itself and what it is made of: its own row, its log, its memory, its place in the network."""
+"""The router itself and what it is made of: its own row, its log, its memory, its network and its place there."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from trouter.management.kinds import SELF
 from trouter.management.ports import Control, Holdups, LogBook
 from trouter.wire.types import UInt, ULong
 
-from .base import Fixed, Provider, Row
+from .base import Fixed, Listed, Provider, Row
 from .pools import NAMES, limits
 
 #: The router's identity among routers; among all entities it is ``router/ID``.
@@ -103,47 +103,30 @@ class ManagementNode(Fixed):
         return identity if identity == SELF else None
 
 
-class LogStatistics(Fixed):
-    """``logStats``: events by module and level, whether they were written or not."""
-
-    def __init__(self, kind: EntityType, book: LogBook) -> None:
-        super().__init__(kind)
-        self._book = book
+class LogStatistics(Listed):
+    """``logStats``, which has names beside its identities."""
 
     def identity_of(self, name: str) -> str:
         return f"logStats/{name}"
 
-    def rows(self) -> Mapping[str, Row]:
-        return {
-            f"logStats/{module}": {
-                **{f"{level}Count": counts.get(level, 0) for level in _LEVELS},
-                "name": module,
-                "identity": f"logStats/{module}",
-                "type": self.kind.full_name,
-            }
-            for module, counts in self._book.counts().items()
-        }
+
+def log_counts(book: LogBook) -> Iterator[tuple[str, Row]]:
+    """Yield the events of each module by level, whether they were written or not."""
+    for module, counts in book.counts().items():
+        yield module, {**{f"{level}Count": counts.get(level, 0) for level in _LEVELS}, "name": module}
 
 
-class Allocator(Fixed):
-    """``allocator``: what the router holds, by the kind of object, under the names of the older router's pools.
+def pools(router: Router) -> Iterator[tuple[str, Row]]:
+    """Yield what the router holds, by the kind of object, under the names of the older router's pools.
 
     Nothing is pooled here: all of it is in use, and a pool that this router has no objects of is empty.
     """
-
-    def __init__(self, kind: EntityType, router: Router) -> None:
-        super().__init__(kind)
-        self._router = router
-
-    def rows(self) -> Mapping[str, Row]:
-        held = {name: (size_bytes, count) for name, size_bytes, count in owners(self._router)}
-        return {name: row for pool in NAMES for name, row in [self._row(pool, *held.get(pool, (0, 0)))]}
-
-    def _row(self, name: str, size_bytes: int, count: int) -> tuple[str, Row]:
-        identity = f"allocator/{name}"
+    held = {name: (size_bytes, count) for name, size_bytes, count in owners(router)}
+    for name in NAMES:
+        size_bytes, count = held.get(name, (0, 0))
         batch, thread_max = limits(name)
-        return (
-            identity,
+        yield (
+            name,
             {
                 "typeName": name,
                 "typeSize": size_bytes,
@@ -155,71 +138,33 @@ class Allocator(Fixed):
                 "heldByThreads": count,
                 "batchesRebalancedToThreads": 0,
                 "batchesRebalancedToGlobal": 0,
-                "name": identity,
-                "identity": identity,
-                "type": self.kind.full_name,
             },
         )
 
 
-class VhostStatistics(Fixed):
-    """``vhostStats``: what each vhost let in and turned away."""
-
-    def __init__(self, kind: EntityType, control: Control) -> None:
-        super().__init__(kind)
-        self._control = control
-
-    def rows(self) -> Mapping[str, Row]:
-        return {
-            (identity := f"vhostStats/{hostname}"): {
-                "id": hostname,
-                "hostname": hostname,
-                **counted,
-                "name": identity,
-                "identity": identity,
-                "type": self.kind.full_name,
-            }
-            for hostname, counted in self._control.vhost_statistics()
-        }
+def vhost_statistics(control: Control) -> Iterator[tuple[str, Row]]:
+    """Yield what each vhost let in and turned away."""
+    for hostname, counted in control.vhost_statistics():
+        yield hostname, {"id": hostname, "hostname": hostname, **counted}
 
 
-class Findings(Fixed):
-    """``finding``: what is to be told of the configuration in force, by number; the gravest first."""
-
-    def __init__(self, kind: EntityType, control: Control) -> None:
-        super().__init__(kind)
-        self._control = control
-
-    def rows(self) -> Mapping[str, Row]:
-        return {
-            (identity := f"finding/{number}"): {
-                **{name: value or None for name, value in described(finding).items()},
-                "place": str(finding.place),
-                "name": identity,
-                "identity": identity,
-                "type": self.kind.full_name,
-            }
-            for number, finding in enumerate(self._control.findings(), 1)
-        }
+def findings(control: Control) -> Iterator[tuple[int, Row]]:
+    """Yield what is to be told of the configuration in force, by number; the gravest first."""
+    for number, finding in enumerate(control.findings(), 1):
+        shown = {name: value or None for name, value in described(finding).items()}
+        yield number, {**shown, "place": str(finding.place)}
 
 
-class Denials(Fixed):
-    """``denial``: what was denied lately, by number; the newest last."""
+def nodes(control: Control) -> Iterable[tuple[str, Row]]:
+    """Return the routers of the network. A router that stands alone, or on the edge, knows of none."""
+    topology = control.topology()
+    return () if topology is None else topology.nodes()
 
-    def __init__(self, kind: EntityType, control: Control) -> None:
-        super().__init__(kind)
-        self._control = control
 
-    def rows(self) -> Mapping[str, Row]:
-        return {
-            (identity := f"denial/{number}"): {
-                **shown,
-                "name": identity,
-                "identity": identity,
-                "type": self.kind.full_name,
-            }
-            for number, shown in self._control.denials()
-        }
+def changes(control: Control) -> Iterable[tuple[int, Row]]:
+    """Return the last changes of the network by number, the oldest first."""
+    topology = control.topology()
+    return () if topology is None else topology.changes()
 
 
 class Lifted(Provider):
