@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from typing import Final, TypeGuard
 
 from trouter.hooks.consumers import Consumer, ConsumerTerms
-from trouter.hooks.policy import Permissions
-from trouter.hooks.sasl import Authenticated, Challenge, Refused
+from trouter.hooks.facts import AuthServiceFacts
+from trouter.hooks.policy import AnnotationFilter, Permissions, VhostPolicy
+from trouter.hooks.sasl import Authenticated, AuthService, Challenge, Refused, SaslExchange
 
 #: As many as the peer router advertises; a longer answer is rubbish (security.md 1.2).
 MAX_MECHANISMS: Final = 32
@@ -49,3 +50,22 @@ def is_mechanism_list(answer: object) -> bool:
         and len(answer) <= MAX_MECHANISMS
         and all(isinstance(name, str) and _MECHANISM_NAME.fullmatch(name) for name in answer)
     )
+
+
+def is_exchange(answer: object) -> TypeGuard[SaslExchange]:
+    return isinstance(answer, SaslExchange) and callable(answer.respond)
+
+
+def is_auth_service(answer: object) -> TypeGuard[AuthService]:
+    return isinstance(answer, AuthService) and isinstance(answer.facts, AuthServiceFacts)
+
+
+def is_vhost_policy(answer: object) -> TypeGuard[VhostPolicy]:
+    match answer:
+        case VhostPolicy(str(), Permissions() | None, str()):
+            return True
+    return False
+
+
+def is_annotation_filter(answer: object) -> TypeGuard[AnnotationFilter]:
+    return isinstance(answer, AnnotationFilter)

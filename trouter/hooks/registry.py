@@ -12,12 +12,20 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeGuard, TypeVar
 
-from trouter.hooks.answers import Rubbish, consumers_of, is_mechanism_list, is_sasl_answer
+from trouter.hooks.answers import (
+    Rubbish,
+    consumers_of,
+    is_annotation_filter,
+    is_auth_service,
+    is_exchange,
+    is_mechanism_list,
+    is_sasl_answer,
+    is_vhost_policy,
+)
 from trouter.hooks.consumers import Consumer, Decision, IncomingMessage, Rejected
 from trouter.hooks.facts import (
-    AuthServiceFacts,
     CertificateFacts,
     ConnectorFacts,
     ListenerFacts,
@@ -28,7 +36,7 @@ from trouter.hooks.facts import (
 from trouter.hooks.faults import Culprit, Faults, place_of
 from trouter.hooks.loading import ConfigurationRefused, PluginDescription, PluginError
 from trouter.hooks.offers import NO_OFFER, Offer, offer_of, offered_to, relayed_to
-from trouter.hooks.policy import AnnotationFilter, AttachRequest, ConnectionRequest, Permissions, VhostPolicy, Vote
+from trouter.hooks.policy import AnnotationFilter, AttachRequest, ConnectionRequest, VhostPolicy, Vote
 from trouter.hooks.registration import Registration
 from trouter.hooks.sasl import (
     Authenticated,
@@ -51,6 +59,9 @@ _ROUTER_ROLES: Final = frozenset({"inter-router", "edge"})
 _STRIP_BOTH: Final = AnnotationFilter(strip_in=True, strip_out=True)
 _STRIP_NOTHING: Final = AnnotationFilter(strip_in=False, strip_out=False)
 log = logging.getLogger("trouter.PLUGIN")
+
+Answer = TypeVar("Answer")
+Denial = TypeVar("Denial")
 
 
 class Plugins:
@@ -210,15 +221,7 @@ class Plugins:
         mechanism = mechanism.upper()
         if mechanism not in self.sasl_mechanisms_for(peer):
             return None
-        try:
-            exchange = self._registered.hook.open_sasl(mechanism=mechanism, peer=peer)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._faults.raised("open_sasl", error)
-            return None
-        if exchange is None or (isinstance(exchange, SaslExchange) and callable(exchange.respond)):
-            return exchange
-        self._faults.rubbish("open_sasl", exchange)
-        return None
+        return self._ask("open_sasl", is_exchange, None, mechanism=mechanism, peer=peer)
 
     async def respond_or_refuse(
         self, exchange: SaslExchange | AuthSession, response: bytes
@@ -264,15 +267,11 @@ class Plugins:
 
     def open_sasl_client(self, mechanisms: Sequence[str], connector: ConnectorFacts) -> SaslClientExchange | None:
         """Return a plugin's exchange that authenticates us by one of ``mechanisms``, or None if no plugin has one."""
-        try:
-            exchange = self._registered.hook.open_sasl_client(mechanisms=tuple(mechanisms), connector=connector)
-            if exchange is None or (isinstance(exchange, SaslClientExchange) and exchange.name in mechanisms):
-                return exchange
-        except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._faults.raised("open_sasl_client", error)
-            return None
-        self._faults.rubbish("open_sasl_client", exchange)
-        return None
+
+        def fits(answer: object) -> TypeGuard[SaslClientExchange]:
+            return isinstance(answer, SaslClientExchange) and answer.name in mechanisms
+
+        return self._ask("open_sasl_client", fits, None, mechanisms=tuple(mechanisms), connector=connector)
 
     async def client_answer(self, exchange: SaslClientExchange, challenge: bytes | None) -> bytes | None:
         """Return the answer of ``exchange`` to a challenge, or its first words without one; PluginError if it fails.
@@ -299,15 +298,7 @@ class Plugins:
 
     def auth_service(self, listener: ListenerFacts, remote: AuthService) -> AuthService | None:
         """Return what authenticates the peers of ``listener``, which has a ``saslPlugin``; None refuses every peer."""
-        try:
-            service = self._registered.hook.auth_service(listener=listener, remote=remote)
-            if service is None or (isinstance(service, AuthService) and isinstance(service.facts, AuthServiceFacts)):
-                return service
-        except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._faults.raised("auth_service", error)
-            return None
-        self._faults.rubbish("auth_service", service)
-        return None
+        return self._ask("auth_service", is_auth_service, None, listener=listener, remote=remote)
 
     async def begin_or_refuse(self, service: AuthService, peer: PeerFacts) -> AuthSession | Refused:
         """Return ``service.begin(peer)``; a raise or a wrong answer is a temporary refusal. The caller sets a deadline.
@@ -336,16 +327,7 @@ class Plugins:
 
     def vhost_policy(self, connection: ConnectionRequest) -> VhostPolicy | None:
         """Return what plugins hold ``connection`` to, None for what is configured."""
-        try:
-            answer = self._registered.hook.vhost_policy(connection=connection)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._faults.raised("vhost_policy", error)
-            return VhostPolicy(denied="plugin-failed")
-        match answer:
-            case None | VhostPolicy(str(), Permissions() | None, str()):
-                return answer
-        self._faults.rubbish("vhost_policy", answer)
-        return VhostPolicy(denied="plugin-failed")
+        return self._ask("vhost_policy", is_vhost_policy, VhostPolicy(denied="plugin-failed"), connection=connection)
 
     def may_attach(self, request: AttachRequest) -> bool:
         """Return whether no plugin denies the link."""
@@ -366,16 +348,7 @@ class Plugins:
         """Return what to strip on ``endpoint``; both ways unless a plugin says otherwise, nothing between routers."""
         if endpoint.role in _ROUTER_ROLES:
             return _STRIP_NOTHING
-        try:
-            answer = self._registered.hook.annotation_filter(endpoint=endpoint)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._faults.raised("annotation_filter", error)
-            return _STRIP_BOTH
-        if isinstance(answer, AnnotationFilter):
-            return answer
-        if answer is not None:
-            self._faults.rubbish("annotation_filter", answer)
-        return _STRIP_BOTH
+        return self._ask("annotation_filter", is_annotation_filter, _STRIP_BOTH, endpoint=endpoint) or _STRIP_BOTH
 
     @property
     def _judges_attach(self) -> bool:
@@ -407,6 +380,20 @@ class Plugins:
                     self._faults.ignored(implementation.plugin_name, f"answered with a {type(answer).__qualname__}")
 
     # Judging answers.
+
+    def _ask(
+        self, hook: str, fits: Callable[[object], TypeGuard[Answer]], denial: Denial, **facts: object
+    ) -> Answer | Denial | None:
+        """Return what ``hook`` answers if it ``fits``, or None if no plugin answers; ``denial`` in every other case."""
+        try:
+            answer: object = getattr(self._registered.hook, hook)(**facts)
+            if answer is None or fits(answer):
+                return answer
+        except Exception as error:  # noqa: BLE001 - whatever it is, it denies
+            self._faults.raised(hook, error)
+            return denial
+        self._faults.rubbish(hook, answer)
+        return denial
 
     def _offer(self, listener: ListenerFacts) -> Offer:
         offer = self._offers.get(listener)
