@@ -65,6 +65,7 @@ MAY_IMPORT = {
         "engine",
         "hooks",
         "logs",
+        "management.ports",
         "security",
         "wire",
     ),

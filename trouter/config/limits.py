@@ -41,11 +41,7 @@ LIMITS: Final = (
         "further ones take the link of their priority; idle ones are closed, 10 in 30 s",
     ),
     Limit("data links of a neighbour's", "512", "refused, `amqp:resource-limit-exceeded`"),
-    Limit(
-        "handle of a link",
-        "65535 per session",
-        "connection closed, `amqp:connection:framing-error`",
-    ),
+    Limit("handle of a link", "65535 per session", "connection closed, `amqp:connection:framing-error`"),
     Limit(
         "links per connection",
         "32768, with `secureDefaults` 1000; for routers 65536",
@@ -136,16 +132,8 @@ LIMITS: Final = (
         "connection closed, `amqp:decode-error`",
     ),
     Limit("items of zero width in an array", "4096", "connection closed, `amqp:decode-error`"),
-    Limit(
-        "header, annotations or properties of a message",
-        "1 MiB each",
-        "delivery rejected, `amqp:decode-error`",
-    ),
-    Limit(
-        "trace entries of a message",
-        "64",
-        "delivery rejected, `amqp:invalid-field`",
-    ),
+    Limit("header, annotations or properties of a message", "1 MiB each", "delivery rejected, `amqp:decode-error`"),
+    Limit("trace entries of a message", "64", "delivery rejected, `amqp:invalid-field`"),
     Limit("address", "4096 octets", "attach refused, `amqp:invalid-field`; an anonymous message is released"),
     Limit(
         "key of a [binding](exchanges.md)", "4096 octets, 128 tokens", 'refused: "The binding key pattern is invalid"'
@@ -176,27 +164,11 @@ LIMITS: Final = (
         "dropped but for the first, and counted",
         set_by="listener `linkCapacity`",
     ),
-    Limit(
-        "output waiting for a peer",
-        "512 KiB; its links go on at 256 KiB",
-        "its links pause",
-    ),
-    Limit(
-        "output waiting for a peer that does not read our answers",
-        "2 MiB",
-        "it is not read until it does",
-    ),
-    Limit(
-        "frame before the open is through",
-        "65536 octets",
-        "connection closed, `amqp:connection:framing-error`",
-    ),
+    Limit("output waiting for a peer", "512 KiB; its links go on at 256 KiB", "its links pause"),
+    Limit("output waiting for a peer that does not read our answers", "2 MiB", "it is not read until it does"),
+    Limit("frame before the open is through", "65536 octets", "connection closed, `amqp:connection:framing-error`"),
     Limit("SASL frame", "8192 octets", "refused"),
-    Limit(
-        "container-id",
-        "1024 octets",
-        "connection closed, `amqp:invalid-field`",
-    ),
+    Limit("container-id", "1024 octets", "connection closed, `amqp:invalid-field`"),
     Limit(
         "sessions for routed links on a broker's connection", "32, or what its channel-max leaves", "clients share them"
     ),
@@ -212,11 +184,7 @@ LIMITS: Final = (
         "what fits into a frame of the other side's",
         "link refused, `amqp:connection:framing-error`",
     ),
-    Limit(
-        "name of a link",
-        "8192 octets",
-        "session ended, `amqp:invalid-field`",
-    ),
+    Limit("name of a link", "8192 octets", "session ended, `amqp:invalid-field`"),
     Limit("symbol", "1024 octets", "connection closed, `amqp:decode-error`"),
     Limit(
         "connections that have not come as far as their open",
@@ -296,11 +264,7 @@ LIMITS: Final = (
         "64, in 256 KiB, fetched within 5 s and once in 10 s",
         "tokens are judged by the former keys, for an hour",
     ),
-    Limit(
-        "turns that a server may ask of SCRAM, on connectors and in the client",
-        "2,000,000",
-        "authentication fails",
-    ),
+    Limit("turns that a server may ask of SCRAM, on connectors and in the client", "2,000,000", "authentication fails"),
     Limit(
         "a message between routers",
         "16 MiB and 1,100,000 values, which is half a million addresses",
@@ -359,16 +323,8 @@ LIMITS: Final = (
     ),
     Limit("last words", "2 s", "socket closed"),
     Limit("a management request", "256 KiB", "answered 400"),
-    Limit(
-        "management requests waiting",
-        "1000, and 16 MiB",
-        "delivery released",
-    ),
-    Limit(
-        "one management answer, and unread answers of one receiver",
-        "64 MiB",
-        "refused with a reason, or dropped",
-    ),
+    Limit("management requests waiting", "1000, and 16 MiB", "delivery released"),
+    Limit("one management answer, and unread answers of one receiver", "64 MiB", "refused with a reason, or dropped"),
     Limit("management listings that are paged", "32 requesters, 60 s", "the listing begins anew"),
     Limit(
         "log lines kept for GET-LOG", "1000, of 2047 octets", "the oldest go", metric="`trouter_log_lines_lost_total`"

@@ -6,54 +6,27 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from trouter.admission.memory import Consumer
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
-from trouter.wire.performatives import Error
+from trouter.management import ports
+from trouter.tls.secure import SecuredConnection
 
 if TYPE_CHECKING:
-    from trouter.core.containers import Container
     from trouter.core.tenants import Tenant
     from trouter.engine.connection import Connection
-    from trouter.tls.secure import SecurityLayer
 
 #: Connections whose deliveries are looked at in one round.
 PORTION: Final = 1000
 _MAX_PROPERTIES: Final = 64
 
 
-class ConnectionFacts(Protocol):
-    """An open connection, as management and the state dump see it."""
-
-    @property
-    def number(self) -> int:
-        """Return the number in ``[C<n>]``, identity in management."""
-
-    @property
-    def engine(self) -> Connection:
-        """Return the conversation."""
-
-    @property
-    def name(self) -> str:
-        """Return the name in management, after the other end's host and port."""
-
-    @property
-    def role(self) -> str:
-        """Return the role of the listener or connector it came through."""
+class ConnectionFacts(ports.ConnectionFacts, Consumer, SecuredConnection, Protocol):
+    """An open connection, as management, the watches of memory and certificates, and the state dump see it."""
 
     @property
     def listener(self) -> str:
-        """Return the name of that listener or connector."""
-
-    @property
-    def closing(self) -> bool:
-        """Return whether its end was ordered, or has come."""
-
-    @property
-    def security(self) -> SecurityLayer:
-        """Return what it stands on: its socket, or TLS."""
-
-    #: Log this connection's frames, whatever the level of the module PROTOCOL.
-    trace: bool
+        """Return the name of the listener or connector that the connection came through."""
 
     def follow_log(self) -> None:
         """Follow the levels of the log, which have changed."""
@@ -62,29 +35,11 @@ class ConnectionFacts(Protocol):
     def tenant(self) -> Tenant | None:
         """Return the tenant that the connection belongs to, or None."""
 
-    def links(self) -> Iterator[int]:
-        """Yield the identities of its links."""
-
-    def about(self) -> dict[str, Any]:
-        """Return what every record about it says."""
-
-    def as_container(self) -> Container:
-        """Return the connection as one on which the router attaches links of its own."""
-
-    def row(self, now_s: float) -> dict[str, object]:
-        """Return the attributes of management's type connection, AMQP-typed, in their order."""
-
-    def force_close(self, error: Error) -> None:
-        """Close, saying why."""
-
     def cut(self, why: str) -> None:
         """Drop the connection without a word to the other end."""
 
-    def suspend_credit(self, suspended: bool) -> None:
-        """Let the other end have no more credit for now, or again what it is owed."""
-
     def check_standing(self) -> None:
-        """Close it if the credentials that it came in with are good no longer."""
+        """Close the connection if the credentials that it came in with are good no longer."""
 
 
 class Connections(Mapping[int, "ConnectionFacts"]):

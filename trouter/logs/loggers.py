@@ -7,6 +7,7 @@ imported, so a logger that exists becomes a counting one in place. A guard (`isE
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 from trouter.logs.book import book
@@ -16,45 +17,31 @@ from trouter.logs.levels import MODULES, ROOT, known_number
 OTHERS: Final = ("PLUGIN",)
 
 
+def _counting(level: int) -> Callable[..., None]:
+    """Return a method that counts a call at ``level``, and logs it if that is enabled."""
+
+    def write(self: CountingLogger, msg: object, *args: object, **options: Any) -> None:
+        self.tally[level] += 1
+        if self.isEnabledFor(level):
+            self._log(level, msg, args, **_one_frame_up(options))
+
+    return write
+
+
 class CountingLogger(logging.Logger):
     """Counts every call by its level in `tally`, then does what any logger does."""
 
     tally: dict[int, int]
 
     # Each goes straight to `_log`, as the overridden ones do; the one frame more is told in `stacklevel`.
-
-    def debug(self, msg: object, *args: object, **options: Any) -> None:
-        """Count, and log if enabled."""
-        self.tally[logging.DEBUG] += 1
-        if self.isEnabledFor(logging.DEBUG):
-            self._log(logging.DEBUG, msg, args, **_one_frame_up(options))
-
-    def info(self, msg: object, *args: object, **options: Any) -> None:
-        """Count, and log if enabled."""
-        self.tally[logging.INFO] += 1
-        if self.isEnabledFor(logging.INFO):
-            self._log(logging.INFO, msg, args, **_one_frame_up(options))
-
-    def warning(self, msg: object, *args: object, **options: Any) -> None:
-        """Count, and log if enabled."""
-        self.tally[logging.WARNING] += 1
-        if self.isEnabledFor(logging.WARNING):
-            self._log(logging.WARNING, msg, args, **_one_frame_up(options))
-
-    def error(self, msg: object, *args: object, **options: Any) -> None:
-        """Count, and log if enabled."""
-        self.tally[logging.ERROR] += 1
-        if self.isEnabledFor(logging.ERROR):
-            self._log(logging.ERROR, msg, args, **_one_frame_up(options))
-
-    def critical(self, msg: object, *args: object, **options: Any) -> None:
-        """Count, and log if enabled."""
-        self.tally[logging.CRITICAL] += 1
-        if self.isEnabledFor(logging.CRITICAL):
-            self._log(logging.CRITICAL, msg, args, **_one_frame_up(options))
+    debug = _counting(logging.DEBUG)
+    info = _counting(logging.INFO)
+    warning = _counting(logging.WARNING)
+    error = _counting(logging.ERROR)
+    critical = _counting(logging.CRITICAL)
 
     def log(self, level: int, msg: object, *args: object, **options: Any) -> None:
-        """Count, and log if enabled."""
+        """Count the call, and log it if its level is enabled."""
         self.tally[known_number(level)] += 1
         if self.isEnabledFor(level):
             self._log(level, msg, args, **_one_frame_up(options))
