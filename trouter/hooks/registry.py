@@ -221,7 +221,7 @@ class Plugins:
         mechanism = mechanism.upper()
         if mechanism not in self.sasl_mechanisms_for(peer):
             return None
-        return self._ask("open_sasl", is_exchange, None, mechanism=mechanism, peer=peer)
+        return self._query("open_sasl", is_exchange, None, mechanism=mechanism, peer=peer)
 
     async def respond_or_refuse(
         self, exchange: SaslExchange | AuthSession, response: bytes
@@ -271,7 +271,7 @@ class Plugins:
         def fits(answer: object) -> TypeGuard[SaslClientExchange]:
             return isinstance(answer, SaslClientExchange) and answer.name in mechanisms
 
-        return self._ask("open_sasl_client", fits, None, mechanisms=tuple(mechanisms), connector=connector)
+        return self._query("open_sasl_client", fits, None, mechanisms=tuple(mechanisms), connector=connector)
 
     async def client_answer(self, exchange: SaslClientExchange, challenge: bytes | None) -> bytes | None:
         """Return the answer of ``exchange`` to a challenge, or its first words without one; PluginError if it fails.
@@ -298,7 +298,7 @@ class Plugins:
 
     def auth_service(self, listener: ListenerFacts, remote: AuthService) -> AuthService | None:
         """Return what authenticates the peers of ``listener``, which has a ``saslPlugin``; None refuses every peer."""
-        return self._ask("auth_service", is_auth_service, None, listener=listener, remote=remote)
+        return self._query("auth_service", is_auth_service, None, listener=listener, remote=remote)
 
     async def begin_or_refuse(self, service: AuthService, peer: PeerFacts) -> AuthSession | Refused:
         """Return ``service.begin(peer)``; a raise or a wrong answer is a temporary refusal. The caller sets a deadline.
@@ -327,7 +327,7 @@ class Plugins:
 
     def vhost_policy(self, connection: ConnectionRequest) -> VhostPolicy | None:
         """Return what plugins hold ``connection`` to, None for what is configured."""
-        return self._ask("vhost_policy", is_vhost_policy, VhostPolicy(denied="plugin-failed"), connection=connection)
+        return self._query("vhost_policy", is_vhost_policy, VhostPolicy(denied="plugin-failed"), connection=connection)
 
     def may_attach(self, request: AttachRequest) -> bool:
         """Return whether no plugin denies the link."""
@@ -348,7 +348,7 @@ class Plugins:
         """Return what to strip on ``endpoint``; both ways unless a plugin says otherwise, nothing between routers."""
         if endpoint.role in _ROUTER_ROLES:
             return _STRIP_NOTHING
-        return self._ask("annotation_filter", is_annotation_filter, _STRIP_BOTH, endpoint=endpoint) or _STRIP_BOTH
+        return self._query("annotation_filter", is_annotation_filter, _STRIP_BOTH, endpoint=endpoint) or _STRIP_BOTH
 
     @property
     def _judges_attach(self) -> bool:
@@ -381,7 +381,7 @@ class Plugins:
 
     # Judging answers.
 
-    def _ask(
+    def _query(
         self, hook: str, fits: Callable[[object], TypeGuard[Answer]], denial: Denial, **facts: object
     ) -> Answer | Denial | None:
         """Return what ``hook`` answers if it ``fits``, or None if no plugin answers; ``denial`` in every other case."""

@@ -31,7 +31,7 @@ from .query import Queries
 from .requests import Request, read_request, shown
 from .responses import Answer, compose, refusal
 from .rights import Forbidden
-from .status import INTERNAL_ERROR, Refusal
+from .status import INTERNAL_ERROR
 
 #: Where the agent is reached on its own router; from elsewhere these are ``_topo/0/ID/...`` and ``_edge/ID/...``.
 ADDRESSES: Final = ("$management", "_local/$management")
@@ -244,8 +244,6 @@ class Agent:
                 return await perform(node, request)
         except Forbidden as refused:
             node.control.denied(request.origin, request.summary())
-            return self._refuse(request, refused.status, refused.description)
-        except Refusal as refused:
             return self._refuse(request, refused.status, refused.description)
         except ChangeRefused as refused:
             return self._refuse(request, refused.status, refused.description)

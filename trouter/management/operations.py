@@ -1,6 +1,6 @@
 """What a request asks for: one table for the management node, one for entities.
 
-Each operation takes what is asked and gives an answer, or raises Refusal or ChangeRefused.
+Each operation takes what is asked and gives an answer, or raises ChangeRefused, of which Refusal is one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CHANGES: Final = frozenset({"CREATE", "UPDATE", "DELETE", "RELOAD"})
 
 
 async def perform(node: Node, request: Request) -> Answer:
-    """Do what ``request`` asks; Refusal, ChangeRefused."""
+    """Do what ``request`` asks; ChangeRefused."""
     if request.malformed is not None:
         raise request.malformed
     said = request.text("operation")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from trouter.config.changes import ChangeRefused
+
 OK: Final = 200
 CREATED: Final = 201
 NO_CONTENT: Final = 204
@@ -25,13 +27,8 @@ REASONS: Final = {
 }
 
 
-class Refusal(Exception):
-    """A request that is not carried out: the status, and what was wrong with it."""
-
-    def __init__(self, status: int, description: str) -> None:
-        super().__init__(description)
-        self.status = status
-        self.description = description
+class Refusal(ChangeRefused):
+    """A request that is not carried out, whether it asks for a change or not."""
 
 
 def bad_request(description: str) -> Refusal:
