@@ -154,6 +154,7 @@ function answerTo(tables: Tables, routers: number, address: string, message: Mes
 interface Reply {
   readonly status: number;
   readonly body: unknown;
+  readonly description?: string;
 }
 
 /** Answers a request to the node at an address, at once or later; with undefined never. */
@@ -177,7 +178,7 @@ function node(answer: Answer): Container {
       if (reply === undefined) return;
       to.send({
         correlation_id: message.correlation_id,
-        application_properties: { statusCode: reply.status, statusDescription: "" },
+        application_properties: { statusCode: reply.status, statusDescription: reply.description ?? "" },
         body: reply.body,
       });
     });

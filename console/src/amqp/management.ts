@@ -1,5 +1,6 @@
 /** Requests to management nodes, and what their answers mean. */
 
+import { visible } from "../model/text";
 import type { Entity, Row, Schema, SchemaAttribute, SchemaType, Value } from "../model/types";
 import type { AmqpConnection } from "./connection";
 import { ManagementError } from "./errors";
@@ -99,7 +100,7 @@ function typeOf(key: string, told: Row): SchemaType {
       Object.entries(attributes).map(([name, attribute]) => [name, attributeOf(isMap(attribute) ? attribute : {})]),
     ),
     operations: texts(told["operations"]),
-    description: text(told["description"]),
+    description: visible(text(told["description"])),
     deprecated: told["deprecated"] === true,
     singleton: told["singleton"] === true,
     references: texts(told["references"]),
@@ -117,7 +118,7 @@ function attributeOf(told: Row): SchemaAttribute {
     graph: told["graph"] === true,
     create: told["create"] === true,
     update: told["update"] === true,
-    description: text(told["description"]),
+    description: visible(text(told["description"])),
   };
 }
 

@@ -1,7 +1,7 @@
 import { Button } from "@patternfly/react-core/dist/esm/components/Button";
 import { Label } from "@patternfly/react-core/dist/esm/components/Label";
 
-import { cut, visible } from "../model/text";
+import { shown } from "../model/text";
 import { logout, useSession } from "../store";
 
 /** How the connection is, who is logged in, and the way out. */
@@ -14,10 +14,10 @@ export function Account() {
         {state === "lost" ? (
           <Label status="warning">Connection lost, connecting again</Label>
         ) : (
-          <Label status="success">Connected{own !== undefined && ` to ${visible(cut(own, 40))}`}</Label>
+          <Label status="success">Connected{own !== undefined && ` to ${shown(own, 40)}`}</Label>
         )}
       </span>
-      {user !== "" && <span className="console-user">{visible(cut(user, 60))}</span>}
+      {user !== "" && <span className="console-user">{shown(user, 60)}</span>}
       {rights.isTenant && <Label>tenant</Label>}
       {rights.level === "read" && <Label>reads only</Label>}
       <Button variant="secondary" size="sm" onClick={() => logout()}>

@@ -1,6 +1,7 @@
 /** Alarms about routers, their configuration and their clients' logins. */
-import { bounded, rows, shown, type Alarm } from "./alarm";
+import { bounded, rows, type Alarm } from "./alarm";
 import { count, duration, numberOf, textOf } from "./numbers";
+import { shown } from "./text";
 import type { Row, RouterTables } from "./types";
 
 /** Denied logins are an alarm for so long, in ms. */

@@ -1,7 +1,8 @@
 /** Alarms about links and deliveries. */
-import { bounded, rows, shown, type Alarm } from "./alarm";
+import { bounded, rows, type Alarm } from "./alarm";
 import { isInner, isTemporary, parseKey } from "./addresskey";
 import { count, duration, numberOf, textOf } from "./numbers";
+import { shown } from "./text";
 import type { Row, RouterTables } from "./types";
 
 /** No credit for so long makes a link blocked, in seconds; the older router counts so too. */

@@ -1,9 +1,5 @@
 /** What rules of alarms have in common. */
-import { cut, visible } from "./text";
 import type { Row, RouterTables } from "./types";
-
-/** Return a name from elsewhere, fit to stand within a sentence: nothing invisible, and not too long. */
-export const shown = (name: string): string => cut(visible(name), 80);
 
 export type Severity = "danger" | "warning" | "info";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { cut, visible } from "./text";
+import { cut, shown, visible } from "./text";
 
 describe("visible", () => {
   it("leaves ordinary text of any script as it is", () => {
@@ -18,6 +18,14 @@ describe("visible", () => {
 
   it("writes out half of a surrogate pair and keeps whole ones", () => {
     expect(visible("\ud83d x 😀")).toBe("<U+D83D> x 😀");
+  });
+});
+
+describe("shown", () => {
+  it("says where it cut, also what grows as it becomes visible", () => {
+    expect(shown("abc", 3)).toBe("abc");
+    expect(shown("abcd", 3)).toBe("ab…");
+    expect(shown("\0\0", 6)).toBe("<NUL>…");
   });
 });
 

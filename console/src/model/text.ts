@@ -14,6 +14,12 @@ export function visible(text: string): string {
   );
 }
 
+/** Return a text from elsewhere, fit to stand within a sentence: nothing invisible, at most `limit` characters, and "…" where it was cut. */
+export function shown(text: string, limit = 80): string {
+  const seen = visible(cut(text, limit + 1));
+  return seen.length > limit ? `${cut(seen, limit - 1)}…` : seen;
+}
+
 /** Return the first `limit` characters of `text`, never half of a surrogate pair. */
 export function cut(text: string, limit: number): string {
   if (text.length <= limit) return text;

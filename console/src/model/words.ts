@@ -1,7 +1,7 @@
 /** Names of nodes and connections of the topology in words, for labels, lists and screen readers. */
 
 import type { ClientKind } from "./peers";
-import { cut, visible } from "./text";
+import { shown } from "./text";
 import { loadBand, rateText } from "./traffic";
 import type { Topology, TopologyEdge, TopologyNode } from "./topology";
 
@@ -24,16 +24,11 @@ const SHORT_CLIENTS: Readonly<Record<ClientKind, readonly [string, string]>> = {
   idle: ["idle client", "idle clients"],
 };
 
-const shortened = (text: string, limit: number): string => {
-  const seen = visible(cut(text, limit + 1));
-  return seen.length > limit ? `${cut(seen, limit - 1)}…` : seen;
-};
-
 /** Return a stranger's name fit for a label in the picture. */
-export const labelText = (name: string): string => shortened(name, LABEL_CHARACTERS);
+export const labelText = (name: string): string => shown(name, LABEL_CHARACTERS);
 
 /** Return a stranger's name fit for a sentence. */
-export const nameText = (name: string): string => shortened(name, NAME_CHARACTERS) || "(without a name)";
+export const nameText = (name: string): string => shown(name, NAME_CHARACTERS) || "(without a name)";
 
 /** Return how many connections or members the node stands for. */
 export function countOf(node: TopologyNode): number {

@@ -56,7 +56,7 @@ export function TableTools(given: Given) {
         JSON
       </Button>
       <span role="status" className="console-count">
-        {count === total ? `${total} rows` : `${count} of ${total} rows`}
+        {`${count === total ? "" : `${count} of `}${total} ${total === 1 ? "row" : "rows"}`}
       </span>
     </div>
   );

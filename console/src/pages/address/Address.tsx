@@ -3,7 +3,7 @@ import { Button } from "@patternfly/react-core/dist/esm/components/Button";
 import { useSearchParams } from "react-router-dom";
 
 import { ADDRESS_TABLES, addressesOf } from "../../model/address";
-import { cut, visible } from "../../model/text";
+import { cut, shown } from "../../model/text";
 import { Page } from "../../parts";
 import { useKnownTables } from "../common/known";
 import { TextField } from "../common/Field";
@@ -22,7 +22,7 @@ export default function Address() {
   const choose = (text: string): void => setSearch(text === "" ? {} : { name: cut(text, MAX_CHARACTERS) });
   const names = useMemo(() => addressesOf(snapshot).map((address) => address.text), [snapshot]);
   return (
-    <Page title={name === "" ? "Address" : `Address ${cut(visible(name), 60)}`}>
+    <Page title={name === "" ? "Address" : `Address ${shown(name, 60)}`}>
       <Search key={name} name={name} names={names} onChoose={choose} />
       {name === "" ? (
         <AddressList snapshot={snapshot} onOpen={choose} />

@@ -3,7 +3,7 @@ import { Label } from "@patternfly/react-core/dist/esm/components/Label";
 
 import type { AddressView } from "../../model/address";
 import { concluded, explanationOf, type Explanation, type Gravity } from "../../model/explanation";
-import { cut, visible } from "../../model/text";
+import { shown } from "../../model/text";
 import type { RouterTables } from "../../model/types";
 import { ManagementError, manage } from "../../store";
 import { Panel } from "../common/Panel";
@@ -69,7 +69,7 @@ export function Why({ name, view, routers }: Given) {
 function OfRouter({ router, name, view }: { router: RouterTables; name: string; view: AddressView }) {
   const { explanation, problem, isRefused } = useExplained(router.address, name);
   const told = explanation ?? (isRefused === true ? concludedFor(view, router.id) : undefined);
-  const id = <bdi className="console-router">{cut(visible(router.id), 80)}</bdi>;
+  const id = <bdi className="console-router">{shown(router.id)}</bdi>;
   if (told === undefined)
     return (
       <li className="console-item">
@@ -86,15 +86,15 @@ function OfRouter({ router, name, view }: { router: RouterTables; name: string; 
         {LABELS[told.gravity]}
       </Label>
       <span>
-        {id}: <bdi>{cut(visible(told.verdict), MAX_SHOWN)}</bdi>
+        {id}: <bdi>{shown(told.verdict, MAX_SHOWN)}</bdi>
       </span>
       {told.details.map((detail) => (
         <span key={detail} className="console-subtle">
-          <bdi>{cut(visible(detail), MAX_SHOWN)}</bdi>
+          <bdi>{shown(detail, MAX_SHOWN)}</bdi>
         </span>
       ))}
       <span className="console-subtle">
-        <bdi>{told.isTold ? cut(visible(`Rule: ${rule}`), MAX_SHOWN) : "Concluded from its tables: the router does not explain this to your login."}</bdi>
+        <bdi>{told.isTold ? shown(`Rule: ${rule}`, MAX_SHOWN) : "Concluded from its tables: the router does not explain this to your login."}</bdi>
       </span>
     </li>
   );

@@ -4,7 +4,7 @@ import { Checkbox } from "@patternfly/react-core/dist/esm/components/Checkbox";
 
 import { ALL, DURATIONS, hasRoomForLine, titleOf, WINDOWS, type Chart } from "../../model/charts";
 import { smoothed, stacked } from "../../model/series";
-import { cut, visible } from "../../model/text";
+import { cut, shown } from "../../model/text";
 import { LineChart } from "../../parts";
 import { useHistories } from "../../store";
 import { ChoiceField, TextField } from "../common/Field";
@@ -19,7 +19,7 @@ const LARGE_HEIGHT = 420;
 /** One chart with what can be done to it. */
 export function ChartCard({ chart, routers }: { chart: Chart; routers: readonly string[] }) {
   const [isEdited, setIsEdited] = useState(false);
-  const title = cut(visible(chart.title), 100);
+  const title = shown(chart.title, 100);
   const button = (label: string, action: () => void) => (
     <Button variant="link" isInline aria-label={`${label}: ${title}`} onClick={action}>
       {label}
@@ -48,7 +48,7 @@ function Lines({ chart, routers }: { chart: Chart; routers: readonly string[] })
   const named = chart.lines.flatMap((line) =>
     keysOf(line, routers).map(([router, key]) => ({
       key,
-      label: cut(visible(chart.lines.length === 1 && line.router === ALL ? router : `${router}: ${titleOf(line)}`), 60),
+      label: shown(chart.lines.length === 1 && line.router === ALL ? router : `${router}: ${titleOf(line)}`, 60),
     })),
   );
   const histories = useHistories(named.map(({ key }) => key)).map((history) => smoothed(history, chart.windowSeconds * 1_000));
@@ -97,7 +97,7 @@ function Editor({ chart }: { chart: Chart }) {
       <ul className="console-list" aria-label="Lines">
         {chart.lines.map((line, place) => (
           <li key={JSON.stringify(line)} className="console-row">
-            <bdi>{cut(visible(`${line.router === ALL ? "every router" : line.router}: ${titleOf(line)}`), 120)}</bdi>
+            <bdi>{shown(`${line.router === ALL ? "every router" : line.router}: ${titleOf(line)}`, 120)}</bdi>
             <Button
               variant="link"
               isInline

@@ -3,7 +3,7 @@ import { Alert } from "@patternfly/react-core/dist/esm/components/Alert";
 import { Button } from "@patternfly/react-core/dist/esm/components/Button";
 import { Modal, ModalBody, ModalFooter, ModalHeader } from "@patternfly/react-core/dist/esm/components/Modal";
 
-import { cut, visible } from "../../model/text";
+import { shown } from "../../model/text";
 import type { Entity } from "../../model/types";
 import { manage, notify, refresh } from "../../store";
 
@@ -50,10 +50,10 @@ export function Destroy({ entity, name, identity, router, address, isClose, onEn
       <ModalHeader title={title} labelId="destroy-title" titleIconVariant="warning" />
       <ModalBody>
         <p>
-          {what} on router {visible(cut(router, 80))}
+          {what} on router {shown(router)}
           {isClose ? ": its links end, and messages under way on it are released." : ": this cannot be taken back."}
         </p>
-        {problem !== "" && <Alert variant="danger" isInline title={visible(cut(problem, 2_000))} />}
+        {problem !== "" && <Alert variant="danger" isInline title={shown(problem, 2_000)} />}
       </ModalBody>
       <ModalFooter>
         <Button variant="danger" isLoading={isBusy} isDisabled={isBusy} onClick={() => void act()}>

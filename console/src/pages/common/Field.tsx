@@ -2,7 +2,7 @@ import { useId } from "react";
 import { FormSelect, FormSelectOption } from "@patternfly/react-core/dist/esm/components/FormSelect";
 import { TextInput } from "@patternfly/react-core/dist/esm/components/TextInput";
 
-import { cut, visible } from "../../model/text";
+import { shown } from "../../model/text";
 
 interface Text {
   readonly label: string;
@@ -53,8 +53,8 @@ export function ChoiceField({ label, value, onChange, options }: Choice) {
     <div className="console-field">
       <label htmlFor={id}>{label}</label>
       <FormSelect id={id} value={value} onChange={(_event, chosen) => onChange(chosen)}>
-        {options.map(([each, shown]) => (
-          <FormSelectOption key={each} value={each} label={cut(visible(shown), 80)} />
+        {options.map(([each, text]) => (
+          <FormSelectOption key={each} value={each} label={shown(text)} />
         ))}
       </FormSelect>
     </div>

@@ -1,6 +1,6 @@
 import { FormSelect, FormSelectOption } from "@patternfly/react-core/dist/esm/components/FormSelect";
 
-import { cut, visible } from "../../model/text";
+import { shown } from "../../model/text";
 import { useSchema, useSession } from "../../store";
 import type { Place } from "./place";
 
@@ -23,7 +23,7 @@ export function Choice({ place, onChange }: { place: Place; onChange: (change: P
           onChange={(_event, entity) => onChange({ entity, identity: "", does: "", filter: "" })}
         >
           {(types.includes(place.entity) ? types : [place.entity, ...types]).map((name) => (
-            <FormSelectOption key={name} value={name} label={visible(cut(name, 80))} />
+            <FormSelectOption key={name} value={name} label={shown(name)} />
           ))}
         </FormSelect>
       </label>
@@ -37,7 +37,7 @@ export function Choice({ place, onChange }: { place: Place; onChange: (change: P
         >
           <FormSelectOption value="" label="All routers" />
           {routers.map((router) => (
-            <FormSelectOption key={router.id} value={router.id} label={visible(cut(router.id, 80))} />
+            <FormSelectOption key={router.id} value={router.id} label={shown(router.id)} />
           ))}
         </FormSelect>
       </label>

@@ -8,7 +8,7 @@ import {
 } from "@patternfly/react-core/dist/esm/components/DescriptionList";
 import { Title } from "@patternfly/react-core/dist/esm/components/Title";
 
-import { cut, visible } from "../../model/text";
+import { shown } from "../../model/text";
 import type { SchemaType } from "../../model/types";
 import { WholeValue } from "../../parts";
 import { useSession } from "../../store";
@@ -35,12 +35,12 @@ export function Detail({ place, type, found, isLoading, go }: Given) {
     </Button>
   );
   if (found === undefined) {
-    const where = place.router === "" ? "" : ` on router ${visible(cut(place.router, 80))}`;
+    const where = place.router === "" ? "" : ` on router ${shown(place.router)}`;
     return (
       <>
         {back}
         <p className="console-about">
-          {isLoading ? "Asking the router..." : `There is no ${place.entity} ${visible(cut(place.identity, 200))}${where}.`}
+          {isLoading ? "Asking the router..." : `There is no ${place.entity} ${shown(place.identity, 200)}${where}.`}
         </p>
       </>
     );

@@ -4,7 +4,7 @@ import { Button } from "@patternfly/react-core/dist/esm/components/Button";
 import { ActionGroup, Form } from "@patternfly/react-core/dist/esm/components/Form";
 import { Title } from "@patternfly/react-core/dist/esm/components/Title";
 
-import { cut, visible } from "../../model/text";
+import { shown } from "../../model/text";
 import type { RouterRef, SchemaType, Value } from "../../model/types";
 import { ManagementError, manage, notify, refresh } from "../../store";
 import { FieldInput } from "./FieldInput";
@@ -82,11 +82,11 @@ export function EntityForm(given: Given) {
   };
   const verb = present === undefined ? "Create" : "Change";
   return (
-    <Form onSubmit={onSubmit} noValidate className="console-form">
+    <Form onSubmit={onSubmit} noValidate className="console-entity-form">
       <Title headingLevel="h2">
-        {verb} {type.name} on router {visible(cut(router.id, 80))}
+        {verb} {type.name} on router {shown(router.id)}
       </Title>
-      {problem !== "" && <Alert variant="danger" isInline title={visible(cut(problem, 2_000))} />}
+      {problem !== "" && <Alert variant="danger" isInline title={shown(problem, 2_000)} />}
       {fields.map((field) => (
         <FieldInput
           key={field.name}

@@ -4,7 +4,7 @@ import { HelperText, HelperTextItem } from "@patternfly/react-core/dist/esm/comp
 import { TextArea } from "@patternfly/react-core/dist/esm/components/TextArea";
 import { TextInput } from "@patternfly/react-core/dist/esm/components/TextInput";
 
-import { cut, visible } from "../../model/text";
+import { shown } from "../../model/text";
 import type { Field } from "./fields";
 
 interface Given {
@@ -22,7 +22,7 @@ export function FieldInput({ field, text, error, onChange }: Given) {
       <Input id={id} field={field} text={text} error={error} onChange={onChange} />
       <FormHelperText id={`${id}-help`}>
         <HelperText isLiveRegion>
-          {error !== "" && <HelperTextItem variant="error">{visible(cut(error, 2_000))}</HelperTextItem>}
+          {error !== "" && <HelperTextItem variant="error">{shown(error, 2_000)}</HelperTextItem>}
           {field.description !== "" && <HelperTextItem>{field.description}</HelperTextItem>}
         </HelperText>
       </FormHelperText>

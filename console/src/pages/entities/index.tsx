@@ -1,9 +1,8 @@
-import { Alert } from "@patternfly/react-core/dist/esm/components/Alert";
 import { Button } from "@patternfly/react-core/dist/esm/components/Button";
 
-import { visible } from "../../model/text";
 import { Page } from "../../parts";
 import { useSchema, useSession, useTables } from "../../store";
+import { RouterProblem } from "../common/RouterProblem";
 import { Choice } from "./Choice";
 import { Detail } from "./Detail";
 import { EntityForm } from "./EntityForm";
@@ -34,7 +33,7 @@ export default function Entities() {
     <Page title="Entities" actions={actions}>
       <Choice place={place} onChange={go} />
       {problems.map((one) => (
-        <Alert key={one.id} variant="warning" isInline isPlain title={`Router ${visible(one.id)}: ${visible(one.error ?? "")}`} />
+        <RouterProblem key={one.id} id={one.id} problem={one.error ?? ""} />
       ))}
       {isTable && (
         <EntityTable

@@ -1,6 +1,6 @@
 /** The rows of one type over the routers looked at, and the columns that show them. */
 
-import { cut, visible } from "../../model/text";
+import { shown } from "../../model/text";
 import type { Entity, Row, SchemaType, Snapshot } from "../../model/types";
 import { textOf, type Column } from "../../parts";
 
@@ -25,7 +25,7 @@ export function identityOf(row: Row): string {
 }
 
 /** Return the name of an entity, or its identity, as text that fits a heading. */
-export const titleOf = ({ row, identity }: EntityRow): string => cut(textOf(row["name"]) || visible(identity), 200);
+export const titleOf = ({ row, identity }: EntityRow): string => shown(textOf(row["name"]) || identity, 200);
 
 /** Return the rows of a type as the routers answered. */
 export function rowsOf(snapshot: Snapshot, entity: Entity, router: string): EntityRow[] {

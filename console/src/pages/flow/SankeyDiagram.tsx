@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 
 import { sankeyShape, type FlowBy, type FlowEnd, type SankeyShape } from "../../model/flowshapes";
 import type { Flow } from "../../model/flow";
-import { cut } from "../../model/text";
+import { shown } from "../../model/text";
 import { colourOf, endText } from "./ends";
 
 interface Given {
@@ -24,8 +24,8 @@ const NARROW = 600;
 const ROW = 34;
 const LEAST_HEIGHT = 320;
 const LABELS = { wide: 150, narrow: 96 };
-/** Characters of a name on a phone. */
-const SHORT = 9;
+/** Characters of a name, which these widths have room for. */
+const NAMES = { wide: 18, narrow: 9 };
 
 interface Edge {
   readonly x: number;
@@ -70,10 +70,7 @@ export function SankeyDiagram({ flows, by, amount }: Given) {
     return () => watching.disconnect();
   }, []);
   const { nodes, links, height } = useMemo(() => laidOut(flows, by, width), [flows, by, width]);
-  const shortly = (end: FlowEnd): string => {
-    const text = endText(end);
-    return width < NARROW && text.length > SHORT ? `${cut(text, SHORT - 1)}…` : text;
-  };
+  const most = width < NARROW ? NAMES.narrow : NAMES.wide;
   const last = by === "address" ? 2 : 1;
   return (
     <svg
@@ -100,8 +97,9 @@ export function SankeyDiagram({ flows, by, amount }: Given) {
       })}
       {nodes.map((node) => {
         const [left, right, top, bottom] = [node.x0 ?? 0, node.x1 ?? 0, node.y0 ?? 0, node.y1 ?? 0];
-        const isLast = node.column === last;
         const isFirst = node.column === 0;
+        const isOuter = isFirst || node.column === last;
+        const x = isFirst ? left - 6 : right + 6;
         return (
           <g key={node.id} className={`flow-end ${node.kind}`}>
             <rect className={`flow-ring ${colourOf(node)}`} x={left} y={top} width={right - left} height={Math.max(1, bottom - top)}>
@@ -109,13 +107,17 @@ export function SankeyDiagram({ flows, by, amount }: Given) {
             </rect>
             <text
               className="flow-label"
-              x={isFirst ? left - 6 : right + 6}
+              x={x}
               y={(top + bottom) / 2}
-              dy="0.35em"
+              dy={isOuter ? "-0.25em" : "0.35em"}
               textAnchor={isFirst ? "end" : "start"}
             >
-              {shortly(node)}
-              {(isFirst || isLast) && <tspan className="flow-amount"> {amount(node.value ?? 0)}</tspan>}
+              {shown(endText(node), most)}
+              {isOuter && (
+                <tspan className="flow-amount" x={x} dy="1.2em">
+                  {amount(node.value ?? 0)}
+                </tspan>
+              )}
             </text>
           </g>
         );

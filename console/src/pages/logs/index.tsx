@@ -5,9 +5,10 @@ import { FormSelect, FormSelectOption } from "@patternfly/react-core/dist/esm/co
 import { Title } from "@patternfly/react-core/dist/esm/components/Title";
 import { Link, useSearchParams } from "react-router-dom";
 
-import { cut, visible } from "../../model/text";
+import { shown } from "../../model/text";
 import { DataTable, Page, WholeValue, momentText, type Column } from "../../parts";
 import { useSession } from "../../store";
+import { RouterProblem } from "../common/RouterProblem";
 import { Counts } from "./Counts";
 import { LEVELS, isAtLeast, useEntries, type Entry } from "./entries";
 
@@ -51,13 +52,13 @@ export default function Logs() {
         <Selection label="Least level" all="Every level" value={level} names={LEVELS} onChange={(name) => set({ level: name })} />
         {module !== "" && (
           <Button variant="secondary" onClick={() => set({ module: "" })}>
-            Module {visible(cut(module, 40))}: show all modules
+            Module {shown(module)}: show all modules
           </Button>
         )}
       </div>
       {!mayLook && <Alert variant="info" isInline title="This login may not read log entries; it sees how many there are." />}
       {Object.entries(problems).map(([id, problem]) => (
-        <Alert key={id} variant="warning" isInline isPlain title={`Router ${visible(id)}: ${visible(cut(problem, 500))}`} />
+        <RouterProblem key={id} id={id} problem={problem} />
       ))}
       {opened !== undefined && (
         <section className="console-entry" aria-label="Log entry">
@@ -65,8 +66,7 @@ export default function Logs() {
             Close this entry
           </Button>
           <p>
-            {momentText(opened.at)} {visible(cut(opened.router, 80))} {visible(opened.module)} ({visible(opened.level)}){" "}
-            {visible(opened.file)}
+            {momentText(opened.at)} {shown(opened.router)} {shown(opened.module)} ({shown(opened.level)}) {shown(opened.file)}
           </p>
           <WholeValue value={opened.text} />
         </section>
@@ -107,7 +107,7 @@ function Selection({ label, all, value, names, onChange }: SelectionGiven) {
       <FormSelect aria-label={label} value={value} onChange={(_event, name) => onChange(name)}>
         <FormSelectOption value="" label={all} />
         {names.map((name) => (
-          <FormSelectOption key={name} value={name} label={visible(cut(name, 80))} />
+          <FormSelectOption key={name} value={name} label={shown(name)} />
         ))}
       </FormSelect>
     </label>

@@ -2,7 +2,7 @@ import { Label } from "@patternfly/react-core/dist/esm/components/Label";
 import { Link } from "react-router-dom";
 
 import type { Alarm, Severity } from "../../model/alarms";
-import { cut, visible } from "../../model/text";
+import { shown } from "../../model/text";
 import { Panel } from "../common/Panel";
 
 const LABELS: Readonly<Record<Severity, readonly ["red" | "yellow" | "blue", "danger" | "warning" | "info", string]>> = {
@@ -44,11 +44,11 @@ function Item({ alarm }: { alarm: Alarm }) {
         <bdi>{alarm.title}</bdi>
       </Link>
       <span className="console-subtle">
-        <bdi>{cut(visible(alarm.router), 80)}</bdi>
+        <bdi>{shown(alarm.router)}</bdi>
         {alarm.detail !== "" && (
           <>
             {": "}
-            <bdi>{cut(visible(alarm.detail), 300)}</bdi>
+            <bdi>{shown(alarm.detail, 300)}</bdi>
           </>
         )}
       </span>

@@ -1,7 +1,7 @@
 import { Label } from "@patternfly/react-core/dist/esm/components/Label";
 
 import { textOf } from "../../model/numbers";
-import { cut, visible } from "../../model/text";
+import { shown } from "../../model/text";
 import type { Snapshot } from "../../model/types";
 import { useMissing } from "../common/known";
 import { Panel } from "../common/Panel";
@@ -35,10 +35,10 @@ export function Configuration({ snapshot }: { snapshot: Snapshot }) {
                     {word}
                   </Label>
                   <bdi>
-                    {cut(visible(`${textOf(row["entity"]) || textOf(row["section"])}: ${textOf(row["message"])}`), 500)}
+                    {shown(`${textOf(row["entity"]) || textOf(row["section"])}: ${textOf(row["message"])}`, 500)}
                   </bdi>
                   <span className="console-subtle">
-                    <bdi>{cut(visible(`${router}, ${textOf(row["place"])}${cure === "" ? "" : `: ${cure}`}`), 500)}</bdi>
+                    <bdi>{shown(`${router}, ${textOf(row["place"])}${cure === "" ? "" : `: ${cure}`}`, 500)}</bdi>
                   </span>
                 </li>
               );

@@ -6,7 +6,7 @@ import { addressPage } from "../../model/alarms";
 import { duration, numberOf, shownRate, textOf } from "../../model/numbers";
 import type { ActiveAddress, DelayedConnection } from "../../model/overview";
 import { only, rateOf, type LooksByRouter } from "../../model/rates";
-import { cut, visible } from "../../model/text";
+import { shown } from "../../model/text";
 import type { Snapshot } from "../../model/types";
 import { DataTable, Value, type Column } from "../../parts";
 import { useSession } from "../../store";
@@ -21,7 +21,7 @@ const ADDRESSES: readonly Column<ActiveAddress>[] = [
     value: (row) => row.text,
     cell: (row) => (
       <Link to={addressPage(row.text)}>
-        <bdi>{cut(visible(row.text), NAME_CHARACTERS)}</bdi>
+        <bdi>{shown(row.text, NAME_CHARACTERS)}</bdi>
       </Link>
     ),
   },
@@ -73,7 +73,7 @@ export function Delayed({ connections }: { connections: readonly DelayedConnecti
       {asked !== undefined && router !== undefined && (
         <Destroy
           entity="connection"
-          name={cut(visible(asked.container), 200)}
+          name={shown(asked.container, 200)}
           identity={asked.id}
           router={router.id}
           address={router.address}
@@ -92,7 +92,7 @@ const closing = (ask: (row: DelayedConnection) => void): Column<DelayedConnectio
   value: () => "",
   cell: (row) =>
     row.role === "normal" && (
-      <Button variant="link" isInline aria-label={`Close ${cut(visible(row.container), 200)}`} onClick={() => ask(row)}>
+      <Button variant="link" isInline aria-label={`Close ${shown(row.container, 200)}`} onClick={() => ask(row)}>
         Close
       </Button>
     ),

@@ -3,7 +3,7 @@ import { Alert } from "@patternfly/react-core/dist/esm/components/Alert";
 import { Button } from "@patternfly/react-core/dist/esm/components/Button";
 
 import { decisionOf, vhostsOf, type Decision } from "../../model/policy";
-import { cut, visible } from "../../model/text";
+import { shown } from "../../model/text";
 import type { Snapshot } from "../../model/types";
 import { ManagementError, manage, useSession } from "../../store";
 import { ChoiceField, TextField } from "../common/Field";
@@ -70,16 +70,16 @@ function Told({ decision }: { decision: Decision }) {
         variant={decision.isAllowed ? "success" : "danger"}
         isInline
         component="p"
-        title={`${decision.isAllowed ? "Allowed" : "Denied"} by ${cut(visible(decision.rule), MAX_SHOWN)}`}
+        title={`${decision.isAllowed ? "Allowed" : "Denied"} by ${shown(decision.rule, MAX_SHOWN)}`}
       />
       <ol className="console-steps" aria-label="Steps">
         {decision.steps.map(([what, found, why]) => (
           <li key={`${what} ${found}`}>
-            <strong>{cut(visible(what), MAX_SHOWN)}</strong> <bdi>{cut(visible(found), MAX_SHOWN)}</bdi>
+            <strong>{shown(what, MAX_SHOWN)}</strong> <bdi>{shown(found, MAX_SHOWN)}</bdi>
             {why !== "" && (
               <span className="console-subtle">
                 {" "}
-                <bdi>{cut(visible(why), MAX_SHOWN)}</bdi>
+                <bdi>{shown(why, MAX_SHOWN)}</bdi>
               </span>
             )}
           </li>

@@ -2,7 +2,7 @@ import { useMemo, useState } from "react";
 import { Alert } from "@patternfly/react-core/dist/esm/components/Alert";
 
 import { connectedUsers, vhostsOf, type ConnectedUser, type Vhost } from "../../model/policy";
-import { cut, visible } from "../../model/text";
+import { shown, visible } from "../../model/text";
 import type { Snapshot } from "../../model/types";
 import { DataTable, type Column } from "../../parts";
 import { useMissing } from "../common/known";
@@ -47,7 +47,7 @@ export function Vhosts({ snapshot }: { snapshot: Snapshot }) {
           variant="warning"
           isInline
           component="p"
-          title={`No policy holds the clients of ${cut(visible(lax.map((router) => router.id).join(", ")), 200)}`}
+          title={`No policy holds the clients of ${shown(lax.map((router) => router.id).join(", "), 200)}`}
         >
           The policy does not say enableVhostPolicy: every client that gets in may send, receive and manage.
         </Alert>
@@ -80,22 +80,22 @@ export function Vhosts({ snapshot }: { snapshot: Snapshot }) {
 
 function Groups({ vhost }: { vhost: Vhost }) {
   return (
-    <Panel title={<bdi>{`Groups of ${cut(visible(vhost.hostname || "(no name)"), 80)} on ${cut(visible(vhost.router), 80)}`}</bdi>} isWide>
+    <Panel title={<bdi>{`Groups of ${shown(vhost.hostname || "(no name)")} on ${shown(vhost.router)}`}</bdi>} isWide>
       {vhost.groups.length === 0 && <p className="console-subtle">It has no group: all clients are turned away.</p>}
       <div className="console-panels">
         {vhost.groups.map((group) => (
           <section key={group.name} aria-label={`Group ${visible(group.name)}`}>
             <h3 className="console-router">
-              <bdi>{cut(visible(group.name), 80)}</bdi>
+              <bdi>{shown(group.name)}</bdi>
             </h3>
             <dl className="console-pairs">
               {[["users", group.users || "none"] as const, ...group.settings].map(([name, value]) => (
                 <div key={name}>
                   <dt>
-                    <bdi>{cut(visible(name), 80)}</bdi>
+                    <bdi>{shown(name)}</bdi>
                   </dt>
                   <dd>
-                    <bdi>{cut(visible(value), 400)}</bdi>
+                    <bdi>{shown(value, 400)}</bdi>
                   </dd>
                 </div>
               ))}

@@ -8,7 +8,7 @@ import type { Topology, TopologyEdge, TopologyNode } from "../../model/topology"
 import type { LinkSamples } from "../../model/traffic";
 import { rateText } from "../../model/traffic";
 import type { Snapshot } from "../../model/types";
-import { edgeName, loadText, nodeName, nodeState } from "../../model/words";
+import { edgeName, loadText, nameText, nodeName, nodeState } from "../../model/words";
 import { Ago } from "../../parts";
 import { useTables } from "../../store";
 import { ClientList } from "./ClientList";
@@ -96,7 +96,7 @@ function NodeFacts({ topology, node, ...rest }: Omit<Given, "selected"> & { node
     case "broker":
       return (
         <>
-          {node.product !== "" && <p>Product: {node.product}</p>}
+          {node.product !== "" && <p>Product: {nameText(node.product)}</p>}
           <ClientList title={nodeName(topology, node)} connections={node.connections} snapshot={snapshot} samples={samples} />
         </>
       );
@@ -109,7 +109,7 @@ function NodeFacts({ topology, node, ...rest }: Omit<Given, "selected"> & { node
           <ul className="topology-neighbours">
             {node.members.slice(0, 100).map((member) => (
               <li key={member}>
-                <bdi>{member.replace("edge:", "")}</bdi>
+                <bdi>{nameText(member.replace("edge:", ""))}</bdi>
               </li>
             ))}
           </ul>

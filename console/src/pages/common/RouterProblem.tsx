@@ -1,0 +1,8 @@
+import { Alert } from "@patternfly/react-core/dist/esm/components/Alert";
+
+import { shown } from "../../model/text";
+
+/** What keeps a router from answering. */
+export function RouterProblem({ id, problem }: { id: string; problem: string }) {
+  return <Alert variant="warning" isInline isPlain component="p" title={`Router ${shown(id)}: ${shown(problem, 500)}`} />;
+}
