@@ -1,9 +1,9 @@
 cimport cython
 
-cdef Py_ssize_t _UNKNOWN, _PREFIXED, _LIST0, _MAX_NESTING, _NULL, _TRUE, _FALSE
+cdef Py_ssize_t _UNKNOWN, _BOOLEAN, _PREFIXED, _LIST0, _MAX_NESTING, _NULL, _TRUE, _FALSE
 cdef bytes _SHAPES
-cdef list _FROM_OCTETS
-cdef dict _CONSTANTS
+cdef list _FROM_OCTETS, _OF_ONE_OCTET
+cdef dict _CONSTANTS, _SMALL, _LARGE, _SHORT
 
 cdef class Reader:
     cdef bytes data
@@ -39,6 +39,7 @@ cdef Py_ssize_t _skip(bytes data, Py_ssize_t offset, Py_ssize_t end, Py_ssize_t 
 cdef bint _hashes_well(list pairs)
 
 cpdef bytes encode(object value)
+@cython.locals(octets=bytes, small=list)
 cdef object _write(bytearray out, object value, Py_ssize_t depth)
 @cython.locals(body=bytearray, count=Py_ssize_t)
 cdef tuple _prepare(object primitive, object value, Py_ssize_t depth)

@@ -11,13 +11,23 @@ from typing import Any, Final
 from uuid import UUID
 
 from trouter.wire.constants import MAX_CHOSEN_HASHES, MAX_NESTING, MAX_ZERO_WIDTH_ITEMS
-from trouter.wire.encodings import ENCODING_OF, ENCODINGS, PRIMITIVE_OF, PRIMITIVES, Encoding, Primitive, smallest
+from trouter.wire.encodings import (
+    ENCODING_OF,
+    ENCODINGS,
+    ENCODINGS_OF,
+    PRIMITIVE_OF,
+    PRIMITIVES,
+    Encoding,
+    Primitive,
+    smallest,
+)
 from trouter.wire.errors import DecodeError, EncodeError
 from trouter.wire.types import Array, Described, Long, PairMap
 
 _UNKNOWN: Final = 0xFF
 _PREFIXED: Final = 0x80  # plus the octets of the length that stands in front
 _MAX_NESTING = MAX_NESTING
+_BOOLEAN: Final = 0x56
 
 
 def _shape(code: int) -> int:
@@ -36,6 +46,13 @@ _CONSTANTS = {
     for encoding in ENCODINGS
     if not encoding.width and encoding.type != "list"
 }
+# What one octet says, by its constructor: the values are made once, because most numbers of a performative are small.
+_OF_ONE_OCTET = [
+    [PRIMITIVE_OF[encoding.type].from_octets(bytes((octet,))) for octet in range(256)]  # type: ignore[misc]
+    if (encoding := ENCODING_OF.get(code)) and encoding.width == 1 and encoding.layout == "fixed" and code != _BOOLEAN
+    else None
+    for code in range(256)
+]
 _LIST0: Final = 0x45
 _MANY: Final = 1 << 62
 # All of them hold parts, or are as wide as a hash and more: many can be made whose hashes are equal.
@@ -168,6 +185,8 @@ class Reader:
         if width > self.end - start:
             raise DecodeError(f"{width} octets claimed, {self.end - start} left", start)
         self.offset = start + width
+        if width == 1 and _OF_ONE_OCTET[code] is not None:
+            return _OF_ONE_OCTET[code][self.data[start]]  # type: ignore[index]
         try:
             return _FROM_OCTETS[code](self.data[start : self.offset])  # type: ignore[misc]
         except DecodeError as error:
@@ -273,6 +292,21 @@ _TRUE: Final = smallest("boolean", 1, 1).code
 _FALSE: Final = smallest("boolean", 0, 0).code
 
 
+# Ways around the table for what most performatives are made of, which the table fills in: the octets of small numbers,
+# the constructors and widths of large ones, and the constructors of short texts, by class.
+_UNSIGNED: Final = ("ubyte", "ushort", "uint", "ulong")
+_SMALL: Final[dict[type, list[bytes]]] = {
+    PRIMITIVE_OF[name].python: [
+        bytes((encoding.code,)) + (number.to_bytes(encoding.width, "big") if encoding.width else b"")
+        for number in range(0x100)
+        for encoding in (smallest(name, number, number),)
+    ]
+    for name in _UNSIGNED
+}
+_LARGE: Final = {PRIMITIVE_OF[name].python: ENCODINGS_OF[name][-1] for name in _UNSIGNED}
+_SHORT: Final = {PRIMITIVE_OF[name].python: smallest(name, 1, 1).code for name in ("binary", "string", "symbol")}
+
+
 def encode(value: object) -> bytes:
     """Return ``value`` in its smallest encoding; EncodeError if AMQP cannot say it."""
     out = bytearray()
@@ -302,7 +336,26 @@ def _write(out: bytearray, value: object, depth: int) -> None:
         _write(out, value.descriptor, depth + 1)
         _write(out, value.value, depth + 1)
         return
-    primitive = _PRIMITIVE_OF_CLASS.get(type(value)) or _primitive(value)
+    kind = type(value)
+    small = _SMALL.get(kind)
+    if small is not None:
+        number: Any = value
+        if number < 0x100:
+            out += small[number]
+        else:
+            encoding = _LARGE[kind]
+            out.append(encoding.code)
+            out += number.to_bytes(encoding.width, "big")
+        return
+    primitive = _PRIMITIVE_OF_CLASS.get(kind) or _primitive(value)
+    code = _SHORT.get(kind)
+    if code is not None:
+        octets = primitive.to_octets(value, 0)  # type: ignore[misc]
+        if len(octets) < 0x100:
+            out.append(code)
+            out.append(len(octets))
+            out += octets
+            return
     measure, content, count = _prepare(primitive, value, depth)
     encoding = smallest(primitive.name, measure, measure)
     out.append(encoding.code)
