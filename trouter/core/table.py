@@ -57,6 +57,11 @@ class AddressRule:
         return prefix_pattern(self.pattern) if self.is_prefix else self.pattern
 
 
+def names_router(address: Address) -> bool:
+    """Return whether an address names a router of the topology, this one or another."""
+    return address.letter in (ROUTER, LOCAL) and address.text.startswith("_topo/")
+
+
 def is_made_elsewhere(address: Address) -> bool:
     """Return whether another router made the address, for a client that waits for answers."""
     elsewhere = address.letter in (ROUTER, EDGE) or address.key == UPLINK_KEY
@@ -77,6 +82,8 @@ class AddressTable:
         self.default_rule = AddressRule("#", distribution=default_distribution)
         self._rules: PatternTree[AddressRule] = PatternTree()
         self.entries: dict[str, AddressEntry] = {}
+        #: The most slashes that the id of a router elsewhere has had.
+        self._slashes = 0
         #: Texts of anonymous messages and where they lead; a few for each entry, gone with it.
         self.known: dict[bytes, AddressEntry] = {}
         #: The same for messages that name the first phase by naming none.
@@ -136,11 +143,24 @@ class AddressTable:
         """Classify ``text`` as seen by this router, and by ``tenant`` if it is a tenant's."""
         space = "" if tenant is None else tenant.space
         address = parse_address(text, router_id=self.router_id, mode=self.mode, phase=phase, tenant=space)
+        if self._slashes and names_router(address):
+            return self._with_whole_id(address)
         if tenant is not None and address.letter == MOBILE and address.rest in TENANT_SERVICES:
             return Address(LOCAL, LOCAL + address.rest, address.rest, address.rest)
         if tenant is not None and address.key in SERVICES_FOR_ALL:
             return address._replace(key=SERVICES_FOR_ALL[address.key])
         return address
+
+    def _with_whole_id(self, address: Address) -> Address:
+        """Return an address with the longest id of a router elsewhere that it begins with: ids may have slashes."""
+        found, rest = address, address.rest
+        key = address.key if address.letter == ROUTER else ROUTER + self.router_id
+        for _ in range(self._slashes):
+            part, slash, rest = rest.partition("/")
+            key = f"{key}/{part}"
+            if slash and key in self.entries:
+                found = Address(ROUTER, key, address.text, rest)
+        return found
 
     def is_served(self, address: Address) -> bool:
         """Return whether the router itself takes the messages for ``address``."""
@@ -208,6 +228,9 @@ class AddressTable:
         if entry is None:
             entry = self.entries[key] = AddressEntry(key, address.text, distribution, priority, self)
             self.spaces.add(entry)
+            if address.letter == ROUTER and "/" in key:
+                self._slashes = max(self._slashes, key.count("/"))
+                self.forget_spellings()
         return entry
 
     def obtain_remote(self, key: str, treatment: str | None) -> AddressEntry:

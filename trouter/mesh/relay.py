@@ -8,7 +8,7 @@ would never learn more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -59,7 +59,8 @@ def relay(data: bytes, me: str, paths: Paths) -> Relay:
     if start < 0:
         start = end = scan.insert_at
     notes = parse_annotations(data, start, end, True) if start < end else RouterAnnotations()
-    router, address = _destination(scan.to_text(data) if notes.to is None else notes.to)
+    known = (me, _EVERYBODY, *paths.next_hop)
+    router, address = _destination(scan.to_text(data) if notes.to is None else notes.to, known)
     if router == _HERE:
         return Relay(address)
     own = f"{AREA}/{me}"
@@ -89,7 +90,7 @@ def relay(data: bytes, me: str, paths: Paths) -> Relay:
 
 def first_hops(to: str, paths: Paths) -> tuple[str, ...]:
     """Return the neighbours to which a message of our own for the address ``to`` goes."""
-    router, _ = _destination(to)
+    router, _ = _destination(to, paths.next_hop)
     return _fresh(paths.next_hop if router == _EVERYBODY else {router} & paths.next_hop.keys(), paths, ())
 
 
@@ -99,11 +100,20 @@ def _fresh(ends: Iterable[str], paths: Paths, trace: tuple[str, ...]) -> tuple[s
     return tuple(sorted(hop for hop in hops if f"{AREA}/{hop}" not in trace))
 
 
-def _destination(to: str | None) -> tuple[str, str]:
-    """Return the router that ``to`` names, which may be all routers or this one, and the address there."""
-    parts = ["", ""] if to is None else to.removeprefix(_SCHEME).split("/", 3)
-    if parts[0] == "_local" and len(parts) == 2:
-        return _HERE, parts[1]
-    if parts[0] == "_topo" and len(parts) == 4 and parts[1] in (AREA, _EVERYBODY) and parts[2]:
-        return parts[2], parts[3]
+def _destination(to: str | None, known: Collection[str]) -> tuple[str, str]:
+    """Return the router that ``to`` names, which may be all routers or this one, and the address there.
+
+    Both may have slashes: the longest id counts that is ``known``.
+    """
+    kind, _, rest = (to or "").removeprefix(_SCHEME).partition("/")
+    place, slash, address = rest.rpartition("/")
+    if kind == "_local" and rest and not slash:
+        return _HERE, rest
+    area, _, router = place.partition("/")
+    if kind == "_topo" and area in (AREA, _EVERYBODY) and router:
+        if "/" in router:
+            path = f"{router}/{address}"
+            router = max((each for each in known if path.startswith(f"{each}/")), key=len, default=router)
+            address = path[len(router) + 1 :]
+        return router, address
     raise DecodeError("it is for no router")
