@@ -37,7 +37,7 @@ EVERY_S: Final = 0.004
 SETTLE_S: Final = 6.0
 #: Only a hang takes this long.
 HANG_S: Final = 60.0
-_NOTICED: Final = re.compile(r"^(\S+ \S+ \S+) ROUTER \(info\) router B is a neighbour no longer", re.MULTILINE)
+_NOTICED: Final = re.compile(r"^(\S+ \S+ \S+) ROUTER \(info\) router B is no longer a neighbour", re.MULTILINE)
 
 
 class Ring:

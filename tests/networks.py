@@ -71,7 +71,7 @@ def router_port(router: RunningRouter) -> int:
 def wait_for_reach(routers: Mapping[str, RunningRouter]) -> None:
     """Wait until everybody has a way to everybody; by the log, since a policy may keep management from the tests."""
     for router in routers.values():
-        router.wait_for_line(rf"ways through the network .* {len(routers) - 1} routers in reach")
+        router.wait_for_line(rf"paths through the network .* {len(routers) - 1} routers can be reached")
 
 
 def wait_for_links(routers: Mapping[str, RunningRouter], dials: Mapping[str, Sequence[str]]) -> None:

@@ -118,7 +118,7 @@ class Keys:
             self._keys, self._read_at_s = parse_keys(octets), self._now()
         except (KeysError, trio.TooSlowError) as error:
             why = "no answer in time" if isinstance(error, trio.TooSlowError) else error
-            log.warning("the keys of the token issuer were not fetched from %s: %s", _shown(url), why)
+            log.warning("cannot fetch the keys of the token issuer from %s: %s", _shown(url), why)
 
 
 class Key:
@@ -139,10 +139,10 @@ def parse_keys(octets: bytes) -> Sequence[Key]:
     try:
         document = json.loads(octets)
     except (ValueError, RecursionError):
-        raise KeysError("this is no JSON") from None
+        raise KeysError("this is not JSON") from None
     listed = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(listed, list):
-        raise KeysError('this is no JSON Web Key Set: {"keys": [...]}')
+        raise KeysError('this is not JSON Web Key Set: {"keys": [...]}')
     if len(listed) > MAX_KEYS:
         raise KeysError(f"there are more than {MAX_KEYS} keys")
     keys = [key for each in listed if isinstance(each, dict) and (key := _parse_key(each)) is not None]

@@ -64,7 +64,7 @@ class UsersStore:
             self.users, self._signature = _read(self.path, follow=self._follow)
         except UsersFileError as error:
             for problem in error.problems[:MAX_TOLD]:
-                log.error("%s: %s; the users of before stay", self.path, problem)
+                log.error("%s: %s; the router keeps the users that it has", self.path, problem)
             return False
         log.info("%s: read again, %d user(s)", self.path, len(self.users))
         return True

@@ -83,5 +83,5 @@ async def half_open(world: World, traffic: Traffic) -> None:
 def _loss_of(world: World, name: str, neighbour: str) -> Callable[[], object]:
     """Return what waits until a router gives up a neighbour that it has now."""
     router = world.sites[name].router
-    line = f"router {neighbour} is a neighbour no longer"
+    line = f"router {neighbour} is no longer a neighbour"
     return partial(router.wait_for_line, line, len(router.matching(line)) + 1)

@@ -40,14 +40,14 @@ async def records_disk_full(world: World, traffic: Traffic) -> None:
     """The disk of the records is full for some time: messages go on, and every record that is lost is told of."""
     disk, router = world.disks["records"], world.sites["R"].router
     await traffic.until(0.3)
-    assert not router.matching("records cannot be written")
+    assert not router.matching("cannot write records into")
     disk.fill()
     traffic.fault()
     await traffic.until_recovered()
-    await run_blocking(router.wait_for_line, "records cannot be written")
+    await run_blocking(router.wait_for_line, "cannot write records into")
     await traffic.until(0.6)
     disk.make_room()
-    await run_blocking(router.wait_for_line, "records are written .* again; [1-9][0-9]* were dropped")
+    await run_blocking(router.wait_for_line, "writing records into .* again; [1-9][0-9]* were dropped")
     report = check_folder(disk.folder / "records")
     assert (report.errors, report.records > 0) == ([], True)
 

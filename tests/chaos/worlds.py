@@ -105,7 +105,7 @@ def _start_ring(world: World) -> None:
         world.start(name, interior(name, ports, EDGE_LISTENER, costs, _SENSITIVE))
     world.start("E", edge("E", [world.sites[name].ports[2] for name in "AC"]))
     for name in _RING:
-        world.sites[name].router.wait_for_line(r"ways through the network .* 3 routers in reach")
+        world.sites[name].router.wait_for_line(r"paths through the network .* 3 routers can be reached")
     world.sites["E"].router.wait_for_line("Edge connection .* to interior established")
 
 
@@ -134,7 +134,7 @@ def _start_triangle(world: World) -> None:
                 text.append(f"connector {{ name: {names}, {where} }}")
         world.start(name, "\n".join(text) + "\n", place)
     for site in world.sites.values():
-        site.router.wait_for_line(r"ways through the network .* 2 routers in reach")
+        site.router.wait_for_line(r"paths through the network .* 2 routers can be reached")
 
 
 #: Everything is recorded, on a disk that becomes full; every client passes the policy.

@@ -157,7 +157,7 @@ def test_what_lets_others_in_fails_with_strict_only(tmp_path: Path, capsys: pyte
     path.write_text("listener { port: 0 }\nvhost { hostname: a }\n")
     path.chmod(0o600)
     assert checked(path) == 0
-    message = "no connection is held to the rules of this vhost (write policy { enableVhostPolicy: yes })"
+    message = "the rules of this vhost will apply to no connection (write policy { enableVhostPolicy: yes })"
     assert f"unsafe: {path}:2:1: vhost: {message}\n" in capsys.readouterr().err
     assert checked(path, strict=True) == 1
 

@@ -177,7 +177,7 @@ def test_qdmanage_knows_what_is_wrong_before_it_asks(tmp_path: Path, closed_port
         (("create", "--type", "listener", "prot=1"), "ValidationError: no attribute 'prot' in "),
         (("update", "=x"), "ValueError: an attribute without a name"),
         (("callme", "--properties", "[1]"), "ValueError: --properties is not a JSON map"),
-        (("callme", "--body", "{"), "ValueError: this is no JSON"),
+        (("callme", "--body", "{"), "ValueError: this is not JSON"),
         (("create", "--stdin"), "JSONDecodeError: "),
     ):
         done = called(program, *arguments, *bus, given="nonsense")

@@ -86,7 +86,7 @@ def test_nothing_loads_where_the_router_would_not_start(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("plugins: a b a", "the plugin 'a' stands there twice"),
+        ("plugins: a b a", "the plugin 'a' appears twice"),
         ("plugins: a@md5:00", "'a@md5:00' does not name a plugin"),
         ("plugins: a@sha256:00", "'a@sha256:00' does not name a plugin"),
         ("pluginSettings: { a: 1 }", "the settings of 'a' must be a map"),

@@ -215,7 +215,7 @@ def test_a_peer_that_may_not_become_another_user_is_refused_with_that_reason() -
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False, timeout=TOO_LONG_S
     )
-    assert (done.stderr, done.stdout) == ("", "we may not become user root, group root\n")
+    assert (done.stderr, done.stdout) == ("", "the process may not become user root, group root\n")
 
 
 # --- the pid file

@@ -52,8 +52,8 @@ def test_a_directory_is_no_file_and_a_file_no_directory(tmp_path: Path) -> None:
 
 NO_NAMES = {
     "": "is not JSON",
-    "[]": "something else than one object",
-    '{"a": 1}': "something else than one object",
+    "[]": "not one JSON object",
+    '{"a": 1}': "not one JSON object",
     '{"a": "x", "b": "x"}': "two entries of this file have the same name",
     "[" * 100_000: "is not JSON",
 }

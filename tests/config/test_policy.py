@@ -209,9 +209,9 @@ def test_an_item_of_a_list_may_hold_a_comma() -> None:
 def test_no_links_at_all_is_warned_of() -> None:
     text = "policy { enableVhostPolicy: yes }\nvhost {\n hostname: a\n groups: { g: { maxSenders: 0, maxReceivers: 0 } }\n}"
     warnings = [warning.message for warning in load(text=text).warnings]
-    assert [text for text in warnings if "0 is none" in text] == [
-        "the group 'g' allows no senders: 0 is none, not any number",
-        "the group 'g' allows no receivers: 0 is none, not any number",
+    assert [text for text in warnings if "0 means none" in text] == [
+        "the group 'g' allows no senders: 0 means none, not unlimited",
+        "the group 'g' allows no receivers: 0 means none, not unlimited",
     ]
 
 
@@ -235,7 +235,7 @@ def test_an_attribute_without_a_value_is_not_given() -> None:
 
 VHOSTS = {
     "vhost { hostname: a, aliases: a }": "an alias is the host name itself",
-    "vhost {\n hostname: a\n aliases: b, b\n}": "the alias 'b' stands there twice",
+    "vhost {\n hostname: a\n aliases: b, b\n}": "the alias 'b' appears twice",
     "vhost { hostname: a, aliases: b }\nvhost { hostname: B }": "this host name belongs to a vhost already, at (text):1:31",
     "vhost { hostname: a. }\nvhost { hostname: A }": "this host name belongs to a vhost already, at (text):1:19",
     "policy { enableVhostNamePatterns: yes }\nvhost { hostname: #.#.x }\nvhost { hostname: #.x }": "the pattern conflicts with that of a vhost, at (text):2:19",
@@ -257,7 +257,7 @@ def test_without_patterns_wildcards_are_text() -> None:
 def test_vhosts_that_hold_no_client_are_warned_of() -> None:
     text = "vhost { hostname: a }"
     assert [warning.message for warning in load(text=text).warnings] == [
-        "holds no client to anything: the policy does not say enableVhostPolicy"
+        "has no effect: the policy section does not have enableVhostPolicy: yes"
     ]
     enabled = load(text=f"policy {{ enableVhostPolicy: yes }}\n{text}")
     assert not enabled.warnings

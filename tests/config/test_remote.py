@@ -107,7 +107,7 @@ def test_management_logs_to_files_below_log_dir_only(tmp_path: Path) -> None:
     changed(configuration, "log/AGENT", outputFile=str(tmp_path / "logs" / "agent.log"))
     changed(configuration, "log/AGENT", outputFile="stderr")
     for name in (tmp_path / "a.log", tmp_path / "logs" / ".." / "a.log", tmp_path / "logs" / "out" / "a.log", "a.log"):
-        with pytest.raises(ChangeRefused, match=r"log\.outputFile: lies outside of logDir"):
+        with pytest.raises(ChangeRefused, match=r"log\.outputFile: is outside of logDir"):
             changed(configuration, "log/AGENT", outputFile=str(name))
 
 
@@ -131,7 +131,7 @@ def test_management_logs_anywhere_but_to_special_files_unless_defaults_are_secur
 
 
 def test_log_dir_holds_for_the_file_too(tmp_path: Path) -> None:
-    with pytest.raises(Exception, match=r"log\.outputFile: lies outside of logDir: .* \(a file below "):
+    with pytest.raises(Exception, match=r"log\.outputFile: is outside of logDir: .* \(a file below "):
         configured(f"logDir: {tmp_path}", "log { module: AGENT, outputFile: /tmp/elsewhere.log }\n")
 
 

@@ -123,7 +123,9 @@ def test_no_secret_of_a_configuration_is_shown() -> None:
 def test_a_secret_that_cannot_be_had_is_reported_and_not_shown() -> None:
     configuration = load(text=TEXT.replace("{password}", "env:NO_SUCH_VARIABLE"))
     told = [str(warning) for warning in configuration.warnings]
-    assert [line for line in told if "what needs it will not be served: '***' (set NO_SUCH_VARIABLE)" in line] == told
+    assert [
+        line for line in told if "the parts that need it will not be served: '***' (set NO_SUCH_VARIABLE)" in line
+    ] == told
     with pytest.raises(ConfigurationError) as caught:
         load(text="router { secureDefaults: yes }\n" + TEXT.replace("{password}", "env:NO_SUCH_VARIABLE"))
     assert str(caught.value).count("'***' (set NO_SUCH_VARIABLE)") == 2

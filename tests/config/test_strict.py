@@ -33,16 +33,16 @@ ANY = "listener { port: 1, authenticatePeer: yes, "
 UNSAFE = {
     "anybody": ("listener { port: 1 }", "listener.authenticatePeer: will let in every client from other machines, without a name"),
     "not everybody": ("listener { port: 1, saslMechanisms: PLAIN }", "listener.authenticatePeer: will let in every client from other machines, without authenticating"),
-    "passwords": (f"{ANY} allowInsecurePlain: yes }}", "listener.allowInsecurePlain: will take passwords from other machines unencrypted"),
+    "passwords": (f"{ANY} allowInsecurePlain: yes }}", "listener.allowInsecurePlain: will accept unencrypted passwords from other machines"),
     "for ever": (f"{ANY} initialHandshakeTimeoutSeconds: 0 }}", "listener.initialHandshakeTimeoutSeconds: will keep connections that never open"),
     "pages": (f"{ANY} http: yes, webSocketOrigins: * }}", "listener.webSocketOrigins: will let the pages of every site open WebSockets"),
-    "TLS if they like": (f"sslProfile {{ name: a }}\n{ANY} sslProfile: a }}", "listener.requireSsl: will take clients without TLS too"),
+    "TLS if they like": (f"sslProfile {{ name: a }}\n{ANY} sslProfile: a }}", "listener.requireSsl: will accept clients without TLS too"),
     "a router": (f"router {{ mode: interior }}\n{ANY} role: inter-router }}", "listener.role: will let in every host that reaches every address at port 1 as a router"),
     "old TLS": ("sslProfile {\n name: a\n protocols: TLSv1 TLSv1.2\n}", "sslProfile.protocols: will allow TLSv1, which can be broken"),
     "a password": ("connector {\n saslUsername: a\n saslPassword: b\n}", "connector.saslPassword: the password stands in the configuration itself"),
     "a password sent": ("connector { host: a, allowInsecurePlain: yes }", "connector.allowInsecurePlain: will send the password unencrypted"),
-    "any certificate": ("sslProfile { name: a }\nconnector { host: a, sslProfile: a, verifyHostname: no }", "connector.verifyHostname: will take any host that has a certificate"),
-    "idle rules": ("vhost { hostname: a }", "vhost.: no connection is held to the rules of this vhost"),
+    "any certificate": ("sslProfile { name: a }\nconnector { host: a, sslProfile: a, verifyHostname: no }", "connector.verifyHostname: will accept any host with a trusted certificate"),
+    "idle rules": ("vhost { hostname: a }", "vhost.: the rules of this vhost will apply to no connection"),
 }  # fmt: skip
 
 

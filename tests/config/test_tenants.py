@@ -1,4 +1,4 @@
-"""`tenantFrom`: where the tenants of users stand, and what a file of them may not say."""
+"""`tenantFrom`: where the router finds the tenants of users, and which files of them it refuses."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ BAD_FORMS = (
 BAD_FILES: dict[str, tuple[str, str]] = {
     "no JSON": ("{", "not JSON"),
     "too deep": ("[" * 100_000, "not JSON"),
-    "a list": ("[]", "something else than one object"),
+    "a list": ("[]", "not one JSON object"),
     "a number": ('{"ann": 5}', "the tenants of 'ann' are not texts"),
     "a map": ('{"ann": {}}', "not texts"),
     "nothing": ('{"ann": ""}', "must be named"),
     "a slash": ('{"ann": ["a", "b/c"]}', "a slash"),
     "a control character": ('{"ann": "a\\u0000"}', "control characters"),
     "too long": ('{"ann": "' + "a" * 256 + '"}', "255 octets"),
-    "a user twice": ('{"ann": "a", "ann": "b"}', "the user 'ann' stands in this file twice"),
+    "a user twice": ('{"ann": "a", "ann": "b"}', "the user 'ann' appears twice in this file"),
 }
 
 

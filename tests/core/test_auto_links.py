@@ -316,7 +316,7 @@ def test_a_peer_without_handles_left_fails_the_rest() -> None:
     here = room(*rules)
     broker = here.broker(client_limits=replace(LIMITS, handle_max=1))
     assert [auto.state for auto in here.autos] == ["active", "active", "failed", "failed"]
-    assert here.autos[3].last_error == "the container takes no more links or sessions"
+    assert here.autos[3].last_error == "the container accepts no more links or sessions"
     broker.attached[0].detach()
     here.observer.retry()
     here.router.pump()

@@ -1136,7 +1136,7 @@ def test_a_container_without_handles_left_refuses() -> None:
     client = router.connect()
     links = [client.sender("broker.q") for _ in range(5)]
     assert [link.error is None for link in links] == [True, True, True, False, False]
-    assert links[-1].error == Error("amqp:resource-limit-exceeded", "the container takes no more links or sessions")
+    assert links[-1].error == Error("amqp:resource-limit-exceeded", "the container accepts no more links or sessions")
     links[0].detach()
     assert client.sender("broker.q").error is None
     assert broker.closed is None

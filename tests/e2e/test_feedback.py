@@ -154,7 +154,7 @@ def test_a_decision_ends_in_its_time(scene: Scene) -> None:
     assert "brief" not in scene.standing()
     scene.client("timed").close()
     assert scene.decide(action="lock-user", subject="timed", seconds=-1) == Said(
-        "amqp:invalid-field", "until_us has passed"
+        "amqp:invalid-field", "until_us is in the past"
     )
 
 
@@ -163,7 +163,7 @@ def test_a_blocked_host_gets_no_connection(scene: Scene) -> None:
     assert greeting("127.0.0.9", port) == SASL_HEADER
     assert scene.decide(id="block", action="block-host", subject="127.0.0.9") is None
     assert greeting("127.0.0.9", port) == b""
-    scene.router.wait_for_line(r"connection from 127.0.0.9:\d+ refused: it is blocked by a decision")
+    scene.router.wait_for_line(r"connection from 127.0.0.9:\d+ refused: a decision blocks the host")
     scene.client("guest").close()
     scene.node.ask("DELETE", type="decision", name=scene.standing()["block"]["name"])
     assert greeting("127.0.0.9", port) == SASL_HEADER

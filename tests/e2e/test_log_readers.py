@@ -72,14 +72,14 @@ def test_routers_that_talk_are_reported_and_cannot_write_lines_of_their_own(star
     hub.wait_for_line(rf"ROUTER_HELLO \(info\) router {name} is a neighbour over \[C\d+\]")
     hub.wait_for_line(rf"ROUTER_LS \(trace\) RCVD: LSU\(id={name} pv=1 area=0 inst=\d+ ls_seq=\d+ ls=\{{'A': 1\}}\)$")
     hub.wait_for_line(r"ROUTER_LS \(trace\) SENT: RA\(id=A pv=1 area=0 inst=\d+ ls_seq=\d+ mobile_seq=\d+\)$")
-    hub.wait_for_line(rf"ROUTER_LS \(info\) the ways through the network are set anew: .*{name}")
+    hub.wait_for_line(rf"ROUTER_LS \(info\) paths through the network recomputed: .*{name}")
     client = BlockingConnection(f"127.0.0.1:{other.port}", timeout=60)
     client.create_receiver("there")
     hub.wait_for_line(rf"ROUTER_MA \(debug\) router {name}: 1 addresses added, 0 deleted$")
     hub.wait_for_line(rf"ROUTER_MA \(trace\) RCVD: MAU\(id={name} pv=1 area=0 mobile_seq=\d+ add=\['M0there'\]")
     client.close()
     assert other.stop() == 0
-    hub.wait_for_line(rf"ROUTER_HELLO \(info\) router {name} is a neighbour no longer: ")
+    hub.wait_for_line(rf"ROUTER_HELLO \(info\) router {name} is no longer a neighbour: ")
     assert "B=1" not in "".join(line for line in hub.lines if "ROUTER_" in line and "Computed" not in line)
 
 

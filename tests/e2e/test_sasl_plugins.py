@@ -165,7 +165,7 @@ def test_a_connector_does_not_believe_a_server_that_proves_nothing(
                 sock.sendall(sasl_frame(SaslChallenge(challenge)))
                 read_until(sock, b"p=")
             sock.sendall(sasl_frame(SaslOutcome(OK)))
-            here.wait_for_line(f"{FAILED}the server says yes, but has not proven that it knows the user")
+            here.wait_for_line(f"{FAILED}the server accepted the login, but did not prove that it knows the password")
     assert SECRET not in here.text()
 
 

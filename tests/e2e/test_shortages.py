@@ -64,7 +64,7 @@ def test_without_a_descriptor_left_the_next_client_waits_until_there_is_one(rout
     with Peer(router.port) as before, descriptors(router, 2), ExitStack() as stack:
         first, _ = (stack.enter_context(Peer(router.port)) for _ in range(2))
         third = stack.enter_context(Peer(router.port, opened=False))
-        router.wait_for_line(r"SERVER \(error\) cannot accept on .*: Too many open files; clients wait")
+        router.wait_for_line(r"SERVER \(error\) cannot accept connections on .*: Too many open files; clients wait")
         before.be_heard()
         first.sock.close()
         third.open()

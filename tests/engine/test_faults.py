@@ -222,7 +222,7 @@ CASES: list[tuple[Fault, str, Callable[[Rig], object]]] = [
         sends(Disposition(False, 5, 4, settled=True)),
     ),
     (Fault.LINK_COUNT, "more than 4 links on one connection", sends(attach("four", 5), attach("five", 6))),
-    (Fault.MEMORY, "the router holds all the messages that it may", is_kept(51)),
+    (Fault.MEMORY, "the router has reached its limit of memory for messages", is_kept(51)),
     (Fault.BUFFERED, "the connection holds more than 50 octets of messages", is_kept_by_the_connection(51)),
     (
         Fault.TRANSFER_LIMIT,

@@ -242,7 +242,7 @@ def test_configured_sasl_mechanisms_keep_their_order() -> None:
     assert not plugins.conflicts(listener)
 
 
-LEAVE = "; leave it out, or configure what serves it"
+LEAVE = "; leave it out, or configure a plugin that serves it"
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_an_unknown_sasl_mechanism_that_nothing_serves_is_refused_with_secure_de
     plugins.configure(RouterFacts("QDR.A", listeners=(good, bad)))
     with pytest.raises(ConfigurationRefused) as refused:
         plugins.configure(RouterFacts("QDR.A", secure_defaults=True, listeners=(good, bad)))
-    said = f"listener bad: saslMechanisms has {name}, which is no mechanism that anything here serves{hint}"
+    said = f"listener bad: saslMechanisms has {name}, which no plugin serves{hint}"
     assert refused.value.problems == (said,)
     assert plugins.sasl_mechanisms(bad) == ("PLAIN",)
 
@@ -558,7 +558,7 @@ async def test_our_side_that_fails_says_nothing_of_why(
     answer: object, challenge: bytes | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     plugins = Plugins()
-    with pytest.raises(PluginError, match="the plugin that authenticates us"):
+    with pytest.raises(PluginError, match="the plugin that logs the router in"):
         await plugins.client_answer(Client(answer), challenge)
     assert plugins.faults == {"open_sasl_client": 1}
     assert "sesame" not in caplog.text

@@ -194,7 +194,9 @@ def test_without_installed_plugins_no_client_gets_in() -> None:
 def test_what_is_installed_and_not_listed_is_reported(install: Install, caplog: pytest.LogCaptureFixture) -> None:
     install("tp_stranger", "raise AssertionError('its code never runs')\n")
     assert Plugins.load(entry_point_group=GROUP).describe() == ()
-    assert caplog.messages == ["plugin tp_stranger (dist-tp_stranger 1.5) is installed, not listed, and so not loaded"]
+    assert caplog.messages == [
+        "plugin tp_stranger (dist-tp_stranger 1.5) is installed but not loaded: the configuration does not list it"
+    ]
 
 
 def test_a_name_that_two_packages_claim_is_given_to_neither(install: Install, tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def test_a_websocket_is_a_connection_of_its_listener(shared: RunningRouter) -> N
         remote = sock.getsockname()
         sock.sendall(HANDSHAKE)
         assert sock.recv(4).startswith(b"HTTP")
-        shared.wait_for_line(rf"HTTP \(info\) WebSocket from 127\.0\.0\.1:{remote[1]}, subprotocol not named")
+        shared.wait_for_line(rf"HTTP \(info\) WebSocket from 127\.0\.0\.1:{remote[1]} opened, subprotocol not named")
         assert scrape(port)["trouter_connections{'listener': 'web'}"] >= 1
 
 

@@ -48,7 +48,8 @@ async def test_a_lost_router_is_reported_with_the_reason_who_moved_and_how_long_
             assert {row["id"]: row["cost"] for row in node.query("router.node")} == {"A": None, "B": 1, "C": 2}
         b.process.kill()
         rested = a.wait_for_line(
-            r"the network is at rest: change (\d+) \((neighbour B went.*)\) moved 2 routers and took ([\d.]+) s"
+            r"the network has converged: change (\d+) \((neighbour B went.*)\) moved the paths to 2 routers "
+            r"and took ([\d.]+) s"
         )
     with node_of(client_port(a)) as node:
         (last,) = [each for each in changes(node) if each["name"] == f"topologyChange/{rested[1]}"]
@@ -94,13 +95,13 @@ def test_two_routers_with_one_id_are_reported_once_and_shown(start_router: Start
     second = start_router(interior("A", {"A": router_port(first)}))
     for router in (first, second):
         router.wait_for_line(
-            r"ROUTER \(critical\) another router has our id A \(\[C\d+\], instance \d+\): .* another id"
+            r"ROUTER \(critical\) another router has the id of this router, A \(\[C\d+\], instance \d+\): .* another id"
         )
     assert_shown(first)
     assert_shown(second)
     with node_of(client_port(first)) as node:
         assert [row["id"] for row in node.query("router.node")] == ["A"]
-        assert "another router has our id A" in changes(node)[-1]["why"]
+        assert "another router has the id of this router, A" in changes(node)[-1]["why"]
     assert len(first.matching(r"\(critical\)")) == 1
     assert first.stop() == 0
     (alarm,) = records_of(folder, "alarm")

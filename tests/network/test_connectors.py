@@ -81,7 +81,7 @@ def test_a_router_goes_where_its_neighbour_said_when_that_is_gone(start_router: 
             (row,) = node.query("connector")
             assert row["failoverUrls"] == f"amqp://localhost:{port}, amqp://127.0.0.1:{router_port(second)}"
         first.process.kill()
-        here.wait_for_line("router B is a neighbour no longer: connection lost")
+        here.wait_for_line("router B is no longer a neighbour: connection lost")
         here.wait_for_line("router C is a neighbour over")
     with node_of(client_port(here)) as node:
         (row,) = node.query("connector")
@@ -95,8 +95,8 @@ def test_a_deleted_connector_takes_the_neighbour_along(start_router: StartRouter
     here.wait_for_line("router B is a neighbour over")
     with node_of(client_port(here)) as node:
         node.get("DELETE", type="connector", name="toB")
-        here.wait_for_line("router B is a neighbour no longer: connection lost")
-        there.wait_for_line("router A is a neighbour no longer: connection lost")
+        here.wait_for_line("router B is no longer a neighbour: connection lost")
+        there.wait_for_line("router A is no longer a neighbour: connection lost")
         found = {row["id"]: row for row in node.query("router.node")}
         assert found["A"]["linkState"] == []
         assert "B" not in found

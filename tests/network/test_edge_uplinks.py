@@ -48,7 +48,7 @@ def routers(tmp_path: Path) -> Iterator[Routers]:
         ports = [edge_port(started["A"]), edge_port(started["B"])]
         started["E"] = stack.enter_context(running(edge("E", ports), tmp_path))
         started["E"].wait_for_line(r"Edge connection \(id=\d+\) to interior established$")
-        started["E"].wait_for_line("uplink .* stands by")
+        started["E"].wait_for_line("uplink .* is a standby")
         yield started
 
 
@@ -89,7 +89,7 @@ async def test_the_other_uplink_takes_over_with_every_address(routers: Routers) 
             assert isinstance(await under_way.outcome(), Modified | Released)
             routers["E"].wait_for_line(rf"Edge connection \(id={found[active]['identity']}\) to interior lost$")
             routers["E"].wait_for_line(rf"Edge connection \(id={found[other]['identity']}\) to interior established$")
-            routers[other].wait_for_line(f"router {active} is a neighbour no longer")  # else messages are lost there
+            routers[other].wait_for_line(f"router {active} is no longer a neighbour")  # else messages are lost there
             async with (
                 at_other.open_sender("to.edge") as down,
                 at_other.open_sender(answers.address) as answering,

@@ -151,7 +151,7 @@ async def traffic(land: Land, here: str, there: str, address: str) -> AsyncItera
         nursery.cancel_scope.cancel()
 
 
-LOST = r"router {} is a neighbour no longer"
+LOST = r"router {} is no longer a neighbour"
 
 
 async def test_neighbours_hold_on_to_each_other_over_a_slow_line_that_loses_packets(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ class Joined(Shell):
         super().start(command)
         if len(self.running) > 1:
             for router in self.running:
-                router.wait_for_line("ways through the network .* 1 routers in reach")
+                router.wait_for_line("paths through the network .* 1 routers can be reached")
 
 
 def test_the_tutorial_works_from_top_to_bottom(tmp_path: Path) -> None:

@@ -319,11 +319,11 @@ def test_numbers_and_texts_at_their_limits_are_kept_as_they_are(tmp_path: Path) 
     [
         (b'{"n":1,"k":"clock.step","t":5,"old_offset":1,"new_offset":9223372036854775808}', "no place in a table"),
         (b'{"n":1,"k":"alarm","t":5,"name":"\\ud800","severity":"","subject":"","state":""}', ""),
-        (b'{"n":1,"k":"clock.step","t":5,"old_offset":1}', "this is no record"),
+        (b'{"n":1,"k":"clock.step","t":5,"old_offset":1}', "this is not a record"),
         (b'{"n":0,"k":"clock.step","t":5,"old_offset":1,"new_offset":1}', "comes after 0"),
         (b'{"n":1,"k":"clock.step","old_offset":1,"new_offset":1}', "must have a number and a time"),
-        (b"[" * 5000, "this is no record"),
-        (b"", "this is no record"),
+        (b"[" * 5000, "this is not a record"),
+        (b"", "this is not a record"),
     ],
 )
 def test_a_line_that_is_no_record_is_reported_though_the_checksum_holds(tmp_path: Path, line: bytes, why: str) -> None:

@@ -81,7 +81,7 @@ def test_fraud_is_looked_for_in_what_was_landed_and_once(spark: SparkSession, tm
     fill(spool, "cards", letter("m2", bodies[0]))
     land(spark, root, spool, name="cards", body_format="json", schema=columns)
     assert len(fraud.of_table(spark, root, "cards")[1]) == 2
-    with pytest.raises(BadTable, match="payments: nothing was committed here yet"):
+    with pytest.raises(BadTable, match="payments: this table is empty: no job has written it yet"):
         fraud.of_table(spark, root, "payments")
 
 

@@ -88,7 +88,7 @@ def test_a_table_belongs_to_its_checkpoint_and_keeps_its_columns(tmp_path: Path)
         with pytest.raises(NotLanded, match="is no checkpoint of Spark's"):
             landing.claim(second, "`id` bigint", {})
         (landing.folder / "_land.json").write_text("{}")
-        with pytest.raises(NotLanded, match="this is no manifest of a landed table"):
+        with pytest.raises(NotLanded, match="this is not a manifest of a landed table"):
             landing.identity()
 
 

@@ -238,18 +238,18 @@ def test_a_row_that_goes_nowhere_is_reported() -> None:
     batch = pa.RecordBatch.from_pydict({"body": [b"a", b"b"], "to": ["x", None]})
     first, second = Encoder(PLACE, anonymous=True).encode(batch)
     assert isinstance(first, bytes)
-    assert second == Unsendable("to: nothing says where this goes")
+    assert second == Unsendable("to: the destination is missing")
 
 
 @pytest.mark.parametrize(
     ("columns", "address", "wrong"),
     [
-        ([("boddy", "binary")], "a", "there is no place in a message for column 'boddy': did you mean body?"),
-        ([("body", "binary"), ("x", "int")], "a", "there is no place in a message for column 'x': there are header, "),
+        ([("boddy", "binary")], "a", "a message has no field for column 'boddy': did you mean body?"),
+        ([("body", "binary"), ("x", "int")], "a", "a message has no field for column 'x': there are header, "),
         ([("body", "int")], "a", "column body is int, not binary or string: cast it"),
         ([("subject", "string")], "a", "no column says what to send: give body, body_parts or body_value"),
         ([("body", "binary"), ("seq", "bigint"), ("raw", "binary")], "a", "raw, seq say how a message came, not what"),
-        ([("body", "binary")], "", "nothing says where to: give the option address, or a column `to`"),
+        ([("body", "binary")], "", "the destination is missing: give the option address, or a column `to`"),
         ([("body", "binary"), ("header", "struct<durable:string>")], "a", "column header is struct<durable:string>"),
         ([("body", "binary"), ("header", "string")], "a", "column header is string, not a struct of durable, "),
         ([("body", "binary"), ("footer", "map<int,string>")], "a", "column footer is map<int,string>, not map<"),

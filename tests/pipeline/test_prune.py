@@ -206,8 +206,8 @@ REFUSED = {
     "a day that is not over": (Scope(datetime.now(UTC).date() + timedelta(days=2)), "is not over"),
     "what others need": (Scope(CUT, kinds=("policy.loaded",)), "policy.loaded is never pruned: it says which rules"),
     "no kind": (Scope(CUT, kinds=("what",)), "what: there is no such kind of records"),
-    "nobody's": (Scope(CUT, (TENANT,), ("clock.step",)), "clock.step does not say whose it is"),
-    "an end alone": (Scope(CUT, kinds=("link.detached",)), "link.attached and link.detached go together"),
+    "nobody's": (Scope(CUT, (TENANT,), ("clock.step",)), "clock.step has no tenant"),
+    "an end alone": (Scope(CUT, kinds=("link.detached",)), "link.attached and link.detached must be pruned together"),
     "no table": (Scope(CUT, tables=("cards",)), "there is no table that is replaced by days"),
 }
 
@@ -447,7 +447,7 @@ def test_other_tables_and_rows_of_tables(spark: SparkSession, tmp_path: Path) ->
         row for row in sorted(table_rows(spark, whole, "meter")) if row[0] >= CUT or f"'{TENANT}'" not in row[1]
     ]
     assert {row[0] for row in former["meter"] if row[0] < CUT and f"'{TENANT}'" in row[1]}
-    with pytest.raises(Refused, match="top does not say whose rows are"):
+    with pytest.raises(Refused, match="top has no column vhost"):
         prune(pruned, Scope(CUT, (TENANT,), (), ("top",)))
     assert prune(pruned, Scope(CUT, (), (), ("top",)), really=True).done
     top.run(spark, pruned, top.Parameters(again=True))

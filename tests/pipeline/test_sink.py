@@ -134,7 +134,7 @@ def test_dead_letters_are_kept_and_the_batch_is_done(amqp: SparkSession, router:
 @pytest.mark.parametrize(
     ("columns", "options", "reason"),
     [
-        ("id body2", {}, "there is no place in a message for column 'body2': did you mean body?"),
+        ("id body2", {}, "a message has no field for column 'body2': did you mean body?"),
         (BODY, {"windo": 3}, "there is no option 'windo', did you mean window?"),
         (BODY, {"tlsTrustFile": "/nowhere"}, "tlsTrustFile: /nowhere: No such file or directory"),
         (BODY, {"url": "amqp://127.0.0.1:1", "settleTimeoutS": 0.2}, "no settlement progress for 0.2 s"),

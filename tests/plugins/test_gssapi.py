@@ -169,7 +169,7 @@ def test_a_router_without_a_ticket_does_not(
     for name, value in {**realm.environment, "KRB5CCNAME": f"FILE:{tmp_path / 'none'}"}.items():
         monkeypatch.setenv(name, value)
     with running(calling(router, site, "D"), tmp_path) as caller:
-        caller.wait_for_line("failed: the plugin that authenticates us failed")
+        caller.wait_for_line("failed: the plugin that logs the router in failed")
     assert not router.matching("container_id=D ")
 
 

@@ -341,11 +341,11 @@ def test_a_store_follows_its_file_and_keeps_what_it_had_while_that_is_unfit(
     assert not store.refresh()
     assert not store.refresh()
     assert len(complaints()) == 10
-    assert complaints()[0] == f"{path}: line 1: no colon between user and hash; the users of before stay"
+    assert complaints()[0] == f"{path}: line 1: no colon between user and hash; the router keeps the users that it has"
     path.unlink()
     assert not store.refresh()
     assert not store.refresh()
-    assert complaints()[10:] == [f"{path}: No such file or directory; the users of before stay"]
+    assert complaints()[10:] == [f"{path}: No such file or directory; the router keeps the users that it has"]
     assert "bob" in store.users
     put_user(path, "carol", b"secret", ())
     assert store.refresh()

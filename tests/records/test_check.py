@@ -95,7 +95,7 @@ def test_a_harmed_line_is_reported_by_its_octet(tmp_path: Path) -> None:
     lines[30] = lines[30].replace(b'"n":29', b'"n":"9')
     path.write_bytes(b"".join(lines))
     (error,) = check_file(path).errors
-    assert error.startswith(f"{path}: octet {offset}: this is no record")
+    assert error.startswith(f"{path}: octet {offset}: this is not a record")
 
 
 def test_a_segment_that_is_missing_is_missed(tmp_path: Path) -> None:

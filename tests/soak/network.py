@@ -69,7 +69,7 @@ def _start(world: World, plugins: Sequence[str]) -> None:
     start("B", interior("B", {"A": world.sites["A"].ports[1]}, common))
     start("E", edge("E", [world.sites["A"].ports[2]], common))
     for name in "AB":
-        world.sites[name].router.wait_for_line(r"ways through the network .* 1 routers in reach")
+        world.sites[name].router.wait_for_line(r"paths through the network .* 1 routers can be reached")
     world.sites["E"].router.wait_for_line("Edge connection .* to interior established")
 
 

@@ -272,7 +272,7 @@ def test_a_server_that_is_not_there_is_given_up_after_as_many_attempts(spool_com
 
 def test_a_spool_in_use_and_a_damaged_one_are_reported(folder: Path, spool_command: Callable[..., str]) -> None:
     with Spool.open(folder, address="orders"):
-        assert f"spool {folder} is held by process {os.getpid()}" in spool_command("--url", "127.0.0.1:1")
+        assert f"spool {folder} is in use by process {os.getpid()}" in spool_command("--url", "127.0.0.1:1")
     (folder / "durable").write_bytes(b"?")
     assert f"{folder}/durable, offset 1: a mark has 16 octets" in spool_command("--url", "127.0.0.1:1")
 

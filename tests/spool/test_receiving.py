@@ -307,7 +307,7 @@ async def test_a_server_that_is_not_to_be_trusted_ends_it(serve: ServeFeed, spoo
         (Servers(urls=(feed.url.replace("amqp", "amqps"),)), "certificate"),
         (Servers(urls=(feed.url,), trust_file=authority.certificate.with_name("none")), "No such file"),
         (Servers(urls=(feed.url,), trust_file=Path(__file__)), "no certificates in the trust file"),
-        (Servers(urls=(feed.url,), certificate=authority.certificate), "no certificate and its key"),
+        (Servers(urls=(feed.url,), certificate=authority.certificate), "not a certificate and its key"),
     ]:
         with trio.fail_after(60), pytest.raises(OSError, match=why):
             await receive(spool, settings_for(feed.url, servers=servers), Progress())

@@ -74,7 +74,7 @@ def test_the_second_opener_hears_who_has_it(spool: Spool, folder: Path) -> None:
         Spool.open(folder)
     code = f"from trouter.spool import Spool; Spool.open({str(folder)!r})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert f"SpoolBusy: spool {folder} is held by process {os.getpid()}" in done.stderr
+    assert f"SpoolBusy: spool {folder} is in use by process {os.getpid()}" in done.stderr
     spool.close()
     Spool.open(folder).close()
 
@@ -166,7 +166,7 @@ def test_a_reader_of_a_spool_that_was_replaced_notices(folder: Path) -> None:
         path.unlink()
     with Spool.open(folder) as spool:
         fill(spool, 5)
-    with pytest.raises(SpoolReplaced, match=f"the one opened was {reader.uuid}"):
+    with pytest.raises(SpoolReplaced, match=f"spool {reader.uuid} was opened"):
         list(reader.blocks(0, 5))
 
 

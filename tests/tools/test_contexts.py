@@ -91,7 +91,7 @@ async def test_contexts_are_listed_shown_and_removed(folder: Path) -> None:
     assert "contexts use NAME" in (await run("contexts", "show")).err
     assert (await run("contexts", "show", "prod")).err == "ValueError: there is no context 'prod'; known: test\n"
     (folder / "trouter" / "contexts.json").write_text("[]")
-    assert "is no file of contexts" in (await run("contexts", "list")).err
+    assert "is not a file of contexts" in (await run("contexts", "list")).err
     assert (await run("contexts", "forget")).status == 2
 
 

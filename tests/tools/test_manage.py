@@ -204,7 +204,7 @@ async def test_words_besides_stdin_are_refused(monkeypatch: pytest.MonkeyPatch) 
             f"ValidationError: no attribute 'prot' in {PREFIX}listener (did you mean 'port'?)",
         ),
         ("update --type log --name x nonsense=1", f"ValidationError: no attribute 'nonsense' in {PREFIX}log"),
-        ("create --type listener openProperties={", "ValueError: this is no JSON"),
+        ("create --type listener openProperties={", "ValueError: this is not JSON"),
         ("create =x", "ValueError: an attribute without a name"),
         ("callme --properties x", "ValueError: --properties is not a JSON map"),
     ],

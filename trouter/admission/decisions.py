@@ -76,7 +76,7 @@ class Decisions:
             return None
         lasts_s = decision.until_us / _MICROSECONDS - self._calendar()
         if lasts_s <= 0:
-            return Rejected("until_us has passed")
+            return Rejected("until_us is in the past")
         if self._sanctions.get(target) is None and len(self._sanctions) >= limit:
             return Rejected(f"{limit} decisions are in force already", FULL)
         why = self._spared(decision)
@@ -111,7 +111,7 @@ class Decisions:
             return "the subject of block-host must be an IP address"
         rules = self._lockout.rules
         spared = within((*rules.exempt, *rules.shared), decision.subject)
-        return "authLockoutExempt or handshakeExempt of the router has this host" if spared else ""
+        return "the router does not block this host: it is in authLockoutExempt or handshakeExempt" if spared else ""
 
     def _end(self, target: Target, why: str) -> None:
         if self._lift(target, why):

@@ -55,7 +55,7 @@ class Guard:
 
     def blocks(self, host: str, role: str) -> str:
         """Return why a host is blocked, empty if it is not; routers never are, or a decision could part a network."""
-        return "it is blocked by a decision" if role not in ROUTER_ROLES and self.sanctions.blocks_host(host) else ""
+        return "a decision blocks the host" if role not in ROUTER_ROLES and self.sanctions.blocks_host(host) else ""
 
     def turns_away(self, host: str, port: int, why: str) -> bool:
         """Return whether there is a reason to, and log it."""
@@ -113,7 +113,7 @@ class Lockouts:
         """Forget it: no delay and no lock; whether it was there."""
         forgiven = self._lockout.forgive(key)
         if forgiven:
-            log.info("failed logins forgiven: %s", self.identity(key))
+            log.info("an operator cleared the failed logins of %s", self.identity(key))
         return forgiven
 
 

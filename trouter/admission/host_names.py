@@ -49,7 +49,9 @@ class HostNames:
                     nursery.start_soon(ask, name)
         for name in sorted(missing):
             kept = ", ".join(wanted[name]) or "no host"
-            log.warning("remoteHosts: the address of %s is not found; it stands for %s", name, kept)
+            log.warning(
+                "remoteHosts: the host name %s cannot be resolved; the policy uses the addresses it had: %s", name, kept
+            )
         self.found = wanted
         return wanted
 

@@ -203,7 +203,9 @@ class MemoryWatch:
             return
         for cost, each in largest[:CLOSED_AT_ONCE]:
             log.warning(
-                "[C%d] Connection closed: it takes %d octets, and its user takes more than any other", each.number, cost
+                "[C%d] Connection closed: it uses %d octets of memory, and its user uses the most of all users",
+                each.number,
+                cost,
             )
             self._closing.add(each.number)
             each.force_close(TAKES_MOST)
@@ -214,7 +216,7 @@ class MemoryWatch:
     def _log_alarm(self, mark: int, severity: str, percent: int, raised: bool) -> None:
         log.log(
             logging.WARNING if raised else logging.INFO,
-            "ALARM memory %s: %d percent of maxMemoryBytes %d are taken, the mark is %d",
+            "ALARM memory %s: %d percent of maxMemoryBytes %d are in use, the mark is %d percent",
             "raised" if raised else "cleared",
             percent,
             self._limit,

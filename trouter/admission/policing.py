@@ -315,7 +315,7 @@ class Policing:
         try:
             held.connection.follow(held.admission)
         except Exception:
-            log.exception("[C%d] cannot follow the policy, connection closed", held.request.number)
+            log.exception("[C%d] cannot apply the changed policy, connection closed", held.request.number)
             held.connection.turn_out(CONNECTION_DENIED)
 
     # --- what is logged and recorded

@@ -62,9 +62,13 @@ class ConsumerAddress:
         terms = self.terms
         user = self._consumers.sender(received, terms)
         if user is None:
-            _reject(received, "only users whom the plugin lists may send here", UNAUTHORIZED)
+            _reject(received, "the plugin does not list this user as a sender", UNAUTHORIZED)
         elif len(received.message) > terms.max_bytes:
-            _reject(received, f"{len(received.message)} octets; at most {terms.max_bytes} are taken", TOO_LARGE)
+            _reject(
+                received,
+                f"the message has {len(received.message)} octets, at most {terms.max_bytes} are allowed",
+                TOO_LARGE,
+            )
         elif not self._consumers.put(Waiting(self.consumer, received, user), self.bucket):
             received.settle(RELEASED, RELEASED_STATE)
 
@@ -98,7 +102,11 @@ class Consumers:
         places = [ConsumerAddress(consumer, consumer.terms, self) for consumer in consumers]
         self._places = [(place, self._router.subscribe(place.terms.address, place)) for place in places]
         for place in places:
-            log.info("decisions are taken at %r from %d users", place.terms.address, len(place.terms.senders))
+            log.info(
+                "the router accepts decisions at the address %r from %d users",
+                place.terms.address,
+                len(place.terms.senders),
+            )
 
     def sender(self, received: InsideMessage, terms: ConsumerTerms) -> str | None:
         """Return who sent a message, if they may; what cannot be told is a no."""
@@ -154,7 +162,12 @@ class Consumers:
         answer = self._plugins.consume(consumer, read)
         if isinstance(answer, Decision):
             return self._decisions.carry_out(answer, user, consumer.terms.max_standing)
-        log.warning("message of user %.128r to %.128r refused: %s", user, consumer.terms.address, clean(answer.reason))
+        log.warning(
+            "plugin refused the message of user %.128r to %.128r: %s",
+            user,
+            consumer.terms.address,
+            clean(answer.reason),
+        )
         return answer
 
 

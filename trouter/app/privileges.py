@@ -55,7 +55,7 @@ def become(account: Account) -> None:
         os.setresuid(account.uid, account.uid, account.uid)
     except PermissionError:
         group = grp.getgrgid(account.gid).gr_name
-        raise PrivilegeError(f"we may not become user {account.user}, group {group}") from None
+        raise PrivilegeError(f"the process may not become user {account.user}, group {group}") from None
     if account.uid != 0:
         _no_way_back()
 
@@ -65,7 +65,7 @@ def _no_way_back() -> None:
         os.setresuid(-1, 0, -1)
     except PermissionError:
         return
-    raise PrivilegeError("root was given up, and could be had back")
+    raise PrivilegeError("the process gave up root, but could become root again")
 
 
 def forbid_new_privileges() -> None:

@@ -222,9 +222,9 @@ class RouterProcess:
         try:
             path = await self._assembly.state_dump.write(self.control)
         except (OSError, ValueError) as error:  # no such folder, or a name that no file can have
-            main_log.error("the state cannot be dumped: %s", error)
+            main_log.error("cannot write the state to a file: %s", error)
         else:
-            main_log.info("The state was dumped to %s", path.absolute())
+            main_log.info("The state was written to %s", path.absolute())
 
     async def _stop(self, nursery: trio.Nursery) -> None:
         """Drain: no new links, no new credit, unsettled deliveries finish or the deadline passes, then close."""
@@ -261,7 +261,7 @@ class Bell:
             try:
                 await self._answer()
             except Exception:  # noqa: BLE001 - a bug of ours: nothing was changed, and the router goes on
-                main_log.exception("internal error, a signal was not obeyed")
+                main_log.exception("internal error, a signal had no effect")
 
 
 def _do_nothing() -> None:

@@ -151,7 +151,13 @@ class RemoteAuthService:
         """The breaker has opened or closed: the log and the records say so."""
         facts = self.facts
         if opened:
-            log.error("authServicePlugin %s (%s:%s) fails again and again", facts.name, facts.host, facts.port)
+            log.error(
+                "authServicePlugin %s (%s:%s) fails repeatedly: the router refuses logins that need it, and tries it "
+                "again at intervals",
+                facts.name,
+                facts.host,
+                facts.port,
+            )
         else:
             log.info("authServicePlugin %s (%s:%s) answers again", facts.name, facts.host, facts.port)
         state = "raised" if opened else "cleared"
@@ -185,7 +191,7 @@ class _Session:
         """Exchange SASL headers and take in the mechanisms; _Failure, OSError, trio.BrokenResourceError."""
         event = await self._next()
         if not isinstance(event, SaslMechanismsOffered):
-            raise _Failure("it did not say how one may authenticate")
+            raise _Failure("it did not send its SASL mechanisms")
         self.mechanisms = tuple(
             name for name in event.mechanisms if self._may_see_passwords or name.upper() not in CLEARTEXT_MECHANISMS
         )
@@ -213,10 +219,10 @@ class _Session:
         if isinstance(event, SaslChallengeReceived):
             return Challenge(event.challenge)
         if not isinstance(event, SaslFinished):
-            return self._service._refused("it broke off the exchange")
+            return self._service._refused("it ended the SASL exchange early")
         if event.code != SASL_OK:
             self._service.breaker.succeeded()
-            return Refused("the authentication service says no", temporary=event.code == SASL_SYS_TEMP)
+            return Refused("the authentication service refused the user", temporary=event.code == SASL_SYS_TEMP)
         return await self._grant(event.additional or b"")
 
     async def _grant(self, additional: bytes) -> Authenticated | Refused:
@@ -224,10 +230,10 @@ class _Session:
         service = self._service
         self._engine.open()
         try:
-            with _in_time(service.facts, "its open did not come"):
+            with _in_time(service.facts, "it did not send its open"):
                 event = await self._next()
                 if not isinstance(event, ConnectionOpened):
-                    raise _Failure("it let the peer in and closed the connection")
+                    raise _Failure("it admitted the peer, but closed the connection instead of sending its open")
         except _Failure as failure:
             service.breaker.failed()
             return service._refused(str(failure))
@@ -237,8 +243,12 @@ class _Session:
             user = user_of(properties, lenient=service.terms.lenient)
             permissions = permissions_of(properties, optional=service.terms.authz_optional)
         except BadGrant as bad:
-            log.error("authServicePlugin %s lets in a user whom it describes wrongly: %s", service.facts.name, bad)
-            return Refused(f"the authentication service lied: {bad}")
+            log.error(
+                "authServicePlugin %s admits a user, but its description of the user is invalid: %s",
+                service.facts.name,
+                bad,
+            )
+            return Refused(f"the authentication service sent an invalid answer: {bad}")
         return Authenticated(user, additional, permissions=permissions)
 
     async def _next(self) -> Event:
@@ -256,7 +266,7 @@ class _Session:
             engine.receive_data(bytes(data))
         event = engine.events.pop(0)
         if isinstance(event, ConnectionClosed) and event.fault is not None:
-            raise _Failure("it does not keep to the protocol")
+            raise _Failure("it violated the protocol")
         return event
 
 

@@ -38,7 +38,7 @@ class PluginMechanism:
         with trio.move_on_after(self._step_s):
             if await self._plugins.client_is_satisfied(self._exchange, additional):
                 return
-        raise AuthenticationFailed(None, "the server says yes, but has not proven who it is")
+        raise AuthenticationFailed(None, "the server accepted the login, but did not prove that it knows the password")
 
     async def _ask(self, challenge: bytes | None) -> bytes | None:
         with trio.move_on_after(self._step_s):
@@ -46,7 +46,7 @@ class PluginMechanism:
                 return await self._plugins.client_answer(self._exchange, challenge)
             except PluginError as error:
                 raise AuthenticationFailed(None, str(error)) from None
-        raise AuthenticationFailed(None, "the plugin that authenticates us took too long")
+        raise AuthenticationFailed(None, "the plugin that logs the router in took too long")
 
 
 def client_mechanisms(

@@ -36,7 +36,7 @@ def user_of(properties: object, *, lenient: bool = False) -> str:
     if lenient and (identity is None or isinstance(identity, str)):
         return _fit(str(identity)) if identity else NAMELESS
     if not isinstance(identity, dict):
-        raise BadGrant(f"{IDENTITY} is missing, or no map")
+        raise BadGrant(f"{IDENTITY} is missing, or is not a map")
     user = identity.get(SUBJECT)
     if type(user) is not str or not user:
         raise BadGrant(f"{IDENTITY} has no {SUBJECT} that is a string")
@@ -46,7 +46,7 @@ def user_of(properties: object, *, lenient: bool = False) -> str:
 def _fit(user: str) -> str:
     """Return the name, if it can be a user's; BadGrant."""
     if not user.isprintable() or len(user.encode()) > MAX_USER_BYTES:
-        raise BadGrant(f"{IDENTITY} is no name for a user")
+        raise BadGrant(f"{IDENTITY} is not a valid user name")
     return user
 
 
@@ -56,12 +56,12 @@ def permissions_of(properties: object, *, optional: bool) -> Permissions | None:
     if rights is None:
         return None if optional else Permissions()
     if not isinstance(rights, dict):
-        raise BadGrant(f"{AUTHORIZATION} is no map")
+        raise BadGrant(f"{AUTHORIZATION} is not a map")
     sources: list[str] = []
     targets: list[str] = []
     for address, words in rights.items():
         if type(address) is not str or not address:
-            raise BadGrant(f"an address in {AUTHORIZATION} is no string, or empty")
+            raise BadGrant(f"an address in {AUTHORIZATION} is not a string, or is empty")
         given = _words(words)
         if RECEIVE in given:
             sources.append(address)
@@ -82,5 +82,5 @@ def _property(properties: object, name: str) -> object:
 def _words(words: object) -> frozenset[str]:
     """Return the strings in an array or a list; symbols are none. BadGrant."""
     if not isinstance(words, list | Array) or (isinstance(words, Array) and words.descriptors):
-        raise BadGrant(f"the rights of an address in {AUTHORIZATION} are no array")
+        raise BadGrant(f"the rights of an address in {AUTHORIZATION} are not an array")
     return frozenset(word for word in words if type(word) is str)

@@ -42,7 +42,7 @@ UNSERVED: Final = "no plugin serves the mechanism"
 TOO_SLOW: Final = "the authentication took too long"
 EXPIRED: Final = "the credentials have expired"
 LOCKED: Final = "the user is locked out"
-NO_SERVICE: Final = Refused("nothing stands for the authentication service", temporary=True)
+NO_SERVICE: Final = Refused("no plugin speaks to the authentication service", temporary=True)
 #: What records call these; any other refusal is one of the credentials, or of a service that cannot be had.
 REASONS: Final = {
     THROTTLED: "throttled",
@@ -239,7 +239,7 @@ class Login:
             return self._still_good() is True
         except Exception as error:  # noqa: BLE001 - a plugin's word may fail in any way
             kind, number = type(error).__qualname__, self.facts.connection_id
-            log.error("[C%d] the router cannot tell whether the peer's credentials are good: %s", number, kind)
+            log.error("[C%d] cannot check whether the credentials of the peer are still valid: %s", number, kind)
             return False
 
     async def _ask(self, response: bytes) -> Answer:

@@ -189,7 +189,7 @@ class Backbone:
         if isinstance(event, PathsChanged):
             self._network.set_ways(self.mesh.paths, self.mesh.neighbours)
             reach = len(self.mesh.paths.next_hop)
-            links_log.info("the ways through the network are set anew: %s; %d routers in reach", event.why, reach)
+            links_log.info("paths through the network recomputed: %s; %d routers can be reached", event.why, reach)
             self._log_paths()
         elif isinstance(event, AddressesChanged):
             self._network.map(event.router, event.added, event.deleted)
@@ -198,21 +198,21 @@ class Backbone:
             )
         elif isinstance(event, RouterLost):
             self._network.forget(event.router)
-            links_log.info("router %s is forgotten", shown(event.router))
+            links_log.info("router %s is gone from the network", shown(event.router))
         elif isinstance(event, NeighbourUp):
             name = shown(event.router)
             hello_log.info("router %s is a neighbour over [C%d], cost %d", name, event.connection, event.cost)
         elif isinstance(event, NeighbourMoved):
-            hello_log.info("neighbour %s is reached over [C%d] now", shown(event.router), event.connection)
+            hello_log.info("neighbour %s is now reached over [C%d]", shown(event.router), event.connection)
         elif isinstance(event, NeighbourDown):
-            hello_log.info("router %s is a neighbour no longer: %s", shown(event.router), event.why)
+            hello_log.info("router %s is no longer a neighbour: %s", shown(event.router), event.why)
             for trunk in self._network.trunks:
                 if trunk.neighbour == event.router:
                     self._router.give_up(trunk)
         elif isinstance(event, Ignored):
             detail = f" ({event.detail})" if event.detail else ""
             links_log.warning(
-                "[C%d] a message of router %s was not believed: %s%s, %d times since it was told last",
+                "[C%d] a message of router %s was ignored: %s%s, %d times since the last such line",
                 event.connection,
                 shown(event.who) or "unknown",
                 event.fault.value,

@@ -209,7 +209,8 @@ class Topology:
         change.settled = True
         if change.rounds:
             log.info(
-                "the network is at rest: change %d (%s) moved %d routers and took %.3f s; %d routers in reach",
+                "the network has converged: change %d (%s) moved the paths to %d routers and took %.3f s; %d routers "
+                "can be reached",
                 change.number,
                 change.why,
                 len(change.moved),
@@ -235,9 +236,13 @@ class Topology:
         if event.who in self._shared:
             return
         self._shared[event.who] = None
-        whose = "another router has our id" if event.fault is MeshFault.SAME_ID else "two routers have one id,"
+        whose = (
+            "another router has the id of this router,"
+            if event.fault is MeshFault.SAME_ID
+            else "two routers have one id,"
+        )
         log.critical(
-            "%s %s ([C%d], %s): messages go astray until one of the two is stopped, or gets another id in its "
+            "%s %s ([C%d], %s): messages get lost until you stop one of the two, or give it another id in its "
             "section router",
             whose,
             shown(event.who),
@@ -256,9 +261,7 @@ class Topology:
             self._shared_count, self._shared_s = count, now_s
         elif now_s - self._shared_s >= QUIET_ABOUT_ID_S:
             for router in self._shared:
-                log.info(
-                    "nothing was heard for %.0f s of a second router with the id %s", QUIET_ABOUT_ID_S, shown(router)
-                )
+                log.info("no second router with the id %s was seen for %.0f s", QUIET_ABOUT_ID_S, shown(router))
                 self._record_alarm(router, "cleared", None)
             self._shared.clear()
 

@@ -56,7 +56,7 @@ class Uplinks:
         if self._active is None:
             self.go_on()
         else:
-            log.info("uplink [C%d] stands by", owner.number)
+            log.info("uplink [C%d] is a standby: another uplink is active", owner.number)
 
     def leave(self, owner: UplinkOwner) -> None:
         """Let go of a connection, before its links are lost; ``go_on`` comes after that.
@@ -93,7 +93,7 @@ class Uplinks:
 
     def _break(self, owner: UplinkOwner, why: str) -> None:
         """The connection is of no use: close it, so that it is made anew."""
-        log.error("[C%d] the uplink cannot be used: %s", owner.number, why)
+        log.error("[C%d] cannot use the uplink: %s", owner.number, why)
         self.leave(owner)
         owner.turn_out(Error("amqp:not-allowed", why[:200]))
 

@@ -164,7 +164,7 @@ def wishes_of(arguments: argparse.Namespace) -> Wishes:
     for name in filters:
         if not all(name in view.filters for view in views):
             shown = f"--{_EVERYTHING}" if len(views) > 1 else views[0].flags[0]
-            raise UsageError(f"argument --{name}: of no use with {shown}")
+            raise UsageError(f"argument --{name}: has no effect with {shown}")
     if arguments.paths is not None and (arguments.all_routers or _one_router(arguments)):
         raise UsageError("argument --paths: it asks the routers on the way, not those of -r, -d or --all-routers")
     if arguments.csv and arguments.json:

@@ -28,11 +28,11 @@ def parse_url(url: str) -> ServerAddress:
     if parts.scheme not in _PORTS:
         raise ValueError(f"the scheme is {parts.scheme!r}, neither amqp nor amqps")
     if parts.path.strip("/") or parts.query or parts.fragment:
-        raise ValueError("the URL says more than where the server is")
+        raise ValueError("the URL may have no path, query or fragment")
     try:
         port = parts.port
     except ValueError:
-        raise ValueError("the URL's port is no number from 0 to 65535") from None
+        raise ValueError("the port of the URL is not a number from 0 to 65535") from None
     if not parts.hostname:
         raise ValueError("the URL names no host")
     return ServerAddress(

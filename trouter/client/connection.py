@@ -292,7 +292,9 @@ class Connection(End, LinkOpener):
             if self._mechanism is None:
                 offered = ", ".join(event.mechanisms)[:200] or "none"
                 wanted = ", ".join(each.name for each in self._mechanisms)
-                raise AuthenticationFailed(None, f"the server offers {offered}, we know {wanted}")
+                raise AuthenticationFailed(
+                    None, f"the server offers the SASL mechanisms {offered}, the client can use {wanted}"
+                )
             response = await self._mechanism.start()
             sasl.begin(self._mechanism.name, response, self._engine.local_open.hostname)
             self._engine.receive_data(b"")

@@ -47,7 +47,7 @@ class MutualMechanism(Protocol):
 def check_success(mechanism: SaslMechanism | None, additional: bytes | None) -> None:
     """Raise AuthenticationFailed unless the server's success can be believed: none may come before our response."""
     if mechanism is None:
-        raise AuthenticationFailed(None, "the server let us in before we said who we are")
+        raise AuthenticationFailed(None, "the server accepted the login before the client sent its name")
     if isinstance(mechanism, MutualMechanism):
         mechanism.check_success(additional)
 
@@ -94,7 +94,7 @@ class Scram:
         if not user or not password:
             raise ValueError("SCRAM needs a user and a password")
         if name.removesuffix("-PLUS") not in SCRAM_MECHANISMS or (channel_binding is None) is name.endswith("-PLUS"):
-            raise ValueError(f"{name} is no SCRAM that can be done here")
+            raise ValueError(f"{name} is not a supported SCRAM mechanism")
         self.name: Final = name
         self._user = user
         self._password = password
@@ -122,7 +122,7 @@ class Scram:
 
         client = self._client
         if client is None or len(challenge) > MAX_CHALLENGE_BYTES:
-            raise AuthenticationFailed(None, "the server broke the rules of SCRAM")
+            raise AuthenticationFailed(None, "the server violated SCRAM")
         self._rounds += 1
         try:
             if self._rounds == 1:
@@ -133,7 +133,7 @@ class Scram:
                 return str(proof).encode()
             self._check_proof(challenge)
         except (ScramException, UnicodeError):
-            raise AuthenticationFailed(None, "the server broke the rules of SCRAM") from None
+            raise AuthenticationFailed(None, "the server violated SCRAM") from None
         return b""
 
     def check_success(self, additional: bytes | None) -> None:
@@ -141,18 +141,22 @@ class Scram:
         if self._rounds == 1 and additional:
             self._check_proof(additional)
         if not self._proven:
-            raise AuthenticationFailed(None, "the server says yes, but has not proven that it knows the user")
+            raise AuthenticationFailed(
+                None, "the server accepted the login, but did not prove that it knows the password"
+            )
 
     def _check_proof(self, message: bytes) -> None:
         """The server's signature; AuthenticationFailed if it is none, or not the first."""
         from scramp import ScramException  # noqa: PLC0415
 
         if self._client is None or self._proven or len(message) > MAX_CHALLENGE_BYTES:
-            raise AuthenticationFailed(None, "the server broke the rules of SCRAM")
+            raise AuthenticationFailed(None, "the server violated SCRAM")
         try:
             self._client.set_server_final(message.decode())
         except (ScramException, UnicodeError):
-            raise AuthenticationFailed(None, "the server does not know the user, or is another") from None
+            raise AuthenticationFailed(
+                None, "the server does not know the password of the user, or is not the expected server"
+            ) from None
         self._proven = True
 
 

@@ -101,7 +101,8 @@ class Servers:
             try:
                 context.load_cert_chain(self.certificate, key, self.key_password or "")
             except (ssl.SSLError, ValueError):
-                why = f"{self.certificate} and {key} are no certificate and its key, or the key's password is another"
+                pair = f"{self.certificate} and {key}"
+                why = f"{pair} are not a certificate and its key, or the password of the key is wrong"
                 raise BadCertificate(why) from None
         return context
 

@@ -44,7 +44,7 @@ def aliases(entries: tuple[str, ...]) -> tuple[str, ...]:
     keys: set[str] = set()
     for entry in entries:
         if host_key(entry) in keys:
-            raise BadValue(f"the alias '{entry}' stands there twice", "leave one of them out")
+            raise BadValue(f"the alias '{entry}' appears twice", "leave one of them out")
         keys.add(host_key(entry))
     return entries
 

@@ -104,7 +104,7 @@ def read_name_map(path: str) -> Mapping[str, str]:
     """Return the names in such a file; BadValue if it is none."""
     names = read_json(path, MAX_NAME_MAP_BYTES, _once, 'write: {"uid": "name"}')
     if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
-        raise BadValue("this file holds something else than one object of texts", 'write: {"uid": "name"}')
+        raise BadValue("this file is not one JSON object whose values are texts", 'write: {"uid": "name"}')
     shown = [name for name in names.values() if name]
     if len(set(shown)) < len(shown):
         raise BadValue("two entries of this file have the same name", "give them different names")
@@ -115,7 +115,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return an object whose keys are all different; BadValue."""
     names = dict(pairs)
     if len(names) < len(pairs):
-        raise BadValue("a name stands in this file twice", "keep one of the two entries")
+        raise BadValue("a name appears twice in this file", "keep one of the two entries")
     return names
 
 

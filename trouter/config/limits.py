@@ -274,7 +274,7 @@ LIMITS: Final = (
     Limit(
         "other routers that are remembered; links of all of them; their addresses",
         "10,000; 500,000; 256 MiB",
-        "the rest is not believed, a line in the log",
+        "the rest is ignored, with a line in the log",
     ),
     Limit(
         "questions to other routers, and addresses told to routers that ask, in a second",

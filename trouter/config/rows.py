@@ -14,7 +14,7 @@ HIDDEN: Final = "*****"
 def row(entity: Entity) -> dict[str, object]:
     """Return every attribute in the order of the schema, None where there is nothing to show, secrets never shown.
 
-    An attribute with two names stands there twice.
+    An attribute with two names appears twice.
     """
     shown: dict[str, object] = {}
     for attribute in entity.type.own:

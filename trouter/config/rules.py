@@ -169,7 +169,7 @@ def _log_place(draft: Draft, world: World) -> None:
     if draft.type.entity is LogEntity and world.log_dir:
         output = draft.value("output_file")
         if output and output not in LOG_STREAMS and not is_below(output, world.log_dir):
-            draft.error("lies outside of logDir", "output_file", f"a file below {world.log_dir}")
+            draft.error("is outside of logDir", "output_file", f"a file below {world.log_dir}")
 
 
 def _role(draft: Draft, world: World) -> None:
@@ -247,7 +247,7 @@ def _ssl_profile(draft: Draft) -> None:
     _secret_in_clear(draft, "password")
     if "password_file" in draft.given:
         if "password" in draft.given:
-            draft.warning("does not count: password is given too", "password_file")
+            draft.warning("is ignored: password is given too", "password_file")
         else:
             draft.warning("write password: file:PATH instead", "password_file")
     if draft.value("cert_file") and "private_key_file" not in draft.given:
@@ -270,7 +270,7 @@ def _auth_service(draft: Draft) -> None:
     _needs_name(draft)
     if "auth_service" in draft.given:
         if "host" in draft.given:
-            draft.warning("does not count: host and port are given too", "auth_service")
+            draft.warning("is ignored: host and port are given too", "auth_service")
         else:
             draft.warning("write host and port instead", "auth_service")
     elif not draft.value("host"):
@@ -396,7 +396,7 @@ def _vhost(draft: Draft) -> None:
     for name, group in (groups or {}).items():
         for field, what in (("max_senders", "senders"), ("max_receivers", "receivers")):
             if getattr(group, field) == 0:
-                draft.warning(f"the group '{name}' allows no {what}: 0 is none, not any number", "groups")
+                draft.warning(f"the group '{name}' allows no {what}: 0 means none, not unlimited", "groups")
 
 
 def _idle_vhosts(drafts: list[Draft]) -> None:
@@ -404,7 +404,7 @@ def _idle_vhosts(drafts: list[Draft]) -> None:
     if not any(draft.type.short == "policy" and draft.value("enable_vhost_policy") for draft in drafts):
         for draft in drafts:
             if draft.type.entity is VhostEntity:
-                draft.warning("holds no client to anything: the policy does not say enableVhostPolicy")
+                draft.warning("has no effect: the policy section does not have enableVhostPolicy: yes")
 
 
 BOTH_FILES: Final = "certFile and privateKeyFile must be given together"

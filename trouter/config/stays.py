@@ -19,11 +19,11 @@ STAYS: Final = (
         "`delivery-failed` of a relayed `modified` outcome",
         "forced to true",
         "as the receiver sent it",
-        "the sender learns what happened: a message that was only handed back does not count as a failed attempt",
+        "the sender learns what happened: a message that was only returned does not count as a failed attempt",
     ),
     Difference(
         "a connector that logs in with SCRAM",
-        "takes the outcome without the server's signature",
+        "accepts the outcome without the signature of the server",
         "verifies the signature",
         "a server that does not know the password could pass for the right one",
     ),
@@ -31,7 +31,7 @@ STAYS: Final = (
         "`requireSsl` and `requireEncryption` with a client in clear",
         "the password is read and checked before the connection is closed",
         "refused before a password is asked for",
-        "what the listener is to prevent would have happened already",
+        "otherwise the password has already crossed the network in clear",
     ),
     Difference(
         "two listeners on one host and port",

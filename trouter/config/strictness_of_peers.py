@@ -82,7 +82,7 @@ BELIEVED: Final = (
         "sslProfile.belowSystemMinimum",
         "`yes` allows versions and keys that this machine's OpenSSL configuration forbids",
         "`yes` is an error in the file",
-        "will allow what this machine's OpenSSL configuration forbids",
+        "will allow what the OpenSSL configuration of this machine forbids",
         "leave it out",
         "tls.md",
     ),
@@ -96,7 +96,7 @@ BELIEVED: Final = (
     Point(
         "service-rights",
         "authServicePlugin.authzOptional",
-        "yes, unless it is given: a user whose rights a service leaves out is held to the policy only",
+        "yes, unless it is given: if a service sends no rights for a user, only the policy applies to the user",
         "no, unless it is given: such a user may use no address",
         page="auth-service.md",
     ),

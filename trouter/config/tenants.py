@@ -45,7 +45,7 @@ def tenant_source(text: str) -> TenantSource:
         return TenantSource(part=rest)
     if kind == "file" and rest:
         return TenantSource(users=read_tenants(rest))
-    raise BadValue("does not say where the tenants of users stand", _FORMS)
+    raise BadValue("does not say where the router finds the tenants of a user", _FORMS)
 
 
 def why_no_tenants(get: Callable[[str], Any], vhost_policy: bool, secure: bool) -> str:
@@ -66,15 +66,15 @@ def read_tenants(path: str) -> Mapping[str, frozenset[str]]:
     """Return the tenants of each user in a JSON file; BadValue."""
     content = read_json(path, MAX_FILE_BYTES, _once, _CONTENT)
     if not isinstance(content, dict):
-        raise BadValue("this file holds something else than one object", _CONTENT)
+        raise BadValue("this file is not one JSON object", _CONTENT)
     return MappingProxyType({user: _names(user, value) for user, value in content.items()})
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return an object whose keys are different; a user that stands there twice has no clear meaning."""
+    """Return an object whose keys are different; a user that appears twice has no clear meaning."""
     for user, count in Counter(key for key, _ in pairs).items():
         if count > 1:
-            raise BadValue(f"the user {user!r} stands in this file twice", "give the user a list of tenants")
+            raise BadValue(f"the user {user!r} appears twice in this file", "give the user a list of tenants")
     return dict(pairs)
 
 
@@ -84,5 +84,5 @@ def _names(user: str, value: object) -> frozenset[str]:
         if not isinstance(name, str):
             raise BadValue(f"the tenants of {user!r} are not texts", _CONTENT)
         if fault := fault_of(name):
-            raise BadValue(f"a tenant of {user!r} cannot be one: {fault}", _CONTENT)
+            raise BadValue(f"a tenant of {user!r} is not valid: {fault}", _CONTENT)
     return frozenset(names)

@@ -145,7 +145,7 @@ def plugin_list(text: str) -> tuple[ListedPlugin, ...]:
         if not re.fullmatch(r"[\w.-]{1,100}", name) or (at and not pinned):
             raise BadValue(f"'{item}' does not name a plugin", "NAME or NAME@sha256:HASH; `trouter plugins` tells both")
         if name in found:
-            raise BadValue(f"the plugin '{name}' stands there twice", "leave one of them out")
+            raise BadValue(f"the plugin '{name}' appears twice", "leave one of them out")
         found[name] = ListedPlugin(name, pinned[1].lower() if pinned else "")
     return tuple(found.values())
 
@@ -262,7 +262,7 @@ def remote_port(text: str) -> str:
     """Return a port that can be called."""
     number = listed_port(text)
     if number == "0":
-        raise BadValue("is not a port to call", "a number from 1 to 65535, or a service name")
+        raise BadValue("is not a port that a router can dial", "a number from 1 to 65535, or a service name")
     return number
 
 

@@ -8,9 +8,9 @@ from trouter.wire.performatives import Error
 
 NO_ROUTE: Final = Error("qd:no-route-to-dest", "No route to the destination node")
 LINK_EXPIRATION: Final = Error("qd:link-expiration", "Requested link expiration not allowed")
-CONTAINER_FULL: Final = Error("amqp:resource-limit-exceeded", "the container takes no more links or sessions")
+CONTAINER_FULL: Final = Error("amqp:resource-limit-exceeded", "the container accepts no more links or sessions")
 FRAME_TOO_SMALL: Final = Error(
-    "amqp:connection:framing-error", "the attach does not fit into the frames that the other end takes in"
+    "amqp:connection:framing-error", "the attach is larger than the frames that the other end accepts"
 )
 #: What either end of a routed link hears when the other is gone without a word.
 LINK_LOST: Final = Error("qd:routed-link-lost", "Connectivity to the peer container was lost")

@@ -93,7 +93,9 @@ class Fault(Enum):
         "amqp:invalid-field", Scope.SESSION, "attach of a link whose name has more than {limit} octets"
     )
     LINK_COUNT = FaultRow("amqp:resource-limit-exceeded", Scope.SESSION, "more than {limit} links on one connection")
-    MEMORY = FaultRow("amqp:resource-limit-exceeded", Scope.SESSION, "the router holds all the messages that it may")
+    MEMORY = FaultRow(
+        "amqp:resource-limit-exceeded", Scope.SESSION, "the router has reached its limit of memory for messages"
+    )
     BUFFERED = FaultRow(
         "amqp:resource-limit-exceeded", Scope.SESSION, "the connection holds more than {limit} octets of messages"
     )
@@ -108,7 +110,7 @@ class Fault(Enum):
     TRANSFER_STATE = FaultRow(
         "amqp:resource-limit-exceeded",
         Scope.LINK,
-        "delivery state of {size} octets on a transfer, where {limit} are taken",
+        "delivery state of {size} octets on a transfer; at most {limit} are accepted",
     )
 
 

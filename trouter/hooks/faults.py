@@ -50,7 +50,12 @@ class Faults:
         self._count(hook, plugin)
         if inspect.iscoroutine(answer):
             answer.close()  # else Python would warn that it was never awaited
-        log.error("plugin %s answered %s with a %s", plugin or "(unknown)", hook, type(answer).__qualname__)
+        log.error(
+            "plugin %s answered the hook %s with a value of the wrong type, %s",
+            plugin or "(unknown)",
+            hook,
+            type(answer).__qualname__,
+        )
 
     def ignored(self, name: str, what: str, error: Exception | None = None) -> None:
         """Count a fault that changes nothing; it may come with every record, so the log has ever fewer of them."""

@@ -55,8 +55,8 @@ def offer_of(listener: ListenerFacts, servers: dict[str, list[str]]) -> Offer:
         wanted = list(dict.fromkeys(mechanism.upper() for mechanism in listener.sasl_mechanisms))
     unserved = tuple(mechanism for mechanism in wanted if mechanism not in servers)
     unknown = tuple(
-        f"listener {listener.name}: saslMechanisms has {mechanism}, which is no mechanism that anything here serves"
-        + (_hint(mechanism, servers) or "; leave it out, or configure what serves it")
+        f"listener {listener.name}: saslMechanisms has {mechanism}, which no plugin serves"
+        + (_hint(mechanism, servers) or "; leave it out, or configure a plugin that serves it")
         for mechanism in unserved
         if mechanism not in KNOWN
     )

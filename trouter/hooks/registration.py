@@ -50,7 +50,9 @@ class Registration:
         for each in found:
             if each not in allowed:
                 package = f"{each.distribution} {each.version}"
-                log.warning("plugin %s (%s) is installed, not listed, and so not loaded", each.name, package)
+                log.warning(
+                    "plugin %s (%s) is installed but not loaded: the configuration does not list it", each.name, package
+                )
         for each in allowed:
             entry = metadata.EntryPoint(each.name, each.target, entry_point_group)
             try:

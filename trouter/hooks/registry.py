@@ -157,7 +157,9 @@ class Plugins:
                 found.setdefault(consumer.terms.address, []).append(consumer)
         for address, rivals in found.items():
             if len(rivals) > 1:
-                log.error("%d consumers want the address %r; none of them gets it", len(rivals), address)
+                log.error(
+                    "%d consumers of plugins claim the address %r; none of them gets its messages", len(rivals), address
+                )
         return tuple(rivals[0] for rivals in found.values() if len(rivals) == 1)
 
     def consume(self, consumer: Consumer, message: IncomingMessage) -> Decision | Rejected:
@@ -282,11 +284,11 @@ class Plugins:
             answer: object = await (exchange.start() if challenge is None else exchange.respond(challenge))
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
             self._faults.failed("open_sasl_client", exchange, "a SASL client", error)
-            raise PluginError("the plugin that authenticates us failed") from None
+            raise PluginError("the plugin that logs the router in failed") from None
         if isinstance(answer, bytes) or (answer is None and challenge is None):
             return answer
         self._faults.rubbish("open_sasl_client", answer, self._registered.owner_of(exchange))
-        raise PluginError("the plugin that authenticates us gave no valid answer")
+        raise PluginError("the plugin that logs the router in gave no valid answer")
 
     async def client_is_satisfied(self, exchange: SaslClientExchange, additional: bytes | None) -> bool:
         """Return whether the server has proven what it has to; False when the plugin fails."""

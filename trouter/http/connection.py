@@ -73,7 +73,7 @@ class HttpConnection:
                 while await self._serve_one():
                     self._http.start_next_cycle()
             except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
-                log.debug("%s:%d went away, or does not read", *self.remote)
+                log.debug("%s:%d closed the connection, or does not read the answer", *self.remote)
 
     async def _serve_one(self) -> bool:
         """Answer the next request; whether there may be another."""
@@ -203,7 +203,7 @@ class HttpConnection:
             log.warning("WebSocket from %s:%d refused: %s", *self.remote, refused)
             return refused.response
         await self._write(self._http.send(accepted) or b"")
-        log.info("WebSocket from %s:%d, subprotocol %s", *self.remote, subprotocol or "not named")
+        log.info("WebSocket from %s:%d opened, subprotocol %s", *self.remote, subprotocol or "not named")
         early, _ = self._http.trailing_data
         with self._door.websocket():
             label = f"{self.remote[0]}:{self.remote[1]}"

@@ -86,7 +86,7 @@ class Pages:
     async def _metrics(self, request: h11.Request, visitor: Visitor) -> Response:
         refused = self._refused(request, visitor)
         if refused is not None:
-            log.info("/metrics is not shown to %s: %d", visitor.host, refused.status)
+            log.info("request for /metrics from %s refused with status %d", visitor.host, refused.status)
             return refused
         return Response(200, await self._scrapes.text(), CONTENT_TYPE)
 
@@ -95,13 +95,13 @@ class Pages:
         settings = self._settings
         address = address_of(visitor.host.partition("%")[0])
         if settings.metrics_hosts and not any(each.holds(address) for each in settings.metrics_hosts):
-            return refusal(403, why="not from there")
+            return refusal(403, why="this host may not read the metrics")
         if not settings.metrics_token:
             return None
         local = address is not None and address.is_loopback
         clear = settings.clear_tokens
         if not (visitor.encrypted or clear == "yes" or (clear == "loopback" and local)):
-            return refusal(403, why="tokens are taken within TLS")
+            return refusal(403, why="send the token over TLS")
         sent = [value for name, value in request.headers if name == b"authorization"]
         scheme, _, token = sent[0].partition(b" ") if len(sent) == 1 else (b"", b"", b"")
         if scheme.lower() == b"bearer" and compare_digest(token.strip(), settings.metrics_token):

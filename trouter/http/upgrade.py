@@ -53,7 +53,9 @@ class Handshake:
 
     def _key(self) -> bytes:
         if self.method != b"GET" or self.http_version != b"1.1" or "upgrade" not in self._words("connection"):
-            raise UpgradeRefused(refusal(400, why="no WebSocket handshake"), "it is not GET with Connection: Upgrade")
+            raise UpgradeRefused(
+                refusal(400, why="this is not a WebSocket handshake"), "it is not GET with Connection: Upgrade"
+            )
         if self.headers.get("sec-websocket-version") != VERSION.decode("ascii"):
             answer = refusal(426, ("Sec-WebSocket-Version", "13"), ("Upgrade", "websocket"), ("Connection", "Upgrade"))
             raise UpgradeRefused(answer, "the version is not 13")
@@ -63,7 +65,9 @@ class Handshake:
         except (binascii.Error, UnicodeEncodeError):
             octets = b""
         if len(octets) != 16:
-            raise UpgradeRefused(refusal(400, why="Sec-WebSocket-Key"), "the key is not one")
+            raise UpgradeRefused(
+                refusal(400, why="Sec-WebSocket-Key is not valid"), "its Sec-WebSocket-Key is not valid"
+            )
         return key.encode("ascii")
 
     def _judge_origin(self, origins: tuple[str, ...], *, on_loopback: bool) -> None:

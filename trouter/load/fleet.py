@@ -283,7 +283,7 @@ class Fleet:
             self._authenticate(wire, event.mechanisms)
         elif isinstance(event, SaslFinished):
             if event.code != SASL_OK:
-                raise LoadError(f"{self.load.host}:{self.load.port} does not let us in (SASL outcome {event.code})")
+                raise LoadError(f"{self.load.host}:{self.load.port} refused the login (SASL outcome {event.code})")
             connection.open()
             connection.receive_data(b"")
         elif isinstance(event, ConnectionOpened):

@@ -79,7 +79,7 @@ class SendFleet(ClientFleet):
         tally.mark()
 
     def _abandoned(self) -> None:
-        raise LoadError("the process that led this one is gone")
+        raise LoadError("the parent process has ended")
 
     def _busy(self) -> bool:
         wires = self._wires.values()
@@ -229,7 +229,7 @@ class HandshakeFleet(Fleet):
         self._loop(lambda: not self._wires)
 
     def _abandoned(self) -> None:
-        raise LoadError("the process that led this one is gone")
+        raise LoadError("the parent process has ended")
 
     def _next(self) -> None:
         if self.tally.left > 0:

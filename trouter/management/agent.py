@@ -199,7 +199,7 @@ class Agent:
             operation = request.properties.get("operation")
             if isinstance(operation, str) and operation.upper() in CHANGES and desk.node.tenant is None:
                 if not self._changes.put((desk, request), len(data)):
-                    self._reply(desk, request, refusal(INTERNAL_ERROR, "too many changes wait to be made"))
+                    self._reply(desk, request, refusal(INTERNAL_ERROR, "too many changes are waiting; try again later"))
                 continue
             await self._handle(desk, request)
             await trio.lowlevel.checkpoint()
@@ -248,10 +248,10 @@ class Agent:
         except ChangeRefused as refused:
             return self._refuse(request, refused.status, refused.description)
         except EncodeError as error:
-            return self._refuse(request, INTERNAL_ERROR, f"the answer cannot be said in AMQP: {error}")
+            return self._refuse(request, INTERNAL_ERROR, f"the answer cannot be encoded in AMQP: {error}")
         except Exception:  # noqa: BLE001 - it is logged with its traceback
             error_log.exception("internal error in a management request")
-            return self._refuse(request, INTERNAL_ERROR, "internal error; the router's log says more")
+            return self._refuse(request, INTERNAL_ERROR, "internal error; the log of the router has the details")
 
     def _refuse(self, request: Request, status: int, description: str) -> Answer:
         operation = request.properties.get("operation")
@@ -263,7 +263,10 @@ class Agent:
         operation = request.properties.get("operation")
         log.debug("Agent response: %d to %s, %d octets", given.status, shown(operation), len(message))
         if self._unread_bytes(desk, request.reply_to) + len(message) > MAX_UNREAD_BYTES:
-            log.warning("Agent response dropped: its receiver has left more than %d octets unread", MAX_UNREAD_BYTES)
+            log.warning(
+                "Agent response dropped: its receiver has not read more than %d octets of earlier responses",
+                MAX_UNREAD_BYTES,
+            )
             return
         self._set_clock()
         self._router.send(request.reply_to, message, desk.tenant)

@@ -17,13 +17,13 @@ class MeshFault(StrEnum):
 
     MALFORMED = "malformed message"
     NEWER_VERSION = "newer version of the protocol"
-    SAME_ID = "another router has our id"
+    SAME_ID = "another router has the id of this router"
     SHARED_ID = "two other routers have one id"
     SECOND_ROUTER = "another router speaks over the same connection"
     UNKNOWN_ROUTER = "router is not known"
-    TOO_MANY = "more than is remembered"
+    TOO_MANY = "more than the router remembers"
     LOOPED = "it was here before"
-    NO_WAY = "no way to the router that it is for"
+    NO_WAY = "no path to the router that it is for"
 
 
 #: These happen in every network while it finds its shape anew.

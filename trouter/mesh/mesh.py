@@ -205,7 +205,7 @@ class Mesh(Knowledge):
         return Spread.NOWHERE
 
     def _receive_namesake(self, message: Message, connection: int, now_s: float) -> None:
-        """Our own words come back to us, or another router has our id."""
+        """Report a message that has our id: our own message comes back (ignored), or another router has our id."""
         if isinstance(message, Hello | RouterAdvertisement) and message.instance != self.instance:
             self._complain(MeshFault.SAME_ID, f"instance {message.instance}", connection, now_s, self.me)
 

@@ -150,7 +150,7 @@ def compose(message: Message, to: str) -> bytes:
 def parse(data: bytes) -> Message | Newer:
     """Return the message whose octets these are; DecodeError says what is wrong with them."""
     if len(data) > MAX_MESSAGE_BYTES:
-        raise DecodeError(f"{len(data)} octets, where {MAX_MESSAGE_BYTES} are taken")
+        raise DecodeError(f"{len(data)} octets; at most {MAX_MESSAGE_BYTES} are accepted")
     opcode, body = _read(data)
     fields = _Fields(body)
     version = fields.number("pv")
@@ -158,7 +158,7 @@ def parse(data: bytes) -> Message | Newer:
         return Newer(fields.text("id"), version)
     reader = _READERS.get(opcode)
     if reader is None:
-        raise DecodeError(f"no message of routers has the opcode {opcode[:32]!r}")
+        raise DecodeError(f"unknown opcode of a router message: {opcode[:32]!r}")
     return reader(fields)
 
 
@@ -281,7 +281,7 @@ def _read(data: bytes) -> tuple[str, dict[Any, Any]]:
             raise DecodeError("a section without its descriptor", offset)
         code, content = decode(data, offset + 1, end)
         if not isinstance(code, int) or code not in _SECTION_CODES:
-            raise DecodeError("a section that no message of routers has", offset)
+            raise DecodeError("a section that router messages do not have", offset)
         if code not in _READ_CODES:
             offset = skip(data, content, end)
             continue
@@ -306,7 +306,7 @@ class _Fields:
         """Return a text that must be there and be neither empty nor endless."""
         value = self._body.get(key)
         if not isinstance(value, str) or not 0 < len(value) <= MAX_ID_CHARACTERS:
-            raise DecodeError(f"{key} is no text of 1 to {MAX_ID_CHARACTERS} characters")
+            raise DecodeError(f"{key} is not a text of 1 to {MAX_ID_CHARACTERS} characters")
         return str(value)
 
     def number(self, key: str, high: int = MAX_SEQUENCE) -> int:
@@ -317,7 +317,7 @@ class _Fields:
         """Return the list of texts under ``key``."""
         value = self._body.get(key)
         if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
-            raise DecodeError(f"{key} is no list of texts")
+            raise DecodeError(f"{key} is not a list of texts")
         if any(len(item) > MAX_ID_CHARACTERS for item in value):
             raise DecodeError(f"{key} has a text of more than {MAX_ID_CHARACTERS} characters")
         return tuple(map(str, value))
@@ -329,7 +329,7 @@ class _Fields:
         """Return the map under ``key``."""
         value = self._body.get(key)
         if not isinstance(value, dict):
-            raise DecodeError(f"{key} is no map")
+            raise DecodeError(f"{key} is not a map")
         return _Fields(value)
 
     def costs(self, key: str) -> Mapping[str, int]:
@@ -337,7 +337,7 @@ class _Fields:
         costs: dict[str, int] = {}
         for peer, cost in self.inner(key)._body.items():
             if not isinstance(peer, str) or not 0 < len(peer) <= MAX_ID_CHARACTERS:
-                raise DecodeError(f"a key of {key} is no text of 1 to {MAX_ID_CHARACTERS} characters")
+                raise DecodeError(f"a key of {key} is not a text of 1 to {MAX_ID_CHARACTERS} characters")
             costs[str(peer)] = max(_whole(f"the cost in {key}", cost, MAX_COST), 1)
         return MappingProxyType(costs)
 
@@ -353,7 +353,7 @@ class _Fields:
 
 def _whole(key: str, value: object, high: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= high:
-        raise DecodeError(f"{key} is no whole number from 0 to {high}")
+        raise DecodeError(f"{key} is not a whole number from 0 to {high}")
     return int(value)
 
 

@@ -128,7 +128,9 @@ class AcceptingListener(ABC):
                         await trio.lowlevel.wait_readable(sock)
                         continue
                     if not exhausted:
-                        self._log.error("cannot accept on %s: %s; clients wait", self._label, error.strerror)
+                        self._log.error(
+                            "cannot accept connections on %s: %s; clients wait", self._label, error.strerror
+                        )
                     exhausted = True
                     await trio.sleep(OUT_OF_RESOURCES_PAUSE_S)
                 continue

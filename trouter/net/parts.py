@@ -165,7 +165,7 @@ class Parts(Generic[E, P]):
         try:
             await part.run()
         except Exception:
-            log.exception("internal error: a configured part has ended")
+            log.exception("internal error: a part of the router has ended (a listener, connector or record log)")
         finally:
             self._retired.discard(part)
 

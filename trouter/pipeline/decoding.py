@@ -450,7 +450,7 @@ class Rows:
         if count & 1:
             raise DecodeError("Odd Number of Elements in a Map", offset)
         if count > 2 * _MAX_ENTRIES:
-            raise DecodeError(f"a map of {count >> 1} entries, where {MAX_ENTRIES} are taken", offset)
+            raise DecodeError(f"a map of {count >> 1} entries; at most {MAX_ENTRIES} are accepted", offset)
         column.begin(row)
         reader = self._reader
         keys = set()

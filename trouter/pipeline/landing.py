@@ -138,7 +138,7 @@ def landed(spark: SparkSession, root: Path, name: str, *, dead: bool = False) ->
     landing = Landing(root, name)
     known = landing.identity()
     if known is None:
-        raise NotLanded(f"{landing.folder}: nothing was landed here yet")
+        raise NotLanded(f"{landing.folder}: no message was landed here yet")
     data = (landing.graves if dead else landing.folder) / "data"
     schema = f"{known.schema}, `address` string, `date` date"
     return spark.read.schema(schema).option("basePath", str(data)).parquet(str(data)).drop("batch")

@@ -28,7 +28,7 @@ def read_manifest(
     try:
         said = msgspec.json.decode(octets, type=shape)
     except ValueError as error:
-        raise fault(f"{path}: this is no manifest of {what}: {error}") from None
+        raise fault(f"{path}: this is not a manifest of {what}: {error}") from None
     if said.version not in versions:
         raise fault(f"{path}: is of version {said.version}, and this program reads version {versions[-1]}")
     return said

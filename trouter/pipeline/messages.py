@@ -113,7 +113,7 @@ def check_columns(columns: Iterable[tuple[str, str]], address: str) -> None:
     if not any(name in seen for name in BODIES):
         raise BadColumns(f"no column says what to send: give {', '.join(BODIES[:-1])} or {BODIES[-1]}")
     if not address and "to" not in seen:
-        raise BadColumns("nothing says where to: give the option address, or a column `to`")
+        raise BadColumns("the destination is missing: give the option address, or a column `to`")
 
 
 def _check_column(name: str, kind: str) -> None:
@@ -130,7 +130,7 @@ def _check_column(name: str, kind: str) -> None:
         if wanted is None:
             near = get_close_matches(name, known := _names(), n=1, cutoff=0.5)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-            raise BadColumns(f"there is no place in a message for column {name[:64]!r}: {hint}")
+            raise BadColumns(f"a message has no field for column {name[:64]!r}: {hint}")
         if kind not in wanted:
             raise BadColumns(f"column {name} is {kind}, not {' or '.join(sorted(wanted))}: cast it")
 
@@ -178,7 +178,7 @@ class Encoder:
         columns = {name: batch.column(number) for number, name in enumerate(batch.schema.names)}
         rows = range(first, first + batch.num_rows)
         if self._anonymous and columns["to"].null_count:
-            raise BadValue("to: nothing says where this goes")
+            raise BadValue("to: the destination is missing")
         sections = [
             *([list(map(_header, columns["header"].to_pylist()))] if "header" in columns else []),
             *(_map(columns, name) for name in ("delivery_annotations", "message_annotations") if name in columns),

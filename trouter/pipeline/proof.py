@@ -47,7 +47,7 @@ def prove(path: Path) -> Proof:
         reader = SegmentReader(path, file)
         for _ in reader.lines():
             pass
-    raise Corrupt(path, reader.end, "the segment changes while it is read")
+    raise Corrupt(path, reader.end, "the segment changed while it was read")
 
 
 def there(path: Path) -> Path:

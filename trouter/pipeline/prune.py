@@ -130,10 +130,12 @@ def _check(scope: Scope) -> None:
         if kind not in {*KINDS, UNKNOWN}:
             raise Refused(f"{kind}: there is no such kind of records")
         if scope.tenants and not _has_tenants(kind):
-            raise Refused(f"{kind} does not say whose it is: it goes for everybody or not at all")
+            raise Refused(f"{kind} has no tenant: prune it for all tenants, or keep it")
         for pair in TOGETHER:
             if kind in pair and not set(pair) <= set(scope.kinds):
-                raise Refused(f"{pair[0]} and {pair[1]} go together, or what began would never have ended")
+                raise Refused(
+                    f"{pair[0]} and {pair[1]} must be pruned together: otherwise what began would seem never to end"
+                )
 
 
 # --- records
@@ -338,7 +340,7 @@ class _Rows:
             raise Refused(f"{self.table.folder}: there is no table that is replaced by days")
         self._manifest = manifest
         if scope.tenants and "`vhost` " not in manifest.schema:
-            raise Refused(f"the table {name} does not say whose rows are: they go for everybody or not at all")
+            raise Refused(f"the table {name} has no column vhost: prune it for all tenants, or keep it")
         self.going = self._count()
 
     def _count(self) -> Going:

@@ -97,7 +97,7 @@ def _pieces(file: Any, proof: Proof) -> Iterator[bytes]:
         left -= len(read)
         whole, end, rest = read.rpartition(b"\n")
         if not read or (left == 0 and rest):
-            raise Corrupt(proof.path, proof.end - left, "the segment changes while it is read")
+            raise Corrupt(proof.path, proof.end - left, "the segment changed while it was read")
         if not end:
             torn += read
             continue
@@ -149,7 +149,7 @@ class _Making:
             try:
                 records.append(self._record(line))
             except _MISTAKES as error:
-                raise Corrupt(self._proof.path, offset, f"this is no record: {error}") from None
+                raise Corrupt(self._proof.path, offset, f"this is not a record: {error}") from None
             offset += len(line)
         return records
 

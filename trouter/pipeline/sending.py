@@ -195,7 +195,7 @@ class Sending:
                 self._trouble = f"{peer.url}: {link}{said}"
                 if is_lasting(error):
                     raise Ended(self._trouble) from None
-            log.warning("%s; trying again, with %d messages that are not settled", self._trouble, len(self._flying))
+            log.warning("%s; connecting again, %d messages are not settled", self._trouble, len(self._flying))
             self._take_back()
             self.tally.reconnects += 1
             attempt += 1

@@ -122,7 +122,7 @@ class Shards:
             raise type(loss)(f"{loss}. failOnDataLoss=false reads on")
         if str(loss) not in self._told:
             self._told.add(str(loss))
-            log.error("failOnDataLoss=false, so reading goes on: %s", loss)
+            log.error("messages are missing, and reading goes on because of failOnDataLoss=false: %s", loss)
 
     def consumed(self, end: Mapping[str, int]) -> None:
         """Let the spools delete what lies before ``end``; OSError."""

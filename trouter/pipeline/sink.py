@@ -97,7 +97,7 @@ class _Sink:
         """Log how much of ``what`` cannot be taken back."""
         sent = [each for each in messages if isinstance(each, Sent)]
         log.warning(
-            "%s to %s was given up after %d of %d partitions; what was sent stays sent: %s",
+            "%s to %s was aborted after %d of %d partitions; messages already sent are not taken back: %s",
             what,
             self.options.address or "the addresses in `to`",
             len(sent),

@@ -101,7 +101,7 @@ class Table:
         """
         manifest = self.manifest()
         if manifest is None:
-            raise BadTable(f"{self.folder}: nothing was committed here yet")
+            raise BadTable(f"{self.folder}: this table is empty: no job has written it yet")
         schema = f"{manifest.schema}, `date` date"
         wanted = None if dates is None else {day.isoformat() for day in dates}
         folders = [path for day, path in sorted(manifest.days.items()) if wanted is None or day in wanted]
@@ -122,7 +122,7 @@ class Table:
 
         manifest = self.manifest()
         if manifest is None:
-            raise BadTable(f"{self.folder}: nothing was committed here yet")
+            raise BadTable(f"{self.folder}: this table is empty: no job has written it yet")
         spelt = arrow_types()
         columns = [column.rpartition(" ") for column in manifest.schema.split(", ")]
         schema = pa.schema([*((name.strip("`"), spelt[kind]) for name, _, kind in columns), ("date", spelt["date"])])

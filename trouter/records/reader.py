@@ -102,13 +102,13 @@ class SegmentReader:
     def _read_header(self) -> Header:
         octets = self._next_line()
         if not octets.endswith(b"\n"):
-            raise self._fail(0, "there is no whole header")
+            raise self._fail(0, "the header is incomplete")
         try:
             header = _HEADER.decode(octets)
         except _MISTAKES as error:
             raise self._fail(0, f"the header cannot be read: {error}") from None
         if line_of(header) != octets:
-            raise self._fail(0, "the header is not as it was written")
+            raise self._fail(0, "the header was changed after it was written")
         if header.v != VERSION:
             raise self._fail(0, f"the records are of version {header.v}, and this program reads version {VERSION}")
         place = place_of(self.path)
@@ -117,7 +117,7 @@ class SegmentReader:
             header.boot,
             header.first,
         ):
-            raise self._fail(0, "the header is that of another segment than the name says")
+            raise self._fail(0, "the header belongs to another segment than the file name says")
         self._count_in(octets)
         return header
 
@@ -151,7 +151,7 @@ class SegmentReader:
             envelope = _ENVELOPE.decode(octets)
             fields_of(octets)  # a field that this version does not know must be whole as well
         except _MISTAKES as error:
-            raise _Failed(f"this is no record: {error}") from None
+            raise _Failed(f"this is not a record: {error}") from None
         if envelope.k == TRAILER_KIND:
             self.trailer = self._trailer(octets)
             return None
@@ -178,7 +178,7 @@ class SegmentReader:
         except _MISTAKES as error:
             raise _Failed(f"the trailer cannot be read: {error}") from None
         if line_of(trailer) != octets:
-            raise _Failed("the trailer is not as it was written")
+            raise _Failed("the trailer was changed after it was written")
         if trailer.count != self.count:
             raise _Failed(f"the trailer tells of {trailer.count} records, and there are {self.count}")
         if trailer.last != self.last:

@@ -129,7 +129,7 @@ class Retention:
                 return
             whole, size = compress(place.path)
         except OSError as error:
-            log.warning("%s stays as it is, it cannot be compressed: %s", place.path, error.strerror)
+            log.warning("cannot compress %s, it stays as it is: %s", place.path, error.strerror)
             return
         for index, kept in enumerate(self._kept):
             if kept.place == place:
@@ -147,7 +147,7 @@ class Retention:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            log.warning("%s cannot be noted in its manifest: %s", entry.seg, error.strerror)
+            log.warning("cannot note the segment %s in the manifest: %s", entry.seg, error.strerror)
 
     def _free_bytes(self) -> int:
         facts = os.statvfs(self._folder)
@@ -165,7 +165,7 @@ class Retention:
                 if is_marked(kept.place.path, name):
                     return index
                 self._doubted[name] = marks[name]
-                log.warning("%s is no mark of the segment beside it: ignored", mark_path(self._folder, name))
+                log.warning("%s does not match the segment beside it; it is ignored", mark_path(self._folder, name))
         return 0
 
     def _begin_of_hole(self, boot: int, first: int) -> int:

@@ -204,7 +204,7 @@ class SegmentWriter:
         whole = path.with_name(path.name.removesuffix(OPEN))
         if reader is None:
             path.rename(whole.with_name(whole.name + EMPTY))
-            log.warning("%s holds no whole header, and so no record", path)
+            log.warning("%s has no complete header, so it has no records", path)
             return
         path.rename(whole)
         sync(self.folder)
@@ -419,14 +419,14 @@ class SegmentWriter:
         full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
         if not self._trouble:
             reason = error.strerror or str(error)
-            log.critical("records cannot be written into %s: %s; they are dropped and counted", self.folder, reason)
+            log.critical("cannot write records into %s: %s; they are dropped and counted", self.folder, reason)
             self._alarm("raised", reason)
         self._trouble = "disk-full" if full else "io-error"
         self._retry_us = now.mono + RETRY_US
 
     def _recovered(self) -> None:
         if self._trouble:
-            log.warning("records are written into %s again; %d were dropped so far", self.folder, self.dropped)
+            log.warning("writing records into %s again; %d were dropped so far", self.folder, self.dropped)
             self._alarm("cleared", self._trouble)
             self._trouble = ""
 

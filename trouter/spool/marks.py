@@ -58,7 +58,7 @@ class Mark:
             sequence = int.from_bytes(found[:8], "big")
             if sequence ^ int.from_bytes(found[8:], "big") == _ALL:
                 return sequence
-        raise SpoolCorrupt(self._path, 0, "what stands there is no mark")
+        raise SpoolCorrupt(self._path, 0, "the file has no valid mark")
 
     def set(self, sequence: int) -> None:
         """Move on; every process of this machine sees it at once, and it is safe on the disk after ``flush``."""

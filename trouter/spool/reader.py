@@ -85,7 +85,7 @@ class SpoolReader:
         try:
             uuid = read_header(descriptor, segment)
             if uuid != self.uuid:
-                raise SpoolReplaced(f"{segment.path} is of spool {uuid}, and the one opened was {self.uuid}")
+                raise SpoolReplaced(f"{segment.path} belongs to spool {uuid}, but spool {self.uuid} was opened")
             offset, sequence = HEADER_BYTES, segment.first
             for block in walk(descriptor, segment.path, sequence=sequence, until=start, checked=False):
                 offset, sequence = block.offset + len(block.frames), block.end

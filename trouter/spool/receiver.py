@@ -69,15 +69,15 @@ class ReceiverSettings:
             raise ValueError("no address to receive from")
         for name in ("credit", "max_group_bytes", "max_message_bytes"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}, and has to be 1 or more")
+                raise ValueError(f"{name} is {getattr(self, name)}, must be 1 or more")
         if self.max_message_bytes > MAX_MESSAGE_BYTES:
             raise ValueError(f"max_message_bytes is {self.max_message_bytes}: a frame holds no more than 2 GiB")
         for name in ("linger_s", "attempts", "idle_timeout_s", "grace_s"):
             if getattr(self, name) < 0:
-                raise ValueError(f"{name} is {getattr(self, name)}, and has to be 0 or more")
+                raise ValueError(f"{name} is {getattr(self, name)}, must be 0 or more")
         for name in ("connect_timeout_s", "first_pause_s", "longest_pause_s"):
             if getattr(self, name) <= 0:
-                raise ValueError(f"{name} is {getattr(self, name)}, and has to be more than 0")
+                raise ValueError(f"{name} is {getattr(self, name)}, must be more than 0")
 
 
 #: What may go wrong, in one word each: the disk, what is in the spool, the process, and what `kind_of` knows.

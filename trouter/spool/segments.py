@@ -77,12 +77,12 @@ def parse_header(path: Path, header: bytes) -> tuple[str, int]:
     if len(header) < HEADER_BYTES:
         raise SpoolCorrupt(path, len(header), "the file ends within its header")
     if header[:8] != _MAGIC:
-        raise SpoolCorrupt(path, 0, "this is no segment of a spool")
+        raise SpoolCorrupt(path, 0, "this is not a segment of a spool")
     if crc32(header[:36]) != int.from_bytes(header[36:40], "big") or any(header[40:]):
         raise SpoolCorrupt(path, 8, "the header is damaged")
     version = int.from_bytes(header[8:12], "big")
     if version != VERSION:
-        raise SpoolCorrupt(path, 8, f"version {version} of the format, where {VERSION} is known here")
+        raise SpoolCorrupt(path, 8, f"version {version} of the format; this program reads version {VERSION}")
     return str(UUID(bytes=header[12:28])), int.from_bytes(header[28:36], "big")
 
 

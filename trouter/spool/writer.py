@@ -164,9 +164,9 @@ class Spool:
         """
         self.check()
         if len(tag) > MAX_TAG_BYTES:
-            raise ValueError(f"a delivery-tag of {len(tag)} octets, where {MAX_TAG_BYTES} are the most")
+            raise ValueError(f"a delivery-tag of {len(tag)} octets; at most {MAX_TAG_BYTES} are allowed")
         if len(message) > MAX_MESSAGE_BYTES:
-            raise ValueError(f"a message of {len(message)} octets, where {MAX_MESSAGE_BYTES} are the most")
+            raise ValueError(f"a message of {len(message)} octets; at most {MAX_MESSAGE_BYTES} are allowed")
         self.frames.begin(format, tag, ingest_us)
         self.frames.extend(message, 0, len(message))
         return self.frames.finish(presettled)
@@ -245,7 +245,11 @@ class Spool:
         path = self.folder / IDENTITY
         if not path.exists():
             if segments := segments_in(self.folder):
-                raise SpoolCorrupt(path, 0, f"is not there, but {segments[0].path.name} is: not a spool to begin with")
+                raise SpoolCorrupt(
+                    path,
+                    0,
+                    f"is missing, although there is {segments[0].path.name}: the folder is not a complete spool",
+                )
             for name in (DURABLE, CONSUMED):
                 (self.folder / name).unlink(missing_ok=True)
                 create_mark(self.folder / name, FILE_MODE)
@@ -338,7 +342,7 @@ class Spool:
         try:
             uuid = read_header(descriptor, segment)
             if uuid != self.uuid:
-                raise SpoolReplaced(f"{segment.path} is of spool {uuid}, the folder is of {self.uuid}")
+                raise SpoolReplaced(f"{segment.path} belongs to spool {uuid}, but the folder to spool {self.uuid}")
         except BaseException:
             os.close(descriptor)
             raise
@@ -422,7 +426,7 @@ def acquire(folder: Path) -> int:
         os.close(lock)
         if not isinstance(error, BlockingIOError):
             raise
-        raise SpoolBusy(f"spool {folder} is held by process {holder or 'unknown'}") from None
+        raise SpoolBusy(f"spool {folder} is in use by process {holder or 'unknown'}") from None
     with suppress(OSError):  # on a full disk there may be no room even for this
         os.pwrite(lock, f"{os.getpid():<19}\n".encode(), 0)
     return lock
@@ -435,11 +439,13 @@ def read_identity(folder: Path) -> dict[str, Any]:
     try:
         found = json.loads(text)
         if found["version"] != VERSION:
-            raise SpoolCorrupt(path, 0, f"version {found['version']} of the format, where {VERSION} is known here")
+            raise SpoolCorrupt(
+                path, 0, f"version {found['version']} of the format; this program reads version {VERSION}"
+            )
         if not all(isinstance(found[name], kind) for name, kind in _IDENTITY.items()):
             raise TypeError
     except (ValueError, KeyError, TypeError) as error:
-        raise SpoolCorrupt(path, 0, "this does not say what the spool is") from error
+        raise SpoolCorrupt(path, 0, "the file does not describe the spool") from error
     return found  # type: ignore[no-any-return]
 
 

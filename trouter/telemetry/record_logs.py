@@ -92,7 +92,7 @@ class RecordLog:
                 taken = self._stream.take()
                 await self._in_thread(self._close, taken)
             if closing.cancelled_caught:
-                log.error("the last records could not be written into %s in time", self._writer.folder)
+                log.error("the router stopped before the last records were written into %s", self._writer.folder)
 
     async def _write_for_ever(self) -> None:
         while True:
@@ -206,7 +206,7 @@ class RecordLogs:
         try:
             await each.run()
         except Exception:
-            log.exception("internal error: records are kept in %s no longer", each.entity.dir)
+            log.exception("internal error: the router no longer writes records into %s", each.entity.dir)
             subject = each.entity.dir
             self._recorder.emit(Alarm(name="records", severity="critical", subject=subject, state="raised"))
 

@@ -88,7 +88,9 @@ def server_context(
     if use.client_certificates != "none":
         system = profile.use_system_ca and not use.trusted_file
         if not (authorities or system):
-            raise TlsProblem("caCertFile", "client certificates are asked for, and no authority may vouch for them")
+            raise TlsProblem(
+                "caCertFile", "client certificates are requested, but caCertFile names no authority to verify them with"
+            )
         _trust(context, authorities, system=system)
     return context
 

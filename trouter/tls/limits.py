@@ -45,7 +45,7 @@ def _of_library() -> Limits:
     library.SSL_CTX_get_security_level.argtypes = [ctypes.c_void_p]
     context = library.SSL_CTX_new(library.TLS_method())
     if not context:
-        raise OSError("OpenSSL makes no context")
+        raise OSError("OpenSSL cannot create a context")
     try:
         minimum = int(library.SSL_CTX_ctrl(context, _GET_MIN_PROTO_VERSION, 0, None))
         return Limits(minimum, int(library.SSL_CTX_get_security_level(context)))

@@ -71,7 +71,7 @@ async def ask(leaf: x509.Certificate, issuer: x509.Certificate, now_s: float, th
     except (OSError, trio.BrokenResourceError, h11.ProtocolError):
         return Answer(Standing.UNKNOWN, "the OCSP responder cannot be reached", dead=True)
     except (ValueError, TypeError, UnsupportedAlgorithm, InvalidSignature):
-        return Answer(Standing.UNKNOWN, "the OCSP responder's answer is not to be believed")
+        return Answer(Standing.UNKNOWN, "the answer of the OCSP responder cannot be verified")
 
 
 def responder_of(leaf: x509.Certificate) -> str | None:

@@ -248,14 +248,14 @@ class TlsProfiles:
             if loaded.entity.ocsp in {"soft", "hard"}:
                 return await self._ask(certificates, hard=loaded.entity.ocsp == "hard")
         except UNREADABLE:  # OpenSSL forgives more; what cannot be read cannot be judged
-            return "the certificate, or one that vouches for it, cannot be read"
+            return "the certificate, or one of its issuers, cannot be read"
         return ""
 
     def _objection(self, chain: Sequence[x509.Certificate], loaded: Loaded) -> str:
         """Judge the chain without a query to a responder; return what is wrong with it, or an empty text."""
         now_s = self._clock()
         if any(each.not_valid_after_utc.timestamp() < now_s for each in chain):
-            return "the certificate, or one that vouches for it, has expired"
+            return "the certificate, or one of its issuers, has expired"
         revocations = loaded.material.revocations
         return "" if revocations is None else revocations.problem(chain, now_s, required=loaded.entity.crl_required)
 
@@ -276,7 +276,7 @@ class TlsProfiles:
             return ""
         if answer.standing is Standing.REVOKED or hard:
             return answer.why
-        log.warning("OCSP: %s; the certificate is believed, as ocsp: soft says", answer.why)
+        log.warning("OCSP: %s; the certificate is accepted because the sslProfile has ocsp: soft", answer.why)
         return ""
 
     async def _ask_responder(self, leaf: x509.Certificate, issuer: x509.Certificate, now_s: float) -> Answer:

@@ -41,9 +41,9 @@ class Revocations:
                 continue  # an authority of its own; who trusts it does not ask it whether to
             lists = self._lists.get(certificate.issuer.public_bytes(), ())
             if any(certificate.serial_number in each.serials for each in lists):
-                return "the certificate, or one that vouches for it, is revoked"
+                return "the certificate, or one of its issuers, is revoked"
             if required and not any(now_s < each.good_until_s for each in lists):
-                return "no list of revocations in force covers the certificate"
+                return "no current revocation list covers the certificate"
         return ""
 
     def ended(self, now_s: float) -> int:
@@ -55,7 +55,7 @@ def revocations_of(files: Iterable[bytes], authorities: Sequence[x509.Certificat
     """Return the lists in these files, PEM or DER, each signed by one of the authorities; TlsProblem."""
     found = [each for octets in files for each in _lists_in(octets)]
     if not found:
-        raise TlsProblem("crlFile", "there is no list of revocations")
+        raise TlsProblem("crlFile", "the file has no revocation list")
     return Revocations((each.issuer, _judged(each, authorities)) for each in found)
 
 
@@ -66,17 +66,20 @@ def _lists_in(octets: bytes) -> list[x509.CertificateRevocationList]:
         pieces = octets.split(_PEM)[1:]
         return [x509.load_pem_x509_crl(_PEM + piece.partition(_PEM_END)[0] + _PEM_END) for piece in pieces]
     except ValueError as error:
-        raise TlsProblem("crlFile", f"a list of revocations cannot be read: {error}"[:300]) from None
+        raise TlsProblem("crlFile", f"a revocation list cannot be read: {error}"[:300]) from None
 
 
 def _judged(revoked: x509.CertificateRevocationList, authorities: Sequence[x509.Certificate]) -> RevocationList:
     """Return what the list says; TlsProblem if no trusted authority signed it, or if a part of it is not understood."""
     who = revoked.issuer.rfc4514_string()[:200]
     if not any(_signed_by(revoked, authority) for authority in authorities if authority.subject == revoked.issuer):
-        raise TlsProblem("crlFile", f"the list of {who} is signed by no authority in caCertFile")
+        raise TlsProblem("crlFile", f"no authority in caCertFile signed the revocation list of {who}")
     for extension in revoked.extensions:
         if extension.critical:  # delta and indirect lists, and lists of some reasons only
-            raise TlsProblem("crlFile", f"the list of {who} is not complete, or not only of its own certificates")
+            raise TlsProblem(
+                "crlFile",
+                f"the revocation list of {who} is a delta, indirect or partial list, which the router cannot use",
+            )
     until = revoked.next_update_utc
     return RevocationList(
         frozenset(each.serial_number for each in revoked), float("inf") if until is None else until.timestamp()

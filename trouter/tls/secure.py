@@ -135,9 +135,9 @@ class Secure:
         """Log and record what came of a look at a profile's files."""
         name, problem = renewal.profile, renewal.problem
         if problem:
-            log.critical("sslProfile %s: its new files cannot be used, the old ones stay: %s", name, problem)
+            log.critical("sslProfile %s: the router cannot use its new files and keeps the old ones: %s", name, problem)
         else:
-            log.info("sslProfile %s: new connections use what it says now", name)
+            log.info("sslProfile %s: new connections use its new files", name)
         state = "raised" if problem else "cleared"
         self._recorder.emit(Alarm(name="tls-renewal", severity="critical", subject=name, state=state, value=problem))
 
@@ -387,7 +387,7 @@ def _client_channel(context: ssl.SSLContext, host: str, use: ClientUse) -> TlsCh
     try:
         return TlsChannel(context, server=False, hostname=host, compares_names=use.compares_names)
     except ValueError:
-        raise TlsFailed("TLS: no certificate can be for this host") from None
+        raise TlsFailed("TLS: this host name cannot appear in a certificate") from None
 
 
 async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:

@@ -153,7 +153,7 @@ class Authority:
         except (ValueError, TypeError):
             raise AuthorityError(f"{path} holds no private key that can be read without a password") from None
         if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise AuthorityError(f"{path} holds a key of another kind than ours")
+            raise AuthorityError(f"{path} holds a key of another type than this authority uses")
         return key
 
     def _must_be_new(self, name: str) -> None:

@@ -49,7 +49,7 @@ class Contexts:
         except FileNotFoundError:
             pass
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise ValueError(f"{found.path} is no file of contexts") from None
+            raise ValueError(f"{found.path} is not a file of contexts") from None
         return found
 
     def save(self) -> None:

@@ -40,7 +40,7 @@ def in_time(options: ConnectionOptions, otherwise: str) -> Iterator[None]:
     with trio.move_on_after(options.timeout_s) as scope:
         yield
     if scope.cancelled_caught:
-        raise Timeout(f"{otherwise}: {options.server} had {options.timeout_s:g} s")
+        raise Timeout(f"{otherwise}: {options.server} did not answer within {options.timeout_s:g} s")
 
 
 @contextmanager

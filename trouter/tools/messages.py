@@ -31,7 +31,7 @@ def with_json(base: Message, text: str | bytes) -> Message:
     except RecursionError:
         raise ValueError("the JSON is nested too deeply") from None
     except ValueError as bad:
-        raise ValueError(f"this is no JSON: {bad}") from None
+        raise ValueError(f"this is not JSON: {bad}") from None
     if not isinstance(given, dict):
         raise ValueError("a message is a JSON object")
     unknown = given.keys() - _BODY - _MAPS.keys() - _LISTS.keys()

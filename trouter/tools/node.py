@@ -118,7 +118,7 @@ class Node:
         """Return the addresses of the management nodes of the network."""
         answer = await self.ask("GET-MGMT-NODES")
         if not isinstance(answer, list) or not all(isinstance(each, str) for each in answer):
-            raise MalformedAnswer("the management nodes are no list of addresses")
+            raise MalformedAnswer("the management nodes are not a list of addresses")
         return [str(each) for each in answer]
 
     @asynccontextmanager
@@ -174,4 +174,4 @@ def _page(answer: object) -> tuple[list[str], list[list[Any]]]:
             and all(isinstance(row, list) and len(row) == len(names) for row in rows)
         ):
             return [str(name) for name in names], rows
-    raise MalformedAnswer("the answer is no table")
+    raise MalformedAnswer("the answer is not a table")

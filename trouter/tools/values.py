@@ -36,7 +36,7 @@ def json_or_text(text: str) -> Any:
         return json.loads(text)
     except ValueError as bad:
         if any(character in text for character in '"{}[]'):
-            raise ValueError(f"this is no JSON ({bad}): {text[:200]}") from None
+            raise ValueError(f"this is not JSON ({bad}): {text[:200]}") from None
         return text
     except RecursionError:
         raise ValueError("the JSON is nested too deeply") from None

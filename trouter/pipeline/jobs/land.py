@@ -93,9 +93,9 @@ def wanted(schema: str) -> StructType:
     try:
         fields = StructType.fromDDL(schema)
     except PySparkException as error:
-        raise NotLanded(f"--schema {schema[:100]!r} are no columns: {reason_of(error)}") from None
+        raise NotLanded(f"--schema {schema[:100]!r} is not a list of columns: {reason_of(error)}") from None
     if not isinstance(fields, StructType):  # a lone type, such as `bigint`
-        raise NotLanded(f"--schema {schema[:100]!r} are no columns: write `name type, name type`")
+        raise NotLanded(f"--schema {schema[:100]!r} is not a list of columns: write `name type, name type`")
     mine = [SCHEMA[name] for name in ENVELOPE if name not in fields.names]
     return StructType([*mine, *fields, StructField(DEAD_LETTER, DEAD_LETTER_TYPE)])
 

@@ -92,7 +92,7 @@ def read(root: Path, name: str, period: Period) -> Any:
     try:
         return _read(root, name, period)
     except FileNotFoundError as error:
-        raise BadTable(f"{error.filename}: named by the manifest, and not there") from None
+        raise BadTable(f"{error.filename}: the manifest names this file, but it does not exist") from None
 
 
 def _read(root: Path, name: str, period: Period) -> Any:

@@ -98,7 +98,7 @@ def load_file(path: Path, seeds: Path | None = None) -> Target:
     """Return the target in a Python file; OSError, AttributeError, and whatever its import raises."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise OSError(f"{path} is no Python file")
+        raise OSError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
