@@ -26,26 +26,28 @@ CONSTANTS: dict[str, tuple[str, ...]] = {
         "engine.limits:EngineLimits.high_water_bytes",
         "engine.limits:EngineLimits.low_water_bytes",
     ),
-    "output waiting for a peer that does not read our answers": ("engine.limits:EngineLimits.output_limit_bytes",),
-    "frame before the open is through": ("engine.limits:EngineLimits.max_open_frame_bytes",),
+    "output waiting for a peer that does not read the answers of the router": (
+        "engine.limits:EngineLimits.output_limit_bytes",
+    ),
+    "frame before the open is answered": ("engine.limits:EngineLimits.max_open_frame_bytes",),
     "SASL frame": ("engine.limits:EngineLimits.max_sasl_frame_bytes",),
     "container-id": ("engine.limits:EngineLimits.max_name_bytes",),
     "name of a link": ("engine.limits:EngineLimits.max_link_name_bytes",),
-    "connections that have not come as far as their open": (
+    "connections that have not sent their open yet": (
         "admission.handshakes:HandshakeRules.max_handshakes",
         "admission.handshakes:HandshakeRules.max_by_place",
     ),
     "octets a second before the open, after 2 s, once a peer has begun": (
         "admission.handshakes:HandshakeRules.least_rate",
     ),
-    "new connections from one place": (
+    "new connections from one host": (
         "admission.handshakes:HandshakeRules.arrivals_per_second",
         "admission.handshakes:HandshakeRules.arrivals_at_once",
     ),
     "SASL exchange": ("engine.limits:EngineLimits.max_sasl_rounds",),
-    "turns that a server may ask of SCRAM, on connectors and in the client": ("client.sasl:MAX_ITERATIONS",),
+    "iterations that a SCRAM server may ask for, on connectors and in the client": ("client.sasl:MAX_ITERATIONS",),
     "a message between routers": ("mesh.messages:MAX_MESSAGE_BYTES", "mesh.messages:MAX_VALUES"),
-    "other routers that are remembered; links of all of them; their addresses": (
+    "other routers that the router remembers; their links; their addresses": (
         "mesh.nodes:MAX_ROUTERS",
         "mesh.nodes:MAX_LINKS",
         "mesh.nodes:MAX_ADDRESS_BYTES",

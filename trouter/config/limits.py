@@ -28,7 +28,7 @@ LIMITS: Final = (
         "connection closed, `amqp:connection:framing-error`",
         set_by="listener `maxFrameSize`",
     ),
-    Limit("frames of ours", "65536 octets, or the peer's max-frame-size if smaller", "split"),
+    Limit("frames that the router sends", "65536 octets, or the peer's max-frame-size if smaller", "split"),
     Limit(
         "sessions per connection",
         "1024 on listeners of role `normal`, 256 with `secureDefaults`; else 32768",
@@ -36,11 +36,11 @@ LIMITS: Final = (
         set_by="listener `maxSessions`",
     ),
     Limit(
-        "links between two routers for messages that are still coming",
+        "links between two routers for unfinished messages",
         "256 in use, 128 idle, by direction",
         "further ones take the link of their priority; idle ones are closed, 10 in 30 s",
     ),
-    Limit("data links of a neighbour's", "512", "refused, `amqp:resource-limit-exceeded`"),
+    Limit("data links of a neighbour", "512", "refused, `amqp:resource-limit-exceeded`"),
     Limit("handle of a link", "65535 per session", "connection closed, `amqp:connection:framing-error`"),
     Limit(
         "links per connection",
@@ -54,9 +54,9 @@ LIMITS: Final = (
         "session ended, `amqp:resource-limit-exceeded`",
     ),
     Limit(
-        "messages held that came on one connection",
+        "messages from one connection that the router holds",
         "64 MiB; for routers none",
-        "from half of it windows open an eighth as far; beyond it the session that brings more is ended, "
+        "from half of it on, session windows open to an eighth; beyond it, the session that brings more is ended, "
         "`amqp:resource-limit-exceeded`",
         set_by="listener or connector `maxBufferedBytes`",
         metric="`trouter_held_message_bytes`",
@@ -69,7 +69,7 @@ LIMITS: Final = (
     ),
     Limit(
         "credit of a sender",
-        "250 deliveries; as many again as it ever had credit for at once are taken in, counted as "
+        "250 deliveries; beyond it, as many as its credit ever was are still accepted, counted as "
         "`overdrawnCount` of the link and `overdrawnDeliveries` of the router, and logged once a link",
         "link detached, `amqp:link:transfer-limit-exceeded`",
         set_by="listener `linkCapacity`",
@@ -77,16 +77,15 @@ LIMITS: Final = (
     ),
     Limit(
         "incoming window of a session",
-        "8 MiB of frames (64 MiB between routers), less what is held, and less the more sessions a "
-        "connection has, so that all windows fit into what it may hold; as much again for a delivery "
-        "already begun",
+        "8 MiB of frames (64 MiB between routers), less the messages held, and divided among the sessions so "
+        "that all windows together fit into what the connection may hold; as much again for a delivery already begun",
         "session ended, `amqp:session:window-violation`",
         set_by="listener `maxSessionFrames`",
     ),
     Limit(
-        "messages held in all",
+        "messages that the router holds, in all",
         "a quarter of the memory below",
-        "from half of it windows open an eighth as far; beyond it the session that brings more is ended, "
+        "from half of it on, session windows open to an eighth; beyond it, the session that brings more is ended, "
         "`amqp:resource-limit-exceeded`",
         set_by="router `maxMemoryBytes`",
         metric="`trouter_held_message_bytes`, `trouter_held_message_bytes_limit`",
@@ -94,11 +93,10 @@ LIMITS: Final = (
     Limit(
         "memory of the process",
         "what the machine or the container has",
-        "from 80 percent on the connections that make up half of the messages held get no credit; from 85"
-        " percent on a client gets no link beyond its first two; from 90 percent on"
-        " connections of the user who takes most (a twentieth of the limit or more) are closed"
-        " with `amqp:resource-limit-exceeded`, or, where no user takes so much, new connections; an alarm"
-        " for each mark",
+        "from 80 percent on, the connections that hold the most messages, half of them together, get no credit; "
+        "from 85 percent on, a client gets no third link; from 90 percent on, the router closes connections of the "
+        "user who uses the most (a twentieth of the limit or more) with `amqp:resource-limit-exceeded`, or, if no "
+        "user uses so much, new connections; an alarm for each mark",
         set_by="router `maxMemoryBytes`",
         metric="`trouter_memory_bytes`",
     ),
@@ -112,22 +110,22 @@ LIMITS: Final = (
     Limit("delivery-tag", "32 octets", "delivery rejected, `amqp:invalid-field`"),
     Limit(
         "frames of one delivery",
-        "65536, and one for each 256 octets that it brought",
+        "65536, and one more for each 256 octets of the delivery",
         "link detached, `amqp:resource-limit-exceeded`",
     ),
     Limit("nesting of a value", "32", "connection closed, `amqp:decode-error`"),
     Limit(
-        "values in a performative, those within others included",
+        "values in a performative, nested ones included",
         "1024; 65536 in an attach",
         "connection closed, `amqp:decode-error`",
     ),
     Limit(
         "a delivery state with fields",
-        "must be what it says; the two above hold for it",
+        "must be valid; the two limits above apply",
         "connection closed, `amqp:decode-error`; from a router its outcome goes on without details",
     ),
     Limit(
-        "keys of a map that are uuids, or contain others",
+        "keys of a map that are uuids, or lists, maps or arrays",
         "64 in a performative",
         "connection closed, `amqp:decode-error`",
     ),
@@ -139,17 +137,19 @@ LIMITS: Final = (
         "key of a [binding](exchanges.md)", "4096 octets, 128 tokens", 'refused: "The binding key pattern is invalid"'
     ),
     Limit("subject of a message to an exchange", "4096 octets, 128 tokens", "fits no binding"),
-    Limit("exchanges that a message goes through in a row on one router", "8, none twice", "its copy goes no further"),
+    Limit("exchanges in a row that a message passes on one router", "8, each once", "its copy goes no further"),
     Limit(
-        "an exchange's copies that wait for slow next hops",
+        "copies of an exchange that wait for slow next hops",
         "half of the sender's session window",
-        "further copies for those are dropped",
+        "further copies for these next hops are dropped",
         set_by="listener `maxSessionFrames`",
     ),
-    Limit("a next hop that takes nothing of a long message for which others wait", "10 s", "its copy is aborted"),
+    Limit(
+        "a next hop that accepts nothing of a long message while other next hops wait", "10 s", "its copy is aborted"
+    ),
     Limit("message to a consumer inside the router", "1 MiB", "delivery rejected, `amqp:link:message-size-exceeded`"),
     Limit(
-        "unfinished message before it is sent on",
+        "unfinished message before the router sends its beginning",
         "128 KiB",
         "streamed, piece by piece; between routers over a link of its own",
     ),
@@ -161,34 +161,34 @@ LIMITS: Final = (
     Limit(
         "pre-settled deliveries waiting for a receiver",
         "`linkCapacity`",
-        "dropped but for the first, and counted",
+        "all but the first are dropped, and counted",
         set_by="listener `linkCapacity`",
     ),
-    Limit("output waiting for a peer", "512 KiB; its links go on at 256 KiB", "its links pause"),
-    Limit("output waiting for a peer that does not read our answers", "2 MiB", "it is not read until it does"),
-    Limit("frame before the open is through", "65536 octets", "connection closed, `amqp:connection:framing-error`"),
+    Limit("output waiting for a peer", "512 KiB; its links resume at 256 KiB", "its links pause"),
+    Limit(
+        "output waiting for a peer that does not read the answers of the router",
+        "2 MiB",
+        "the router does not read from the peer until the peer reads",
+    ),
+    Limit("frame before the open is answered", "65536 octets", "connection closed, `amqp:connection:framing-error`"),
     Limit("SASL frame", "8192 octets", "refused"),
     Limit("container-id", "1024 octets", "connection closed, `amqp:invalid-field`"),
     Limit(
         "sessions for routed links on a broker's connection", "32, or what its channel-max leaves", "clients share them"
     ),
-    Limit("link routes that a connection makes for itself", "1000", "CREATE answered with 403"),
+    Limit("link routes that a connection creates for itself", "1000", "CREATE answered with 403"),
     Limit(
-        "an error passed on over a routed link",
+        "an error that the router passes on over a routed link",
         "400 octets",
         "its condition and the first 60 characters of its description go on",
     ),
     Limit("a detach of a routed link that the other side does not answer", "10 s", "the router answers it"),
-    Limit(
-        "a routed link's attach",
-        "what fits into a frame of the other side's",
-        "link refused, `amqp:connection:framing-error`",
-    ),
+    Limit("a routed link's attach", "one frame of the other side", "link refused, `amqp:connection:framing-error`"),
     Limit("name of a link", "8192 octets", "session ended, `amqp:invalid-field`"),
     Limit("symbol", "1024 octets", "connection closed, `amqp:decode-error`"),
     Limit(
-        "connections that have not come as far as their open",
-        "1000, 20 of them from one place",
+        "connections that have not sent their open yet",
+        "1000, of which 20 from one host",
         "socket closed, a line in the log",
         set_by="router `maxHandshakes`, `maxHandshakesPerHost`",
         metric="`trouter_connections_refused_total`",
@@ -200,8 +200,8 @@ LIMITS: Final = (
         set_by="router `minHandshakeRate`",
     ),
     Limit(
-        "new connections from one place",
-        "50 a second, 100 at once; one that is refused for the failures before it counts as 11",
+        "new connections from one host",
+        "50 a second, 100 at once; one that is refused because of earlier failed logins counts as 11",
         "socket closed, a line in the log",
         set_by="router `acceptRatePerHost`, `acceptBurstPerHost`",
         metric="`trouter_connections_refused_total`",
@@ -209,22 +209,26 @@ LIMITS: Final = (
     Limit("time to the open", "10 s", "socket closed", set_by="listener `initialHandshakeTimeoutSeconds`"),
     Limit("SASL exchange", "16 rounds, 10 s a step", "refused"),
     Limit(
-        "failed logins from one place, and of one user from there",
+        "failed logins from one host, and of one user from that host",
         "5 in 60 s",
-        "further attempts wait 1 to 30 s, one after another; refused with outcome 4 where 30 s do not suffice",
+        "further attempts wait 1 to 30 s, one after another; those that would wait longer are refused with outcome 4",
         set_by="router `authDelayAfter` and others",
     ),
     Limit(
-        "failed logins of one user from one place",
+        "failed logins of one user from one host",
         "20 in 10 min",
-        "locked out there for 15 min",
+        "the user is locked out at that host for 15 min",
         set_by="router `authLockoutAfter` and others",
     ),
-    Limit("failed logins that are remembered", "100,000 users and places", "the least lately touched go"),
     Limit(
-        "a [decision](decisions.md) that is sent to the router",
+        "failed logins that are remembered",
+        "100,000 users and hosts",
+        "those that were used least recently are forgotten",
+    ),
+    Limit(
+        "a [decision](decisions.md) sent to the router",
         "4096 octets, a day, 10 in a second, 1000 in force",
-        "rejected; those beyond the rate released",
+        "rejected; beyond the rate, released",
         set_by="router `pluginSettings` (feedback)",
     ),
     Limit(
@@ -242,42 +246,46 @@ LIMITS: Final = (
         set_by="authServicePlugin `timeoutSeconds`",
     ),
     Limit(
-        "a responder of OCSP that cannot be reached, or is silent for 2 s",
-        "asked once in 10 s",
-        "certificates it would speak for are judged as `ocsp` says of certificates without a responder's answer",
+        "an OCSP responder that cannot be reached, or does not answer within 2 s",
+        "asked again after 10 s",
+        "`ocsp` decides about its certificates as without an answer: `soft` accepts them, `hard` refuses them",
     ),
     Limit(
         "failures of an authentication service in a row",
         "5",
-        "it is left alone for 10 s, then one login tries it; logins meanwhile are refused with outcome 4",
+        "the router does not use it for 10 s, then tries it with one login; it refuses logins meanwhile with outcome 4",
     ),
     Limit("a frame of an authentication service", "16384 octets in SASL, 1 MiB for its open", "refused with outcome 4"),
     Limit("rights of a user, from a service or a token", "10,000", "refused"),
     Limit(
         "remembered answers of an authentication service",
         "10,000, for 60 s at most",
-        "the oldest go",
+        "the oldest are forgotten",
         set_by="authServicePlugin `cacheSeconds`",
     ),
     Limit(
         "keys of a token issuer",
         "64, in 256 KiB, fetched within 5 s and once in 10 s",
-        "tokens are judged by the former keys, for an hour",
+        "the router uses the former keys, for an hour",
     ),
-    Limit("turns that a server may ask of SCRAM, on connectors and in the client", "2,000,000", "authentication fails"),
+    Limit(
+        "iterations that a SCRAM server may ask for, on connectors and in the client",
+        "2,000,000",
+        "authentication fails",
+    ),
     Limit(
         "a message between routers",
-        "16 MiB and 1,100,000 values, which is half a million addresses",
+        "16 MiB and 1,100,000 values, enough for half a million addresses",
         "thrown away, counted",
         metric="`trouter_network_faults_total`",
     ),
     Limit(
-        "other routers that are remembered; links of all of them; their addresses",
+        "other routers that the router remembers; their links; their addresses",
         "10,000; 500,000; 256 MiB",
         "the rest is ignored, with a line in the log",
     ),
     Limit(
-        "questions to other routers, and addresses told to routers that ask, in a second",
+        "requests to other routers, and addresses sent to routers that ask, in a second",
         "1000; 1,000,000",
         "they wait for the next second",
     ),
@@ -288,14 +296,14 @@ LIMITS: Final = (
         metric="`trouter_network_faults_total`",
     ),
     Limit(
-        "faults of other routers that are told",
-        "each router's once in 60 s, 1000 in that time",
+        "log lines about faults of other routers",
+        "one for each router and fault in 60 s, 1000 in that time",
         "counted only",
         metric="`trouter_network_faults_total`",
     ),
     Limit(
         "silence",
-        "16 s (half is advertised)",
+        "16 s (the router advertises half)",
         "connection closed, `amqp:resource-limit-exceeded`",
         set_by="listener `idleTimeoutSeconds`",
     ),
@@ -309,35 +317,38 @@ LIMITS: Final = (
     Limit(
         "connections accepted per second",
         "none",
-        "the next ones wait; those that are turned away do not count",
+        "the next ones wait; refused ones do not count",
         set_by="listener `acceptRate`",
     ),
     Limit(
-        "looks at a listener that has turned clients away",
+        "checks of a listener that has refused clients",
         "one each 10 ms",
-        "clients that come meanwhile, from whatever host, wait so long at most",
+        "all clients that connect meanwhile wait, at most for this time",
     ),
     Limit("attaches and detaches waiting in a session", "256", "the connection is not read until they are answered"),
     Limit(
         "drain at TERM", "10 s", "connections closed, `amqp:connection:forced`", set_by="router `drainTimeoutSeconds`"
     ),
-    Limit("last words", "2 s", "socket closed"),
+    Limit("time for the close of a connection to be sent", "2 s", "socket closed"),
     Limit("a management request", "256 KiB", "answered 400"),
     Limit("management requests waiting", "1000, and 16 MiB", "delivery released"),
     Limit("one management answer, and unread answers of one receiver", "64 MiB", "refused with a reason, or dropped"),
-    Limit("management listings that are paged", "32 requesters, 60 s", "the listing begins anew"),
+    Limit("listings that requesters read page by page", "32 requesters, 60 s", "the listing starts again"),
     Limit(
-        "log lines kept for GET-LOG", "1000, of 2047 octets", "the oldest go", metric="`trouter_log_lines_lost_total`"
+        "log lines kept for GET-LOG",
+        "1000, of 2047 octets",
+        "the oldest are forgotten",
+        metric="`trouter_log_lines_lost_total`",
     ),
-    Limit("alternates that a peer may name to a connector", "64", "the others are not looked at"),
+    Limit("alternative endpoints that a peer may name to a connector", "64", "the rest are ignored"),
     Limit("`openProperties` of a listener or connector", "64", "the file or the request is refused"),
     Limit(
         "changes of the network that are remembered",
         "100, with 50 lines and 100 routers each",
-        "the oldest go, the rest is counted",
+        "the oldest are forgotten; further lines and routers are only counted",
         metric="`trouter_network_changes_total`",
     ),
-    Limit("routers whose `validOrigins` are told", "300 in the network", "none are told"),
+    Limit("routers whose `validOrigins` management shows", "300 in the network", "none are shown"),
     Limit(
         "time to the first hello of a neighbour that was dialled",
         "60 s",

@@ -19,18 +19,18 @@ INTRODUCTION: Final = """\
 
 *This page is written from the tables in `trouter/config/limits.py` and `trouter/config/ladder.py` (`make docs`).*
 
-Every limit has a value, and something that happens at it. Nothing grows without one. Where a peer is sent an AMQP
-error, its condition stands in a column of its own; what ends (link, session, connection) is its scope. *Change* tells
-when another value of the attribute takes effect, as in [configuration.md](configuration.md): *live* at once, *next*
-for what comes afterwards, *restart* with the next start. A metric, or an attribute of management, that counts what
-happens is named where there is one.
+Everything that could grow has a limit. The column *at it* says what the router does at the limit. If it sends the
+peer an AMQP error, the next column has its condition; the error ends the link, session or connection that *at it*
+names. The column *metric* names what counts these events, a metric or an attribute of management. *Change* says when
+a new value of the attribute takes effect, as in [configuration.md](configuration.md): *live* at once, *next* for what
+comes afterwards, *restart* with the next start.
 
 | limit | default | at it | condition sent | metric | set by | change |
 |---|---|---|---|---|---|---|
 """
 NOTES: Final = """
-A place is an IPv4 address or an IPv6 network of 64 bits. [authentication.md](authentication.md) says what does not
-hold for this machine, and how that is changed.
+A host is an IPv4 address or an IPv6 network of 64 bits. [authentication.md](authentication.md) says which of these
+limits exempt this machine, and how to change that.
 
 The limits of HTTP listeners are listed in [metrics.md](metrics.md).
 """
@@ -38,9 +38,9 @@ The limits of HTTP listeners are listed in [metrics.md](metrics.md).
 _LADDER: Final = """
 ## The overload ladder
 
-A flood of clients or messages meets these rungs one after the other: senders are slowed down before they are stopped,
-links are refused before connections are, and what stands goes on. Routers of the network lose no link and no connection
-for the memory of the process.
+Under a flood of clients or messages the router takes these steps one after the other. It slows senders down before it
+stops them, and refuses links before it refuses connections; existing ones go on. It never closes a link or connection
+of another router because of the memory of the process.
 
 | budget | from | what happens | condition sent | seen by | ends |
 |---|---|---|---|---|---|

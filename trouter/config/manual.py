@@ -18,12 +18,12 @@ INTRODUCTION: Final = """\
 
 *This page is written from the table that the router reads its configuration by (`make docs`).*
 
-`trouter run -c FILE` reads a file; `trouter check FILE` only says what is wrong with it, everything at once, each
-error with its file, line, column, section and attribute, and with what to do about it. `trouter check --strict FILE`
-also fails on what is unsafe: passwords that cross the network in clear or stand in the file, listeners for other
-machines that let every client in, groups of a vhost for every user from every host, private files that all users of the
-machine can read, rules that hold no connection. [migration.md](migration.md) has the list, with what `secureDefaults`
-makes of each. Without a file the router uses this:
+`trouter run -c FILE` starts a router with a file. `trouter check FILE` only checks it, and reports all errors at
+once, each with file, line, column, section, attribute and a cure. `trouter check --strict FILE` also fails on what is
+unsafe: passwords that cross the network in clear or stand in the file, listeners for other machines that admit every
+client, groups of a vhost for every user from every host, private files that all users of the machine can read, rules
+that apply to no connection. [migration.md](migration.md) has the list, and what `secureDefaults` changes about each.
+Without a file the router uses this:
 
 ```
 {default}```
@@ -43,7 +43,7 @@ address {{ pattern: news/#, distribution: multicast }}
 ```
 
 - Sections and attributes are names of letters, digits, `-` and `_`; `max-frame-size`, `max_frame_size` and
-  `maxFrameSize` are the same. An attribute given twice counts as given last, with a warning.
+  `maxFrameSize` are the same. If an attribute is given twice, the last one counts, with a warning.
 - A value is taken literally, without the blanks around it. `#` begins a comment anywhere, except in the first word
   of `pattern`, `bindingKey` and `hostname`. Quotes around the whole value keep `#`, braces and blanks: in double
   quotes with the escapes of JSON, in single quotes with `''` for a quote. Nothing in a value is expanded.
@@ -56,67 +56,68 @@ address {{ pattern: news/#, distribution: multicast }}
   may be typed, comments may stand anywhere, and the last comma may stay.
 - The file is UTF-8; lines end in LF or CRLF.
 
-Integers are decimal. `yes`, `true`, `on` and `no`, `false`, `off` are the truth values, in any case. Names are
-unique among all sections; those of addresses, link routes, auto links and exchanges are unique among their own kind,
-and those of bindings among the bindings of their exchange.
+Integers are decimal. `yes`, `true` and `on` mean yes, `no`, `false` and `off` mean no, in any case. Names are unique
+among all sections; those of addresses, link routes, auto links and exchanges are unique among their own kind, and
+those of bindings among the bindings of their exchange.
 
-Sections may stand in any order. They take effect in this one: {order}.
+Sections may stand in any order. They take effect in this order: {order}.
 
-What is *without effect* is accepted with a warning. What is *not served* yet is understood and checked in full, shown
-by management, and not put into service, with a warning at the start: a listener that asks for TLS is not opened
-rather than opened without it. Asked for over management, it is refused. Attributes marked + are trouter's own; all
-others are those of the older router, with its defaults where the text does not say otherwise.
+The router accepts an attribute that is *without effect*, with a warning. It checks a section that is *not served* and
+shows it in management, but does not put it into service, and logs a warning at the start; it refuses a management
+request for one. Attributes marked + are trouter's own; all others are those of the older router, with its defaults
+unless the text says otherwise.
 
 ## Changes
 
-The signal HUP, or the operation RELOAD of the management node, reads the file again: everything changes or, if
-anything is wrong, nothing. Afterwards the file is the truth: what was created or changed over management and does not
-stand in it is undone. The log, and the answer to RELOAD, tell what was created, updated and deleted, how much was
-kept, and what needs a restart.
+On the signal HUP, or the operation RELOAD of the management node, the router reads the file again. It applies all
+changes or, if one of them cannot be applied, none. Afterwards the configuration is what the file says: the router
+undoes what management created or changed meanwhile. The log, and the answer to RELOAD, list what was created, updated
+and deleted, how much was kept, and what needs a restart. [running.md](running.md) has the details.
 
-The column *change* tells when a changed value takes effect, by a reload or by UPDATE: *live* at once, *next* for
+The column *change* says when a changed value takes effect after a reload or UPDATE: *live* at once, *next* for
 connections, links or addresses that come afterwards, *restart* with the next start of the program.
 """
 
 ADDRESS_RULES: Final = """\
-Exactly one of `prefix` and `pattern` is given. A prefix `a.b` is the pattern `a.b/#`. `.` and `/` mean the same,
-those at either end do not count, and `#.#` is `#`, `#.*` is `*.#`. The same addresses cannot be configured twice. A
-fallback goes with neither a waypoint nor phases.
+Give exactly one of `prefix` and `pattern`. A prefix `a.b` is the pattern `a.b/#`. `.` and `/` mean the same, and the
+router ignores them at either end; `#.#` is `#`, and `#.*` is `*.#`. No two sections may have the same addresses. A
+fallback cannot be combined with a waypoint or phases.
 """
 
 LISTENER_RULES: Final = """\
-A standalone router accepts neither of the roles `inter-router` and `edge`, an edge router no listener with one of
-them. The keys of openProperties are ASCII, none of `product`, `version`, `failover-server-list`, `network-host`,
+A standalone router accepts neither the role `inter-router` nor `edge`; an edge router accepts no listener with one of
+them. The keys of openProperties are ASCII, are none of `product`, `version`, `failover-server-list`, `network-host`,
 `port`, `scheme` and `hostname`, and do not begin with `qd.` or `x-opt-qd.`; listeners and connectors for other routers
-have none. `requireSsl` and `requireEncryption` need an `sslProfile`, or no client gets in. `multiTenant`
-needs enableVhostPolicy, or `authenticatePeer` and `tenantFrom`; without them the listener is not opened
+have none. `requireSsl` and `requireEncryption` need an `sslProfile`, or no client can log in. `multiTenant`
+needs enableVhostPolicy, or `authenticatePeer` and `tenantFrom`; without them the router does not open the listener
 ([multi-tenancy.md](../multi-tenancy.md)).
 """
 
 SSL_PROFILE_RULES: Final = """\
-It needs a name. What names a profile whose files cannot be read is not served until they can be. `certFile` and
-`privateKeyFile` go together; `password` is preferred to `passwordFile`.
+A profile needs a name. While its files cannot be read, the router does not serve the listeners and connectors that
+name it. `certFile` and `privateKeyFile` are given together; if both `password` and `passwordFile` are given, `password`
+counts.
 """
 
 CONNECTOR_RULES: Final = """\
-A connector of which anything changes closes its connection and calls anew. A `saslPassword` without a
-`saslUsername` is not used.
+When a connector changes, the router closes its connection and dials again. It does not use a `saslPassword` without a
+`saslUsername`.
 """
 
 LINK_ROUTE_RULES: Final = """\
-Exactly one of `prefix` and `pattern` is given, as with addresses, and not both of `connection` and `containerId`.
+Give exactly one of `prefix` and `pattern`, as for addresses, and not both `connection` and `containerId`.
 """
 
 VHOST_RULES: Final = """\
-Host names are compared without regard to case and to a dot at their end; no two vhosts share one, aliases included.
-With `enableVhostNamePatterns` in the policy they are patterns, which must not be the same either. `allowUnknownUser`
-needs a group `$default`. Without `enableVhostPolicy` in the policy no client is held to a vhost.
+The case of a host name, and a dot at its end, do not count. No two vhosts may have the same host name or alias. With
+`enableVhostNamePatterns` in the policy host names are patterns, and no two may be the same. `allowUnknownUser`
+needs a group `$default`. Without `enableVhostPolicy` in the policy vhosts have no effect.
 """
 
 GROUP_RULES: Final = """\
-A user belongs to one group. Of `sources` and `sourcePattern` one is given, and of `targets` and `targetPattern`.
-`{user}` is `${user}`; `$${user}` is text. It stands at most once in an entry, in a pattern as its first or its last
-token. Lists may be written in brackets.
+A user belongs to one group. Give `sources` or `sourcePattern`, not both, and `targets` or `targetPattern`, not both.
+`{user}` means the same as `${user}`, the name of the user; `$${user}` is the plain text. An entry may have it once;
+in a pattern it is the first or the last token. Lists may be written in brackets.
 
 ```
 vhost {
@@ -141,8 +142,7 @@ vhost {
 #: Below the heading of each section's page.
 NOTE: Final = """\
 *This page is written from the table that the router reads its configuration by (`make docs`).
-[Configuration](../configuration.md) tells how a file is written, what the columns mean, and when a change takes
-effect.*"""
+[Configuration](../configuration.md) describes the file, the columns, and when a change takes effect.*"""
 
 CHANGE: Final = {Reload.LIVE: "live", Reload.NEXT: "next", Reload.RESTART: "restart"}
 

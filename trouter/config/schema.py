@@ -301,8 +301,13 @@ def camel(field_name: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-NAME: Final = Attribute("name", Kind.STRING, "A name of one's own, unique among entities.", create=True, unique=True)
-IDENTITY: Final = Attribute("identity", Kind.STRING, "What the entity is called when it has no name.", unique=True)
+NAME: Final = Attribute("name", Kind.STRING, "A name that you choose, unique among entities.", create=True, unique=True)
+IDENTITY: Final = Attribute(
+    "identity",
+    Kind.STRING,
+    "What management calls the entity; for an entity without a name it is generated.",
+    unique=True,
+)
 TYPE: Final = Attribute("type", Kind.STRING, "The full name of the entity's type.", required=True, create=True)
 
 BASES: Final = {"configuration": ("configurationEntity", "entity"), "operational": ("operationalEntity", "entity")}

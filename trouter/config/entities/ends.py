@@ -26,7 +26,7 @@ def role(doc: str) -> Any:
 
 
 def cost() -> Any:
-    return integer("What a hop to another router costs; the greater of both ends' counts.", 1, low=1)
+    return integer("The cost of the hop to the other router. If the two ends differ, the greater one counts.", 1, low=1)
 
 
 def ssl_profile(doc: str) -> Any:
@@ -61,15 +61,16 @@ def max_links() -> Any:
 
 def max_unsettled() -> Any:
     return _cap(
-        "Deliveries that a receiver may have unsettled on one link; more wait. Senders are held to linkCapacity.",
+        "Deliveries that a receiver may have unsettled on one link; further ones wait. The limit for senders is "
+        "linkCapacity.",
         str(MAX_UNSETTLED),
     )
 
 
 def max_buffered_bytes() -> Any:
     return _cap(
-        "Octets of messages kept that came on one connection: from half of it on windows open an eighth as far, beyond "
-        "it the session that brings more is ended.",
+        "Octets of messages from one connection that the router holds. From half of it on, session windows open "
+        "to an eighth; beyond it, the router ends the session that brings more.",
         "64 MiB",
     )
 
@@ -77,7 +78,12 @@ def max_buffered_bytes() -> Any:
 def _cap(doc: str, text: str, high: int = 2**53) -> Any:
     """What one connection may cost (security.md 8.5); routers, who carry what others send, have no such limit."""
     return integer(
-        doc, default_doc=f"{text}; for the roles inter-router and edge none", low=1, high=high, reload=NEXT, extra=True
+        doc,
+        default_doc=f"{text}; no limit for the roles inter-router and edge",
+        low=1,
+        high=high,
+        reload=NEXT,
+        extra=True,
     )
 
 

@@ -17,7 +17,7 @@ def each(doc: str) -> Any:
 
 def mode(default: str | None, default_doc: str = "") -> Any:
     """Return the attribute that says what quotas do."""
-    doc = "Hold the users to these quotas, or only raise an alarm."
+    doc = "Enforce these quotas, or only raise an alarm."
     return choice(doc, default, default_doc=default_doc, values=MODES, extra=True)
 
 
@@ -27,6 +27,6 @@ class HeldToQuotas(Seven):
 
     __slots__ = ()
 
-    per_user: Quotas | None = each("The same seven for each of the users, in a map.")  # noqa: RUF009  # a field, like all the others
-    per_host: Quotas | None = each("The same seven for each host that they come from, in a map.")  # noqa: RUF009  # a field, like all the others
+    per_user: Quotas | None = each("The same seven quotas for each user, in a map.")  # noqa: RUF009  # a field, like all the others
+    per_host: Quotas | None = each("The same seven quotas for each host of these users, in a map.")  # noqa: RUF009  # a field, like all the others
     quota_mode: str | None = mode(None, "the vhost's")

@@ -45,7 +45,7 @@ class Socketed(Entity):
 
 @entity(
     "listener",
-    "Where clients connect. Any number.",
+    "A port on which clients or routers connect. Any number.",
     "listener",
     instead="it is not opened",
     operations=("CREATE", "DELETE"),
@@ -75,14 +75,15 @@ class ListenerEntity(Socketed):
     )
     authenticate_peer: bool = boolean("Refuse peers that do not authenticate.", False, reload=NEXT)
     sasl_plugin: str | None = string(
-        "The authServicePlugin section of the authentication service to ask. Its mechanisms are offered, and no "
-        "client gets in without it.",
+        "The authServicePlugin section of the authentication service that this listener asks. The listener "
+        "offers the mechanisms of the service, and no client can log in while the service is away.",
         reload=NEXT,
     )
     require_encryption: bool = boolean("Refuse peers without encryption.", False, reload=NEXT)
     require_ssl: bool = boolean("Refuse peers without TLS.", False, reload=NEXT)
     trusted_certs_file: str | None = path(
-        "Certificates of the only authorities that may vouch for clients here: a file, or a directory of them.",
+        "The authorities whose client certificates this listener accepts, and no others: a file, or a directory "
+        "of them.",
         default_doc="those of the sslProfile",
         old_names=("trustedCerts",),
         parse=files.readable,
@@ -96,8 +97,8 @@ class ListenerEntity(Socketed):
     max_buffered_bytes: int | None = ends.max_buffered_bytes()
     idle_timeout_seconds: int = ends.idle_timeout_seconds()
     initial_handshake_timeout_seconds: int = integer(
-        "How long a peer may take from connecting to its Open; 0 means for ever. Where it is not given, 10 seconds "
-        "hold and management shows 0, the older router's default.",
+        "How long a peer may take from connecting to its Open; 0 means for ever. If it is not given, the router "
+        "allows 10 seconds, and management shows 0, the default of the older router.",
         10,
         unset=0,
         high=ends.MAX_SECONDS,
@@ -107,7 +108,8 @@ class ListenerEntity(Socketed):
     link_capacity: int = ends.link_capacity()
     multi_tenant: bool = boolean("Give each tenant addresses of its own.", False, reload=NEXT)
     failover_urls: tuple[texts.FailoverUrl, ...] = string(
-        "Where else clients may go, told to them at Open: `[scheme://]host[:port]`, separated by commas.",
+        "Other routers that clients may connect to, sent to them in the open: `[scheme://]host[:port]`, "
+        "separated by commas.",
         (),
         old_names=("failoverList",),
         parse=texts.failover_urls,
@@ -118,8 +120,9 @@ class ListenerEntity(Socketed):
     websockets: bool = boolean("With http: serve AMQP over WebSockets.", True)
     http: bool = boolean("Serve HTTP and WebSockets instead of AMQP.", False)
     http_root_dir: str | None = path(
-        "A directory of files to serve over HTTP; it implies http. Where none is given, or the folder of the older "
-        "router's console that is not on this machine, a listener with http and websockets serves the web console.",
+        "A directory of files to serve over HTTP; it implies http. If it is not given, or names the folder of "
+        "the older router's console and that folder is not on this machine, a listener with http and websockets "
+        "serves the web console.",
         old_names=("httpRoot",),
         parse=files.served_folder,
     )
@@ -128,11 +131,13 @@ class ListenerEntity(Socketed):
     open_properties: Mapping[str, object] = ends.open_properties()
     allow_insecure_plain: str = ends.allow_insecure_plain(
         "Which peers may send a password without encryption: none, those on this machine, or all. With secureDefaults "
-        "it is `loopback` unless it is given; a metricsToken goes in clear beyond this machine only where it is given.",
+        "it is `loopback` unless it is given; a client on another machine may send the metricsToken unencrypted "
+        "only if this attribute is given and allows it.",
         "yes",
     )
     client_cert: str | None = choice(
-        "Whether TLS clients show a certificate: none is asked for; a client may show one; every client has to.",
+        "Whether TLS clients show a certificate: the router asks for none (`none`); a client may show one; "
+        "every client must show one.",
         default_doc="`required` with EXTERNAL in saslMechanisms, and with http and authenticatePeer where the "
         "sslProfile has authorities; else `none`",
         values=("none", "optional", "required"),
@@ -140,14 +145,14 @@ class ListenerEntity(Socketed):
         extra=True,
     )
     stamp_user_id: bool = boolean(
-        "Give the messages of users who authenticated their name as user-id, where they have none.",
+        "If a message has no user-id, set it to the name of the user who sent it, if that user authenticated.",
         False,
         reload=NEXT,
         extra=True,
     )
     allow_insecure_role: bool = boolean(
-        "With secureDefaults: let other routers in (role `inter-router` or `edge`) though they do not authenticate, "
-        "or without TLS from other machines.",
+        "With secureDefaults: admit other routers (role `inter-router` or `edge`) that do not authenticate, or "
+        "that connect from other machines without TLS.",
         False,
         extra=True,
     )
@@ -156,9 +161,10 @@ class ListenerEntity(Socketed):
     )
     accept_rate: int | None = integer("New connections accepted per second.", default_doc="no limit", low=1, extra=True)
     tenant_from: TenantSource | None = string(  # noqa: RUF009  # a field, like all the others
-        "With multiTenant and without vhost policy: where the tenants of a user stand. `claim`: in what the user "
-        "logged in with, such as a token; `uid:LETTER`: in this part of the client's certificate, a letter of "
-        "uidFormat; `file:PATH`: in a file with a JSON object from users to a tenant or a list of tenants.",
+        "With multiTenant and without vhost policy: where the router finds the tenants of a user. `claim`: in "
+        "the credentials of the login, such as a token. `uid:LETTER`: in this part of the client's certificate, "
+        "a letter of uidFormat. `file:PATH`: in a file with a JSON object that maps a user to a tenant or a "
+        "list of tenants.",
         default_doc="nowhere",
         parse=tenant_source,
         reload=NEXT,
@@ -173,15 +179,15 @@ class ListenerEntity(Socketed):
     )
 
     metrics_hosts: tuple[HostRange, ...] = string(
-        "Where /metrics may be read from: addresses, ranges `A-B`, networks `A/N`, separated by commas; or `*`.",
+        "The hosts that may read /metrics: addresses, ranges `A-B`, networks `A/N`, separated by commas; or `*`.",
         (),
         default_doc="anywhere",
         parse=remote_addresses,
         extra=True,
     )
     metrics_token: Secret | None = string(  # noqa: RUF009  # a field, like all the others
-        "What /metrics is only shown for, sent as `Authorization: Bearer TOKEN`, within TLS or where "
-        "allowInsecurePlain lets a password pass: `env:NAME` or `file:PATH`, as passwords are given. Never shown.",
+        "The token that a request for /metrics must carry, as `Authorization: Bearer TOKEN`, over TLS or where "
+        "allowInsecurePlain allows a password: `env:NAME` or `file:PATH`, as for passwords. Never shown.",
         parse=passwords.password_of,
         secret=True,
         extra=True,
@@ -200,7 +206,7 @@ class ListenerEntity(Socketed):
 
 @entity(
     "connector",
-    "Whom the router calls: brokers and other routers. Any number.",
+    "A peer that the router dials: a broker or another router. Any number.",
     "connector",
     instead="it is not dialled",
     operations=("CREATE", "DELETE"),
@@ -210,12 +216,12 @@ class ListenerEntity(Socketed):
 class ConnectorEntity(Socketed):
     """A server that the router calls."""
 
-    host: str = string("The name or the address of the host to call.", "127.0.0.1", parse=texts.remote_host)
+    host: str = string("The name or the address of the host to dial.", "127.0.0.1", parse=texts.remote_host)
     port: str = string("A port number or a service name.", "amqp", parse=texts.remote_port)
     protocol_family: str | None = choice(
         "Use only this kind of the host's addresses.", default_doc="whatever the host has", values=("IPv4", "IPv6")
     )
-    role: str = ends.role("What is there: an ordinary peer, a broker (`route-container`), or another router.")
+    role: str = ends.role("What the peer is: an ordinary peer, a broker (`route-container`), or another router.")
     cost: int = ends.cost()
     ssl_profile: str | None = ends.ssl_profile("The section with the certificates for TLS.")
     sasl_mechanisms: tuple[str, ...] = string(
@@ -226,7 +232,9 @@ class ConnectorEntity(Socketed):
         reload=NEXT,
     )
     allow_redirect: bool = boolean(
-        "Whether to call, when the connection is lost, hosts that the peer named for that case.", True, reload=NEXT
+        "Whether the router, once the connection is lost, also dials the hosts that the peer named in its open.",
+        True,
+        reload=NEXT,
     )
     max_frame_size: int = ends.max_frame_size()
     max_sessions: int = ends.max_sessions()
@@ -238,9 +246,9 @@ class ConnectorEntity(Socketed):
     strip_annotations: str = ends.strip_annotations()
     link_capacity: int = ends.link_capacity()
     verify_hostname: bool = boolean(
-        "Whether the peer's certificate must be for its host.", True, old_names=("verifyHostName",)
+        "Whether the certificate of the peer must name its host.", True, old_names=("verifyHostName",)
     )
-    sasl_username: str | None = string("Who the router is to the peer.", reload=NEXT)
+    sasl_username: str | None = string("The user as which the router logs in.", reload=NEXT)
     sasl_password: Secret | None = string(  # noqa: RUF009  # a field, like all the others
         "The password: `env:NAME` takes it from the environment, `file:PATH` from the first line of a file, "
         "`pass:TEXT` and any other text are the password itself, with a warning; `literal:` is part of it. Never "
@@ -251,12 +259,12 @@ class ConnectorEntity(Socketed):
     )
     message_logging_components: tuple[str, ...] = ends.message_logging_components()
     failover_urls: None = reported(
-        Kind.STRING, "Where the connector may call, beginning with what it tries next.", old_names=("failoverList",)
+        Kind.STRING, "The endpoints that the connector may dial, the next one first.", old_names=("failoverList",)
     )
     connection_status: None = reported(
-        Kind.STRING, "How far the connector has come: INITIALIZING, CONNECTING, SUCCESS, FAILED or CLOSING."
+        Kind.STRING, "The state of the connector: INITIALIZING, CONNECTING, SUCCESS, FAILED or CLOSING."
     )
-    connection_msg: None = reported(Kind.STRING, "What was logged last of its connection.")
+    connection_msg: None = reported(Kind.STRING, "The latest log line about its connection.")
     policy_vhost: str | None = ends.policy_vhost()
     open_properties: Mapping[str, object] = ends.open_properties()
     allow_insecure_plain: str = ends.allow_insecure_plain(
@@ -265,9 +273,9 @@ class ConnectorEntity(Socketed):
         "yes",
     )
     redirect_hosts: tuple[str, ...] = string(
-        "The only hosts that allowRedirect is about, separated by blanks or commas.",
+        "The only hosts to which allowRedirect applies, separated by blanks or commas.",
         (),
-        default_doc="any for who shows neither a password nor a certificate, else none",
+        default_doc="all hosts for a connector with neither password nor certificate, else none",
         parse=texts.hosts,
         reload=NEXT,
         extra=True,

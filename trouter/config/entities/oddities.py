@@ -32,7 +32,7 @@ class ConsoleEntity(Single):
 
 @entity(
     "dummy",
-    "Nothing; tools are tested with it.",
+    "An entity without effect, for tests of tools.",
     "dummy",
     bases=("entity",),
     operations=("CREATE", "READ", "UPDATE", "DELETE", "CALLME"),

@@ -12,12 +12,12 @@ MODES: Final = ("enforce", "alarm")
 
 _DOCS: Final = {
     "max_links": "Links open at once.",
-    "max_addresses": "Addresses that these links are about at once.",
+    "max_addresses": "Different addresses of these links at once.",
     "max_connections_per_second": "Connections that open in a second.",
-    "max_attaches_per_second": "Links that are attached in a second.",
+    "max_attaches_per_second": "Links attached in a second.",
     "max_messages_per_second": "Messages that are sent to the router in a second.",
-    "max_bytes_per_second": "Octets that come in on the connections in a second.",
-    "max_buffered_bytes": "Octets of their sessions, and of their messages that no receiver has taken.",
+    "max_bytes_per_second": "Octets that arrive on the connections in a second.",
+    "max_buffered_bytes": "Octets of their sessions, and of their messages that no receiver has accepted yet.",
 }
 
 

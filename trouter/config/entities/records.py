@@ -16,7 +16,7 @@ _LARGEST: Final = 2**53
 
 @entity(
     "recordLog",
-    "Keeps records of what the router does, for audit and for measuring, in the files of one folder.",
+    "Writes records of what the router does, for audit and for metering, into the files of one folder.",
     "recordLog",
     operations=("CREATE", "READ", "UPDATE", "DELETE"),
     inherited=(),
@@ -27,63 +27,75 @@ class RecordLogEntity(Entity):
     """Records in one folder."""
 
     dir: str = path(
-        "The folder. It is made if need be; routers of different ids may share it.",
+        "The folder. The router creates it; routers with different ids may share it.",
         parse=texts.folder,
         required=True,
         update=False,
     )
     kinds: frozenset[str] | None = string(
-        "The kinds of records kept, a list of kinds such as `sasl.outcome`, or `audit` for all that is evidence, "
-        "`telemetry` for all that measures, `all`.",
+        "The kinds of records kept, a list of kinds such as `sasl.outcome`, or `audit` for all kinds of "
+        "evidence, `telemetry` for all kinds of measurements, or `all`.",
         default_doc="`all`",
         parse=texts.record_kinds,
     )
     tenants: frozenset[str] | None = string(
-        "Only records about these are kept: tenants or vhosts, separated by commas. Records that belong to none are "
-        "not. A log of their own lets their records be kept for another time.",
+        "Keep only the records of these tenants or vhosts, separated by commas, and none without a tenant. With "
+        "a log of its own, a tenant's records can be kept for another time.",
         default_doc="all",
         parse=texts.names,
     )
-    except_tenants: frozenset[str] = string("Records about these are not kept.", frozenset(), parse=texts.names)
+    except_tenants: frozenset[str] = string(
+        "Do not keep the records of these tenants or vhosts.", frozenset(), parse=texts.names
+    )
     interval_seconds: int = integer(
-        "How often each link tells what came and went on it. Where several logs want to know, the shortest holds.",
+        "How often each link is recorded with its counts. If several logs differ, the shortest interval counts.",
         60,
         low=1,
         high=86400,
     )
     latency_addresses: int = integer(
-        "Addresses of which a record tells, after each interval, how long deliveries took. What is sent to others, or "
-        "without an address of the link, is told of by class of address. The most that a log wants counts.",
+        "The number of addresses for which the router records, after each interval, how long deliveries took. "
+        "Deliveries to other addresses, and on anonymous links, are recorded by class of address. If several "
+        "logs differ, the greatest number counts.",
         1000,
         high=100_000,
     )
-    max_bytes: int = integer("What all files of this router may take in octets.", 2 << 30, low=1 << 20, high=_LARGEST)
-    min_free_bytes: int = integer("What the file system must have left for others, in octets.", 64 << 20, high=_LARGEST)
+    max_bytes: int = integer(
+        "The size of all files of this router, at most, in octets.", 2 << 30, low=1 << 20, high=_LARGEST
+    )
+    min_free_bytes: int = integer(
+        "The space that must stay free in the file system, in octets.", 64 << 20, high=_LARGEST
+    )
     when_full: str = choice(
-        "Where there is no room: delete the oldest files, or drop what is new, which keeps evidence from being pushed "
-        "out. Either is recorded and `dropNewest` raises an alarm.",
+        "If there is no room, the router deletes the oldest files, or drops new records, so that no flood can "
+        "push out evidence. It records either, and `dropNewest` raises an alarm.",
         DELETE_OLDEST,
         values=(DELETE_OLDEST, DROP_NEWEST),
     )
-    keep_days: int = integer("Files that are older are deleted; 0 keeps them.", 0, high=36500)
+    keep_days: int = integer("The router deletes files that are older; 0 keeps them.", 0, high=36500)
     segment_bytes: int = integer(
-        "A file of this size, in octets, is completed and the next begun.", 64 << 20, low=64 << 10
+        "When a file reaches this size, in octets, the router completes it and begins the next.", 64 << 20, low=64 << 10
     )
     compression: str = choice(
-        "What is done with files that are complete: nothing, or they are compressed, to about a fifth. What is being "
-        "written is plain in any case.",
+        "Whether the router compresses complete files, to about a fifth. The file that it is writing is never "
+        "compressed.",
         "none",
         values=("none", "gzip"),
     )
-    segment_seconds: int = integer("So is one whose first record is this old.", 60, low=1, high=86400)
+    segment_seconds: int = integer(
+        "When the first record of a file is this old, the router completes the file and begins the next.",
+        60,
+        low=1,
+        high=86400,
+    )
     fsync_seconds: int = integer(
-        "How often the disk is told to hold on to what was written, for a failure of power; 0 after each write. What "
-        "was written outlives the router's own end in any case.",
+        "How often the router syncs the files to the disk, so that they survive a failure of power; 0 after "
+        "each write. Records that are written survive a crash of the router in any case.",
         5,
         high=3600,
     )
-    address: str | None = string("Records are sent to this address too, a message each, for its receivers.")
-    records_lost: None = counter("Records that the disk or the queue had no room for, since the start.")
+    address: str | None = string("The router also sends each record as a message to this address.")
+    records_lost: None = counter("Records lost since the start, because the disk or the queue was full.")
 
     def _default_name(self) -> str:
         return self.dir

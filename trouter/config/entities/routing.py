@@ -34,7 +34,7 @@ class AddressEntity(Numbered):
     """How messages to matching addresses are distributed. Exactly one of prefix and pattern is given."""
 
     prefix: str | None = string(
-        "Matches this address and everything below it.", text_only=True, update=False, reload=NEXT
+        "Matches this address and every address below it.", text_only=True, update=False, reload=NEXT
     )
     pattern: str | None = string(
         "Matches by tokens between `.` or `/`: `*` is one token, `#` any number of them.",
@@ -45,7 +45,7 @@ class AddressEntity(Numbered):
     distribution: str = choice(
         "To which consumers a message goes.", "balanced", values=DISTRIBUTIONS, update=False, reload=NEXT
     )
-    waypoint: bool = boolean("Messages pass through a broker on their way.", False, update=False, reload=NEXT)
+    waypoint: bool = boolean("Messages to the address pass through a broker.", False, update=False, reload=NEXT)
     ingress_phase: int = phase_of("The phase of the address that senders use; to be given together with egressPhase.")
     egress_phase: int = phase_of(
         "The phase of the address that receivers use; to be given together with ingressPhase.",
@@ -74,21 +74,28 @@ class AddressEntity(Numbered):
 class LinkRouteEntity(Numbered):
     """Links to matching addresses are routed. Exactly one of prefix and pattern is given."""
 
-    prefix: str | None = string("Matches this address and everything below it.", text_only=True, update=False)
+    prefix: str | None = string("Matches this address and every address below it.", text_only=True, update=False)
     pattern: str | None = string(
         "Matches by tokens between `.` or `/`: `*` is one token, `#` any number of them.", text_only=True, update=False
     )
-    add_external_prefix: str | None = string("Put before the address towards the broker.", update=False)
-    del_external_prefix: str | None = string("Taken from the address towards the broker.", update=False)
+    add_external_prefix: str | None = string(
+        "The router puts this text before the address that it sends to the broker.", update=False
+    )
+    del_external_prefix: str | None = string(
+        "The router removes this text from the beginning of the address that it sends to the broker.", update=False
+    )
     container_id: str | None = string("The container id of the broker; not together with connection.", update=False)
     connection: str | None = string(
         "The name of the connector or listener where the broker is; not together with containerId.", update=False
     )
     distribution: str = choice(
-        "Which of several brokers gets a link.", "linkBalanced", values=("linkBalanced",), update=False
+        "How the router chooses one of several brokers for a link.",
+        "linkBalanced",
+        values=("linkBalanced",),
+        update=False,
     )
     direction: str = choice(
-        "Whose links: `in` of clients that send, `out` of clients that receive.",
+        "Which links: `in` those of clients that send, `out` those of clients that receive.",
         values=DIRECTIONS,
         old_names=("dir",),
         twin="dir",
@@ -96,7 +103,7 @@ class LinkRouteEntity(Numbered):
         missing="No 'direction' attribute provided - it is mandatory",
         update=False,
     )
-    oper_status: None = reported(Kind.ENUM, "Whether its broker is there.", values=("inactive", "active"))
+    oper_status: None = reported(Kind.ENUM, "Whether its broker is connected.", values=("inactive", "active"))
 
 
 @entity(
@@ -112,7 +119,7 @@ class AutoLinkEntity(Numbered):
     """A link that the router attaches to a broker by itself."""
 
     address: str = string(
-        "The address of the link, as this router's clients call it.",
+        "The address of the link in this network.",
         old_names=("addr",),
         twin="addr",
         required=True,
@@ -136,20 +143,20 @@ class AutoLinkEntity(Numbered):
         "The name of the connector or listener where the broker is; not together with containerId.", update=False
     )
     external_address: str | None = string(
-        "What the broker calls the address.",
+        "The address at the broker.",
         default_doc="the same",
         old_names=("externalAddr",),
         twin="externalAddr",
         update=False,
     )
-    fallback: bool = boolean("The broker takes what finds no other consumer.", False, update=False)
+    fallback: bool = boolean("The broker receives the messages that have no other consumer.", False, update=False)
     link_ref: None = reported(Kind.STRING, "The identity of its link.")
     oper_status: None = reported(
         Kind.ENUM,
-        "How far the link has come.",
+        "The state of the link.",
         values=("inactive", "attaching", "failed", "active", "quiescing", "idle"),
     )
-    last_error: None = reported(Kind.STRING, "Why it has failed.")
+    last_error: None = reported(Kind.STRING, "Why the link failed.")
 
 
 @entity(
@@ -177,11 +184,11 @@ class ExchangeEntity(Numbered):
         wrong="Exchange matchMethod must be either 'amqp' or 'mqtt'",
         update=False,
     )
-    binding_count: None = reported(Kind.INTEGER, "Its bindings.")
+    binding_count: None = reported(Kind.INTEGER, "The number of its bindings.")
     received_count: None = reported(Kind.INTEGER, "Messages that came to it.")
-    dropped_count: None = reported(Kind.INTEGER, "Those of them that had no receiver.")
-    forwarded_count: None = reported(Kind.INTEGER, "Those of them that had a receiver.")
-    diverted_count: None = reported(Kind.INTEGER, "Those of them that only the alternate address got.")
+    dropped_count: None = reported(Kind.INTEGER, "Received messages that had no receiver.")
+    forwarded_count: None = reported(Kind.INTEGER, "Received messages that had a receiver.")
+    diverted_count: None = reported(Kind.INTEGER, "Received messages that went only to the alternate address.")
 
 
 @entity(

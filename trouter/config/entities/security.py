@@ -46,7 +46,7 @@ class SslProfileEntity(Entity):
         reload=NEXT,
     )
     cert_file: str | None = path(
-        "The router's certificate, and after it those that vouch for it.", parse=files.readable_file, reload=NEXT
+        "The certificate of the router, followed by those of its issuers.", parse=files.readable_file, reload=NEXT
     )
     private_key_file: str | None = path(
         "The key of that certificate.", old_names=("keyFile",), parse=files.readable_file, reload=NEXT
@@ -65,29 +65,31 @@ class SslProfileEntity(Entity):
         reload=NEXT,
     )
     uid_format: str | None = string(
-        "What of a client's certificate makes the user's name, letter by letter: c country, s state, l locality, o "
+        "The parts of a client's certificate that make up the name of the user, one letter for each part: c "
+        "country, s state, l locality, o "
         "organization, u organizational unit, n common name, 1 2 5 the SHA-1, SHA-256 or SHA-512 of the certificate.",
         default_doc="the whole subject",
         parse=texts.uid_format,
         reload=NEXT,
     )
     uid_name_mapping_file: str | None = string(
-        "A JSON object in a file: names to use for such users.",
+        "A file with a JSON object that maps these names to the names of users.",
         old_names=("displayNameFile",),
         parse=files.name_map,
         reload=NEXT,
     )
 
     use_system_ca: bool = boolean(
-        "Trust the system's authorities, too. Without `caCertFile` a connector trusts them anyway, a listener none.",
+        "Also trust the authorities of the system. Without `caCertFile` a connector trusts them anyway, and a "
+        "listener trusts none.",
         False,
         name="useSystemCA",
         reload=NEXT,
         extra=True,
     )
     uid_missing: str = choice(
-        "What becomes of a part in uidFormat that a certificate lacks: it is left out with its separator, it is "
-        "empty, or the connection is refused.",
+        "What the router does about a part in uidFormat that a certificate lacks: it leaves the part out with "
+        "its separator, it leaves the part empty, or it refuses the connection.",
         "skip",
         values=("skip", "empty", "reject"),
         reload=NEXT,
@@ -97,26 +99,35 @@ class SslProfileEntity(Entity):
         "Write `\\;` for a separator within a part of uidFormat.", False, reload=NEXT, extra=True
     )
     crl_file: str | None = path(
-        "Lists of certificates that are revoked, of the authorities in caCertFile: a file, or a directory of them.",
+        "The revocation lists of the authorities in caCertFile: a file, or a directory of them.",
         parse=files.readable,
         reload=NEXT,
         extra=True,
     )
     crl_required: bool = boolean(
-        "Refuse a certificate of an authority that has no list in force.", False, reload=NEXT, extra=True
+        "Refuse a certificate if no current revocation list of its authority is in crlFile.",
+        False,
+        reload=NEXT,
+        extra=True,
     )
     ocsp: str = choice(
-        "Whether to ask the authority of a peer's certificate if it is revoked: `off` never, `soft` and believe the "
-        "certificate where there is no answer, `hard` and do not. `staple` is refused: Python's TLS cannot staple.",
+        "Whether the router asks the OCSP responder of a peer's certificate: `off` never; `soft` asks, and "
+        "accepts the certificate if no answer comes; `hard` asks, and refuses it then. The router refuses "
+        "`staple`: Python's TLS does not support it.",
         "off",
         values=("off", "soft", "hard", "staple"),
         reload=NEXT,
         extra=True,
     )
-    ordinal: int = integer("The generation of the profile, which connections remember.", 0, reload=NEXT, extra=True)
+    ordinal: int = integer(
+        "The generation of the profile. A connection keeps the generation under which it was made.",
+        0,
+        reload=NEXT,
+        extra=True,
+    )
     oldest_valid_ordinal: int = integer("Close connections made under an older generation.", 0, extra=True)
     certificate_ends: None = reported(
-        Kind.INTEGER, "When the certificate in use ends, in seconds since 1970.", extra=True
+        Kind.INTEGER, "When the certificate in use expires, in seconds since 1970.", extra=True
     )
 
     def key_password(self) -> Secret | None:
@@ -128,7 +139,7 @@ class SslProfileEntity(Entity):
 
 @entity(
     "authServicePlugin",
-    "An authentication service that listeners can ask, by its name.",
+    "An authentication service. Listeners refer to it by its name.",
     "authServicePlugin",
     operations=("CREATE", "DELETE"),
     extra_operations=("UPDATE",),
@@ -139,7 +150,7 @@ class AuthServicePluginEntity(Entity):
     """An authentication service."""
 
     auth_service: str | None = string(
-        "The host and the port of the service in one; host and port say the same.",
+        "The host and the port of the service in one value; write host and port instead.",
         parse=texts.host_and_port,
         deprecated=True,
         reload=NEXT,
@@ -156,7 +167,8 @@ class AuthServicePluginEntity(Entity):
         "Whether the service's certificate must be for its host.", True, reload=NEXT, extra=True
     )
     timeout_seconds: int = integer(
-        "How long the service may take to each of its answers, from the call to the offer of mechanisms to begin with.",
+        "How long the service may take for each of its answers; the first time runs from connecting to the "
+        "offer of mechanisms.",
         5,
         low=1,
         high=60,
@@ -164,8 +176,8 @@ class AuthServicePluginEntity(Entity):
         extra=True,
     )
     authz_optional: bool = boolean(
-        "Leave to the policy what a user may do of whose rights the service says nothing; else such a user may do "
-        "nothing.",
+        "If the service sends no rights for a user, only the policy limits the user. With `no`, such a user may "
+        "use no address.",
         True,
         default_doc="`yes`; with secureDefaults `no`",
         reload=NEXT,
@@ -177,7 +189,8 @@ class AuthServicePluginEntity(Entity):
         "yes",
     )
     cache_seconds: int = integer(
-        "For how long the service's yes to a password or a token is believed without asking it again; 0 means never.",
+        "How long the router remembers that the service accepted a password or a token, and does not ask again; "
+        "0 means never.",
         0,
         high=60,
         reload=NEXT,

@@ -14,18 +14,18 @@ from trouter.config.groups import parse_groups
 from trouter.config.schema import NEXT, boolean, choice, counter, integer, mapping, path, string
 
 
-@entity("policy", "What holds for all vhosts. At most one.", "policy", singleton=True, extra_operations=("UPDATE",))
+@entity("policy", "The rules for all vhosts. At most one.", "policy", singleton=True, extra_operations=("UPDATE",))
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyEntity(Single):
     """What holds for all vhosts."""
 
     max_connections: int = integer("Connections open at once, of all listeners.", MAX_CONNECTIONS)
     max_message_size: int = integer(
-        "The largest message in octets, where neither group nor vhost say otherwise; 0 means no limit.",
+        "The largest message in octets, if neither the group nor the vhost sets one; 0 means no limit.",
         0,
         high=2**63 - 1,
     )
-    enable_vhost_policy: bool = boolean("Hold every connection to the rules of its vhost.", False)
+    enable_vhost_policy: bool = boolean("Apply the rules of its vhost to every connection.", False)
     enable_vhost_name_patterns: bool = boolean(
         "Names of vhosts are patterns: `*` is one token, `#` any number of them.", False
     )
@@ -35,31 +35,34 @@ class PolicyEntity(Single):
         parse=files.directory,
     )
     default_vhost: str = string(
-        "The vhost of connections that ask for one which there is not; empty: none.", "$default"
+        "The vhost of connections that ask for a vhost that does not exist; empty: the router refuses them.", "$default"
     )
     oversize_action: str = choice(
-        "What a message that is too large ends: its link, or its connection as in the older router.",
+        "What the router ends after a message that is too large: the link, or the connection, as the older "
+        "router does.",
         "connection",
         values=("link", "connection"),
         reload=NEXT,
         extra=True,
     )
     router_connections: int = integer(
-        "Connections of other routers that are let in beyond maxConnections, so that clients cannot keep them out.",
+        "Connections of other routers that are admitted beyond maxConnections, so that clients cannot keep "
+        "routers out.",
         64,
         high=MAX_CONNECTIONS,
         extra=True,
     )
     router_management: str = choice(
-        "With vhost policy: what requests to `$management` may do that come from another router, whose user is not "
-        "known here: nothing, look, operate what runs, or everything.",
+        "With vhost policy: the rights of requests to `$management` that come from another router, because "
+        "their user is unknown here: nothing (`none`), reading, also operating what runs, or everything.",
         "admin",
         values=LEVELS,
         default_doc="`admin`; with secureDefaults `none`",
         extra=True,
     )
     host_names_seconds: int = integer(
-        "How often the host names in remoteHosts are looked up; in between, or if that fails, the last answer counts.",
+        "How often the router looks up the host names in remoteHosts. It uses the last answer until then, and "
+        "if a look-up fails.",
         300,
         low=1,
         high=86400,
@@ -72,8 +75,8 @@ class PolicyEntity(Single):
     max_message_size_denied: None = counter("Messages refused as too large.")
     total_denials: None = counter("Connections refused for their number, sessions, links and messages too large.")
     vhost_connections_denied: None = counter("Connections that the policy refused when they opened.", extra=True)
-    messages_denied: None = counter("Messages without a link of their own to an address refused for it.", extra=True)
-    user_id_denied: None = counter("Messages refused for the name of another user.", extra=True)
+    messages_denied: None = counter("Messages on anonymous links, refused because of their address.", extra=True)
+    user_id_denied: None = counter("Messages refused because their user-id names another user.", extra=True)
     management_denied: None = counter("Requests refused by the agent.", extra=True)
 
 
@@ -86,7 +89,7 @@ class _Vhost(Entity):
     """Who may connect under a host name."""
 
     hostname: str = string(
-        "The host name that clients ask for in their Open; without it `name` is taken.",
+        "The host name that clients ask for in their open; without it `name` is used.",
         old_names=("id",),
         required=True,
         update=False,
@@ -105,9 +108,9 @@ class _Vhost(Entity):
         high=MAX_CONNECTIONS,
         old_names=("maxConnectionsPerRemoteHost",),
     )
-    allow_unknown_user: bool = boolean("Users whom no group names belong to the group `$default`.", False)
+    allow_unknown_user: bool = boolean("A user that no group names belongs to the group `$default`.", False)
     apply_to: str = choice(
-        "Whom a change of these rules is for: all connections, or those that open afterwards.",
+        "Which connections a change of these rules applies to: all, or those that open afterwards.",
         "all",
         values=("new", "all"),
         extra=True,
@@ -116,7 +119,7 @@ class _Vhost(Entity):
 
 @entity(
     "vhost",
-    "Who may connect under a host name, and what they may do. Any number.",
+    "The users that may connect under a host name, and their rights. Any number.",
     "vhost",
     operations=("CREATE", "UPDATE", "DELETE"),
 )
@@ -126,16 +129,16 @@ class VhostEntity(HeldToQuotas, _Vhost):
 
     quota_mode: str = mode("enforce")
     sample_messages: int = integer(
-        "Of so many messages that its users send, one is recorded with its body, in logs that want `message.sampled`, "
-        "and at most 100 in a second; 0 records none.",
+        "The router records one of so many messages of its users with its body, in record logs with "
+        "`message.sampled`, at most 100 in a second; 0 records none.",
         0,
         high=1_000_000_000,
         extra=True,
     )
-    sample_bytes: int = integer("The octets of a body that are recorded at most.", 256, low=1, high=65_536, extra=True)
+    sample_bytes: int = integer("At most so many octets of a body are recorded.", 256, low=1, high=65_536, extra=True)
     sample_hash_fields: frozenset[str] = string(
         "Fields of JSON bodies, separated by commas, whose values are recorded as keyed hashes; `*` is all of a body. "
-        "A body in which they cannot be found is recorded as a hash.",
+        "If a body does not have these fields, the router records a hash of the body.",
         frozenset(),
         parse=texts.names,
         extra=True,
@@ -144,7 +147,7 @@ class VhostEntity(HeldToQuotas, _Vhost):
         "The key of these hashes: a file of 16 to 4096 octets.", parse=files.readable_file, extra=True
     )
     groups: Mapping[str, GroupSettings] = mapping(
-        "Groups of users: a name, and a map of what they may do.",
+        "Groups of users: the name of each, and a map of the rights of its users.",
         factory=lambda: NOTHING,
         shown=NOTHING,
         default_doc="none: no user may connect",
