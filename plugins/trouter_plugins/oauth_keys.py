@@ -142,7 +142,7 @@ def parse_keys(octets: bytes) -> Sequence[Key]:
         raise KeysError("this is not JSON") from None
     listed = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(listed, list):
-        raise KeysError('this is not JSON Web Key Set: {"keys": [...]}')
+        raise KeysError('this is not a JSON Web Key Set: {"keys": [...]}')
     if len(listed) > MAX_KEYS:
         raise KeysError(f"there are more than {MAX_KEYS} keys")
     keys = [key for each in listed if isinstance(each, dict) and (key := _parse_key(each)) is not None]

@@ -104,7 +104,7 @@ def test_a_router_that_may_take_less_than_it_does_at_its_start_is_reported(
         path.chmod(0o644)
         assert checked(path) == status
         told = capsys.readouterr().err
-        assert ("router.maxMemoryBytes: no client could connect: the router takes " in told) == bool(status)
+        assert ("router.maxMemoryBytes: no client could connect: the router uses " in told) == bool(status)
 
 
 def test_a_safe_file_is_good_with_strict_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

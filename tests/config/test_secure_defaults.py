@@ -58,7 +58,7 @@ def test_what_is_given_counts_and_is_reported() -> None:
 def test_the_policy_holds_whether_it_has_a_section_or_not(policy: str) -> None:
     configuration = configured(f"{policy}vhost {{ hostname: a }}\n")
     assert configuration.policy.enable_vhost_policy
-    assert not [warning for warning in configuration.warnings if "holds no client" in warning.message]
+    assert not [warning for warning in configuration.warnings if "does not have enableVhostPolicy" in warning.message]
 
 
 def test_management_is_held_to_it_too() -> None:

@@ -14,7 +14,7 @@ from tests.routers import RunningRouter, StartRouter
 
 def dump(router: RunningRouter, number: int = 1) -> Path:
     router.process.send_signal(signal.SIGUSR1)
-    return Path(router.wait_for_line(r"MAIN \(info\) The state was dumped to (.+)", number)[1])
+    return Path(router.wait_for_line(r"MAIN \(info\) The state was written to (.+)", number)[1])
 
 
 def configuration(folder: Path) -> str:
@@ -76,7 +76,7 @@ def test_a_place_that_cannot_be_written_is_reported_and_routing_goes_on(
     router = start_router(configuration(tmp_path).replace(str(tmp_path / "state"), place))
     with Peer(router.port) as peer:
         router.process.send_signal(signal.SIGUSR1)
-        router.wait_for_line(rf"MAIN \(error\) the state cannot be dumped: .*{why}")
+        router.wait_for_line(rf"MAIN \(error\) cannot write the state to a file: .*{why}")
         peer.be_heard()
     assert not list(tmp_path.parent.glob("*.part"))
 

@@ -118,7 +118,7 @@ def test_management_shows_locks_and_lifts_them(start_router: StartRouter, users:
         node.ask("DELETE", type="authLockout", name=alice["name"])
         assert node.refused("READ", type="authLockout", name=alice["name"])[0] == 404
         assert node.refused("DELETE", type="authLockout", name=alice["name"])[0] == 404
-    router.wait_for_line(r"failed logins forgiven: authLockout/127.0.0.1:alice$")
+    router.wait_for_line(r"an operator cleared the failed logins of authLockout/127.0.0.1:alice$")
     assert attempt(router, "alice", SECRET) == OK
 
 

@@ -180,7 +180,7 @@ def test_a_session_without_a_link_has_no_task(limited: Limited) -> None:
         begin_many(peer, 500)
         peer.attach_receiver("a")
         limited.router.process.send_signal(signal.SIGUSR1)
-        dumped = Path(limited.router.wait_for_line(r"MAIN \(info\) The state was dumped to (.+)")[1])
+        dumped = Path(limited.router.wait_for_line(r"MAIN \(info\) The state was written to (.+)")[1])
         text = dumped.read_text(encoding="utf-8")
         dumped.unlink()
         assert text.count("  session channel=") == 501

@@ -112,7 +112,7 @@ def test_no_secret_comes_out_anywhere(
         said = ask_everything(node, router.port)
         router.wait_for_line("Authentication failed")
         router.process.send_signal(signal.SIGUSR1)
-        router.wait_for_line("The state was dumped to")
+        router.wait_for_line("The state was written to")
         said.append(str(node.ask("GET-LOG", limit=1000)))
     router.stop()
     state = (tmp_path / "state.dump").read_text(encoding="utf-8")

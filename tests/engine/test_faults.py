@@ -242,7 +242,7 @@ CASES: list[tuple[Fault, str, Callable[[Rig], object]]] = [
     (Fault.DELIVERY_TAG, "the first transfer of a delivery carries no delivery-tag", sends(Transfer(0, NEAR_WRAP))),
     (
         Fault.TRANSFER_STATE,
-        "delivery state of 257 octets on a transfer, where 256 are taken",
+        "delivery state of 257 octets on a transfer; at most 256 are accepted",
         sends(transfer(state=rejected(257))),
     ),
 ]

@@ -107,7 +107,7 @@ def test_an_interior_router_that_lets_no_edge_in_is_no_uplink(tmp_path: Path) ->
     plain = f"router {{ mode: interior, id: A }}\nlistener {{ {OPEN} }}\nlistener {{ {OPEN}, maxSessions: 1 }}\n"
     with running(plain, tmp_path) as above:
         with running(edge("E", [above.ports[1]]), tmp_path) as below:
-            below.wait_for_line("the uplink cannot be used: an uplink needs 2 sessions")
+            below.wait_for_line("cannot use the uplink: an uplink needs 2 sessions")
             with node_of(client_port(below)) as node:
                 assert node.query("router")[0]["mode"] == "edge"
         with running(edge("E", [above.ports[0]]), tmp_path) as below:

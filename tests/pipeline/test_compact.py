@@ -485,7 +485,7 @@ def test_a_manifest_that_is_none_stops_everything(tmp_path: Path) -> None:
     with pytest.raises(NoRecords, match="version 7"):
         run(tmp_path)
     path.write_text("{")
-    with pytest.raises(NoRecords, match="no manifest"):
+    with pytest.raises(NoRecords, match="not a manifest"):
         run(tmp_path)
 
 

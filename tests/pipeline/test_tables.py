@@ -34,7 +34,7 @@ def values(spark: SparkSession, table: Table, days: Iterable[date] | None = None
 def test_days_are_replaced_others_stay_and_what_it_was_made_of_is_known(spark: SparkSession, tmp_path: Path) -> None:
     table = Table(tmp_path, "t")
     assert table.inputs() == {}
-    with pytest.raises(BadTable, match="nothing was committed"):
+    with pytest.raises(BadTable, match="this table is empty"):
         table.read(spark)
     commit(table, frame(spark, (FIRST, 1), (SECOND, 2), (THIRD, 3)), [FIRST, SECOND, THIRD], a=1)
     first = values(spark, table)
@@ -81,7 +81,7 @@ def test_a_manifest_that_is_none_is_reported_with_its_file(tmp_path: Path) -> No
     table = Table(tmp_path, "t")
     table.folder.mkdir(parents=True)
     path = table.folder / "_manifest.json"
-    for text, why in (("{", "no manifest"), ('{"version": 9}', "version 9")):
+    for text, why in (("{", "not a manifest"), ('{"version": 9}', "version 9")):
         path.write_text(text)
         with pytest.raises(BadTable, match=re.escape(str(path)) + f".*{why}"):
             table.inputs()

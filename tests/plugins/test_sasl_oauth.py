@@ -283,10 +283,10 @@ def test_no_token_is_shown() -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("{", "no JSON"),
-        ("[" * 100000, "no JSON"),
-        ("[]", "no JSON Web Key Set"),
-        ('{"keys": {}}', "no JSON Web Key Set"),
+        ("{", "not JSON"),
+        ("[" * 100000, "not JSON"),
+        ("[]", "not a JSON Web Key Set"),
+        ('{"keys": {}}', "not a JSON Web Key Set"),
         (json.dumps({"keys": [{}] * 65}), "more than 64"),
         ('{"keys": []}', "no key among these"),
         (

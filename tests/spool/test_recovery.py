@@ -113,7 +113,7 @@ def test_a_bad_frame_in_a_sealed_segment_is_never_cut_off(folder: Path) -> None:
         (good[: ends_of(good)[3]], "ends before message 8, but the next one begins with message 10"),
         (good + b"more", "ends within the frame of message 10"),
         (good[:30], "ends within its header"),
-        (b"?" * 64 + good[64:], "no segment of a spool"),
+        (b"?" * 64 + good[64:], "not a segment of a spool"),
     ]:
         sealed.write_bytes(octets)
         with pytest.raises(SpoolCorrupt, match=why) as caught:

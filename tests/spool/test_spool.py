@@ -70,7 +70,7 @@ def test_a_spool_goes_on_where_it_ended(folder: Path) -> None:
 
 
 def test_the_second_opener_hears_who_has_it(spool: Spool, folder: Path) -> None:
-    with pytest.raises(SpoolBusy, match=f"held by process {os.getpid()}"):
+    with pytest.raises(SpoolBusy, match=f"in use by process {os.getpid()}"):
         Spool.open(folder)
     code = f"from trouter.spool import Spool; Spool.open({str(folder)!r})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
