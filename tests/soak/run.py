@@ -16,12 +16,14 @@ from typing import Final, TextIO
 import trio
 
 import trouter
+from tests.chaos.sites import Site
 from tests.chaos.traffic import run_blocking
 from tests.chaos.worlds import World
 from trouter import _twin
+from trouter.logs import book
 
 from .churn import CHURN, delete_made, node_at
-from .figures import Counts, Figures, left_over
+from .figures import LEAST_SPAN_S, Counts, Figures, left_over
 from .network import census, change_policy, network
 from .pace import Soak, keep_up
 from .report import write_report
@@ -47,6 +49,8 @@ async def soak(world: World, folder: Path, minutes: float, rate: float, looks: i
     """
     with trio.fail_after(_HANG_S):
         await _rehearse(world)
+        if minutes * 60 * (1 - _WARM_UP) >= LEAST_SPAN_S:
+            await _fill_logs(world)
     before = await _counted_at_rest(world)
     _write(folder / "before.json", before)
     _write(folder / "about.json", _about(minutes, rate))
@@ -78,6 +82,18 @@ async def _rehearse(world: World) -> None:
             await trio.sleep(0.1)
         clients.cancel_scope.cancel()
     await _tidy_up(going)
+
+
+async def _fill_logs(world: World) -> None:
+    """Fill the log that each router keeps in memory: what it takes once, up to a bound, is no slope."""
+    async with trio.open_nursery() as reloads:
+        for site in world.sites.values():
+            reloads.start_soon(run_blocking, _reload_often, site)
+
+
+def _reload_often(site: Site) -> None:
+    for turn in range(book.KEPT // 2):  # each change of the policy is two lines of the log
+        change_policy(site, turn)
 
 
 async def _tidy_up(going: Soak) -> None:

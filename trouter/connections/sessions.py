@@ -33,9 +33,9 @@ from trouter.engine.events import LinkAttached, LinkDetached, SessionEnded
 from trouter.engine.faults import Fault, PeerFault
 from trouter.engine.link import IncomingLink
 from trouter.engine.link_base import Link
-from trouter.engine.ports import Budget, LinkSink, SessionPort
+from trouter.engine.ports import Budget, SessionPort
 from trouter.engine.session import Session
-from trouter.engine.states import LinkState
+from trouter.engine.states import UNANSWERED, LinkState
 from trouter.logs.peer_text import and_more, describe_counters, describe_terminus
 from trouter.net.hub import Hub
 from trouter.wire.performatives import Attach, Error, Source, Target
@@ -343,7 +343,7 @@ class Sessions:
 
     async def _look_up(self, event: LinkAttached) -> LookupResult:
         """Return what a link is for; an edge router asks whether links to the address are routed elsewhere."""
-        if self._uplinks is None or type(event.link.sink) is not LinkSink:
+        if self._uplinks is None or event.link.state not in UNANSWERED:
             return LookupResult.MESSAGES
         return await self._uplinks.find(event.link, self.terms)
 
@@ -360,9 +360,10 @@ class Sessions:
 
     def _attach(self, event: LinkAttached, found: LookupResult) -> None:
         link = event.link
-        if type(link.sink) is not LinkSink:  # it has an owner: the peer answered our attach
+        if link.state not in UNANSWERED:  # the peer answered our attach, and we may have given the link up since
             self._hub.router.answered(link)
-            self._log_attached(link, event.attach)
+            if link.attached:
+                self._log_attached(link, event.attach)
             return
         if self._hub.router.pulse.draining:
             link.refuse(Error("amqp:connection:forced", "the router is shutting down"))

@@ -70,6 +70,10 @@ class LinkState(IntEnum):
     ATTACH_DETACH_RECEIVED = 7
 
 
+#: The peer attached the link and waits for our answer, whether it has detached it again or not.
+UNANSWERED: Final = frozenset({LinkState.ATTACH_RECEIVED, LinkState.ATTACH_DETACH_RECEIVED})
+
+
 class LinkStep(IntEnum):
     RECEIVE_ATTACH = 0
     SEND_ATTACH = 1

@@ -35,6 +35,8 @@ from tests.interop.strict.writing import (
 
 CONTROL, DATA, DOWNLINK = "qd.router", "qd.router-data", "qd.router-edge-downlink"
 TRACKING, LOOKUP, HEARTBEAT = "_$qd.edge_addr_tracking", "_$qd.addr_lookup", "_$qd.edge_heartbeat"
+#: A test answers the links to addresses that begin so.
+LATE = "late."
 PRIORITIES, PRIORITY = 10, 4
 MAX_AGE_S = 3.0
 ADVERTISE_TICKS = 4
@@ -555,7 +557,9 @@ class Above(Router):
         services = {TRACKING: ("tracking", 0), LOOKUP: ("lookup", 32), HEARTBEAT: ("heartbeat", 2)}
         services["$management"] = ("management", CAPACITY)
         dynamic = reading.item(reading.terminus(frame, mine=True), 4)
-        if reading.capability(frame) == DOWNLINK:
+        if link.address is not None and link.address.startswith(LATE):
+            link.kind = "late"
+        elif reading.capability(frame) == DOWNLINK:
             self.accept(link, "down")
         elif link.address in services:
             self.accept(link, *services[link.address])
@@ -639,6 +643,13 @@ class Above(Router):
         """A router elsewhere takes messages to addresses."""
         with self.changed:
             self.takes |= dict.fromkeys(addresses, (code, fields))
+
+    def answer_late(self, count: int) -> None:
+        """Wait for so many links of late addresses; answer them, the first first."""
+        late = self.wait(lambda: [each for each in self.links if each.kind == "late"][count - 1 :] and self.links)
+        with self.changed:
+            for link in [each for each in late if each.kind == "late"]:
+                self.accept(link, "address")
 
     def stream(self) -> Link:
         """A link for a long message, in a session of its own."""

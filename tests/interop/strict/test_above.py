@@ -11,12 +11,14 @@ from tests.e2e.peer import Peer, message
 from tests.interop.strict import reading
 from tests.interop.strict.conftest import LONG, listening
 from tests.interop.strict.end import End
-from tests.interop.strict.routers import Above
+from tests.interop.strict.routers import LATE, Above
 from tests.interop.strict.writing import MODIFIED, NO, YES, text, way
 from tests.interop.strict.writing import message as composed
+from tests.management.node import PREFIX, node_of
 from tests.networks import OPEN
 from tests.routers import RunningRouter, running
-from trouter.wire.performatives import Accepted, Modified
+from trouter.wire.framing import frame
+from trouter.wire.performatives import Accepted, Detach, Modified, encode_performative
 
 pytestmark = pytest.mark.slow
 
@@ -110,6 +112,22 @@ def test_a_long_message_comes_down_on_a_link_of_its_own(above: Above, port: int)
         above.finish(begun, octets[BEGINNING:])
         assert len(client.take_message(receiver)) > 300_000
         above.wait(lambda: begun.outcome == (0x24, []))
+
+
+def test_answers_to_links_that_are_given_up_make_no_other_links(above: Above, port: int) -> None:
+    """The answers of a session are worked through in turn; the last link is given up before its answer's turn."""
+    with Peer(port) as client:
+        receivers = [client.attach_receiver(f"{LATE}{number}") for number in range(100)]
+        detaches = [frame(0, encode_performative(Detach(each.handle, True))) for each in reversed(receivers)]
+        above.answer_late(len(receivers))
+        client.raw(b"".join(detaches))
+        for _ in receivers:
+            client.expect(Detach)
+        heard = client.attach_receiver("heard", credit=1)
+        above.send(above.at("heard", sends=True), composed(text("heard"), annotations=way("A", "heard")))
+        assert client.take_message(heard).endswith(b"heard")
+        with node_of(port) as node:
+            assert "down" not in [row["operStatus"] for row in node.query(f"{PREFIX}router.link")]
 
 
 @pytest.mark.parametrize("failed", [False, True])
