@@ -154,6 +154,18 @@ def test_get_memory_shows_count_and_bytes_of_each_type(node: Node) -> None:
     assert all(row["bytes"] == row["size"] * row["count"] for row in owners.values())
 
 
+def test_the_pools_show_how_many_connections_and_sessions_there_are(router: RunningRouter, own: Node) -> None:
+    def pools() -> list[int]:
+        names = "qd_connection_t", "qd_session_t"
+        return [int(own.get("READ", identity=f"allocator/{name}")["totalAllocFromHeap"]) for name in names]
+
+    before = pools()
+    with node_of(router.port):
+        assert pools() == [count + 1 for count in before] == [2, 2]
+    memory = {row["name"]: row["size"] for row in own.node("GET-MEMORY")}
+    assert min(memory["qd_connection_t"], memory["qd_session_t"]) > 100
+
+
 def test_get_memory_groups_what_is_held_by_connection_user_vhost_and_address(node: Node) -> None:
     receiver = node.connection.create_receiver("memory/waiting")
     sender = node.connection.create_sender("memory/waiting")

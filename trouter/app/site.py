@@ -147,6 +147,7 @@ class RouterSite:
         """Return this moment's numbers."""
         budget = self._services.budget
         quota_alarms, quota_alarms_raised = self._services.policing.quota_alarms()
+        engines = [each.engine for each in self._control.connections().values()]
         return Figures(
             totals=self._totals(),
             version=trouter.__version__,
@@ -164,7 +165,7 @@ class RouterSite:
             deliveries=self._router.outcomes.snapshot(),
             latency_bounds_s=BOUNDS_S,
             settle_latency=self._router.latency.snapshot(),
-            memory=[MemoryOwner(*owner) for owner in owners(self._router)],
+            memory=[MemoryOwner(*owner) for owner in owners(self._router, engines)],
             held_bytes=budget.held,
             held_limit_bytes=budget.limit,
             log_events={

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -17,12 +17,13 @@ from operator import attrgetter
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
+from trouter.engine.connection import Connection
 from trouter.engine.limits import EngineLimits
 from trouter.engine.link import IncomingLink, OutgoingLink
 from trouter.engine.link_base import Link
 from trouter.engine.ports import Budget, ConnectionPort, Delivery
 from trouter.engine.session import Session
-from trouter.wire.performatives import Attach, Source, Target
+from trouter.wire.performatives import Attach, Open, Source, Target
 
 from .counters import AddressCounters
 from .egress import Egress
@@ -43,13 +44,15 @@ LOOKED_AT: Final = 100
 MAX_ADDRESSES: Final = 20
 
 
-def owners(router: Router) -> list[tuple[str, int, int]]:
-    """Return (type, size of one in octets, how many there are) by type."""
+def owners(router: Router, connections: Collection[Connection]) -> list[tuple[str, int, int]]:
+    """Return (type, size of one in octets, how many there are) by type; ``connections`` are those that are open."""
     links = len(router.links)
     incoming = sum(isinstance(each, Ingress) for each in router.links.values())
     sizes = _sizes()
     link_bytes = sizes[Ingress] * incoming + sizes[Egress] * (links - incoming)
     return [
+        ("qd_connection_t", sizes[Connection], len(connections)),
+        ("qd_session_t", sizes[Session], sum(len(each.sessions()) for each in connections)),
         ("qdr_address_t", sizes[AddressEntry], len(router.table.entries)),
         ("qdr_link_t", link_bytes // links if links else sizes[Egress], links),
         ("qdr_delivery_t", sizes[Delivery], _count_deliveries(router)),
@@ -137,7 +140,8 @@ def _count_octets(router: Router) -> int:
 def _sizes() -> dict[type, int]:
     """Return what one object of each type takes, in octets, measured on a sample."""
     table, pulse = AddressTable("sample"), Pulse()
-    session = Session(ConnectionPort([], Budget(0)), 0, EngineLimits(), [])
+    limits = EngineLimits()
+    session = Session(ConnectionPort([], Budget(0)), 0, limits, [])
     incoming, outgoing = IncomingLink(session, "sample"), OutgoingLink(session, "sample")
     ingress = Ingress(
         incoming, pulse, table, None, capacity=1, strips=True, to_override="sample", totals=AddressCounters()
@@ -156,8 +160,10 @@ def _sizes() -> dict[type, int]:
         AddressEntry: (AddressEntry("M0sample", "sample", "balanced"),),
         Delivery: (Delivery(outgoing),),
         Message: (message,),
+        Session: (Session(session.connection, 0, limits, []),),
+        Connection: (Connection(limits, Open("sample"), [], None, True),),
     }
-    others = (pulse, table, table.known, session, ingress.totals, message.source)
+    others = (limits, pulse, table, table.known, session, session.connection, ingress.totals, message.source)
     return {kind: sum(_own_bytes(part, others) for part in parts) for kind, parts in samples.items()}
 
 

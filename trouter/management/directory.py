@@ -58,7 +58,7 @@ _MAKERS: Final[dict[str, Maker]] = {
     "connection": lambda kind, of: routing.OpenConnections(kind, of.control, of.now),
     "management": lambda kind, _: process.ManagementNode(kind),
     "logStats": lambda kind, of: process.LogStatistics(kind, partial(process.log_counts, of.book)),
-    "allocator": lambda kind, of: Listed(kind, partial(process.pools, of.router)),
+    "allocator": lambda kind, of: Listed(kind, partial(process.pools, of.router, of.control)),
     "router.node": lambda kind, of: Listed(kind, partial(process.nodes, of.control)),
     "topologyChange": lambda kind, of: Listed(kind, partial(process.changes, of.control)),
     "policy": lambda kind, of: Configured(kind, of.control),

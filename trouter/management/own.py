@@ -165,7 +165,7 @@ async def _get_memory(node: Node, request: Request) -> Answer:
         return answer([dict(row) for row in node.control.memory(by)])
     if by:
         raise bad_request(f"GET-MEMORY groups by {', '.join(MEMORY_BY)} or address, not by {shown(by)}")
-    held = owners(node.router)
+    held = owners(node.router, [each.engine for each in node.control.connections().values()])
     return answer([{"name": name, "size": size, "count": count, "bytes": size * count} for name, size, count in held])
 
 

@@ -11,6 +11,7 @@ from trouter.config import Configuration, Problem
 from trouter.config.entities import Entity
 from trouter.config.schema import EntityType
 from trouter.core.containers import Container
+from trouter.engine.connection import Connection
 from trouter.wire.performatives import Error
 
 #: What GET-MEMORY groups by, besides ``address`` and nothing.
@@ -50,6 +51,10 @@ class ConnectionFacts(Protocol):
     @property
     def number(self) -> int:
         """The number that stands as ``[C<n>]`` in the log."""
+
+    @property
+    def engine(self) -> Connection:
+        """The conversation with the peer."""
 
     @property
     def name(self) -> str:

@@ -116,12 +116,13 @@ def log_counts(book: LogBook) -> Iterator[tuple[str, Row]]:
         yield module, {**{f"{level}Count": counts.get(level, 0) for level in _LEVELS}, "name": module}
 
 
-def pools(router: Router) -> Iterator[tuple[str, Row]]:
+def pools(router: Router, control: Control) -> Iterator[tuple[str, Row]]:
     """Yield what the router holds, by the kind of object, under the names of the older router's pools.
 
     Nothing is pooled here: all of it is in use, and a pool that this router has no objects of is empty.
     """
-    held = {name: (size_bytes, count) for name, size_bytes, count in owners(router)}
+    engines = [each.engine for each in control.connections().values()]
+    held = {name: (size_bytes, count) for name, size_bytes, count in owners(router, engines)}
     for name in NAMES:
         size_bytes, count = held.get(name, (0, 0))
         batch, thread_max = limits(name)
