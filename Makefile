@@ -74,7 +74,7 @@ help:
 	@echo "make docs       write the generated pages of the manual, build/site (the manual as a site) and man/"
 	@echo "make man        write the manual's pages for man to man/"
 	@echo "make wheel      the sdist, and the wheel of this Python with the compiled modules, in dist/"
-	@echo "make deb        the package for Debian, in dist/ (WHEEL names a wheel for its Python; else it compiles)"
+	@echo "make deb        the package for Debian, in dist/, of the wheel that it makes first"
 	@echo "make sbom       what a router is made of, as CycloneDX, in dist/"
 	@echo "make chart      check the Helm chart, and pack it into dist/"
 	@echo "make clean      remove everything that can be made again"
@@ -236,10 +236,10 @@ deb: wheel
 	$(call needs,/usr/share/build-essential/essential-packages-list,build-essential)
 	packaging/deb/build.sh
 
-# Of an environment with what the wheel asks for and nothing else, and of the console's lock.
-sbom: wheel build/packaging/ready node-system
-	rm -rf build/sbom && $(PYTHON) -m venv --without-pip build/sbom
-	$(PACKAGING)/python -m pip --python build/sbom/bin/python install --quiet --disable-pip-version-check dist/trouter-*.whl
+# Of an environment with what the router asks for and nothing else, and of the console's lock. Nothing is compiled for it.
+sbom: build/packaging/ready node-system
+	rm -rf build/sbom && mkdir -p dist && $(PYTHON) -m venv --without-pip build/sbom
+	TROUTER_PURE=1 $(PACKAGING)/python -m pip --python build/sbom/bin/python install --quiet --disable-pip-version-check .
 	$(PACKAGING)/cyclonedx-py environment --output-reproducible --of JSON -o dist/sbom-python.json build/sbom/bin/python
 	cd console && npm sbom --package-lock-only --omit dev --sbom-format cyclonedx > ../dist/sbom-console.json
 
