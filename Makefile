@@ -236,12 +236,16 @@ deb: wheel
 	$(call needs,/usr/share/build-essential/essential-packages-list,build-essential)
 	packaging/deb/build.sh
 
-# Of an environment with what the router asks for and nothing else, and of the console's lock. Nothing is compiled for it.
+# Of an environment with what the router asks for and nothing else, and of the console's lock, by npm 10 or later, which Debian 12
+# does not have. Nothing is compiled for it.
 sbom: build/packaging/ready node-system
 	rm -rf build/sbom && mkdir -p dist && $(PYTHON) -m venv --without-pip build/sbom
 	TROUTER_PURE=1 $(PACKAGING)/python -m pip --python build/sbom/bin/python install --quiet --disable-pip-version-check .
+	find build/sbom -name direct_url.json -delete
 	$(PACKAGING)/cyclonedx-py environment --output-reproducible --of JSON -o dist/sbom-python.json build/sbom/bin/python
-	cd console && npm sbom --package-lock-only --omit dev --sbom-format cyclonedx > ../dist/sbom-console.json
+	case $$(npm --version) in [0-9].*) npm="npx --yes npm@10";; *) npm=npm;; esac; \
+	  cd console && $$npm sbom --package-lock-only --omit dev --sbom-format cyclonedx >../build/sbom.json
+	mv build/sbom.json dist/sbom-console.json
 
 chart: build/packaging/ready
 	$(PACKAGING)/helm lint --strict packaging/helm/trouter --set network.tlsSecret=n,clients.tlsSecret=c,clients.usersSecret=u

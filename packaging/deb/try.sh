@@ -26,13 +26,15 @@ systemd-analyze --man=no verify /lib/systemd/system/trouter.service
 stat -c '%A %U:%G %n' /etc/trouter /etc/trouter/trouter.conf
 trouter check /etc/trouter/trouter.conf
 INSIDE
-# The router as its unit starts it, as its user; one message; and the end by TERM, after which its status is 0. It has a network of
+# The router as its unit starts it, as its user; one message; a look at it, which changes nothing; and the end by TERM, after which its status is 0. It has a network of
 # its own, in which its ports are free.
 unshare --net sh -c 'ip link set lo up && exec chroot "$0" sh -eu' "$root" <<'INSIDE'
 setpriv --reuid trouter --regid trouter --init-groups trouter run -c /etc/trouter/trouter.conf 2>/tmp/trouter.log &
 router=$!
 until grep -q Operational /tmp/trouter.log; do kill -0 "$router"; sleep 0.2; done
 /usr/lib/trouter/bin/python /tmp/smoke.py 5672
+qdstat -g
+if trouter manage update log/DEFAULT enable=debug+; then exit 1; fi
 kill -TERM "$router"
 wait "$router"
 # The same under the older router's name, as old unit files start it, and another message.
