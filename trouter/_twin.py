@@ -45,7 +45,7 @@ def hot_modules() -> list[str]:
 
 
 def running() -> str:
-    """`compiled`, `interpreted`, or the mixture, named, which only a broken build gives."""
+    """Return `compiled`, `interpreted`, or the mixture, named, which only a broken build gives."""
     hot = hot_modules()
     compiled = [name for name in hot if is_compiled(name)]
     if not compiled:

@@ -25,7 +25,7 @@ class Plugin:
 
     @hookimpl
     def configure(self, router: RouterFacts) -> None:
-        """``kinds``: a list of kinds, or ``audit`` for all that is evidence, or ``all``."""
+        """Take the setting ``kinds``: a list of kinds, or ``audit`` for all that is evidence, or ``all``."""
         settings = router.settings
         unknown = sorted(set(settings) - {"kinds"})
         kinds = settings.get("kinds", "")

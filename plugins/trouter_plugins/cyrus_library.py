@@ -130,7 +130,7 @@ class Library:
         return conversation
 
     def call(self, host: str, user: str, password: str, *, plain: bool) -> Call:
-        """A conversation with a server; a mechanism that shows the password only if it is ``plain``. CyrusError."""
+        """Begin a conversation with a server; only if it is ``plain`` may a mechanism show the password. CyrusError."""
         self._dispose()
         call = Call(self._ffi, self._lib, user, password)
         place, null = self._ffi.new("sasl_conn_t **"), self._ffi.NULL

@@ -77,7 +77,7 @@ class Keys:
             self._keys = parse_keys(_read_file(Path(source)))
 
     def inherit(self, older: Keys) -> None:
-        """What ``older`` has fetched need not be fetched again."""
+        """Take over what ``older`` has fetched."""
         if self._url is not None:
             self._keys, self._read_at_s, self._asked_at_s = older._keys, older._read_at_s, older._asked_at_s
 

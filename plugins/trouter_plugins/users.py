@@ -113,7 +113,7 @@ class Users:
         return entry is not None and entry.good_at(self._now())
 
     def verify(self, user: str, password: bytes) -> bool:
-        """Whether ``user`` has ``password`` and is admitted. Blocks for tens of milliseconds, also for one unknown."""
+        """Return whether ``user`` has ``password`` and is admitted. Blocks for tens of ms, also for an unknown user."""
         fits = (self._for_plain.get(user) or self._decoy(user)).fits(password)
         return self.admits(user) and fits
 
@@ -153,7 +153,7 @@ def _preference(verifier: Verifier) -> int:
 
 
 def check_user(user: str) -> None:
-    """ValueError if ``user`` cannot stand in the file."""
+    """Raise ValueError if ``user`` cannot stand in the file."""
     if not user or user != user.strip() or user.startswith("#"):
         raise ValueError("a user name is not empty, has no blank at its ends, and does not begin with #")
     if ":" in user or not user.isprintable():
@@ -199,7 +199,7 @@ def _parse_key(line: bytes) -> bytes:
 
 
 def parse_line(line: bytes) -> tuple[str, Entry] | None:
-    """User and entry, or None for a line without any; ValueError never quotes what may be secret."""
+    """Return user and entry, or None for a line without any; ValueError never quotes what may be secret."""
     line = line.rstrip(b"\r")
     if not line.strip() or line.startswith(b"#"):
         return None
@@ -230,7 +230,7 @@ def _parse_words(user: str, words: Sequence[str]) -> Entry:
 
 
 def parse_moment(text: str) -> float:
-    """Seconds since 1970 of ``2027-01-31T12:00:00Z``; ValueError."""
+    """Return the seconds since 1970 of ``2027-01-31T12:00:00Z``; ValueError."""
     try:
         if not _MOMENT.fullmatch(text):
             raise ValueError

@@ -143,7 +143,7 @@ class Lockout:
         return list(self._entries)
 
     def state(self, key: Key) -> tuple[int, float, float] | None:
-        """Failures since the entry was made, the next wait, and how long the lock lasts yet; None when it is gone."""
+        """Return failures since the entry was made, the next wait, and how long the lock lasts; None for no entry."""
         entry = self._entries.get(key)
         if entry is None:
             return None

@@ -269,7 +269,7 @@ class Policing:
     # --- another policy
 
     def become(self, policy: Policy, samplings: Mapping[str, Sampling] = NO_SAMPLINGS) -> None:
-        """Another policy is in force, also for open connections as far as their vhosts say (security.md 4.13)."""
+        """Put another policy in force, also for open connections as far as their vhosts say (security.md 4.13)."""
         before, self.policy = self.policy, policy
         sampled, self.samplings = self.samplings, samplings
         if before is policy:
@@ -382,7 +382,7 @@ class Policing:
     # --- what management shows
 
     def quota_alarms(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
-        """Alarms about quotas by vhost: since the start, and those raised now."""
+        """Return alarms about quotas by vhost: since the start, and those raised now."""
         names = dict.fromkeys((*self.policy.vhosts, *self.vhosts))
         counts = {name: self.vhosts[name].quota_alarms if name in self.vhosts else 0 for name in names}
         raised = self.quotas.raised_by_vhost()

@@ -40,7 +40,7 @@ class Tenancy:
         return self.source is None and not self.secure
 
     def check(self, hostname: str | None) -> None:
-        """NoTenant if ``hostname``, by which the peer asks, can name no tenant; to be asked before the policy."""
+        """Raise NoTenant if ``hostname``, which the peer sent, can name no tenant; to be called before the policy."""
         if self.pinned or (self.free and not hostname):
             return
         if fault := fault_of(hostname or ""):

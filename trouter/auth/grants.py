@@ -27,7 +27,7 @@ class BadGrant(Exception):
 
 
 def user_of(properties: object, *, lenient: bool = False) -> str:
-    """Whom the service has let in; BadGrant.
+    """Return the user whom the service has let in; BadGrant.
 
     ``lenient``: the identity may also be a plain string, and a service may say nothing of it, as existing ones do; a
     user without a name is ``anonymous``.

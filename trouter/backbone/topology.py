@@ -103,7 +103,7 @@ class Topology:
     # --- what the mesh tells
 
     def note(self, event: Event, now_s: float) -> None:
-        """Something has happened; messages and addresses are no matter of this."""
+        """Remember what happened; messages and addresses are no matter of this."""
         if isinstance(event, PathsChanged):
             self._set_ways(event, now_s)
         elif isinstance(event, NeighbourUp):

@@ -29,7 +29,7 @@ class UplinkOwner(Protocol):
         """Return the number in ``[C<n>]``."""
 
     def begin_uplink(self, count: int) -> list[Session]:
-        """Sessions of ours; Misuse when the interior router allows no more."""
+        """Begin sessions and return them; Misuse when the interior router allows no more."""
 
     def uplink_container(self) -> tuple[Container, int]:
         """Return the connection as one on which routed links go on, and the capacity of its links."""

@@ -160,7 +160,7 @@ def as_json(reports: Sequence[Report]) -> str:
 
 
 def as_table(reports: Sequence[Report]) -> str:
-    """For people."""
+    """Return the report as a table, for people."""
     lines = [f"trouter bench ({_twin.running()})"]
     for report in reports:
         if report.role == "hold":

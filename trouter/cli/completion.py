@@ -56,14 +56,14 @@ def completed(action: argparse.Action, completer: Completer) -> None:
 
 
 def types(**_: object) -> list[str]:
-    """Short names of types."""
+    """Return short names of types."""
     from trouter.config.types import TYPES  # noqa: PLC0415  # only when a shell asks
 
     return sorted({each.short for each in TYPES} | set(SHORT_NAMES))
 
 
 def words(prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
-    """Attributes of the type named, then their values."""
+    """Return attributes of the type named, then their values."""
     operation = (getattr(parsed_args, "operation", "") or "").lower()
     if operation in _WITH_TYPE:
         return types()

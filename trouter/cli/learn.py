@@ -51,7 +51,7 @@ class Seen:
         return "admin" if self.changes else "read" if "$management" in self.targets else "none"
 
     def settings(self) -> dict[str, Any]:
-        """As a group of a vhost has it, but for the users."""
+        """Return what was learned as a group of a vhost has it, but for the users."""
         return {
             "remoteHosts": ", ".join(sorted(self.hosts)),
             "sources": ", ".join(sorted(self.sources)),

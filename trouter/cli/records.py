@@ -163,7 +163,7 @@ class _Follower:
                     pass
 
     def lines(self) -> Iterator[Line]:
-        """For ever."""
+        """Yield lines for ever."""
         while True:
             for place in segments_in(self._folder):
                 name = place.name

@@ -47,7 +47,7 @@ class Inlet(ReceivingLink):
         self._connection._flush()
 
     def stir(self) -> None:
-        """Something that ``wait`` may wait for has changed; for the sink to call, once for many transfers."""
+        """Wake ``wait``: what it waits for may have changed. The sink calls this, once for many transfers."""
         self._stirred.unpark_all()
 
     async def wait(self, condition: Callable[[], bool]) -> None:

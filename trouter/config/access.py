@@ -20,7 +20,7 @@ _HOST_AND_PORT: Final = re.compile(r"(?:\[([^\[\]]*)\]|([^:]*))(?::[0-9]*)?", re
 
 
 def names(entries: tuple[str, ...]) -> tuple[str, ...]:
-    """Users, each once."""
+    """Parse users, each once."""
     return tuple(dict.fromkeys(entries))
 
 
@@ -40,7 +40,7 @@ def host_tokens(key: str) -> tuple[str, ...] | None:
 
 
 def aliases(entries: tuple[str, ...]) -> tuple[str, ...]:
-    """Host names; none may stand there twice."""
+    """Parse host names, of which none may stand there twice."""
     keys: set[str] = set()
     for entry in entries:
         if host_key(entry) in keys:
@@ -55,14 +55,14 @@ def policy_tokens(text: str) -> list[str]:
 
 
 def address_names(entries: tuple[str, ...]) -> tuple[str, ...]:
-    """Addresses, whole or ending in `*`, with at most one user token each."""
+    """Parse addresses, whole or ending in `*`, with at most one user token each."""
     for entry in entries:
         _at_most_one_token(entry)
     return tuple(dict.fromkeys(entries))
 
 
 def address_patterns(entries: tuple[str, ...]) -> tuple[str, ...]:
-    """Address patterns; the user token is their first or their last token, if any."""
+    """Parse address patterns; the user token is their first or their last token, if any."""
     for entry in entries:
         _at_most_one_token(entry)
         tokens = policy_tokens(entry)

@@ -15,7 +15,7 @@ MANY: Final = 100_000
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """No collection within, unless another thread wants one; only garbage in cycles waits for it."""
+    """Hold back garbage collection within, unless another thread wants one; only garbage in cycles waits."""
     if not gc.isenabled():
         yield
         return

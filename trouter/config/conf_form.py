@@ -273,7 +273,7 @@ class ConfReader(Reader):
         return stop
 
     def check_unambiguous(self, key: str, start: int, stop: int) -> None:
-        """In a one-line map `a, word:b` may be a value or the next name: ask, a wrong guess would change a policy."""
+        """Ask where `a, word:b` in a one-line map may be a value or a name: a wrong guess could change a policy."""
         for comma in re.finditer(",", self.text[start:stop]):
             maybe = _MAYBE_ENTRY.match(self.text, start + comma.end(), stop)
             if maybe and not _IPV6_GROUP.fullmatch(maybe.group(1)):

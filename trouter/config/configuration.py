@@ -159,7 +159,7 @@ class Configuration:
         return self._changed((*self._alike(entity), entity), None, entity)
 
     def without(self, entity: Entity) -> Configuration:
-        """With one less; an exchange takes its bindings along."""
+        """Return the configuration without an entity; an exchange takes its bindings along."""
         left = self
         if isinstance(entity, ExchangeEntity):
             for binding in self.bindings:
@@ -168,11 +168,11 @@ class Configuration:
         return left._changed((one for one in self._alike(entity) if one is not entity), entity, None)
 
     def with_other(self, old: Entity, new: Entity) -> Configuration:
-        """With one in the place of another of its type."""
+        """Return the configuration with one entity in the place of another of its type."""
         return self._changed((new if one is old else one for one in self._alike(old)), old, new)
 
     def with_warnings(self, warnings: Iterable[Problem]) -> Configuration:
-        """With these warnings instead of those there are."""
+        """Return the configuration with these warnings in place of its own."""
         changed = dataclasses.replace(self, warnings=tuple(warnings))
         changed.__dict__.update({name: self.__dict__[name] for name in INDEXES if name in self.__dict__})
         return changed

@@ -59,7 +59,7 @@ def evaluate(
 
 
 def ordered(found: list[Problem]) -> tuple[Problem, ...]:
-    """Findings, each once, the gravest first, then in the order of the file."""
+    """Return findings, each once, the gravest first, then in the order of the file."""
     return tuple(sorted(dict.fromkeys(found), key=lambda each: (SEVERITIES.index(each.severity), each.place)))
 
 
@@ -111,7 +111,7 @@ def described(finding: Problem) -> dict[str, object]:
 
 
 def not_served(configuration: Configuration, faults: Mapping[str, str] = NO_FAULTS) -> Iterator[Problem]:
-    """Profiles that cannot be used, and what will not be put into service for that or another reason."""
+    """Yield profiles that cannot be used, and what will not be put into service for that or another reason."""
     for profile in configuration.ssl_profiles:
         if fault := faults.get(profile.name):
             yield _problem(profile, f"will not be used: {fault}")
@@ -138,7 +138,7 @@ def _problem(entity: Entity, message: str) -> Problem:
 
 
 def mechanisms(configuration: Configuration, plugins: Plugins) -> Iterator[Problem]:
-    """Listeners that name SASL mechanisms which nothing serves; where nothing is left, no client could log in."""
+    """Yield listeners that name SASL mechanisms which nothing serves; where none is left, no client could log in."""
     for listener in configuration.listeners:
         if configuration.unserved(listener) or listener.sasl_plugin:
             continue

@@ -65,14 +65,14 @@ def is_loopback(host: str) -> bool:
 
 
 def remote_hosts(entries: tuple[str, ...]) -> tuple[HostRange, ...]:
-    """Hosts, `*` standing alone; none is nowhere."""
+    """Parse hosts, `*` standing alone; none is nowhere."""
     if "*" in entries and len(entries) > 1:
         raise BadValue("'*' must stand alone", "write: *")
     return tuple(dict.fromkeys(_range(entry) for entry in entries))
 
 
 def remote_addresses(text: str) -> tuple[HostRange, ...]:
-    """As ``remote_hosts``, separated by commas, without names: they are not resolved."""
+    """Parse a text as ``remote_hosts`` does, separated by commas, without names: they are not resolved."""
     ranges = remote_hosts(tuple(word for part in text.split(",") if (word := part.strip())))
     for each in ranges:
         if each.name:

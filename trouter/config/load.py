@@ -64,7 +64,7 @@ vhost {
 
 
 def load(path: Path | None = None, text: str | None = None) -> Configuration:
-    """The configuration in the file at `path`; in `text`, if given, `path` then only naming it; or the built-in one.
+    """Return the configuration in the file at `path`, or in `text`, which `path` then only names; or the built-in.
 
     ConfigurationError, with every problem there is, if it cannot be used.
     """

@@ -113,12 +113,12 @@ class Findings:
 
 
 def printable(text: str) -> str:
-    """Text on one line of a terminal or a log, whatever is in it."""
+    """Return text fit for one line of a terminal or a log, whatever is in it."""
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def fit_to_show(text: str, key: str = "", limit: int = 80) -> str:
-    """Offending text fit for a log line: quoted, escaped, cut, and with nothing in it that may be a password."""
+    """Return offending text fit for a log line: quoted, escaped, cut, and without what may be a password."""
     if not text:
         return ""
     text = "***" if _SECRET.search(key) else _SECRET.sub(r"\1 ***", text)
@@ -126,7 +126,7 @@ def fit_to_show(text: str, key: str = "", limit: int = 80) -> str:
 
 
 def nearest(word: str, names: Iterable[str]) -> str:
-    """`did you mean 'x'?` for the name closest to `word`, or nothing when none is close."""
+    """Return `did you mean 'x'?` for the name closest to `word`, or nothing when none is close."""
     by_folded = {name.casefold(): name for name in names}
     close = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
     return f"did you mean '{by_folded[close[0]]}'?" if close else ""

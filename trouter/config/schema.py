@@ -296,7 +296,7 @@ def all_attributes_of(entity: type) -> tuple[Attribute, ...]:
 
 
 def camel(field_name: str) -> str:
-    """`max_frame_size` -> `maxFrameSize`."""
+    """Return the name of the attribute of a field: `max_frame_size` -> `maxFrameSize`."""
     first, *rest = field_name.split("_")
     return first + "".join(word.capitalize() for word in rest)
 

@@ -35,7 +35,7 @@ class TenantSource:
 
 
 def tenant_source(text: str) -> TenantSource:
-    """`claim`, `uid:LETTER` or `file:PATH`; BadValue."""
+    """Parse `claim`, `uid:LETTER` or `file:PATH`; BadValue."""
     kind, colon, rest = text.partition(":")
     if kind == "claim" and not colon:
         return TenantSource()

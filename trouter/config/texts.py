@@ -80,7 +80,7 @@ def port(text: str) -> str:
 
 
 def listed_port(text: str) -> str:
-    """As ``port``; Doubt for a number above 65535, of which the older router takes what 16 bits hold."""
+    """Parse a port as ``port`` does; Doubt for one above 65535, of which the older router takes the lowest 16 bits."""
     if re.fullmatch("[0-9]{5,20}", text) and int(text) > MAX_PORT:
         cure = "a number from 0 to 65535, or a service name"
         raise Doubt("port-too-high", str(int(text) % (MAX_PORT + 1)), "is not a port", cure)
@@ -99,12 +99,12 @@ def host(text: str) -> str:
 
 
 def hosts(text: str) -> tuple[str, ...]:
-    """Names and addresses of hosts, each once."""
+    """Parse names and addresses of hosts, each once."""
     return tuple(dict.fromkeys(host(word) for word in re.split(r"[\s,;]+", text) if word))
 
 
 def mechanisms(text: str) -> tuple[str, ...]:
-    """SASL mechanism names, in the order given, each once; Doubt where one cannot be such a name."""
+    """Parse SASL mechanism names, in the order given, each once; Doubt where one cannot be such a name."""
     names = tuple(dict.fromkeys(name.upper() for name in re.split(r"[\s,;]+", text) if name))
     for name in names:
         if not re.fullmatch("[A-Z0-9_-]{1,20}", name):
@@ -113,7 +113,7 @@ def mechanisms(text: str) -> tuple[str, ...]:
 
 
 def bind_addresses(text: str) -> tuple[str, ...]:
-    """Addresses, networks, host names, or `*`."""
+    """Parse addresses, networks, host names, or `*`."""
     found = tuple(dict.fromkeys(item.lower() for item in re.split(r"[\s,]+", text) if item))
     for item in found:
         if item == "*":
@@ -135,7 +135,7 @@ class ListedPlugin(NamedTuple):
 
 
 def plugin_list(text: str) -> tuple[ListedPlugin, ...]:
-    """Plugins by name, each perhaps with `@sha256:` and the hash of its code."""
+    """Parse plugins by name, each perhaps with `@sha256:` and the hash of its code."""
     found: dict[str, ListedPlugin] = {}
     for item in re.split(r"[\s,]+", text):
         if not item:
@@ -189,7 +189,7 @@ def _failover_url(item: str) -> FailoverUrl:
 
 
 def open_properties(properties: Mapping[str, object]) -> Mapping[str, object]:
-    """Properties for the Open frame: ASCII keys that are not the router's own, values that AMQP can carry."""
+    """Parse properties for the Open frame: ASCII keys that are not the router's own, values that AMQP can carry."""
     if len(properties) > MAX_OPEN_PROPERTIES:
         raise BadValue(f"has {len(properties)} entries", f"at most {MAX_OPEN_PROPERTIES}")
     for key in properties:
@@ -244,7 +244,7 @@ def record_kinds(text: str) -> frozenset[str] | None:
 
 
 def names(text: str) -> frozenset[str]:
-    """Names, separated by commas."""
+    """Parse names, separated by commas."""
     found = frozenset(filter(None, map(str.strip, text.split(","))))
     if not found:
         raise BadValue("holds no name", "names, separated by commas")
@@ -267,7 +267,7 @@ def remote_port(text: str) -> str:
 
 
 def split_host_and_port(text: str) -> tuple[str, str]:
-    """`host[:port]` in two, the port being amqp when none is given."""
+    """Return `host[:port]` in two, the port being amqp when none is given."""
     match = re.fullmatch(r"(\[[^\]]+\]|[^:\[\]/@\s]+)(?::([^:/]+))?", text.strip())
     if match is None:
         raise BadValue("is not a host and a port", "write: host:port, an IPv6 address in brackets")
@@ -298,7 +298,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def networks(text: str) -> tuple[Network, ...]:
-    """Addresses and networks such as `10.0.0.0/8` or `::1`, separated by commas or blanks; `none` for none."""
+    """Parse addresses and networks such as `10.0.0.0/8` or `::1`, separated by commas or blanks; `none` for none."""
     words = [word for word in re.split(r"[\s,;]+", text) if word]
     return () if [word.lower() for word in words] == ["none"] else tuple(_network(word) for word in words)
 
@@ -314,7 +314,7 @@ TLS_PROTOCOLS: Final = ("TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3")
 
 
 def tls_protocols(text: str) -> str | None:
-    """Versions of TLS, by their whole names."""
+    """Parse versions of TLS, by their whole names."""
     words = dict.fromkeys(word for word in re.split(r"[\s,;]+", text) if word)
     for word in words:
         if word not in TLS_PROTOCOLS:
@@ -326,7 +326,7 @@ UID_LETTERS: Final = "csloun125"
 
 
 def uid_format(text: str) -> str | None:
-    """Letters for the parts of a certificate; at most one digest."""
+    """Parse letters for the parts of a certificate; at most one digest."""
     for letter in text:
         if letter not in UID_LETTERS:
             raise Doubt("unknown-uid-letter", None, f"'{letter}' is not a part of a certificate")

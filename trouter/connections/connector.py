@@ -71,7 +71,7 @@ class Attempt:
             self.lifetime.log_failure(f"{event.error.condition} {event.error.description or ''}".rstrip())
 
     def detached(self, event: LinkDetached, *, control: bool) -> None:
-        """Without the links that routers tell each other on, the connection is of no use."""
+        """Give the connection up if the peer detached the link on which routers exchange news: it is of no use then."""
         if not control or self.lifetime.is_ending:
             return
         why = "for no reason" if event.error is None else f"{event.error.condition} {event.error.description or ''}"

@@ -101,7 +101,7 @@ class Connections(Mapping[int, "ConnectionFacts"]):
 
 
 def deliveries(engine: Connection) -> int:
-    """Deliveries that came and went on the links there are."""
+    """Return how many deliveries came and went on the present links."""
     sinks = (link.sink for session in engine.sessions() for link in session.all_links())
     return sum(sink.counters.deliveries for sink in sinks if isinstance(sink, Ingress | Egress))
 

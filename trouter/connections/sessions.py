@@ -229,7 +229,7 @@ class Sessions:
         return len(self._begun) - len(self._own)
 
     def begin_own(self, count: int) -> list[Session]:
-        """Sessions of ours, heard of once they are answered; Misuse when the peer allows no more."""
+        """Begin sessions of the router's, which count once they are answered; Misuse when the peer allows no more."""
         sessions = [self._connection.add_session() for _ in range(count)]
         for session in sessions:
             session.begin()

@@ -99,13 +99,13 @@ class Egress(Backlog):
         self.dry_since_s = pulse.now_s
 
     def load(self) -> int:
-        """Deliveries waiting or unsettled: the value by which balanced distribution chooses (routing.md 2.3)."""
+        """Return how many deliveries wait or are unsettled, by which balanced distribution chooses (routing.md 2.3)."""
         if self.lent is None:
             return self.backlog + self.unsettled
         return self.backlog + self.unsettled + self.lent.count
 
     def lend_from(self, streams: StreamLinks | None) -> None:
-        """Unfinished messages go over links of ``streams`` from here on, where it has any; None for nowhere."""
+        """Send unfinished messages over links of ``streams`` from here on, where it has any; None for nowhere."""
         if streams is not None:
             self.streams = streams
             self.lent = Outstanding()
@@ -199,7 +199,7 @@ class Egress(Backlog):
         return link.credit > 0 and self.unsettled < self.max_unsettled and link.attached and not link.waiting
 
     def continue_with(self, out: Delivery, message: Message, data: bytes, start: int, end: int) -> int:
-        """More of a message came: send it on uncopied if ``out`` is where it can be; how far that went in ``data``.
+        """Send on what more has come of a message, uncopied if ``out`` can take it; return how far it went in ``data``.
 
         Called only while ``out`` is the message's single copy.
         """

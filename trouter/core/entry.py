@@ -140,7 +140,7 @@ class AddressEntry:
         self._notify_users()
 
     def forward_by(self, forwarder: Forwarder) -> None:
-        """Messages find their consumers by another forwarder from now on, which has the same consumers."""
+        """Let messages find their consumers by another forwarder from now on, which has the same consumers."""
         before = self.destinations()
         known = self._is_known()
         self.forwarder = forwarder

@@ -204,7 +204,7 @@ class Exchange(Forwarder):
             self._shared.let_go(hop)
 
     def places(self) -> list[NextHop]:
-        """Everywhere that it sends to, the alternate address last."""
+        """Return all places that it sends to, the alternate address last."""
         alternate = [] if self.alternate is None else [self.alternate]
         return [*self._hops.values(), *alternate]
 

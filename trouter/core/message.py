@@ -105,7 +105,7 @@ class Message:
         self.copies: list[Delivery] = []
 
     def begin_with(self, head: bytes | None) -> None:
-        """Copies that are made from here on begin with ``head`` where routers' annotations are sent; None: as usual."""
+        """Let copies from here on begin with ``head`` where routers' annotations are sent; None: as usual."""
         if self.heads is None:
             self.heads = Heads()
         if head is not None:
@@ -165,13 +165,13 @@ class Message:
         self.held += grown
 
     def join(self) -> bytes:
-        """Everything kept so far as one piece, which it is from here on."""
+        """Return what is kept so far as one piece, which it is from here on."""
         if len(self.chunks) > 1:
             self.chunks = [b"".join(self.chunks)]
         return self.chunks[0] if self.chunks else b""
 
     def piece(self, number: int, plain: bool) -> bytes | None:
-        """Piece ``number`` (0 is the head) in the form a receiver gets, None when it has not come yet."""
+        """Return piece ``number`` (0 is the head) in the form a receiver gets, None when it has not come yet."""
         index = number - self.first
         if index >= len(self.chunks):
             return None
@@ -206,7 +206,7 @@ class Message:
         return head if len(self.chunks) == 1 else b"".join((head, *self.chunks[1:]))
 
     def ends_with(self, number: int) -> bool:
-        """Piece ``number`` is the last one there will be."""
+        """Return whether piece ``number`` is the last one there will be."""
         return self.complete and number - self.first >= len(self.chunks) - 1
 
     def trim(self) -> None:

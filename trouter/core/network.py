@@ -62,7 +62,7 @@ class RemoteAddress(Protocol):
         """Return the lookup key."""
 
     def add_remote(self, router: RemoteRouter) -> None:
-        """Another router that listens on the address can be reached."""
+        """Note that another router, which listens on the address, can be reached."""
 
     def remove_remote(self, router: RemoteRouter) -> None:
         """Forget a router that can be reached no longer, or listens no longer."""
@@ -400,7 +400,7 @@ class Network:
             self._unmap(router, entry.key)
 
     def map(self, router_id: str, added: Mapping[str, int], deleted: Iterable[str]) -> None:
-        """Another router listens on the keys ``added``, with their hints, and on those ``deleted`` no longer."""
+        """Note that a router listens on the keys ``added``, with their hints, and on those ``deleted`` no longer."""
         router = self.obtain(router_id)
         for key in deleted:
             if key[:1] in LINK_ROUTE_LETTERS:

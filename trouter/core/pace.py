@@ -77,5 +77,5 @@ class Paces:
 
 
 def settled_count(endpoint: Settling) -> int:
-    """Deliveries of a link that are settled, whatever their outcome."""
+    """Return how many deliveries of a link are settled, whatever their outcome."""
     return endpoint.counters.deliveries - endpoint.unsettled

@@ -49,7 +49,7 @@ class RoutedIngress(Ingress):
         self._drained = False
 
     def join(self, egress: RoutedEgress) -> None:
-        """Both ends are attached or about to be."""
+        """Join the two ends, which are attached or about to be."""
         self.egress = egress
         self._drained = False
         egress.ingress = self
@@ -159,7 +159,7 @@ class RoutedEgress(Egress):
         self.on_empty: Callable[[], None] | None = None
 
     def waiting(self) -> int:
-        """Deliveries that came in and have not taken a credit of the receiver's."""
+        """Return how many deliveries came in and have not taken a credit of the receiver's."""
         if self.backlog > 0 and self.queue[0].begun:
             return self.backlog - 1
         return self.backlog

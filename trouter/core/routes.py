@@ -240,7 +240,7 @@ class Routes:
         network.on_forgotten = self.forget_remote
 
     def add_remote(self, key: str, router: str) -> None:
-        """Another router has containers for the pattern with this key; a key of another kind says nothing."""
+        """Note that another router has containers for the pattern with this key; keys of other kinds are ignored."""
         if is_key(key) and len(key) <= MAX_KEY:
             self._obtain(key).routers.setdefault(router)
 

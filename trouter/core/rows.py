@@ -146,7 +146,7 @@ def _remote_hosts(router: Router, entry: AddressEntry) -> list[str]:
 
 
 def settle_rate(router: Router, endpoint: Endpoint) -> float:
-    """Settled deliveries per second, over the last seconds."""
+    """Return settled deliveries per second, over the last seconds."""
     return endpoint.pace.rate(settled_count(endpoint), router.pulse.now_s)
 
 

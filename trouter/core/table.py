@@ -314,7 +314,7 @@ class AddressTable:
         return entry if entry is not None and entry.space == space else None
 
     def is_unavailable(self, text: bytes, tenant: Tenant | None = None) -> bool:
-        """Messages to ``text`` can go nowhere by configuration."""
+        """Return whether messages to ``text`` can go nowhere by configuration."""
         return self.is_refused(self._address_of(text, tenant))
 
     def is_refused(self, address: Address) -> bool:
@@ -347,7 +347,7 @@ class AddressTable:
             del self.named[named]
 
     def is_closed(self, text: bytes, tenant: Tenant) -> bool:
-        """Messages of ``tenant``'s to ``text`` are nothing it may send; a dynamic address may just be gone."""
+        """Return whether ``tenant`` may not send to ``text``; a dynamic address may just be gone: it is open."""
         address = self._address_of(text, tenant)
         return not (self.is_open_to(tenant, address) or address.rest.startswith(TEMPORARY_NAMES))
 

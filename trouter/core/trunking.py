@@ -98,7 +98,7 @@ def attach_own(router: RouterPort, trunk: Trunk, session: Session, kind: str, in
 def open_streams(
     router: RouterPort, trunk: Trunk, begin: Callable[[], Session], end: Callable[[Session], None]
 ) -> None:
-    """Unfinished messages get links of their own from here on; ``begin`` and ``end`` as in ``Streams``."""
+    """Give unfinished messages links of their own from here on; ``begin`` and ``end`` as in ``Streams``."""
 
     def attach(session: Session) -> Egress:
         session.urgency = DEFAULT_PRIORITY

@@ -85,14 +85,14 @@ class Watch:
         self._patients.pop(endpoint, None)
 
     def stuck(self, endpoint: Endpoint | None = None) -> int:
-        """Deliveries found stuck that still are: on one link, or on all."""
+        """Return how many deliveries were found stuck and still are: on one link, or on all."""
         if endpoint is None:
             return sum(_still_stuck(patient) for patient in self._patients.values())
         patient = self._patients.get(endpoint)
         return 0 if patient is None else _still_stuck(patient)
 
     def blocked(self, now_s: float) -> int:
-        """Links found without credit that have had none for too long."""
+        """Return how many links were found without credit for too long."""
         return sum(zero_credit_s(each, now_s) > BLOCKED_AFTER_S for each in self._patients)
 
     def _look(self, session: Session, now_s: float, notices: list[Notice]) -> int:

@@ -24,7 +24,7 @@ _NO_CACHE: Final = "/dev/null"
 
 
 def installed_plugins(group: str) -> tuple[InstalledPlugin, ...]:
-    """Everything installed under this group of entry points, by name and distribution."""
+    """Return all plugins installed under this group of entry points, by name and distribution."""
     found = {
         InstalledPlugin(
             name=entry.name,

@@ -22,7 +22,7 @@ class Door:
 
     @contextmanager
     def websocket(self) -> Iterator[None]:
-        """While one is served."""
+        """Count a WebSocket while it is served."""
         self.websockets += 1
         try:
             yield
@@ -31,7 +31,7 @@ class Door:
 
     @contextmanager
     def waiting(self, scope: trio.CancelScope) -> Iterator[None]:
-        """While a connection waits for its client, and cancelling ``scope`` would end it."""
+        """List a connection while it waits for its client, and cancelling ``scope`` would end it."""
         if self.stopping:
             scope.cancel()
         self._waiting[scope] = None

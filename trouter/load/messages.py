@@ -25,7 +25,7 @@ class Messages:
 
 
 def make_messages(size: int, to: tuple[str, ...] = ()) -> Messages:
-    """Messages with a data section of ``size`` octets: one for each address in ``to``, else one without an address."""
+    """Return messages with a data section of ``size`` octets, one for each address in ``to``, else one without any."""
     repeats = 0 if size <= _WHOLE_BYTES else size // len(_FILLER)
     own = size - repeats * len(_FILLER)
     length = b"\xa0" + size.to_bytes(1, "big") if size < 256 else b"\xb0" + size.to_bytes(4, "big")

@@ -73,7 +73,7 @@ class Tally:
         self.latencies_s = array("d")
 
     def mark(self) -> None:
-        """Something moved just now; called once per batch."""
+        """Note that something moved just now; called once per batch."""
         self.last_s = perf_counter()
         if self.first_s == 0.0:
             self.first_s = self.last_s

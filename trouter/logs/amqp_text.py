@@ -45,7 +45,7 @@ _UNSIGNED: Final = (UByte, UShort, UInt, ULong)
 
 
 def show(value: object) -> str:
-    """`value` on one line of at most MAX_SHOWN characters, and the brackets that close what was cut."""
+    """Return `value` on one line of at most MAX_SHOWN characters, and the brackets that close what was cut."""
     parts: list[str] = []
     open_brackets: list[str] = []
     left = MAX_SHOWN
@@ -63,7 +63,7 @@ def show(value: object) -> str:
 
 
 def name_of(descriptor: object) -> str:
-    """`@open(16)`; what is not known is shown as it is."""
+    """Return a name such as `@open(16)`; what is not known is shown as it is."""
     cls = class_of(descriptor)
     if cls is not None:
         return f"@{_title(cls)}({cls.descriptor})"

@@ -51,7 +51,7 @@ class LogBook:
         return found[-limit:] if limit > 0 else found
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """By module and level, every event since the start; modules without a name of their own count as DEFAULT."""
+        """Return the events since the start by module and level; modules without an own name count as DEFAULT."""
         return {
             module: {NAMES[number]: count for number, count in tally.items()} for module, tally in self._tallies.items()
         }

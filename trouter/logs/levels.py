@@ -52,5 +52,5 @@ def known_number(number: int) -> int:
 
 
 def module_of(logger_name: str) -> str:
-    """`SERVER` for `trouter.SERVER`."""
+    """Return `SERVER` for `trouter.SERVER`."""
     return logger_name.rpartition(".")[2]

@@ -42,7 +42,7 @@ class Clock:
         return time.strftime(self.format, self.zone(whole)).replace("%06lu", f"{part:06d}")
 
     def iso(self, seconds: float) -> str:
-        """As ISO 8601 has it."""
+        """Return the time as ISO 8601 has it."""
         whole, part = divmod(round(seconds * 1_000_000), 1_000_000)
         moment = time.strftime("%Y-%m-%dT%H:%M:%S %z", self.zone(whole))
         return f"{moment[:19]}.{part:06d}{moment[-5:-2]}:{moment[-2:]}"
@@ -58,7 +58,7 @@ class Shape:
 
 
 def one_line(text: str) -> str:
-    """`text` with everything escaped that does not print: line ends, controls, marks of direction, lone surrogates."""
+    """Return `text` with all escaped that does not print: line ends, controls, marks of direction, lone surrogates."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else _SHORT.get(char) or _escape(ord(char)) for char in text)

@@ -34,7 +34,7 @@ def quoted(text: str) -> str:
 
 
 def describe_properties(properties: object) -> str:
-    """``{:key="value", ...}``, cut to a few hundred characters and without secrets; nothing if there are none."""
+    """Return ``{:key="value", ...}``, cut to a few hundred characters and without secrets; empty for none."""
     if not isinstance(properties, dict) or not properties:
         return ""
     text = show(properties)

@@ -155,7 +155,7 @@ class Control(Protocol):
         """Return the network, where the router belongs to one."""
 
     def lockouts(self) -> Holdups:
-        """Failed logins that are remembered."""
+        """Return failed logins that are remembered."""
 
     def decisions(self) -> Holdups:
         """Return decisions about users, hosts and tenants that are in force."""

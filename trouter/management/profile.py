@@ -43,13 +43,13 @@ class Profile:
             self._profile.enable()
 
     def rest(self) -> None:
-        """Others have their turn."""
+        """Count no more: others have their turn."""
         if self._profile is not None:
             self._profile.disable()
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Around the work on one request."""
+        """Measure the work on one request."""
         self.work()
         try:
             yield

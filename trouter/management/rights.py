@@ -42,7 +42,7 @@ def level_for(operation: str, kind: EntityType | None) -> str:
 
 
 def check_level(rights: Rights, operation: str, kind: EntityType | None) -> None:
-    """Refusal unless ``rights`` go that far."""
+    """Raise Refusal unless ``rights`` go that far."""
     if LEVELS.index(rights.level) < LEVELS.index(level_for(operation, kind)):
         raise Forbidden
     if operation == "CREATE" and kind is not None and kind.short == "router.connection.linkRoute":
@@ -50,7 +50,7 @@ def check_level(rights: Rights, operation: str, kind: EntityType | None) -> None
 
 
 def check_update(rights: Rights, kind: EntityType, attributes: dict[str, Any]) -> None:
-    """Refusal if an UPDATE sets what a flag of the group forbids."""
+    """Raise Refusal if an UPDATE sets what a flag of the group forbids."""
     if kind.short == "connection" and attributes.get("adminStatus") is not None:
         _check(rights.allow_admin_status_update)
 

@@ -23,12 +23,12 @@ _NODE: Final = "management"
 
 
 def check_operation(operation: str, policy: bool) -> None:
-    """Refusal of what no tenant may have done; with a ``policy`` its group's rights say whether it may UPDATE."""
+    """Raise Refusal of what no tenant may do; with a ``policy`` its group's rights say whether it may UPDATE."""
     if operation not in OPERATIONS and not (policy and operation == "UPDATE"):
         raise forbidden(f"Forbidden: {shown(operation)} by a tenant")
 
 
 def check_listing(kind: EntityType | None) -> None:
-    """Refusal to list what no tenant has; of a base type it sees what is its own."""
+    """Raise Refusal to list what no tenant has; of a base type a tenant sees what is its own."""
     if kind is not None and kind.short not in OWNED and kind.short != _NODE and not is_base(kind):
         raise forbidden(f"Forbidden: QUERY of {kind.full_name} by a tenant; it may list {', '.join(OWNED)}")

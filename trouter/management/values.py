@@ -15,7 +15,7 @@ _ITSELF: Final = (int, str, bytes, float, Array, Described, PairMap, UUID)
 
 
 def to_wire(value: Any) -> object:
-    """``value`` as it stands in an answer: a plain int is an int if it fits, else a long; what is unknown is text."""
+    """Return ``value`` as an answer has it: a plain int is an int if it fits, else a long; what is unknown is text."""
     kind = type(value)
     if value is None or kind is str or kind is bool:
         return value

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -165,16 +166,14 @@ def parse(data: bytes) -> Message | Newer:
 # --- writing
 
 
-def _list(items: Iterable[bytes]) -> bytes:
+def _compound(code: bytes, items: Iterable[bytes]) -> bytes:
     items = list(items)
     body = b"".join(items)
-    return b"\xd0" + (len(body) + 4).to_bytes(4, "big") + len(items).to_bytes(4, "big") + body
+    return code + (len(body) + 4).to_bytes(4, "big") + len(items).to_bytes(4, "big") + body
 
 
-def _map(items: Iterable[bytes]) -> bytes:
-    items = list(items)
-    body = b"".join(items)
-    return b"\xd1" + (len(body) + 4).to_bytes(4, "big") + len(items).to_bytes(4, "big") + body
+_list: Final = partial(_compound, b"\xd0")
+_map: Final = partial(_compound, b"\xd1")
 
 
 def _text(text: str, short: bytes, long: bytes) -> bytes:
@@ -342,7 +341,7 @@ class _Fields:
         return MappingProxyType(costs)
 
     def hints(self, count: int) -> tuple[int, ...]:
-        """The hints for ``count`` addresses; those of another length, or that are no list of numbers, say nothing."""
+        """Return the hints for ``count`` addresses; none if they are of another length, or no list of numbers."""
         value = self._body.get("hints")
         if not isinstance(value, list) or len(value) != count:
             return ()

@@ -187,7 +187,7 @@ class PendingParts(Generic[E, P]):
 
 
 def keyed(entities: Iterable[E]) -> dict[Key, E]:
-    """Entities by what makes them the same one in another configuration."""
+    """Return entities by what makes them the same one in another configuration."""
     seen: Counter[tuple[str, str, str]] = Counter()
     found: dict[Key, E] = {}
     for entity in entities:

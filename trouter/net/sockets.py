@@ -85,7 +85,7 @@ def open_sockets(addresses: Iterable[Address], leaving: Sequence[socket.socket] 
 
 
 def place_of(sock: socket.socket) -> tuple[str, int]:
-    """Host and port that a socket is bound to."""
+    """Return the host and the port that a socket is bound to."""
     host, port = sock.getsockname()[:2]
     return host, port
 

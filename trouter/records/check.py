@@ -135,7 +135,7 @@ class _Checker:
         self._streams.setdefault((label, boot), _Stream()).told.append((dropped.from_n, dropped.to_n))
 
     def explain(self) -> None:
-        """Gaps that no record tells of are errors."""
+        """Note gaps that no record tells of as errors."""
         for stream in self._streams.values():
             told = sorted(stream.told)
             for gap in stream.gaps:

@@ -35,7 +35,7 @@ class Holes:
         return iter(self._told)
 
     def add(self, hole: Hole) -> Hole:
-        """Numbers are gone; the hole that they are part of now, of which no record tells yet."""
+        """Note that numbers are gone; return the hole they are now part of, of which no record tells yet."""
         boot, first, last = hole
         for each in list(self._told):
             if each.boot == boot and each.first <= last + 1 and each.last >= first - 1:
@@ -60,7 +60,7 @@ class Holes:
 
 
 def deleted_in(manifest: Path) -> list[tuple[int, int]]:
-    """First and last numbers of the segments that a manifest says were deleted; none if it cannot be read."""
+    """Return first and last numbers of segments that a manifest says were deleted; none if it cannot be read."""
     try:
         lines = manifest.read_bytes().splitlines()
     except OSError:

@@ -31,7 +31,7 @@ def middle_of(bucket: int) -> float:
 
 
 def merged(counted: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """Buckets and counts, each bucket once, in their order; without those that are empty."""
+    """Return buckets and counts, each bucket once, in their order; without those that are empty."""
     counts: dict[int, int] = {}
     for bucket, count in counted:
         if count:

@@ -40,7 +40,7 @@ class Bucket:
         self._tokens = min(self._tokens + count, float(self._rate))
 
     def owe(self, count: int, now_s: float) -> None:
-        """So much came since this was last asked, whether it was there or not: what was not is a debt."""
+        """Take so much, whether it was there or not: what was not there is a debt."""
         self._refill(now_s, count)
 
     def forgive(self) -> None:

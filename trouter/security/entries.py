@@ -55,7 +55,7 @@ def parse_entry(text: str) -> Entry:
 
 
 def unescape(text: str) -> str:
-    """Text in which `$${user}` is the text `${user}`."""
+    """Return text in which `$${user}` has become `${user}`."""
     return text.replace(_ESCAPED, _LITERAL)
 
 

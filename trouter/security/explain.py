@@ -51,7 +51,7 @@ class Explanation:
     admission: Admission | Denial
 
     def as_text(self) -> str:
-        """Lines of three columns, the decision last."""
+        """Return lines of three columns, the decision last."""
         last = Step("so", "allowed" if self.allowed else "DENIED", f"by {self.rule}")
         lines = (*self.steps, last)
         widths = [max(len(printable(step[column])) for step in lines) for column in (0, 1)]

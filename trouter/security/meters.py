@@ -59,7 +59,7 @@ class Meter:
         self.become(rule, now_s)
 
     def become(self, rule: QuotaRule, now_s: float) -> None:
-        """Other numbers hold from now on; what is counted stays."""
+        """Apply other numbers from now on; what is counted stays."""
         self.rule = rule
         for name in RATES:
             rate = getattr(rule.limits, name)

@@ -286,7 +286,7 @@ class Share:
     # --- sessions
 
     def may_keep(self, octets: int) -> str:
-        """As QuotaBook.may_keep."""
+        """Answer as QuotaBook.may_keep does."""
         return self._book.may_keep(self, octets)
 
     def keep(self, octets: int) -> None:
@@ -298,7 +298,7 @@ class Share:
     # --- links
 
     def may_attach(self, address: str | None) -> str:
-        """As QuotaBook.may_attach."""
+        """Answer as QuotaBook.may_attach does."""
         return self._book.may_attach(self, address)
 
     def attached(self, link: Hashable, address: str | None) -> None:

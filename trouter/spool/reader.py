@@ -42,7 +42,7 @@ class SpoolReader:
         return self._durable.get()
 
     def blocks(self, start: int, end: int, *, block_bytes: int = 1 << 20) -> Iterator[bytes]:
-        """Whole frames, proved, of the messages from ``start`` to the one before ``end``: all of them, or an error.
+        """Yield whole frames, proved, of the messages from ``start`` to the one before ``end``: all, or an error.
 
         Blocks are of ``block_bytes`` or of one frame. SpoolGap if messages were deleted or have not come,
         SegmentMissing if a file is not to be seen from here, SpoolCorrupt, SpoolReplaced, OSError.

@@ -120,7 +120,7 @@ class Progress:
     began_at: float = field(default_factory=time)
 
     def failed(self, fault: str, trouble: str) -> None:
-        """Something went wrong just now."""
+        """Note that something went wrong just now."""
         self.trouble = trouble
         self.fault = fault
         self.fault_at = time()

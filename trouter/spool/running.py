@@ -202,7 +202,7 @@ class Shards:
         self._refused: str = ""
 
     async def run(self) -> None:
-        """Until cancelled; then every process has flushed, settled and ended. ShardsRefused."""
+        """Run until cancelled; then every process has flushed, settled and ended. ShardsRefused."""
         async with trio.open_nursery() as nursery:
             for job, shard in zip(self._jobs, self.shards, strict=True):
                 nursery.start_soon(self._keep, job, shard, nursery.cancel_scope)

@@ -79,7 +79,7 @@ def _states(shards: Sequence[Shard]) -> str:
 
 
 def amount_of(octets: float) -> str:
-    """Three digits or so, with a unit."""
+    """Return an amount with three digits or so, and a unit."""
     unit = 0
     while octets >= _THOUSAND and unit < len(_UNITS) - 1:
         octets /= _THOUSAND

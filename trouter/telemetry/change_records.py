@@ -45,7 +45,7 @@ class ChangeRecords:
 
     @contextmanager
     def recording(self, operation: str, kind: str, name: str, asked: Mapping[str, object]) -> Iterator[Changing]:
-        """A change of an entity is made within this; ``asked`` are the attributes that the request named."""
+        """Record the change of an entity that is made within; ``asked`` are the attributes that the request named."""
         change = Changing()
         status = _STATUS[operation]
         try:
@@ -85,7 +85,7 @@ class ChangeRecords:
         )
 
     def done(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
-        """Something was changed that is not configured, such as a connection that was closed."""
+        """Record a change of what is not configured, such as a connection that was closed."""
         self._emit(operation, kind, identity, _STATUS[operation], values)
 
     def refused(self, operation: str, kind: str, identity: str) -> None:
@@ -153,7 +153,7 @@ def rules_of(vhost: VhostEntity) -> Iterator[str]:
 
 
 def hash_of(shown: Mapping[str, object] | None) -> str | None:
-    """Tells two states of an entity apart, as far as management shows them; None for no entity."""
+    """Return a hash that tells two states of an entity apart, as far as management shows them; None for no entity."""
     if shown is None:
         return None
     text = json.dumps(shown, sort_keys=True, default=str)

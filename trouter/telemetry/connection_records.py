@@ -91,7 +91,7 @@ class Account:
         self._ended = (by, condition)
 
     def close(self, peer: Accounted, farewell: Error | None) -> None:
-        """It is over; ``farewell`` is what we said last."""
+        """Record that the connection is over; ``farewell`` is what the router said last."""
         by, condition = self._ended if farewell is None else ("local", farewell.condition)
         self._recorder.emit(
             records.ConnectionClosed(

@@ -39,17 +39,17 @@ class Recorder:
         self.denials = Denials()
 
     def add(self, taker: Taker) -> None:
-        """From now on ``taker`` has every record."""
+        """Give ``taker`` every record from now on."""
         self._takers = (*self._takers, taker)
         self.active = True
 
     def remove(self, taker: Taker) -> None:
-        """It has no more; a second call does nothing."""
+        """Give ``taker`` no more records; a second call does nothing."""
         self._takers = tuple(other for other in self._takers if other is not taker)
         self.active = bool(self._takers)
 
     def emit(self, record: Record) -> None:
-        """Something happened, just now unless the record says otherwise. The record is not the caller's any more."""
+        """Hand over what happened, just now unless the record says otherwise. The caller gives the record away."""
         takers = self._takers
         if not takers:
             return

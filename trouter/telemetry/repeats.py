@@ -38,7 +38,7 @@ class Repeats:
         self._subjects: dict[Hashable, _Subject] = {}
 
     def happened(self, subject: Hashable, singly: int, write: Writer) -> None:
-        """Once more for ``subject``: told at once if fewer than ``singly`` were since the last round, else by it.
+        """Note one more for ``subject``: written at once if fewer than ``singly`` came since the last round, else then.
 
         ``write`` of the first that is held back speaks for all that follow it.
         """

@@ -76,7 +76,7 @@ class Case:
 
 
 def cases(subject: Subject) -> list[Case]:
-    """Everything to try with this plugin: each hook it implements, and each way in."""
+    """Return what to try with this plugin: each hook that it implements, and each way in."""
     found = []
     for hook in hooks_of(subject.plugin):
         found += [
@@ -305,7 +305,7 @@ class _Says:
 
 @contextmanager
 def captured() -> Iterator[list[str]]:
-    """Everything that is logged meanwhile, at every level, tracebacks included."""
+    """Capture what is logged meanwhile, at every level, tracebacks included."""
     lines: list[str] = []
     handler = _Lines(lines)
     loggers = logging.getLogger(), logging.getLogger("trouter")  # the second may keep what it has to itself

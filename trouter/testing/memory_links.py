@@ -50,7 +50,7 @@ class _MemoryLink(LinkSink):
         self.detached: LinkDetached | None = None
 
     def on_attached(self, attach: Attach) -> None:
-        """The router's attach came."""
+        """Take note that the router's attach came."""
         self.attach = attach
 
     def answer(self, source: object = _AS_ASKED, target: object = _AS_ASKED) -> None:
@@ -65,6 +65,19 @@ class _MemoryLink(LinkSink):
         """Refuse an attach of the router's."""
         self.link.refuse(error)
         self.client.pump()
+
+    @property
+    def credit(self) -> int:
+        """Return how many more messages the sending end may begin."""
+        return self.link.credit
+
+    @property
+    def address(self) -> str:
+        """Return the address in the router's attach, of its source if it sends; a dynamic one is made up by it."""
+        assert self.attach is not None  # noqa: S101 - asked for after the attach was answered
+        terminus = self.attach.source if self.link.incoming else self.attach.target
+        assert isinstance(terminus, Source | Target)  # noqa: S101 - as above
+        return str(terminus.address)
 
     @property
     def error(self) -> Error | None:
@@ -90,18 +103,6 @@ class MemorySender(_MemoryLink):
         #: Drains are answered as they come.
         self.answers_drain = True
         self._waiting: deque[SentMessage] = deque()
-
-    @property
-    def credit(self) -> int:
-        """Return how many more messages the router takes."""
-        return self.link.credit
-
-    @property
-    def address(self) -> str:
-        """Return the target's address in the router's attach: for a dynamic one, the address made up for it."""
-        assert self.attach is not None  # noqa: S101 - asked for after the attach was answered
-        assert isinstance(self.attach.target, Target)  # noqa: S101 - as above
-        return str(self.attach.target.address)
 
     def send(
         self,
@@ -243,18 +244,6 @@ class MemoryReceiver(_MemoryLink):
         super().on_attached(attach)
         if self.wanted_credit > 0:
             self.grant(self.wanted_credit)
-
-    @property
-    def credit(self) -> int:
-        """Return how many messages the router may still send."""
-        return self.link.credit
-
-    @property
-    def address(self) -> str:
-        """Return the source's address in the router's attach: for a dynamic one, the address made up for it."""
-        assert self.attach is not None  # noqa: S101 - asked for after the attach was answered
-        assert isinstance(self.attach.source, Source)  # noqa: S101 - as above
-        return str(self.attach.source.address)
 
     @property
     def bodies(self) -> list[bytes]:

@@ -59,7 +59,7 @@ class Profile:
     warned_days: int = field(default=10_000)
 
     def follow(self, before: Profile | None) -> Profile:
-        """This profile in the place of ``before``: what was told of a certificate is not told again."""
+        """Take the place of ``before``: what was logged of a certificate is not logged again."""
         if before is not None and before.loaded.certificate == self.loaded.certificate:
             self.warned_days = before.warned_days
         return self
@@ -222,7 +222,7 @@ class TlsProfiles:
         return False
 
     def endings(self) -> list[tuple[str, int, float]]:
-        """Profiles whose certificate ends within 30, 7 or 1 days, each told once: name, days, and seconds left."""
+        """Return profiles whose certificate ends within 30, 7 or 1 days, each once: name, days, seconds left."""
         told = []
         for name, end_s in self.ends():
             left_s = end_s - self._clock()

@@ -23,7 +23,7 @@ class SecureStream(trio.abc.HalfCloseableStream):
         self._early = early if channel is None else channel.decrypt(b"")
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """As every stream does; what TLS says amiss is a broken stream."""
+        """Receive as every stream does; a fault of TLS is a broken stream."""
         limit = max_bytes or READ_BYTES
         while not self._early:
             if self._channel is not None and self._channel.ended:

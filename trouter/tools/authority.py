@@ -100,7 +100,7 @@ class Authority:
         return self._write_certificate(name, certificate)
 
     def renew(self, name: str, days: int | None = None) -> Path:
-        """Another certificate for the same key, like the one there is but valid from now on; its path.
+        """Issue a certificate for the same key, like the present one but valid from now on; return its path.
 
         ``days`` default to as many as it was valid for. One file is replaced in one step, so who reads it never sees a
         certificate that does not fit the key.
@@ -129,7 +129,7 @@ class Authority:
             )
 
     def names(self) -> list[str]:
-        """Of every certificate but the authority's own."""
+        """Return the names of all certificates but the authority's own."""
         return [issued.name for issued in self.issued() if issued.purpose in _USAGES]
 
     # --- files
@@ -178,7 +178,7 @@ class Authority:
 
 
 def check_name(name: str) -> None:
-    """AuthorityError for what is no name of files and subjects."""
+    """Raise AuthorityError for what is no name of files and subjects."""
     if not _NAME.fullmatch(name) or name.lower() == CA:
         raise AuthorityError(f"{name!r} cannot be a name: letters, digits and . _ @ -, at most 64, and not `{CA}`")
 

@@ -33,7 +33,7 @@ def cover_arguments(secrets: Iterable[str]) -> None:
 
 
 def covered(arguments: bytes, secrets: list[bytes]) -> bytes:
-    """NUL-separated arguments of the same length, without the secrets."""
+    """Return NUL-separated arguments of the same length, without the secrets."""
     return b"\0".join(_covered(each, secrets) for each in arguments.split(b"\0"))
 
 

@@ -17,7 +17,7 @@ def printable(text: str) -> str:
 
 
 def plain(value: object) -> str:
-    """Any value as it is; nothing for null."""
+    """Return any value as it is; nothing for null."""
     if value is None:
         return ""
     if isinstance(value, bytes):
@@ -88,7 +88,7 @@ def or_nil(value: object) -> str:
 
 
 def rate(value: object) -> str:
-    """So many a second: whole above 100, else with a decimal; nothing while it is not known."""
+    """Return so many a second: whole above 100, else with a decimal; nothing while it is not known."""
     found = number(value)
     if found is None:
         return ""

@@ -123,7 +123,7 @@ class Node:
 
     @asynccontextmanager
     async def of_router(self, router_id: str) -> AsyncIterator[Node]:
-        """Another router's node, over the same connection; only one of them is asked at a time."""
+        """Return another router's node, over the same connection; only one of them is asked at a time."""
         options = self._options.to_router(router_id)
         async with AsyncExitStack() as stack:
             with told(options), in_time(options, "the router attaches no link"):

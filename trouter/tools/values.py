@@ -31,7 +31,7 @@ def value_of(text: str, attribute: Attribute | None) -> Any:
 
 
 def json_or_text(text: str) -> Any:
-    """JSON, or the text itself if it does not look like any; ValueError."""
+    """Return JSON, or the text itself if it does not look like any; ValueError."""
     try:
         return json.loads(text)
     except ValueError as bad:

@@ -76,7 +76,7 @@ class FrameReader:
         return len(self._carry) + len(self._input) - self._offset
 
     def peek(self, count: int) -> bytes:
-        """Up to ``count`` bytes from the stream's front, left in place. Only between frames."""
+        """Return up to ``count`` bytes from the stream's front, left in place. Only between frames."""
         return self._input[self._offset : self._offset + count]
 
     def take(self, count: int) -> bytes:

@@ -102,7 +102,7 @@ class MessageScan:
         self._content = self._items = self._count = 0
 
     def scan(self, data: bytes, start: int, end: int, depth: int, complete: bool) -> int:
-        """FOUND once ``data[start:end]`` tells everything to ``depth``, else NEED_MORE; InvalidMessage.
+        """Return FOUND once ``data[start:end]`` tells everything to ``depth``, else NEED_MORE; InvalidMessage.
 
         ``complete`` says that no more octets will come. A scan begins anew each time, at a cost that follows the
         number of sections.

@@ -38,7 +38,7 @@ class EdgeTracker(Egress):
         self._notified: set[str] = set()
 
     def notify(self, key: str, takes: bool) -> None:
-        """Another connection takes messages to the address, or none does any more."""
+        """Note that another connection takes messages to the address, or that none does any more."""
         if takes == (key in self._notified):
             self._due.pop(key, None)
         else:

@@ -90,7 +90,7 @@ def open_edge_streams(
     end: Callable[[Session], None],
     log: MessageLog | None,
 ) -> None:
-    """Unfinished messages get links of their own on the connection ``number``; ``begin`` and ``end`` as in ``Streams``.
+    """Give unfinished messages links of their own on connection ``number``; ``begin`` and ``end`` as in ``Streams``.
 
     As the older router attaches them: without addresses, so that the annotations of each message name its own.
     """

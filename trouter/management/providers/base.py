@@ -56,7 +56,7 @@ class Provider(ABC):
         return _picked(self.row(key), columns)
 
     def plain_cells(self, key: Any, columns: Sequence[str]) -> list[object] | None:
-        """As ``cells``, of the plain row."""
+        """Return the same cells of the plain row."""
         return _picked(self.plain_row(key), columns)
 
 
