@@ -124,7 +124,7 @@ def test_who_comes_in_vain_owes_no_more_than_may_arrive_at_once(handshakes: Hand
 
 
 @pytest.mark.parametrize("rules", [replace(RULES, arrivals_per_second=0), replace(RULES, exempt=(ANYWHERE,))])
-def test_who_may_arrive_as_often_as_he_likes_owes_nothing(handshakes: Handshakes, rules: HandshakeRules) -> None:
+def test_an_exempt_host_owes_no_arrivals(handshakes: Handshakes, rules: HandshakeRules) -> None:
     handshakes.rules = rules
     for _ in range(1000):
         handshakes.came_in_vain(HOST)

@@ -47,7 +47,7 @@ async def test_the_figures_are_those_of_the_moment(process: RouterProcess) -> No
         await tracker.outcome()
         figures = process.site.figures()
     totals = figures.totals
-    assert (totals.connections, totals.links, totals.link_routes, totals.deliveries_ingress) == (1, 2, 1, 1)
+    assert [totals[each] for each in ("connections", "linkCount", "linkRoutes", "deliveriesIngress")] == [1, 2, 1, 1]
     assert figures.vhost_connections == {"known": 1}
     (front,) = figures.listeners
     assert (front.name, front.connections, front.accepted, front.refused) == ("front", 1, 1, 0)

@@ -87,7 +87,7 @@ RUNGS: tuple[tuple[str, ...], ...] = (
         "e2e/test_guard.py:test_so_many_handshakes_from_one_host_and_the_next_is_closed",
         "e2e/test_guard.py:test_so_many_handshakes_in_all",
     ),
-    ("e2e/test_guard.py:test_who_drips_is_cut_off_and_who_is_silent_has_his_time",),
+    ("e2e/test_guard.py:test_a_dripping_client_is_cut_off_and_a_silent_one_has_its_time",),
     ("e2e/test_guard.py:test_so_many_connections_a_second_from_one_host",),
     (
         "e2e/test_listeners.py:test_no_more_connections_than_allowed",

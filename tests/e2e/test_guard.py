@@ -130,7 +130,7 @@ def test_an_alarm_locks_no_user_out(start_router: StartRouter, users: Path) -> N
     assert attempt(router, "alice", SECRET) == OK
 
 
-def test_who_is_exempt_may_try_as_often_as_he_likes(start_router: StartRouter, users: Path) -> None:
+def test_exempt_hosts_may_fail_as_often_as_they_like(start_router: StartRouter, users: Path) -> None:
     router = start(start_router, users, f'{LOCKING}, authLockoutExempt: "127.0.0.0/8"')
     for _ in range(6):
         assert attempt(router, "alice", "wrong") == AUTH
@@ -245,7 +245,7 @@ def test_so_many_connections_a_second_from_one_host(start_router: StartRouter) -
     assert len(router.matching("acceptRatePerHost")) < closed or closed == 1
 
 
-def test_who_guesses_on_although_there_are_too_many_before_him_is_soon_closed_when_he_arrives(
+def test_a_host_that_guesses_on_while_throttled_is_soon_closed_at_accept(
     start_router: StartRouter, users: Path
 ) -> None:
     guesses = "authDelayAfter: 1, authLongestDelaySeconds: 1, handshakeExempt: none"
@@ -272,7 +272,7 @@ def test_who_guesses_on_although_there_are_too_many_before_him_is_soon_closed_wh
 # Dawdling
 
 
-def test_who_drips_is_cut_off_and_who_is_silent_has_his_time(start_router: StartRouter) -> None:
+def test_a_dripping_client_is_cut_off_and_a_silent_one_has_its_time(start_router: StartRouter) -> None:
     router = start_router(f"router {{ id: R, handshakeExempt: none }}\n{ANONYMOUS}")
     with Peer(router.port, opened=False) as silent, Peer(router.port, opened=False) as slow:
         slow.raw(AMQP_HEADER[:3])

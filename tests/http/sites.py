@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,12 +12,14 @@ from pathlib import Path
 import trio
 
 from trouter.config import ListenerEntity
-from trouter.http import Figures, HttpListener, Totals
+from trouter.http import Figures, HttpListener
 from trouter.http.figures import TenantFigures
-from trouter.http.metrics import exposition, tenant_exposition
+from trouter.http.metrics import TOTALS, column_of, exposition, tenant_exposition
 from trouter.http.ports import Secured
 
 Serve = Callable[[trio.SocketStream], Awaitable[None]]
+
+NO_TOTALS = {column_of(name): 0 for name, _, _ in TOTALS}
 
 
 async def echo(stream: trio.SocketStream) -> None:
@@ -36,7 +38,7 @@ class Site:
     is_live: bool = True
     is_healthy: bool = True
     is_flooded: bool = False
-    totals: Totals = field(default_factory=Totals)
+    totals: Mapping[str, int] = field(default_factory=lambda: NO_TOTALS)
     shown: int = 0
     served: list[tuple[tuple[str, int], str]] = field(default_factory=list)
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from trouter.http import Figures, MemoryOwner, Totals
+from tests.http.sites import NO_TOTALS
+from trouter.http import Figures, MemoryOwner
 from trouter.http.metrics import exposition
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 
 
 def test_every_series_is_on_the_page_with_its_type_and_labels_and_no_other() -> None:
-    text = exposition(Figures(totals=Totals(), version="1", twin="compiled", uptime_s=0)).decode()
+    text = exposition(Figures(totals=NO_TOTALS, version="1", twin="compiled", uptime_s=0)).decode()
     types = dict(re.findall(r"^# TYPE ((?:qdr|trouter)_\w+) (\w+)$", text, re.MULTILINE))
     rows = dict(re.findall(r"^\| `((?:qdr|trouter)_\w+)` \| (\w+) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
     assert rows == types
@@ -20,6 +21,6 @@ def test_every_series_is_on_the_page_with_its_type_and_labels_and_no_other() -> 
 
 def test_the_allocator_gauges_have_the_form_that_is_on_the_page() -> None:
     owners = [MemoryOwner("qdr_link_t", 100, 1)]
-    text = exposition(Figures(totals=Totals(), version="1", twin="compiled", uptime_s=0, memory=owners)).decode()
+    text = exposition(Figures(totals=NO_TOTALS, version="1", twin="compiled", uptime_s=0, memory=owners)).decode()
     assert "`qdr_allocator_TYPE:FIELD_bytes`" in PAGE.read_text(encoding="utf-8")
     assert len(re.findall(r"^# TYPE qdr_allocator_qdr_link_t:\w+_bytes gauge$", text, re.MULTILINE)) == 5

@@ -10,8 +10,8 @@ import trio
 from prometheus_client.parser import text_string_to_metric_families
 from trio.testing import MockClock
 
-from tests.http.sites import Site, ask, client_of, http_entity, listening
-from trouter.http import Figures, Totals
+from tests.http.sites import NO_TOTALS, Site, ask, client_of, http_entity, listening
+from trouter.http import Figures
 from trouter.http.pages import Pages
 from trouter.http.settings import HEALTH_S, http_settings
 
@@ -65,7 +65,7 @@ async def test_a_page_that_is_switched_off_is_not_there(switch: str) -> None:
 
 
 async def test_metrics_are_text_that_a_scraper_parses() -> None:
-    async with listening(Site(totals=Totals(connections=7))) as listener:
+    async with listening(Site(totals=NO_TOTALS | {"connections": 7})) as listener:
         answer = await ask(listener, "/metrics")
     assert answer.status == 200
     assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
@@ -211,5 +211,5 @@ async def test_figures_are_of_a_moment_after_the_question() -> None:
     site = Site()
     async with listening(site) as listener:
         for count in range(5):
-            site.totals = Totals(connections=count)
+            site.totals = NO_TOTALS | {"connections": count}
             assert f"qdr_connections_total {count}.0\n" in (await ask(listener, "/metrics")).body.decode()

@@ -56,7 +56,7 @@ def test_what_is_over_is_left_alone(ago_s: int, decisions: int) -> None:
     assert len(from_alerts([alert(ago_s=ago_s)], ANSWERS, NOW)) == decisions
 
 
-def test_rules_that_were_not_asked_for_and_alerts_about_nobody_make_nothing() -> None:
+def test_unwanted_rules_and_alerts_without_a_subject_make_no_decision() -> None:
     assert not from_alerts([alert()], {"spray": ANSWERS["spray"]}, NOW)
     assert not from_alerts([alert("success-after", user=None)], ANSWERS, NOW)
 

@@ -152,7 +152,7 @@ def test_old_days_go_but_for_what_later_ones_need(root: Path, compacted: Path) -
     assert {part.what: part.days for part in prune(root, everything()).parts} == {}
 
 
-def test_of_a_tenant_go_its_rows_and_nobody_elses(root: Path, compacted: Path) -> None:
+def test_only_the_rows_of_the_tenant_are_removed(root: Path, compacted: Path) -> None:
     prune(root, everything(CUT, TENANT), really=True)
     before, after = all_rows(compacted / "root"), all_rows(root)
     assert after < before

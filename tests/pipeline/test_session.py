@@ -41,7 +41,7 @@ def test_rows_are_dealt_out_as_it_was_said(spark: SparkSession) -> None:
 
 
 @pytest.mark.spark
-def test_many_rows_are_dealt_out_where_nobody_said_how() -> None:
+def test_many_rows_without_partitioning_are_distributed() -> None:
     if needs := missing():
         pytest.skip("; ".join(need.what for need in needs))
     program = f"""

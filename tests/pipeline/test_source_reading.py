@@ -383,7 +383,7 @@ def test_who_cannot_know_which_messages_were_handed_out_says_where_and_what_to_d
         reader.partitions()
 
 
-def test_a_stream_receives_while_nobody_asks_and_settles_at_its_end(router: RunningRouter, tmp_path: Path) -> None:
+def test_a_stream_receives_between_batches_and_settles_at_its_end(router: RunningRouter, tmp_path: Path) -> None:
     source = cast("_Source", SourceOf40(embedded(router, tmp_path / "s", "streamed"), SCHEMA))
     start = source.initialOffset()
     (uuid,) = start

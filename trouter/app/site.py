@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import fields
 from ipaddress import ip_address
 from typing import Final
 
@@ -17,7 +16,6 @@ from trouter.config import ListenerEntity
 from trouter.config.facts import listener_facts
 from trouter.config.findings import brief, counted
 from trouter.config.problems import Severity
-from trouter.config.schema import camel
 from trouter.connections.listen import Listener
 from trouter.connections.shared import Services
 from trouter.core.addresses import temporary_token
@@ -36,26 +34,11 @@ from trouter.http.figures import (
     MemoryOwner,
     NetworkFigures,
     TenantFigures,
-    Totals,
 )
 from trouter.http.ports import Secured
 
 from .control import Control
 
-#: Columns of the router's row that have another name among the totals.
-_RENAMED: Final = {
-    "addrCount": "addresses",
-    "linkCount": "links",
-    "nodeCount": "routers",
-    "deliveriesDelayed1Sec": "deliveries_delayed_1sec",
-    "deliveriesDelayed10Sec": "deliveries_delayed_10sec",
-}
-#: Totals that are counted here, not in that row.
-_COUNTED_HERE: Final = frozenset({"connections", "link_routes", "auto_links"})
-#: The column of the router's row -> what it is among the totals.
-_TOTALS: Final = _RENAMED | {
-    camel(each.name): each.name for each in fields(Totals) if each.name not in {*_RENAMED.values(), *_COUNTED_HERE}
-}
 #: What becomes of a tenant's deliveries -> what counts it.
 _ENDS: Final = {
     **{each: each for each in ("accepted", "rejected", "released", "modified", "presettled")},
@@ -227,15 +210,14 @@ class RouterSite:
             for each in tenants
         ]
 
-    def _totals(self) -> Totals:
+    def _totals(self) -> dict[str, int]:
         configuration = self._control.configuration
-        row = router_row(self._router)
-        return Totals(
-            connections=len(self._services.connections),
-            link_routes=len(configuration.link_routes),
-            auto_links=len(configuration.auto_links),
-            **{field: _number(row[column]) for column, field in _TOTALS.items()},
-        )
+        counted = {column: value for column, value in router_row(self._router).items() if isinstance(value, int)}
+        return counted | {
+            "connections": len(self._services.connections),
+            "linkRoutes": len(configuration.link_routes),
+            "autoLinks": len(configuration.auto_links),
+        }
 
     def _vhost_connections(self) -> Mapping[str, int]:
         known = dict.fromkeys((vhost.hostname for vhost in self._control.configuration.vhosts), 0)
@@ -258,7 +240,3 @@ class Echo:
     def receive(self, received: InsideMessage) -> None:
         received.settle()
         self.heard += received.message == self.MESSAGE
-
-
-def _number(value: object) -> int:
-    return value if isinstance(value, int) else 0

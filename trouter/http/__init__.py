@@ -1,10 +1,9 @@
 """HTTP beside AMQP: metrics and health for machines, files for people, WebSockets for AMQP clients in browsers."""
 
-from .figures import CertificateExpiry, Figures, Histogram, ListenerFigures, MemoryOwner, Totals
+from .figures import CertificateExpiry, Figures, Histogram, ListenerFigures, MemoryOwner
 from .listener import HttpListener
 from .ports import PagesOnly, Site
 
 __all__ = [
     "CertificateExpiry", "Figures", "Histogram", "HttpListener", "ListenerFigures", "MemoryOwner", "PagesOnly", "Site",
-    "Totals",
 ]  # fmt: skip

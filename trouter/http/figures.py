@@ -10,34 +10,6 @@ from typing import Protocol
 ClassAndOutcome = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
-    """The router's sizes now, and what it counted since it started (routing.md 5.6)."""
-
-    connections: int = 0
-    links: int = 0
-    addresses: int = 0
-    routers: int = 0
-    link_routes: int = 0
-    auto_links: int = 0
-    presettled_deliveries: int = 0
-    dropped_presettled_deliveries: int = 0
-    accepted_deliveries: int = 0
-    released_deliveries: int = 0
-    rejected_deliveries: int = 0
-    modified_deliveries: int = 0
-    deliveries_ingress: int = 0
-    deliveries_egress: int = 0
-    deliveries_transit: int = 0
-    deliveries_ingress_route_container: int = 0
-    deliveries_egress_route_container: int = 0
-    deliveries_delayed_1sec: int = 0
-    deliveries_delayed_10sec: int = 0
-    deliveries_stuck: int = 0
-    links_blocked: int = 0
-    deliveries_redirected_to_fallback: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class ListenerFigures:
     """The connections of one listener, by its name: open now, taken and turned away since it stands."""
@@ -109,7 +81,8 @@ class NetworkFigures:
 class Figures:
     """One moment of the router. Every label set is bounded by the configuration or by the program."""
 
-    totals: Totals
+    #: The router's sizes now, and what it counted since it started (routing.md 5.6), by the column of its row.
+    totals: Mapping[str, int]
     version: str
     #: ``compiled`` or ``interpreted``.
     twin: str

@@ -16,6 +16,8 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from trouter.config.schema import camel
+
 from .figures import Figures, ListenerFigures, NetworkFigures, TenantFigures
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -26,7 +28,7 @@ _TENANT: Final = ("tenant",)
 
 GAUGE: Final = GaugeMetricFamily
 COUNTER: Final = CounterMetricFamily
-#: The field of Totals, its type, what it counts. The series is `qdr_<field>_total`.
+#: A total, its type, what it counts. The series is `qdr_<total>_total`.
 TOTALS: Final = (
     ("connections", GAUGE, "Open connections."),
     ("links", GAUGE, "Attached links."),
@@ -51,6 +53,14 @@ TOTALS: Final = (
     ("links_blocked", GAUGE, "Links that have had no credit for more than 10 seconds."),
     ("deliveries_redirected_to_fallback", COUNTER, "Deliveries that went to a fallback destination."),
 )
+#: Totals that the router's row has under another name.
+_COLUMNS: Final = {
+    "addresses": "addrCount",
+    "links": "linkCount",
+    "routers": "nodeCount",
+    "deliveries_delayed_1sec": "deliveriesDelayed1Sec",
+    "deliveries_delayed_10sec": "deliveriesDelayed10Sec",
+}
 #: The older router's allocator gauges, `qdr_allocator_<type>:<field>_bytes`: objects, in spite of the name. There are
 #: no pools here, so all that is alive is taken and held, and nothing moves between pools.
 ALLOCATOR_FIELDS: Final = (
@@ -62,6 +72,11 @@ ALLOCATOR_FIELDS: Final = (
 )
 
 _process = ProcessCollector(registry=None)
+
+
+def column_of(total: str) -> str:
+    """Return the column of the router's row that is a total."""
+    return _COLUMNS.get(total) or camel(total)
 
 
 def exposition(figures: Figures) -> bytes:
@@ -107,7 +122,7 @@ class _Snapshot(Collector):
 
 def _totals(figures: Figures) -> Iterator[Metric]:
     for name, family, text in TOTALS:
-        yield family(f"qdr_{name}_total", text, value=getattr(figures.totals, name))
+        yield family(f"qdr_{name}_total", text, value=figures.totals[column_of(name)])
 
 
 def _allocators(figures: Figures) -> Iterator[Metric]:

@@ -11,7 +11,7 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
 
@@ -217,21 +217,13 @@ class Secure:
 
         What is ``known`` of the host is gone on with, if it is about this one.
         """
-        from .channel import TlsChannel  # noqa: PLC0415
-
         found = None
         if self._profiles is not None:
             found = self._profiles.client(entity.ssl_profile or "", verify_hostname=entity.verify_hostname)
         if found is None:
             raise TlsFailed("TLS: the connector's sslProfile is gone")
         loaded, context, use = found
-        session = None if known is None or known.host != host else known.session
-        try:
-            channel = TlsChannel(
-                context, server=False, hostname=host, compares_names=use.compares_names, session=session
-            )
-        except ValueError:  # the session is another context's, from before a renewal
-            channel = _client_channel(context, host, use)
+        channel = _client_channel(context, host, use, None if known is None or known.host != host else known.session)
         with trio.move_on_after(HANDSHAKE_S):
             await channel.handshake(sock)
             security = SecurityLayer(channel, b"", None, channel.chain(), loaded.entity.name, loaded.entity.ordinal)
@@ -260,7 +252,9 @@ class Secure:
             subject, serial, user = await self._identify(security, loaded, maps_user=maps_user)
         name, bits = channel.cipher
         version = channel.version
-        self._recorder.emit(_outcome(facts, ok=True, version=version, cipher=name, subject=subject, serial=serial))
+        self._recorder.emit(
+            _outcome(facts, ok=True, version=version, cipher=name, peer_subject=subject, peer_serial=serial)
+        )
         return replace(
             facts,
             encrypted=True,
@@ -380,13 +374,17 @@ def _make_profiles(clock: Callable[[], float]) -> TlsProfiles:
     return TlsProfiles(clock)
 
 
-def _client_channel(context: ssl.SSLContext, host: str, use: ClientUse) -> TlsChannel:
-    """TlsFailed if no certificate can be for ``host``."""
+def _client_channel(
+    context: ssl.SSLContext, host: str, use: ClientUse, session: ssl.SSLSession | None = None
+) -> TlsChannel:
+    """Return a channel that goes on with ``session`` if it can; TlsFailed if no certificate can be for ``host``."""
     from .channel import TlsChannel  # noqa: PLC0415
 
     try:
-        return TlsChannel(context, server=False, hostname=host, compares_names=use.compares_names)
+        return TlsChannel(context, server=False, hostname=host, compares_names=use.compares_names, session=session)
     except ValueError:
+        if session is not None:  # the session is another context's, from before a renewal
+            return _client_channel(context, host, use)
         raise TlsFailed("TLS: this host name cannot appear in a certificate") from None
 
 
@@ -399,26 +397,7 @@ async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         await work()
 
 
-def _outcome(
-    facts: PeerFacts,
-    *,
-    ok: bool,
-    version: str = "",
-    cipher: str = "",
-    subject: str = "",
-    serial: str = "",
-    reason: str = "",
-    alert: str = "",
-) -> TlsOutcome:
-    return TlsOutcome(
-        conn=facts.connection_id,
-        host=facts.remote_host,
-        ok=ok,
-        version=version or None,
-        cipher=cipher or None,
-        peer_subject=subject or None,
-        peer_serial=serial or None,
-        reason=reason or None,
-        alert=alert or None,
-        listener=facts.listener.name,
-    )
+def _outcome(facts: PeerFacts, *, ok: bool, **texts: str) -> TlsOutcome:
+    """Return the record of a handshake; ``texts`` are fields of the record, empty for what is not known."""
+    known: dict[str, Any] = {name: text for name, text in texts.items() if text}
+    return TlsOutcome(conn=facts.connection_id, host=facts.remote_host, ok=ok, listener=facts.listener.name, **known)
