@@ -20,7 +20,7 @@ from tests.chaos.sites import Site
 from tests.chaos.traffic import run_blocking
 from tests.chaos.worlds import World
 from trouter import _twin
-from trouter.logs import book
+from trouter.logs.book import KEPT
 
 from .churn import CHURN, delete_made, node_at
 from .figures import LEAST_SPAN_S, Counts, Figures, left_over
@@ -92,7 +92,7 @@ async def _fill_logs(world: World) -> None:
 
 
 def _reload_often(site: Site) -> None:
-    for turn in range(book.KEPT // 2):  # each change of the policy is two lines of the log
+    for turn in range(KEPT // 2):  # each change of the policy is two lines of the log
         change_policy(site, turn)
 
 
