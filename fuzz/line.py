@@ -3,7 +3,8 @@
 The first octet chooses the two, every four behind it one change: what happens to the next octets that are carried
 (none, lost, doubled, changed, cut, exchanged with those behind them), where, and with what.
 
-Allowed: nothing. Every fault of a peer is an event, and both ends stay within their limits.
+Allowed: nothing. Every fault of a peer is an event, and both ends stay within their limits. Without damage each
+delivery is settled at both ends.
 """
 
 from __future__ import annotations
@@ -33,6 +34,13 @@ class End(Holder):
         self.connection.flush()
         self.sent += self.connection.out
         super().look()
+
+    def unsettled(self) -> list[tuple[int, int]]:
+        """Return how many deliveries each session has that came or went and are not settled, where there are any."""
+        sessions = self.connection.sessions()
+        return [
+            (one.incoming.count, one.outgoing.count) for one in sessions if one.incoming.count or one.outgoing.count
+        ]
 
     def take(self) -> bytes:
         taken = bytes(self.sent)
@@ -78,6 +86,8 @@ def check(data: bytes) -> None:
             break
     if not harmed:
         assert client.faults == server.faults == []
+        if settled > 2:
+            assert client.unsettled() == server.unsettled() == []
     for end in ends:
         end.connection.close()
         end.answer()

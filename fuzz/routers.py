@@ -2,16 +2,19 @@
 
 Behind two octets of choice each message has two octets of length; the octet before it says over which connection it
 comes and how much time has passed. What a mesh believes stays bounded, what it says is one of the six, too, and an
-advertisement that it passes on is the one that came.
+advertisement that it passes on is the one that came. Its ways are those of the links that it knows of.
 
 Allowed: DecodeError from `parse`, because most octets are no message of routers; the mesh counts that as a fault.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from trouter.mesh.events import Ignored, Send
 from trouter.mesh.mesh import Mesh
 from trouter.mesh.messages import Newer, compose, parse
+from trouter.mesh.paths import Paths
 from trouter.testing.fuzz import values
 from trouter.wire.annotations import parse_annotations
 from trouter.wire.errors import DecodeError
@@ -64,13 +67,22 @@ def check(data: bytes) -> None:
             look_at_relayed(octets, relayed.data)
         mesh.tick(now_s)
         listen(mesh)
+        look_at_ways(mesh)
         assert len(mesh.routers) <= 2 * len(rows) + octets_of(rows)
         assert set(mesh.neighbours.values()) <= set(range(CONNECTIONS))
     for connection in range(CONNECTIONS):
         mesh.link_down(connection, now_s)
+        assert connection not in mesh.neighbours.values()
     mesh.tick(now_s + 1.0)
     listen(mesh)
     assert not mesh.neighbours
+
+
+def look_at_ways(mesh: Mesh) -> None:
+    """Behind a tick the ways are those that all links that are known of now make."""
+    links: dict[str, Mapping[str, int]] = {router: node.peers for router, node in mesh._nodes.items() if node.peers}
+    links[mesh.me] = {router: mesh._links[connection].cost for router, connection in mesh.neighbours.items()}
+    assert mesh.paths.next_hop == Paths(mesh.me, links).next_hop
 
 
 def octets_of(rows: list[tuple[int, bytes]]) -> int:

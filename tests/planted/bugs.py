@@ -65,7 +65,7 @@ BUGS: Final = (
         "                return\n            self.write(out, channel)\n",
         "                return\n",
         ("tests/engine/test_session.py",),
-        ("routing", "line", "windows"),
+        ("line", "windows", "routing"),
     ),
     Bug(
         "a lost settlement",
@@ -101,6 +101,7 @@ BUGS: Final = (
         "            self._counts[key] -= 1\n",
         "            self._counts[key] -= 0\n",
         ("tests/admission/test_handshakes.py",),
+        ("admission",),
     ),
     Bug(
         "a counter never decremented",
@@ -109,6 +110,7 @@ BUGS: Final = (
         "            del names[name]\n",
         "",
         ("tests/fuzz/test_counters.py", "tests/admission/test_policing.py"),
+        ("admission",),
     ),
     Bug(
         "a mis-ordered section accepted",
@@ -135,6 +137,7 @@ BUGS: Final = (
         "            if len(self._entries) > self._max_entries:\n                self._entries.popitem(last=False)\n",
         "",
         ("tests/admission/test_lockout.py",),
+        ("admission",),
     ),
     Bug(
         "an unbounded map",
@@ -152,6 +155,7 @@ BUGS: Final = (
         "        return entry is not None and entry.locked_until_s > self._now()\n",
         "        return entry is not None and entry.locked_until_s > 0.0\n",
         ("tests/admission/test_lockout.py",),
+        ("admission",),
     ),
     Bug(
         "a stale path kept",
