@@ -1,1 +1,1 @@
-"""Who may come in and how much one may use: the door, lockout, policy, quotas, tenants, sanctions, memory."""
+"""The peers that the router admits and what each may use: lockout, policy, quotas, tenants, sanctions, memory."""

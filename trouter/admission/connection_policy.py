@@ -1,4 +1,4 @@
-"""What one connection is held to: how the policy answers what its peer begins, attaches and sends."""
+"""The policy of one connection: what its peer may begin, attach and send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Carries out what consumers decide: bars users and hosts, slows tenants down, and ends it in time.
+"""Carries out the decisions of consumers: locks users, blocks hosts, slows tenants down, each for a time.
 
 Each decision is told three times: in the log, in a record ``management.change`` and as an entity ``decision``. What is
 not carried out is told with the reason, to the sender too.

@@ -1,4 +1,4 @@
-"""Those at the door: who comes too often, too slowly, or guesses; what the numbers are, and what is told of it."""
+"""The guard of new connections: refuses hosts that connect too often, send too slowly or guess passwords."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections that have not come as far as their Open (security.md 8.2): how many, and how slow. No I/O.
+"""Connections before their open (security.md 8.2): how many there may be, and how slow each may be. No I/O.
 
 A connection costs a descriptor and some memory before it is known whose it is, so strangers get few of them at a
 time, get them no faster than they need them, and have to get on with it. Routers of the network have a count of their

@@ -181,7 +181,7 @@ class Lockout:
         return entry
 
     def _turn_s(self, key: Key, waited_s: float = 0.0) -> float | None:
-        """How long until the turn of the next attempt, which is taken herewith; None if too many wait already."""
+        """Take the turn of the next attempt; return the seconds until then, or None if too many wait already."""
         entry = self._entries.get(key)
         if entry is None or not entry.level:
             return 0.0

@@ -1,4 +1,4 @@
-"""How much memory the process takes, and what the router does before there is none (docs/limits.md).
+"""The memory of the process, and what the router does as it comes near its limit (docs/limits.md).
 
 Above 80 percent of the limit the connections whose messages take most get no more credit, until the router keeps less
 of them. Above 85 percent no client gets a further link beyond its first two. Above 90 percent the router closes

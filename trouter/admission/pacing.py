@@ -1,4 +1,4 @@
-"""Credit that quotas withheld is granted as time goes by, by one task for all connections."""
+"""Grants credit that quotas withheld, as time passes; one task serves all connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The policy in force, what is counted under it, and who is held to it.
+"""The policy in force, its counters, and the connections that it applies to.
 
 Every denial goes through ``Policing.deny``, whatever denied it, and so to ``denials.DenialLog`` (security.md 4.9).
 """
@@ -165,7 +165,7 @@ class Policing:
         return held.admission.may_send(address).allowed
 
     def _judge(self, policy: Policy, request: OpenRequest) -> Admission | Denial:
-        """What the policy says; a plugin may have said first which vhost's it is, or what stands for its addresses."""
+        """Return the decision of the policy; a plugin may already have chosen the vhost or the addresses."""
         policy_vhost, permissions = request.policy_vhost, request.permissions
         answer = self._plugins.vhost_policy(for_plugins(request))
         if answer is not None:

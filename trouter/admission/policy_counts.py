@@ -1,4 +1,4 @@
-"""What is counted under the policy: of the router, and of each vhost."""
+"""The counters of the policy, for the router and for each vhost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was decided about users, hosts and tenants, for as long as it stands. Nothing here waits, and no I/O is done.
+"""The decisions in force about users, hosts and tenants. Nothing here waits or does I/O.
 
 There is one sanction for one subject: a later one takes the place of the former. Ids that were obeyed are remembered,
 so that the same decision, sent again, changes nothing; of many the oldest are forgotten.
@@ -34,7 +34,7 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sanction:
-    """A decision in force; ``until_s`` by the clock of the event loop, ``by`` whom it came from."""
+    """A decision in force, until ``until_s`` of the event loop's clock; the user ``by`` sent it."""
 
     target: Target
     decision: Decision

@@ -1,4 +1,4 @@
-"""Whose a connection through a multi-tenant listener is (security.md 5): decided once, at its open."""
+"""The tenant of a connection through a multi-tenant listener (security.md 5), chosen once, at its open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""At most as many logins per place are checked concurrently as may fail before the next one has to wait.
+"""Limits the logins of a host that are checked at once to the failures after which the next login has to wait.
 
 The rest wait. This keeps a client from having many passwords checked before its first failure counts.
 """

@@ -1,1 +1,1 @@
-"""The process: its start and its stop, the configuration in force and its changes, what looks after it."""
+"""The process: start and stop, the configuration in force and its changes, supervision."""

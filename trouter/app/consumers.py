@@ -1,4 +1,4 @@
-"""Serves what plugins consume: messages for their addresses, from senders that may send there, a few at a time.
+"""Passes messages to the plugins that consume their address, from permitted senders only, a few at a time.
 
 Who may is looked at when a message comes, while its connection is there; what it says is read afterwards, by one task,
 between two turns of the data path. A sender that may not send, or sends more than is taken, can neither fill the line

@@ -70,7 +70,7 @@ log = logging.getLogger("trouter.MAIN")
 
 
 class Control:
-    """What is configured now, and the only way to change it."""
+    """The configuration in force, and the only way to change it."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class Control:
         return self._lockouts
 
     def decisions(self) -> Decisions:
-        """Return what was decided about users, hosts and tenants."""
+        """Return the decisions in force about users, hosts and tenants."""
         return self._decisions
 
     def router_counts(self) -> Mapping[str, object]:
@@ -163,7 +163,7 @@ class Control:
         return {"loginsDenied": ULong(self._denials.logins_denied), "logLinesLost": ULong(logs.book.lost)}
 
     def denials(self) -> Iterator[tuple[int, Mapping[str, object]]]:
-        """Yield what was denied lately, by number, the newest last."""
+        """Yield the latest denials, by number, the newest last."""
         return self._denials.rows()
 
     def explain_policy(self, question: Mapping[str, str]) -> Mapping[str, object]:
@@ -225,7 +225,7 @@ class Control:
         self._change_records.vhosts(None, configuration)
 
     def serve(self, configuration: Configuration, service: Service) -> None:
-        """Note what is in service from now on, and log what is not and was not told of yet."""
+        """Note what is in service from now on, and log what is withheld, unless it was logged before."""
         known = self.service.withheld
         self.service = service
         self._findings = None
@@ -234,7 +234,7 @@ class Control:
                 log.critical("%s", problem)
 
     def findings(self) -> tuple[Problem, ...]:
-        """Return everything that is to be told of the configuration in force, the gravest first."""
+        """Return the findings about the configuration in force, the most severe first."""
         if self._findings is None:
             told = evaluate(self._configuration, self._parts.plugins)
             unserved = {problem.entity for problem in self.service.withheld}
@@ -247,7 +247,7 @@ class Control:
         return self._findings
 
     async def take_up(self) -> None:
-        """Put into service what can be served now and could not before."""
+        """Put into service the withheld parts that can be served now."""
         with suppress(ChangeRefused):
             async with self._turn():
                 await self._become(self._configuration, logs_warnings=False)
@@ -278,7 +278,7 @@ class Control:
     # --- changes
 
     async def create(self, kind: EntityType, name: str | None, attributes: Mapping[str, object]) -> Entity:
-        """Make an entity and put it into service; ChangeRefused, and nothing of it is left."""
+        """Create an entity and put it into service. ChangeRefused: nothing changed."""
         records = self._change_records.recording("CREATE", kind.full_name, name or "", attributes)
         async with self._turn():
             with records as change:
@@ -289,7 +289,7 @@ class Control:
             return entity
 
     async def update(self, entity: Entity, attributes: Mapping[str, object]) -> Entity:
-        """Change attributes of an entity; ChangeRefused, and it is as it was."""
+        """Change attributes of an entity. ChangeRefused: nothing changed."""
         records = self._change_records.recording("UPDATE", entity.type.full_name, entity.identity, attributes)
         async with self._turn():
             with records as change:
@@ -311,7 +311,7 @@ class Control:
             log.info("deleted %s", present.identity)
 
     async def reload(self) -> ReloadReport:
-        """Read the configuration again and follow it; ChangeRefused with every problem, and then nothing changed.
+        """Read the configuration again and apply it. ChangeRefused with every problem: nothing changed.
 
         What was created since, and does not stand there, is deleted: afterwards the file is the truth again.
         """
@@ -358,7 +358,7 @@ class Control:
     async def _become(
         self, configuration: Configuration, occasion: Occasion = Occasion.REQUEST, *, logs_warnings: bool = True
     ) -> None:
-        """Follow ``configuration``; ChangeRefused, and everything is as it was."""
+        """Apply ``configuration``. ChangeRefused: nothing changed."""
         try:
             change = await self._prepare(configuration, occasion)
         except Unfit as unfit:

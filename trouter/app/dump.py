@@ -1,4 +1,4 @@
-"""One readable file with everything that is under way, for an operator who looks for why something does not move.
+"""Writes the state of the router into a readable file, for an operator who searches why messages do not move.
 
 It holds names and numbers: no message bodies, no passwords, and of each kind no more than ``MOST`` lines. What takes
 long is gathered in portions, between which the router works; so each line is true, and the whole nearly so.

@@ -1,4 +1,4 @@
-"""Configured exchanges and their bindings, in the core, and how that changes; what is counted of each."""
+"""The configured exchanges and bindings: their changes, applied to the core, and their counters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How another configuration is prepared: everything that may fail is done while the router goes on as before.
+"""Prepares another configuration: does everything that may fail, while the router goes on with the present one.
 
 Sockets are bound, files are opened, plugins are asked. All that cannot be had is found out here, and then nothing
 of the change is left (management.md 10).

@@ -1,4 +1,4 @@
-"""Who the process is: an unprivileged user once its sockets are bound, without a way back, never dumped to a disk."""
+"""Gives up root for an unprivileged user once the sockets are bound, for good, and forbids core dumps."""
 
 from __future__ import annotations
 

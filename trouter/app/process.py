@@ -201,7 +201,7 @@ class RouterProcess:
             nursery.start_soon(services.uplinks.run)
 
     def _keep_heartbeat(self) -> None:
-        """Where edge routers' heartbeats go stands among the addresses, whether there is an edge router or not."""
+        """Keep the address of the heartbeats in the table, whether or not there is an edge router."""
         entry = self.router.table.obtain(HEARTBEAT, outgoing=True, treatment="balanced")
         if entry is not None:
             entry.pinned = True
@@ -212,13 +212,13 @@ class RouterProcess:
         return self._assembly.makers.site
 
     async def _reload(self) -> None:
-        """What HUP asks for; what came of it stands in the log. Log files may have been moved."""
+        """Reopen the log files, which may have been moved, and reload the configuration. The log has the result."""
         logs.reopen()
         with suppress(ChangeRefused):
             await self.control.reload()
 
     async def _dump(self) -> None:
-        """What USR1 asks for."""
+        """Write the state of the router into a file, on USR1."""
         try:
             path = await self._assembly.state_dump.write(self.control)
         except (OSError, ValueError) as error:  # no such folder, or a name that no file can have

@@ -1,4 +1,4 @@
-"""What the interpreter itself has to say goes to the log (module PYTHON) in place of the standard error stream."""
+"""Sends warnings and errors of the interpreter to the log (module PYTHON) instead of standard error."""
 
 from __future__ import annotations
 

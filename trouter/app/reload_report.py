@@ -1,4 +1,4 @@
-"""What is told of a reload: to the operator who asked for it over management, and to the log."""
+"""The report of a reload, for the management client that asked for it and for the log."""
 
 from __future__ import annotations
 

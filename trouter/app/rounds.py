@@ -1,4 +1,4 @@
-"""What is looked at now and then: deliveries that are stuck, links that are blocked (routing.md 5.6), what moved."""
+"""Periodic checks: stuck deliveries, blocked links (routing.md 5.6), rates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configured link routes and auto links, in the core, and how that changes; what is observed of each."""
+"""The configured link routes and auto links: their changes, applied to the core, and their state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Address rules: what the configuration says of addresses, in the core's table, and how that changes.
+"""The configured rules about addresses: their changes, applied to the core's table.
 
 There may be thousands, and most of them stay when one changes; so what was made of an entity is kept with it.
 """

@@ -1,4 +1,4 @@
-"""Notifies the service manager that started us (sd_notify(3)): ready, alive, stopping. Having none is fine, too."""
+"""Notifies the service manager, if there is one (sd_notify(3)): ready, alive, stopping."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a router is put together: every object in its order, each with the earlier ones that it needs.
+"""Builds a router: every object in order, each from the earlier ones that it needs.
 
 Nothing runs yet and nothing is opened: ``process`` runs what is assembled here.
 """

@@ -148,7 +148,7 @@ class RemoteAuthService:
         return Refused(f"the authentication service {self.facts.name}: {why}", temporary=True)
 
     def _log_state(self, opened: bool) -> None:
-        """The breaker has opened or closed: the log and the records say so."""
+        """Log and record that the breaker has opened or closed."""
         facts = self.facts
         if opened:
             log.error(
@@ -226,7 +226,7 @@ class _Session:
         return await self._grant(event.additional or b"")
 
     async def _grant(self, additional: bytes) -> Authenticated | Refused:
-        """Who the peer is and what it may do; ``additional`` is what the service has to say to it."""
+        """Return the user and the rights that the service grants; ``additional`` is SASL data for the peer."""
         service = self._service
         self._engine.open()
         try:

@@ -1,4 +1,4 @@
-"""All authentication services of a router: those that are configured, and whom the plugins choose for a listener."""
+"""The authentication services of a router: the configured ones, and those that plugins choose for a listener."""
 
 from __future__ import annotations
 

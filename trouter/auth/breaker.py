@@ -1,4 +1,4 @@
-"""A circuit breaker: a server that fails again and again is left alone for a while, and then tried by one (R-3b)."""
+"""A circuit breaker: after repeated failures of a server, it is not used for a while, then tried once (R-3b)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an authentication service says of a user in the properties of its open: who it is and what it may do (R-3a).
+"""Reads the grant in the open of an authentication service: the name of the user and its rights (R-3a).
 
 Names and words are matched exactly and types are strict: what is not written as it has to be lets no user in. A word
 that is none of the two known ones grants nothing. What existing services leave out is forgiven, unless secureDefaults

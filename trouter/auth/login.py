@@ -1,4 +1,4 @@
-"""How a peer that dialled us logs in: the answers of plugins to what the peer says in SASL, in its turn and in time.
+"""The login of a peer that dialled the router: each SASL step is answered by a plugin, with deadlines and lockout.
 
 A refusal looks the same whatever its reason: neither its code nor when it comes tells a wrong password from a user who
 is unknown, disabled or locked out. Only what is no fault of the peer's has a code of its own: come back later.
@@ -67,7 +67,7 @@ Answer: TypeAlias = Challenge | Authenticated | Refused
 
 
 class Login:
-    """The SASL conversation with one peer; whatever is not a clear yes is a no."""
+    """The SASL exchange with one peer. Anything but a valid acceptance refuses the peer."""
 
     __slots__ = (
         "_exchange",
@@ -138,7 +138,7 @@ class Login:
         self._proven = ""
 
     async def offer(self) -> None:
-        """Hear from the service how one may authenticate, and tell the peer; nothing if it cannot be had."""
+        """Offer the peer the mechanisms of the service; none if the service does not answer."""
         service = self._service
         if service is not None:
             session: AuthSession | Refused = Refused("the authentication service took too long", temporary=True)
@@ -152,14 +152,14 @@ class Login:
         self._sasl.offer(self._offered)
 
     def close(self) -> None:
-        """Let go of the service: the peer is in, or will never be. A second call does nothing."""
+        """Close the session with the service, as the login is over. A second call does nothing."""
         self._postpone = _never  # what it was refers back to the peer
         session, self._session = self._session, None
         if session is not None:
             session.close()
 
     async def begin(self, init: SaslInitReceived) -> bool:
-        """Take the first step; return whether the peer is in."""
+        """Take the first step; return whether the peer is admitted."""
         self.mechanism = init.mechanism.upper()
         if self.facts.listener.auth_service:
             return await self._conclude(await self._in_turn(partial(self._start, init)))
@@ -167,11 +167,11 @@ class Login:
         return await self.respond(init.response or b"")
 
     async def respond(self, response: bytes) -> bool:
-        """Take one step of the exchange; return whether the peer is in."""
+        """Take one step of the exchange; return whether the peer is admitted."""
         return await self._conclude(await self._in_turn(partial(self._ask, response)))
 
     async def _in_turn(self, step: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Return what comes of a step, which is taken after as long a wait as others' failures have made due."""
+        """Wait as long as earlier failures from the host require, take the step, and return its answer."""
         host, lockout = self.facts.remote_host, self._guard.lockout
         while True:
             async with self._guard.turns.of(lockout.busy_place(host), lockout.rules.delay_after):
@@ -183,7 +183,7 @@ class Login:
             await self._wait(wait_s)
 
     async def _conclude(self, answer: Answer) -> bool:
-        """Judge what came of a step, and tell the peer; whether it is in."""
+        """Judge the answer to a step and send the outcome; return whether the peer is admitted."""
         answer = await self._judge(answer)
         if isinstance(answer, Challenge):
             self._sasl.challenge(answer.data)
@@ -199,7 +199,7 @@ class Login:
         return True
 
     async def _judge(self, answer: Answer) -> Answer:
-        """Return what stands, after as long a wait as failures before this one have made due.
+        """Return the answer that counts, after the wait that earlier failures require.
 
         A mechanism may prove that it knows the password with its last challenge: by then it is judged.
         """
@@ -225,7 +225,7 @@ class Login:
         return answer
 
     async def _wait(self, wait_s: float) -> None:
-        """Wait as long as others' failures make it due; it takes nothing of the peer's time."""
+        """Wait ``wait_s`` seconds, and extend the peer's time for its handshake by as much."""
         if wait_s > 0:
             self._waited_s += wait_s
             self._postpone(wait_s)
@@ -243,7 +243,7 @@ class Login:
             return False
 
     async def _ask(self, response: bytes) -> Answer:
-        """Return what the plugin says, or the refusal that stands for its silence."""
+        """Return the answer of the plugin, or a refusal if it does not answer in time."""
         exchange = self._session or self._exchange
         if exchange is None:
             return Refused(UNSERVED)
@@ -252,7 +252,7 @@ class Login:
         return Refused(TOO_SLOW, temporary=True)
 
     async def _start(self, init: SaslInitReceived) -> Answer:
-        """Return what the service says to the peer's choice."""
+        """Return the answer of the service to the mechanism that the peer chose."""
         service, session = self._service, self._session
         if service is None or session is None:
             return self._unavailable
@@ -267,7 +267,7 @@ class Login:
         return max(self._step_s, 2 * service.facts.timeout_s + 1)
 
     def _refuse(self, refusal: Refused) -> None:
-        """Turn the peer away; it learns only whether to come back later."""
+        """Refuse the peer. The outcome says only whether it may try again later."""
         if refusal.reason == THROTTLED:
             self._guard.handshakes.came_in_vain(self.facts.remote_host)
         code = SASL_SYS_TEMP if refusal.temporary else SASL_AUTH

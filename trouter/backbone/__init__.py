@@ -1,1 +1,1 @@
-"""This router's place in its network: neighbours, uplinks of an edge router, and what is logged of both."""
+"""The router in its network: neighbours, uplinks of an edge router, and their log lines."""

@@ -1,4 +1,4 @@
-"""This router's place among the others: the mesh finds them, the core routes to them, connections carry both.
+"""Joins the mesh, which finds other routers, with the core, which routes to them, and the connections between them.
 
 Nothing here knows sockets or tasks; the owner of a ``Backbone`` calls ``tick`` once a second and writes what was
 gathered.

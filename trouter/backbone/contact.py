@@ -1,4 +1,4 @@
-"""The network's clock: a backbone that is looked after once a second."""
+"""Calls the backbone once a second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the network came to look as it does: what changed, why, who moved, and how long it took to come to rest.
+"""The history of the topology: what changed, why, which routers moved, and how long the network took to converge.
 
 What the mesh tells is gathered into changes. One begins with the first sign of it and is over when the network has kept
 its shape for as long as routers count it as being in flux. The last changes are remembered.

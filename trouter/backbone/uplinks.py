@@ -1,4 +1,4 @@
-"""An edge router's connections to interior routers: one is active, the others stand by (inter-router.md 6.1)."""
+"""The uplinks of an edge router: one is active, the others are standby (inter-router.md 6.1)."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Uplinks:
             return
 
     def _break(self, owner: UplinkOwner, why: str) -> None:
-        """The connection is of no use: close it, so that it is made anew."""
+        """Close a connection that cannot serve as uplink, so that the connector dials again."""
         log.error("[C%d] cannot use the uplink: %s", owner.number, why)
         self.leave(owner)
         owner.turn_out(Error("amqp:not-allowed", why[:200]))
@@ -113,7 +113,7 @@ class Uplinks:
         return query.answer
 
     async def run(self) -> None:
-        """Tell the interior router now and then that we live."""
+        """Send heartbeats to the interior router, for ever."""
         while True:
             await trio.sleep(BEAT_S)
             if self._active is not None:

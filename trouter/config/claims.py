@@ -1,4 +1,4 @@
-"""What no two entities may have in common, and to whom they refer."""
+"""Values that must be unique among entities, and references from one entity to another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All connectors of a router: whom it calls, and how that changes."""
+"""All connectors of a router, and their changes."""
 
 from __future__ import annotations
 

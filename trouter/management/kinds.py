@@ -1,4 +1,4 @@
-"""Entity types as requests name them: lookups, who extends whom, which operations and columns a type has."""
+"""Entity types as requests name them: lookups, inheritance, and the operations and columns of each type."""
 
 from __future__ import annotations
 

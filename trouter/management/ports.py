@@ -140,7 +140,7 @@ class Control(Protocol):
         """Return what is observed of an entity in service, by attribute, such as a connector's connectionStatus."""
 
     def vhost_statistics(self) -> Iterable[tuple[str, Mapping[str, object]]]:
-        """Return what was let in and turned away under each vhost, by its name."""
+        """Yield the counters of each vhost, by its name."""
 
     def rights(self, connection: int) -> Rights:
         """Return what the user of a connection may do; connection 0 is the router itself."""
@@ -161,7 +161,7 @@ class Control(Protocol):
         """Return decisions about users, hosts and tenants that are in force."""
 
     def findings(self) -> Sequence[Problem]:
-        """Return everything that is to be told of the configuration in force, the gravest first."""
+        """Return the findings about the configuration in force, the most severe first."""
 
     def router_counts(self) -> Mapping[str, object]:
         """Return what the process counts, by attribute of the type router."""

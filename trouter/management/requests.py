@@ -1,4 +1,4 @@
-"""Requests: octets of a message to what is asked, by whom, and of which entity.
+"""Reads management requests: from the octets of a message to operation, requester and entity.
 
 The octets come from strangers. What cannot be decoded is still answered when the sender said where to.
 """

@@ -1,4 +1,4 @@
-"""Records that are missing: what of it no record says yet, joined so that it stays short."""
+"""Missing records that no record reports yet, joined into ranges so that the list stays short."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads segments, and believes nothing: what is wrong is told with the file and the octet at which it stands."""
+"""Reads segments and verifies everything in them: each error names the file and the offset."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class ConnectionClosed(PeerRecord, tag="connection.closed"):
 
 
 class SaslOutcome(PeerRecord, tag="sasl.outcome"):
-    """A client was let in or turned away. ``code`` is SASL's; ``reason`` is one of ``SASL_REASONS``, ok among them.
+    """The router admitted or refused a client. ``code`` is that of SASL, ``reason`` one of ``SASL_REASONS``, also ok.
 
     ``user`` is who was tried or let in, ``authz`` for whom they wanted to act instead, which is always refused;
     ``delay_us`` how long the attempt had to wait for its turn.

@@ -1,4 +1,4 @@
-"""What one taker of records has still to take: a bounded queue, which tells what found no room in it."""
+"""The queue of one output of records: bounded, and it counts what it had no room for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text from strangers, fit to be kept and shown: one line, nothing that a terminal obeys, and not too long."""
+"""Makes text from peers safe to keep and show: one line, no control characters, bounded length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file of expectations, read: JSON, in which comments and last commas may stand as in configurations."""
+"""Reads a file of expectations: JSON with comments and trailing commas, as in configurations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a policy is expected to decide, held to the policy: for continuous integration. `docs/policy.md` has more."""
+"""Checks a policy against expected decisions, for continuous integration (`docs/policy.md`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The decision on one connection, and perhaps on one address, told to a human: each step, and the rule behind it.
+"""Explains the decision on a connection, and optionally on an address: each step with its rule.
 
 Nothing is decided here: `Policy.admit` is asked, and what it answers is put into words.
 """

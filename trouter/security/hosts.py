@@ -1,4 +1,4 @@
-"""Where users come from (security.md 4.5): which entry of `remoteHosts` has an address.
+"""The hosts of users (security.md 4.5): finds the entry of `remoteHosts` that has an address.
 
 The caller resolves names beforehand: a lookup here takes no time worth naming. An IPv4 address
 written as IPv6 counts as the IPv4 address.

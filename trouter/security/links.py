@@ -1,4 +1,4 @@
-"""What a peer may attach: the numbers, the flags and the addresses of its admission (security.md 4.6, 4.9).
+"""Decides which links a peer may attach: by number, flags and addresses (security.md 4.6, 4.9).
 
 Capabilities of a terminus come as symbols whichever way they were written (one, an array, a list), and each of them
 counts; what is nested deeper is no attach at all.

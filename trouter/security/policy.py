@@ -1,4 +1,4 @@
-"""The policy: what is decided when a connection opens, and what its links are held to afterwards.
+"""The policy: the decision when a connection opens, and the rules for its links afterwards.
 
 `Policy.compile` takes what is configured. `admit` chooses the vhost (security.md 4.3), the group (4.4), holds the group
 to its `remoteHosts` (4.5), and hands out an Admission, bound to the user, or a Denial. What is counted (4.10) is

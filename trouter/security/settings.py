@@ -1,4 +1,4 @@
-"""The numbers and flags of a group as a connection is held to them (security.md 4.6)."""
+"""The numbers and flags of a group as they apply to a connection (security.md 4.6)."""
 
 from __future__ import annotations
 

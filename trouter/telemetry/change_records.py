@@ -1,4 +1,4 @@
-"""What is recorded of changes of the configuration: who asked for them, what they were, and what came of them.
+"""Records changes of the configuration: the requester, the change, and its result.
 
 Secrets are known by name only: what is told of an entity is what management shows of it.
 """

@@ -1,4 +1,4 @@
-"""What the log and the records say of one connection: that it opened, how much it carried, and who ended it."""
+"""Logs and records one connection: its open, its counts, and how it ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is recorded of links: when they come and go, and what came and went on them in between.
+"""Records links: attach, detach, and the counts in between.
 
 The counters are the core's, and are only read. A link is looked at once in each interval, all links spread over it; the
 last time when it is gone. What of it was recorded already is remembered here, so that the differences add up.

@@ -1,4 +1,4 @@
-"""What is recorded as time goes by: what came and went on links, how long deliveries took, and steps of the clock."""
+"""Periodic records: the counts of links, the latency of deliveries, and steps of the clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where everything in this room says what happened: ``Recorder.emit``. Who takes it in comes and goes at run time.
+"""The recorder: every room calls ``Recorder.emit``, and outputs of records are added and removed at run time.
 
 Emitting is one look at a list while there are no takers; otherwise it costs a few microseconds, never waits, and never
 raises for what a stranger sent.

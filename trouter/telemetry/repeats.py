@@ -1,4 +1,4 @@
-"""What a stranger can make happen again and again, told so that neither the log nor the records can be flooded with it.
+"""Counts events that a peer can repeat at will, so that they flood neither the log nor the records.
 
 Of what comes from one subject the first few in each second are told one by one, as they come; those that follow are
 told together at its end.

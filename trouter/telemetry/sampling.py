@@ -1,4 +1,4 @@
-"""Bodies of messages in records, where a vhost asks for them: few, cut, and without what must not be seen.
+"""Samples of message bodies in records, if a vhost wants them: few, truncated, with confidential fields hashed.
 
 Nothing is recorded unless the vhost's ``sampleMessages`` says so. Values of the fields that it names are replaced by a
 keyed hash, so that equal ones can be told without being known; a body in which the fields cannot be found is recorded

@@ -1,1 +1,1 @@
-"""TLS below AMQP and HTTP: profiles and their files, channels over memory buffers, and who is still believed."""
+"""TLS below AMQP and HTTP: profiles and their files, channels over memory buffers, revocation."""

@@ -1,4 +1,4 @@
-"""Asking an authority whether it still stands by a certificate (OCSP, RFC 6960).
+"""Asks an OCSP responder whether a certificate is revoked (RFC 6960).
 
 The responder is the one that the certificate itself names, which an authority that we trust has signed. Its answer
 counts if that authority signed it, or a responder that the authority appointed, and if it is in force. It is asked by

@@ -1,4 +1,4 @@
-"""The sslProfiles in force, by name: loaded, renewed when their files change, and asked who is to be believed.
+"""The sslProfiles in force, by name: loads them, renews them when their files change, judges certificates.
 
 Listeners and connectors find their profile here anew for each connection, so a renewed certificate or another attribute
 holds for the next handshake, while connections there are keep what they agreed on (security.md R-2.1b, R-2.1c).

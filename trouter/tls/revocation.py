@@ -1,4 +1,4 @@
-"""Lists of certificates that are good no longer (RFC 5280, 5), and whether a chain has one of them."""
+"""Certificate revocation lists (RFC 5280, 5), and whether a chain contains a revoked certificate."""
 
 from __future__ import annotations
 

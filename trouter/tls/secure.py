@@ -1,4 +1,4 @@
-"""TLS for the connections of a router: on the way in, on the way out, and as long as they stand (security.md 2, 8.4).
+"""TLS for accepted and dialled connections, and rechecks while they are open (security.md 2, 8.4).
 
 What TLS needs is imported once an sslProfile is configured; most routers of a machine's own do without.
 """
@@ -213,7 +213,7 @@ class Secure:
     async def dial(
         self, sock: socket.socket, facts: PeerFacts, entity: ConnectorEntity, host: str, known: Resumable | None = None
     ) -> Met:
-        """Go through TLS with whom we called; TlsFailed, OSError. Nothing is said in clear, whatever comes of it.
+        """Make a TLS handshake with the dialled peer; TlsFailed, OSError. Nothing is ever sent unencrypted.
 
         What is ``known`` of the host is gone on with, if it is about this one.
         """

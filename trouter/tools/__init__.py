@@ -1,1 +1,1 @@
-"""What asks a router and tells people: the management client, its connection options, and the views."""
+"""The client side of management: requests, connection options, and the views for people."""

@@ -1,4 +1,4 @@
-"""What a router says of itself, as the files of an archive that may be handed to others."""
+"""Collects the state of a router into the files of an archive without secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong with a tool, and how it says so: `ClassName: text` on stderr and exit status 1.
+"""The errors of tools, printed as `ClassName: text` on stderr, with exit status 1.
 
 Scripts read those names, which are those of the older router's tools.
 """

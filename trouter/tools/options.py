@@ -1,4 +1,4 @@
-"""Where a tool connects, and as whom: the options that all tools share, with the environment behind them.
+"""The options with which a tool connects and logs in, shared by all tools, and their environment variables.
 
 What is secret reaches neither a message, nor a repr, nor the process's title. A password is best given in a file.
 """
@@ -71,7 +71,7 @@ def add_connection_options(
 
 
 def add_router_options(parser: argparse.ArgumentParser, *, contexts: bool = True) -> argparse._MutuallyExclusiveGroup:
-    """Add where to connect, as whom, and which router of the network to ask; return the group of the last."""
+    """Add the options for connection, login and router of the network; return the group of the last."""
     group = add_server_options(parser, contexts=contexts)
     target = group.add_mutually_exclusive_group()
     target.add_argument("-r", "--router", metavar="ID", help="ask this router of the network")
@@ -85,7 +85,7 @@ def add_server_options(
     *,
     contexts: bool = True,
 ) -> argparse._ArgumentGroup:
-    """Add where to connect and as whom; return the first group.
+    """Add the options for connection and login; return the first group.
 
     patience: what else --timeout is the limit of. contexts: whether settings that the user saved may say where.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class DecodeError(ValueError):
-    """The bytes are not what AMQP 1.0 says they should be; ``offset`` is where, -1 when no one octet is to blame."""
+    """The bytes are not valid AMQP 1.0; ``offset`` is the position of the fault, -1 if it has none."""
 
     def __init__(self, message: str, offset: int = -1) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Where clients connect, and whom the router calls."""
+"""The entities listener and connector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who holds how much of the router's memory."""
+"""The memory of the router by connection, user, vhost and address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is connected and what flows: connections, links, addresses, and the other routers."""
+"""The views of connections, links, addresses, and other routers."""
 
 from __future__ import annotations
 

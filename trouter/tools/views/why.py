@@ -1,4 +1,4 @@
-"""Why messages for an address flow or do not, as each router that is asked sees it."""
+"""The view `--why`: why messages for an address flow or do not, as each router sees it."""
 
 from __future__ import annotations
 
