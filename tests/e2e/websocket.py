@@ -22,10 +22,19 @@ class WebSocket:
     """One that is open."""
 
     def __init__(
-        self, sock: socket.socket, subprotocol: str = "amqp", headers: Sequence[tuple[bytes, bytes]] = ()
+        self,
+        sock: socket.socket,
+        subprotocol: str = "amqp",
+        headers: Sequence[tuple[bytes, bytes]] = (),
+        *,
+        answers: bool = True,
     ) -> None:
-        """Shake hands over ``sock``, which may be within TLS, with these headers besides; Rejected."""
+        """Shake hands over ``sock``, which may be within TLS, with these headers besides; Rejected.
+
+        Pings get no pong unless it ``answers``.
+        """
         self._sock: Any = sock
+        self._answers = answers
         self._protocol = WSConnection(ConnectionType.CLIENT)
         self._octets = bytearray()
         self._accepted = self._ended = False
@@ -48,7 +57,7 @@ class WebSocket:
                 raise Rejected(event.status_code)
             elif isinstance(event, BytesMessage):
                 self._octets += event.data
-            elif isinstance(event, Ping):
+            elif isinstance(event, Ping) and self._answers:
                 self._sock.sendall(self._protocol.send(event.response()))
             elif isinstance(event, CloseConnection):
                 self._ended = True

@@ -13,9 +13,10 @@ from typing import Final
 
 import trio
 from wsproto.connection import Connection, ConnectionState, ConnectionType
-from wsproto.events import BytesMessage, CloseConnection, Event, Ping, TextMessage
+from wsproto.events import BytesMessage, CloseConnection, Event, Ping, Pong, TextMessage
 from wsproto.frame_protocol import CloseReason
 
+from .alive import ClientLife
 from .settings import LINGER_S, MAX_MESSAGE_BYTES
 
 READ_BYTES: Final = 32768
@@ -35,6 +36,7 @@ class Bridge:
         self._sockets = Connection(ConnectionType.SERVER, trailing_data=early)
         self._sending = trio.Lock()
         self._message_bytes = 0
+        self._life = ClientLife()
         self._failed = False
         #: The client did what it may not: nothing of it is passed on any more.
         self._refused = False
@@ -106,6 +108,9 @@ class Bridge:
                     await self._refuse(CloseReason.UNSUPPORTED_DATA, "AMQP is binary")
                 case Ping():
                     await self._send(event.response())
+                case Pong() if not self._refused:
+                    octets += self._life.answered()
+                    await trio.lowlevel.checkpoint()
                 case CloseConnection() if self._sockets.state in {ConnectionState.OPEN, ConnectionState.LOCAL_CLOSING}:
                     self._deaf = True  # so wsproto calls octets that are no frames
                     await self._refuse(event.code, "")
@@ -131,6 +136,7 @@ class Bridge:
         """Pass octets on to AMQP: the messages of one read together, at the price of one."""
         if not octets:
             return
+        self._life.take(octets)
         try:
             await self._near.send_all(octets)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
@@ -148,6 +154,8 @@ class Bridge:
     async def _carry_out(self) -> None:
         while data := await self._next_octets():
             await self._send(BytesMessage(data=data))
+            if self._life.must_ask():
+                await self._send(Ping())
         code = CloseReason.INTERNAL_ERROR if self._failed else CloseReason.NORMAL_CLOSURE
         await self._send(CloseConnection(code=CloseReason.GOING_AWAY if self._going_away() else code, reason=""))
 
