@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from trouter.config import TYPES, Attribute, Configuration, EntityType, type_named
 from trouter.config.configuration import HOLDS
-from trouter.config.entities import LOG_MODULES
+from trouter.config.entities import LOG_MODULES, Entity
 from trouter.config.schema import IDENTITY, NAME, TYPE
 from trouter.config.types import CONFIGURED
 from trouter.management.kinds import CORE_COLUMNS
@@ -144,6 +145,18 @@ def test_what_can_be_set_is_reported() -> None:
 def test_a_configuration_holds_the_entities_of_every_type_with_sections() -> None:
     assert {kind.entity for kind in CONFIGURED} == set(HOLDS.values())
     assert {field.name for field in dataclasses.fields(Configuration)} == {*HOLDS, "source", "warnings"}
+
+
+def declared(base: type[Entity] = Entity) -> Iterator[type[Entity]]:
+    """Yield every class that is the entity of a type."""
+    for each in base.__subclasses__():
+        if "type" in vars(each):
+            yield each
+        yield from declared(each)
+
+
+def test_every_entity_that_is_declared_is_held() -> None:
+    assert set(declared()) == set(HOLDS.values())
 
 
 def test_what_rows_show_is_in_the_schema() -> None:
