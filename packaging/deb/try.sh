@@ -45,6 +45,6 @@ until grep -q Operational /tmp/qdrouterd.log; do kill -0 "$router"; sleep 0.2; d
 kill -TERM "$router"
 wait "$router"
 DEBIAN_FRONTEND=noninteractive dpkg --purge trouter
-if command -v trouter; then exit 1; fi
+if [ -e /usr/bin/trouter ] || [ -e /usr/lib/trouter ]; then exit 1; fi
 echo "The package installs, serves, drains and goes."
 INSIDE
