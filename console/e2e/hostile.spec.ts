@@ -65,6 +65,10 @@ test("an address of the console with a hostile entity, router and identity says 
   const evil = encodeURIComponent(NAMES.script + NAMES.bidi);
   await open(`/entities/${evil}?router=${evil}&identity=${evil}`, "Entities");
   await expect(page.getByText(/^There is no|^Asking the router/).first()).toBeVisible();
+  // What is no text at all when it is decoded.
+  await open("/entities/%E0%A4%A", "Entities");
+  await expect(page.getByText("There is no %E0%A4%A.")).toBeVisible();
+  await open("/schema/%E0%A4%A", "Schema");
 });
 
 test("the Address page shows a hostile address as text", async ({ open, page }) => {

@@ -3,6 +3,7 @@
 import { useLocation, useNavigate } from "react-router-dom";
 
 import type { Entity } from "../../model/types";
+import { secondPart } from "../common/path";
 
 export interface Place {
   readonly entity: Entity;
@@ -21,7 +22,7 @@ export function placeOf(pathname: string, search: string): Place {
   const query = new URLSearchParams(search);
   const does = query.get("do");
   return {
-    entity: decodeURIComponent(pathname.split("/")[2] ?? "") || FIRST,
+    entity: secondPart(pathname) || FIRST,
     router: query.get("router") ?? "",
     identity: query.get("identity") ?? "",
     filter: query.get("filter") ?? "",

@@ -7,6 +7,7 @@ import { Link, useLocation, useNavigate } from "react-router-dom";
 import type { Schema as SchemaTypes, SchemaAttribute, SchemaType } from "../../model/types";
 import { DataTable, Page, type Column } from "../../parts";
 import { useSchema } from "../../store";
+import { secondPart } from "../common/path";
 
 interface AttributeRow {
   readonly type: SchemaType;
@@ -41,7 +42,7 @@ export default function Schema() {
   const schema = useSchema();
   const { pathname, search } = useLocation();
   const navigate = useNavigate();
-  const only = decodeURIComponent(pathname.split("/")[2] ?? "");
+  const only = secondPart(pathname);
   const filter = new URLSearchParams(search).get("filter") ?? "";
   const rows = useMemo(() => rowsOf(schema, only), [schema, only]);
   const columns = useMemo(() => COLUMNS.filter((column) => only === "" || column.key !== "entity"), [only]);
