@@ -1,5 +1,6 @@
 import { Button } from "@patternfly/react-core/dist/esm/components/Button";
 
+import type { RouterTables } from "../../model/types";
 import { Page } from "../../parts";
 import { useSchema, useSession, useTables } from "../../store";
 import { RouterProblem } from "../common/RouterProblem";
@@ -22,7 +23,8 @@ export default function Entities() {
   const type = schema.types[entity];
   const rows = rowsOf(snapshot, entity, router);
   const looked = snapshot.routers.filter((one) => router === "" || one.id === router);
-  const problems = looked.filter((one) => one.error !== undefined && (one.tables[entity] === undefined || one.error !== ""));
+  const problemOf = (one: RouterTables): string | undefined => one.refused?.[entity] ?? one.error;
+  const isAwaited = (one: RouterTables): boolean => one.tables[entity] === undefined && problemOf(one) === undefined;
   const found = identity === "" ? undefined : rows.find((row) => row.identity === identity);
   const target = routers.find((one) => one.id === (router || routers[0]?.id));
   const isTable = identity === "" && does === "";
@@ -32,16 +34,14 @@ export default function Entities() {
   return (
     <Page title="Entities" actions={actions}>
       <Choice place={place} onChange={go} />
-      {problems.map((one) => (
-        <RouterProblem key={one.id} id={one.id} problem={one.error ?? ""} />
-      ))}
+      {looked.map((one) => problemOf(one) !== undefined && <RouterProblem key={one.id} id={one.id} problem={problemOf(one) ?? ""} />)}
       {isTable && (
         <EntityTable
           key={entity}
           place={place}
           type={type}
           rows={rows}
-          isLoading={looked.every((one) => one.tables[entity] === undefined && one.error === undefined)}
+          isLoading={looked.every(isAwaited)}
           onOpen={(row) => go({ router: row.router, identity: row.identity })}
           onFilter={(filter) => go({ filter })}
         />
@@ -50,7 +50,7 @@ export default function Entities() {
         <EntityForm type={type} router={target} onDone={(made) => go({ does: "", identity: made ?? "" })} />
       )}
       {identity !== "" && does !== "create" && (
-        <Detail place={place} type={type} found={found} isLoading={looked.some((one) => one.tables[entity] === undefined)} go={go} />
+        <Detail place={place} type={type} found={found} isLoading={looked.some(isAwaited)} go={go} />
       )}
     </Page>
   );
