@@ -97,10 +97,11 @@ def _reload_often(site: Site) -> None:
 
 
 async def _tidy_up(going: Soak) -> None:
-    """Delete what clients made and could not delete, and give every router its first policy again."""
+    """Delete what clients made and could not delete, and give every router its first policy again, by a change."""
     await delete_made(going)
     for site in going.world.sites.values():
-        await run_blocking(change_policy, site, 1)
+        for turn in range(2):
+            await run_blocking(change_policy, site, turn)
 
 
 def _rounds(going: Soak) -> int:
