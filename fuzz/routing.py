@@ -1,7 +1,7 @@
 """Any octets from a client of a whole router leave the others as they were: their messages come, and are settled once.
 
 The first octet chooses what the client begins with, and whether it is cut off or closes. When it is gone, so is all
-that it had: links, addresses, messages, credit.
+that it had: links, addresses, messages, credit. As long as it is there it has all the credit that it is owed.
 
 Allowed: nothing. Every fault of a client ends with the client.
 """
@@ -36,13 +36,15 @@ LIMITS: Final = EngineLimits(
     max_sasl_rounds=3,
     high_water_bytes=4096,
 )
+#: A sender may have so few messages under way that an input can use its credit up.
+TERMS: Final = PeerTerms(link_capacity=4)
 
 
 class Hostile:
     """A client whose octets are given: it takes no notice of what it is told."""
 
     def __init__(self, router: MemoryRouter, how: int) -> None:
-        self.client: MemoryClient = router.connect(limits=LIMITS) if how & 1 else fresh(router)
+        self.client: MemoryClient = router.connect(TERMS, limits=LIMITS) if how & 1 else fresh(router)
         self.router = router
 
     def say(self, octets: bytes) -> None:
@@ -66,7 +68,7 @@ class Hostile:
 
 def fresh(router: MemoryRouter) -> MemoryClient:
     """Return a client that has not said anything yet."""
-    terms = replace(PeerTerms(), connection_number=len(router.clients) + 1)
+    terms = replace(TERMS, connection_number=len(router.clients) + 1)
     client = MemoryClient(router, "hostile", terms, LIMITS, LIMITS, router._outbox)
     router.clients.append(client)
     return client
@@ -84,6 +86,7 @@ def check(data: bytes) -> None:
     step = (len(stream) or 1, 1, 100)[(how >> 1) % 3]
     for start in range(0, len(stream), step):
         hostile.say(stream[start : start + step])
+    look_at_credit(router)
     exchange(router, sender, receiver, b"while it is there")
     hostile.go(bool(how & 8))
     router.pump()
@@ -95,6 +98,14 @@ def check(data: bytes) -> None:
     good.drop()
     assert not router.core.links
     assert not router.core.table.entries
+
+
+def look_at_credit(router: MemoryRouter) -> None:
+    """Demand that no sender waits for credit: what is owed is not as much as what it has."""
+    for sender in router.core.ingresses():
+        if sender.link.attached and not sender.link.draining:
+            owed = sender.capacity - sender.pending - sender.link.credit - sender.unsettled
+            assert owed <= 0 or owed < sender.link.credit, f"{owed} of {sender.capacity} are owed"
 
 
 def state(router: MemoryRouter) -> tuple[object, ...]:
