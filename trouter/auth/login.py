@@ -70,27 +70,10 @@ class Login:
     """The SASL exchange with one peer. Anything but a valid acceptance refuses the peer."""
 
     __slots__ = (
-        "_exchange",
-        "_guard",
-        "_offered",
-        "_plugins",
-        "_postpone",
-        "_proven",
-        "_recorder",
-        "_sasl",
-        "_service",
-        "_session",
-        "_step_s",
-        "_still_good",
-        "_unavailable",
-        "_waited_s",
-        "expires_at_s",
-        "facts",
-        "mechanism",
-        "permissions",
-        "tenant",
-        "user",
-    )
+        "_exchange", "_guard", "_offered", "_plugins", "_postpone", "_proven", "_recorder", "_sasl", "_service",
+        "_session", "_step_s", "_still_good", "_unavailable", "_waited_s", "expires_at_s", "facts", "mechanism",
+        "permissions", "tenant", "user",
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -28,20 +28,9 @@ class Membership:
     """
 
     __slots__ = (
-        "_backbone",
-        "_connection",
-        "_outgoing",
-        "_router",
-        "_sessions",
-        "_settings",
-        "_uplinks",
-        "_watcher",
-        "edge",
-        "is_uplink",
-        "number",
-        "trunk",
-        "turn_out",
-    )
+        "_backbone", "_connection", "_outgoing", "_router", "_sessions", "_settings", "_uplinks", "_watcher", "edge",
+        "is_uplink", "number", "trunk", "turn_out",
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -54,24 +54,9 @@ class Peer:
     """Serves one connection until it ends. ``login`` and ``lifetime`` are made for it; ``watcher`` is told of it."""
 
     __slots__ = (
-        "_account",
-        "_admission",
-        "_hub",
-        "_login",
-        "_membership",
-        "_number",
-        "_nursery",
-        "_security",
-        "_services",
-        "_sessions",
-        "_settings",
-        "_transport",
-        "_watcher",
-        "connection",
-        "lifetime",
-        "listed",
-        "write_nowait",
-    )
+        "_account", "_admission", "_hub", "_login", "_membership", "_number", "_nursery", "_security", "_services",
+        "_sessions", "_settings", "_transport", "_watcher", "connection", "lifetime", "listed", "write_nowait",
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -66,25 +66,9 @@ class Sessions:
     """What one connection has begun and attached."""
 
     __slots__ = (
-        "_begun",
-        "_connection",
-        "_container",
-        "_hub",
-        "_inboxes",
-        "_label",
-        "_memory",
-        "_own",
-        "_policy",
-        "_records",
-        "_repeats",
-        "_routed",
-        "_suspended",
-        "_turn_out",
-        "_uplinks",
-        "had",
-        "max_links",
-        "terms",
-    )
+        "_begun", "_connection", "_container", "_hub", "_inboxes", "_label", "_memory", "_own", "_policy", "_records",
+        "_repeats", "_routed", "_suspended", "_turn_out", "_uplinks", "had", "max_links", "terms",
+    )  # fmt: skip
 
     def __init__(
         self, hub: Hub, connection: Connection, label: str, turn_out: Callable[[Error], None], services: Services
