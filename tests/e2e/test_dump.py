@@ -120,6 +120,6 @@ def test_while_a_dump_is_written_the_router_routes(start_router: StartRouter, tm
         for count in (1, 2, 3):
             router.process.send_signal(signal.SIGUSR1)
             peer.be_heard()
-            router.wait_for_line(r"MAIN \(info\) The state was dumped", count)
+            router.wait_for_line(r"MAIN \(info\) The state was written", count)
         text = (tmp_path / "state").read_text(encoding="utf-8")
         assert len(re.findall(r"^M0a\.\d+ balanced consumers=1", text, re.MULTILINE)) == 2000
