@@ -4,7 +4,7 @@ import type { Locator, Page } from "@playwright/test";
 
 import { expect, expectLayout, openConsole, test, watch } from "./support";
 import { startNode, type LargeNetwork } from "./support/large";
-import { SHOWN, STRANGE, strangers } from "./support/strangers";
+import { LOGGED, SHOWN, STRANGE, strangers } from "./support/strangers";
 
 type Find = (page: Page) => Locator;
 const inGrid = (name: string): Find => (page) => page.getByRole("grid", { name, exact: true }).getByText(SHOWN);
@@ -44,7 +44,7 @@ const PLACES: readonly Place[] = [
   { route: "/entities/connection?identity=0", heading: "Entities", shown: [inPart("definition")] },
   { route: "/entities/connection?identity=1", heading: "Entities", go: press("Close connection"), shown: [] },
   { route: "/entities/listener?do=create", heading: "Entities", go: press("Create"), shown: [(page) => page.locator(".console-entity-form").getByText(SHOWN), within(".pf-v6-c-helper-text")] },
-  { route: "/logs", heading: "Logs", go: open(inGrid("Log entries")), shown: [inGrid("Log entries"), inGrid("Entries by module"), inPart("region", "Log entry")] },
+  { route: "/logs", heading: "Logs", go: open(inGrid("Log entries")), shown: [inGrid("Log entries"), inGrid("Entries by module"), inPart("region", "Log entry"), (page) => page.getByRole("grid").getByText(LOGGED)] },
   { route: "/schema/listener", heading: "Schema", shown: [inGrid("Attributes of listener"), within(".console-about p")] },
 ];
 

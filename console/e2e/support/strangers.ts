@@ -9,6 +9,10 @@ export const STRANGE = `<script>window.hit=1</script><img src=x onerror="window.
 /** How the first of it is shown. */
 export const SHOWN = `<script>window.hit=1</script><img src=x onerror="window.hit=1">"'<U+202E>gnp`;
 
+/** When its log lines were written, in s since 1970, and how the time is shown in the browser's zone. */
+const LOGGED_S = 1_700_000_000;
+export const LOGGED = "14 Nov 2023, 23:13:20";
+
 const PREFIX = "org.apache.qpid.dispatch.";
 /** The types that pages ask for; what does not stand in CELLS is a stranger's text, and what is in NUMBERS counts up. */
 const TYPES: Readonly<Record<string, string>> = {
@@ -91,7 +95,7 @@ function schema(): unknown {
 const ANSWERS: Readonly<Record<string, () => unknown>> = {
   "GET-MGMT-NODES": () => [],
   "GET-SCHEMA": schema,
-  "GET-LOG": () => ["info", STRANGE].map((level) => [STRANGE, level, STRANGE, STRANGE, 1, Math.floor(Date.now() / 1_000)]),
+  "GET-LOG": () => ["info", STRANGE].map((level) => [STRANGE, level, STRANGE, STRANGE, 1, LOGGED_S]),
   EXPLAIN: () => ({ verdict: STRANGE, rule: STRANGE, consumers: [{ container: STRANGE, link: STRANGE, waitsFor: "credit", unsettled: 1 }] }),
   "EXPLAIN-POLICY": () => ({ allowed: false, rule: STRANGE, steps: [{ what: STRANGE, found: STRANGE, why: STRANGE }], settings: { [STRANGE]: STRANGE } }),
 };
