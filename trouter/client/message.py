@@ -201,7 +201,7 @@ def _with_ulong_ids(properties: Properties) -> Properties:
     ids: dict[str, Any] = {
         name: ULong(value)
         for name in ("message_id", "correlation_id")
-        if type(value := getattr(properties, name)) is int
+        if type(value := getattr(properties, name)) is int and value >= 0  # else a stranger's, and a long
     }
     return replace(properties, **ids) if ids else properties
 
