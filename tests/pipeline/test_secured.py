@@ -212,7 +212,7 @@ FAULTS: dict[str, tuple[Callable[[Site], dict[str, str]], str]] = {
     ),
     "another mechanism": (
         lambda site: site.options(saslMechanisms="SCRAM-SHA-256"),
-        "the server offers PLAIN, we know SCRAM-SHA-256: see saslMechanisms and user",
+        "the server offers the SASL mechanisms PLAIN, the client can use SCRAM-SHA-256: see saslMechanisms and user",
     ),
     "no TLS there": (
         lambda site: site.options(url=f"amqps://{site.inside}"),

@@ -138,7 +138,11 @@ def test_dead_letters_are_kept_and_the_batch_is_done(amqp: SparkSession, router:
         (BODY, {"windo": 3}, "there is no option 'windo', did you mean window?"),
         (BODY, {"tlsTrustFile": "/nowhere"}, "tlsTrustFile: /nowhere: No such file or directory"),
         (BODY, {"url": "amqp://127.0.0.1:1", "settleTimeoutS": 0.2}, "no settlement progress for 0.2 s"),
-        (BODY, {"saslMechanisms": "PLAIN", "user": "u", "password": "geheim"}, "the server offers ANONYMOUS"),
+        (
+            BODY,
+            {"saslMechanisms": "PLAIN", "user": "u", "password": "geheim"},
+            "the server offers the SASL mechanisms ANONYMOUS",
+        ),
     ],
 )
 def test_what_cannot_be_is_reported_and_never_tried_again(
