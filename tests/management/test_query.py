@@ -125,7 +125,7 @@ def test_a_pool_that_is_not_there_is_empty_and_has_the_limits_of_the_older_route
     assert len(rows) == 41
     columns = "transferBatchSize", "localFreeListMax", "totalAllocFromHeap", "heldByThreads"
     assert [rows["qd_timer_t"][column] for column in columns] == [64, 128, 0, 0]
-    assert [rows["qd_connection_t"][column] for column in columns] == [16, 32, 0, 0]
+    assert [rows["qd_log_entry_t"][column] for column in columns] == [16, 32, 0, 0]
 
 
 def test_allocators_have_the_names_that_tools_look_for(node: Node) -> None:

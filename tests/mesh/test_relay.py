@@ -104,9 +104,9 @@ def test_another_address_in_the_annotations_counts_before_that_of_the_properties
     [
         (ALL_ROUTERS_TO, ("0/R1", "0/R2"), "it was here before"),
         (router_address("R2"), ("0/R2",), "it was here before"),
-        (router_address("R9"), ("0/R1",), "no way"),
-        (router_address("R1"), ("0/R1",), "no way"),
-        (router_address("R4"), ("0/R3",), "no way"),
+        (router_address("R9"), ("0/R1",), "no path"),
+        (router_address("R1"), ("0/R1",), "no path"),
+        (router_address("R4"), ("0/R3",), "no path"),
     ],
 )
 def test_a_message_that_leads_nowhere_is_dropped(to: str, trace: tuple[str, ...], complaint: str) -> None:

@@ -339,7 +339,8 @@ def test_what_a_killed_process_has_written_is_there_after_the_next_start(tmp_pat
         links = links_of(folder)
         assert len(links) >= acknowledged
         assert links == list(range(len(links)))
-        assert all(place.rest == "" for place in segments_in(folder))
+        # killed between the creation of a segment and its header: nothing was acknowledged of it
+        assert {place.rest for place in segments_in(folder)} <= {"", ".empty"}
         assert_proved(folder)
 
 

@@ -250,7 +250,7 @@ BEYOND: dict[str, tuple[str, ...]] = {
     "8.1 a bounded table": ("admission.lockout.a_million_names_take_bounded_room",),
     "8.2 so many handshakes": ("admission.handshakes.a_thousand_in_all_and_routers_are_counted_apart",
                                "e2e.guard.so_many_handshakes_from_one_host_and_the_next_is_closed"),
-    "8.2 time and speed": ("e2e.guard.who_drips_is_cut_off_and_who_is_silent_has_his_time",
+    "8.2 time and speed": ("e2e.guard.a_dripping_client_is_cut_off_and_a_silent_one_has_its_time",
                            "tls.standing.a_handshake_of_tls_has_five_seconds"),
     "8.2 sizes and rounds": ("e2e.guard.an_oversized_sasl_frame_is_refused_on_its_first_octets",
                              "advisories.decoding.a_frame_of_any_size_is_refused_on_its_first_octets",
