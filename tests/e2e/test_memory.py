@@ -171,7 +171,7 @@ def test_who_begins_sessions_until_memory_runs_out_pays_for_it(limited: Limited)
         close = greedy.expect(Close)
         assert close.error is not None
         assert close.error.condition == "amqp:resource-limit-exceeded"
-        limited.router.wait_for_line(rf"\[C{greedy.number}\] Connection closed: it takes \d+ octets")
+        limited.router.wait_for_line(rf"\[C{greedy.number}\] Connection closed: it uses \d+ octets")
         other.be_heard()
 
 
