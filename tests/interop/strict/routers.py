@@ -645,10 +645,14 @@ class Above(Router):
             self.takes |= dict.fromkeys(addresses, (code, fields))
 
     def answer_late(self, count: int) -> None:
-        """Wait for so many links of late addresses; answer them, the first first."""
-        late = self.wait(lambda: [each for each in self.links if each.kind == "late"][count - 1 :] and self.links)
+        """Answer so many links of late addresses, the first first, once all of them are attached."""
+
+        def late() -> list[Link]:
+            return [each for each in self.links if each.kind == "late"]
+
+        self.wait(lambda: len(late()) == count, f"{count} late links")
         with self.changed:
-            for link in [each for each in late if each.kind == "late"]:
+            for link in late():
                 self.accept(link, "address")
 
     def stream(self) -> Link:
