@@ -10,7 +10,6 @@ import re
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping
@@ -23,6 +22,7 @@ from proton import Terminus
 from proton.reactor import SenderOption
 from proton.utils import BlockingConnection
 
+from tests.ports import free_port
 from tests.routers import DEADLINE_S
 
 _SCRIPTS: Final = Path("/usr/lib/rabbitmq/bin")
@@ -106,7 +106,7 @@ class RabbitMQ:
 
     def __init__(self, folder: Path, epmd_port: int) -> None:
         self.name = f"trouter-{secrets.token_hex(4)}@localhost"
-        self.port = _free_port()
+        self.port = free_port()
         self._process: _Process | None = None
         folder.mkdir(parents=True)
         (folder / "rabbitmq.conf").write_text(_CONFIGURATION.format(port=self.port))
@@ -120,7 +120,7 @@ class RabbitMQ:
             "ERL_EPMD_ADDRESS": "127.0.0.1",
             "ERL_EPMD_PORT": str(epmd_port),
             "RABBITMQ_NODENAME": self.name,
-            "RABBITMQ_DIST_PORT": str(_free_port()),
+            "RABBITMQ_DIST_PORT": str(free_port()),
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": f"{_ERLANG} -kernel inet_dist_use_interface {{127,0,0,1}}",
             "RABBITMQ_CONF_ENV_FILE": str(folder / "env.conf"),
             "RABBITMQ_CONFIG_FILE": str(folder / "rabbitmq.conf"),
@@ -160,7 +160,7 @@ def connector(name: str, node: RabbitMQ) -> str:
 @contextmanager
 def nodes(folder: Path, count: int = 1) -> Iterator[list[RabbitMQ]]:
     """Nodes that run, each a broker of its own, with a port mapper of their own; all are killed at the end."""
-    port = _free_port()
+    port = free_port()
     with ExitStack() as stack:
         mapper = _Process(["epmd", "-address", "127.0.0.1", "-port", str(port), "-d", "-d"], {})
         stack.callback(mapper.kill)
@@ -182,9 +182,3 @@ def declare(rabbit: RabbitMQ, queue: str) -> None:
 class _Durable(SenderOption):
     def apply(self, sender: Any) -> None:
         sender.target.durability = Terminus.DELIVERIES
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port

@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Collection, Iterable
@@ -14,6 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tests.ports import ports_for
 from tests.routers import DEADLINE_S, ROOT, RunningRouter, stopped_cleanly, watched
 
 _BLOCK: Final = re.compile(r"^```(?:sh|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -37,13 +37,6 @@ def steps_in(page: str) -> list[Step]:
     return [Step(lines[0], lines[1:]) for lines in typed]
 
 
-def free_ports(names: Collection[str]) -> dict[str, str]:
-    """A port for each name, different ones, that nobody listens on at any interface."""
-    with ExitStack() as stack:  # all at once, so that they differ
-        servers = [stack.enter_context(socket.create_server(("", 0))) for _ in names]
-        return dict(zip(names, (str(each.getsockname()[1]) for each in servers), strict=True))
-
-
 class Shell:
     """Somebody who types in a folder of their own, with `trouter` and `python` on the path.
 
@@ -59,7 +52,7 @@ class Shell:
         deadline_s: float = DEADLINE_S,
     ) -> None:
         self.folder = folder
-        self.ports = free_ports(ports)
+        self.ports = ports_for(ports)
         self.running: list[RunningRouter] = []
         self._ends = ExitStack()
         self._deadline_s = deadline_s

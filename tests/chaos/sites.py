@@ -11,6 +11,7 @@ from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 from tests.lines import Namespace
+from tests.ports import free_ports
 from tests.routers import ROOT, RunningRouter, watched
 
 _RELOADED = r"MAIN \(info\) Reloaded "
@@ -32,7 +33,10 @@ class Site:
         self.name = name
         self.namespace = namespace
         self.file = folder / f"{name}.conf"
-        self.file.write_text(text)
+        #: They stand in the file, so that routers that are started here later are found again.
+        self.ports = tuple(free_ports(len(_ANY_PORT.findall(text))))
+        given = iter(self.ports)
+        self.file.write_text(_ANY_PORT.sub(lambda _: f"port: {next(given)}", text))
         self._stack = stack
         #: Where `python -m trouter` runs the build that is started here.
         self.build = ROOT
@@ -40,10 +44,6 @@ class Site:
         self.environment = dict(environment or {})
         self.past: list[RunningRouter] = []
         self.start()
-        #: Those that the system gave to the first router here; they stand in the file now, and are found again.
-        self.ports = tuple(self.router.ports)
-        given = iter(self.ports)
-        self.file.write_text(_ANY_PORT.sub(lambda _: f"port: {next(given)}", text))
 
     @property
     def url(self) -> str:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.ports import free_port
 from tests.routers import DEADLINE_S, ROOT, watched
-from tests.walks import free_ports
 from trouter.cli import main
 from trouter.cli.console import console_url
 from trouter.config import DEFAULT_TEXT, load
@@ -39,7 +39,7 @@ def test_where_the_console_of_a_configuration_is(text: str, url: str | None) -> 
 @pytest.fixture
 def configuration(tmp_path: Path) -> Path:
     """A router with a console on a free port."""
-    port = free_ports(["web"])["web"]
+    port = free_port()
     path = tmp_path / "trouter.conf"
     path.write_text(f"listener {{\n host: 127.0.0.1\n port: {port}\n http: yes\n}}\n")
     return path

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.test_reload import free_port
 from tests.management.node import Node, node_of
+from tests.ports import free_port
 from tests.routers import DEADLINE_S, PLAIN_LISTENER, RunningRouter, StartRouter, process
 from trouter_plugins.users_file import put_user
 

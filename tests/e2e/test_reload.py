@@ -14,6 +14,7 @@ import pytest
 
 from tests.e2e.peer import Peer
 from tests.management.node import Node, node_of
+from tests.ports import free_port
 from tests.routers import DEADLINE_S, RunningRouter, StartRouter
 from trouter.wire.performatives import Accepted, Attach, Detach, Source, Target
 from trouter_plugins.users_file import put_user
@@ -23,12 +24,6 @@ pytestmark = pytest.mark.slow
 ROUTER = "router { id: R }\n"
 FRONT = "listener { name: front, host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
 REFUSED = r"MAIN \(error\) Reload refused, nothing was changed"
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        return int(sock.getsockname()[1])
 
 
 def listener(name: str, port: int = 0, more: str = "") -> str:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from tests.e2e.peer import Peer
-from tests.e2e.test_reload import FRONT, ROUTER, free_port, is_open, listener, state, used_port
+from tests.e2e.test_reload import FRONT, ROUTER, is_open, listener, state, used_port
 from tests.management.node import node_of
+from tests.ports import free_port
 from tests.routers import DEADLINE_S, RunningRouter, StartRouter
 from tests.waiting import until
 

@@ -7,7 +7,8 @@ import shutil
 from pathlib import Path
 
 from tests.house.sources import ROOT
-from tests.walks import Shell, free_ports, steps_in
+from tests.ports import ports_for
+from tests.walks import Shell, steps_in
 
 GUIDE = (ROOT / "docs" / "hardening.md").read_text(encoding="utf-8")
 STEPS = steps_in(GUIDE)
@@ -24,7 +25,7 @@ class Guided(Shell):
     """The configuration that is written on the way names its ports too, by their services."""
 
     def start(self, command: str) -> None:
-        self.ports = free_ports(PORTS)
+        self.ports = ports_for(PORTS)
         path = self.folder / "trouter.conf"
         text = path.read_text()
         for name, line in PORTS.items():

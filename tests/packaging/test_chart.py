@@ -15,8 +15,8 @@ import yaml
 
 from tests.certificates import Authority
 from tests.packaging.built import run, tool
+from tests.ports import ports_for
 from tests.routers import ROOT, process
-from tests.walks import free_ports
 from trouter import __version__
 
 CHART = ROOT / "packaging" / "helm" / "trouter"
@@ -147,7 +147,7 @@ def test_the_routers_of_a_release_find_each_other(
 ) -> None:
     """The files as they are rendered, but on this machine: other paths, other names, other ports."""
     files = texts(documents)
-    shared = free_ports(["45672", "55672"])
+    shared = ports_for(["45672", "55672"])
     with ExitStack() as stack:
         routers = []
         for name in ("net-trouter-interior-0.conf", "net-trouter-interior-1.conf", "edge.conf"):

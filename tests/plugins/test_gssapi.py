@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.peer import Peer
+from tests.ports import free_port
 from tests.routers import DEADLINE_S, RunningRouter, running
 from trouter.wire.framing import SASL_HEADER
 from trouter.wire.performatives import SaslChallenge, SaslInit, SaslMechanisms, SaslOutcome, SaslResponse
@@ -44,7 +44,7 @@ class Realm:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port = free_port()
+        self.port = free_port()  # the centre cannot be told to choose one
         self.keytab, self.tickets = folder / "router.keytab", folder / "tickets"
         (folder / "krb5.conf").write_text(
             f"[libdefaults]\ndefault_realm = {REALM}\ndns_lookup_kdc = false\ndns_lookup_realm = false\nrdns = false\n"
@@ -103,13 +103,6 @@ def which(tool: str) -> str:
     found = shutil.which(tool, path=SBIN)
     assert found is not None
     return found
-
-
-def free_port() -> int:
-    """A port that was free a moment ago: the centre cannot be told to choose one."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ from tests.chaos.sites import Site
 from tests.chaos.traffic import run_blocking
 from tests.chaos.worlds import World
 from trouter import _twin
+from trouter.config.operational import FINDING
 from trouter.logs.book import KEPT
 
 from .churn import CHURN, delete_made, node_at
@@ -146,6 +147,7 @@ async def _count(world: World) -> Counts:
     for name, site in world.sites.items():
         async with node_at(world, name) as node:
             memory = {str(row["name"]): int(row["count"]) for row in await node.ask("GET-MEMORY")}
+            await node.query(FINDING.full_name)  # they are kept from the first question until the next reload
         await trio.sleep(0.2)
         objects: dict[str, int] = json.loads(await trio.to_thread.run_sync(census, world, name))
         counts[name] = {**memory, **objects, "open descriptors": site.router.open_files()}

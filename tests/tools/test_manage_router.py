@@ -14,6 +14,7 @@ import pytest
 import trustme
 from proton.utils import BlockingConnection
 
+from tests.ports import free_port
 from tests.routers import RunningRouter, running
 from trouter.cli import main
 from trouter.config import TYPES
@@ -59,12 +60,6 @@ def manage(router: RunningRouter, capsys: pytest.CaptureFixture[str], monkeypatc
             return printed.out
 
     return run
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-    return port
 
 
 # --- entities come and go

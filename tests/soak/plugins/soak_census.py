@@ -1,14 +1,35 @@
-"""Counts the objects of a router's process by class: at SIGUSR2 it writes the counts into the file of its settings."""
+"""Counts the objects of a router's process by class: at SIGUSR2 it writes the counts into the file of its settings.
+
+Beside the classes stand what the collector had to free, and what Python and the C library have handed out: these tell
+whether memory that rises is in use.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
 import signal
+import sys
 from collections import Counter
 from pathlib import Path
 
 from trouter.hooks import RouterFacts, hookimpl
+
+
+class _Heap(ctypes.Structure):
+    """mallinfo2(3)."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",
+        )
+    ]  # fmt: skip
+
+
+_mallinfo = ctypes.CDLL(None).mallinfo2
+_mallinfo.restype = _Heap
 
 
 class Plugin:
@@ -25,8 +46,12 @@ class Plugin:
 
     def write(self) -> None:
         """Write the counts; the file appears when it is complete."""
-        gc.collect()
+        collected = gc.collect()
+        blocks, heap = sys.getallocatedblocks(), _mallinfo()
         counts = Counter(f"{type(each).__module__}.{type(each).__qualname__}" for each in gc.get_objects())
+        counts["python.collected"] = collected
+        counts["python.blocks"] = blocks
+        counts["malloc.bytes"] = heap.uordblks + heap.hblkhd
         part = self.file.with_suffix(".part")
         part.write_text(json.dumps(counts), encoding="utf-8")
         part.replace(self.file)
