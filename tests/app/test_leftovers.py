@@ -1,10 +1,11 @@
-"""A connection that is over is gone at once, with all that was on it: nothing waits for the garbage collector."""
+"""What is over is gone at once: a connection with all that was on it, a configuration that another took over from."""
 
 from __future__ import annotations
 
 import gc
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from weakref import ref
 
 import pytest
 import trio
@@ -12,7 +13,7 @@ import trio.testing
 
 from trouter.app.process import RouterProcess
 from trouter.client import Message, connect
-from trouter.config import load
+from trouter.config import load, type_named
 from trouter.connections.peer import Peer
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
@@ -20,6 +21,8 @@ from trouter.engine.connection import Connection
 from trouter.engine.ports import Delivery
 from trouter.hooks import Plugins
 from trouter.net.ticker import Ticker
+from trouter.tools.node import open_node
+from trouter.tools.options import ConnectionOptions
 from trouter.wire.performatives import Error
 
 CONFIGURATION = """
@@ -117,3 +120,16 @@ async def test_one_that_was_looked_at_in_passing_is_gone_at_once(looks: Counter[
         await trio.testing.wait_all_tasks_blocked()
     await trio.testing.wait_all_tasks_blocked()
     assert [type(each).__name__ for each in of_the_router()][before:] == []
+
+
+@pytest.mark.usefixtures("no_collector")
+async def test_a_configuration_that_was_looked_at_is_gone_when_it_is_changed(process: RouterProcess) -> None:
+    control, dummy = process.control, type_named("dummy")
+    assert dummy is not None
+    port = process.listeners[0].sockets[0].getsockname()[1]
+    async with open_node(ConnectionOptions(host="127.0.0.1", port=port)) as node:
+        await control.create(dummy, "one", {})
+        old = ref(control.configuration)
+        assert any("one" in row for row in (await node.query()).rows)
+        await control.create(dummy, "two", {})
+        assert old() is None

@@ -185,7 +185,7 @@ def _check_identifying(body: Mapping[str, object], found: Found) -> None:
 def _entity(found: Found) -> Any:
     provider = found.provider
     assert isinstance(provider, Configured)  # noqa: S101 - no other type has operations that change it
-    return provider.entities()[found.key]
+    return provider.entity(found.key)
 
 
 async def _call_me(_: Node, request: Request, __: Found) -> Answer:

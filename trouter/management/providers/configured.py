@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
+from weakref import ref
 
 from trouter.config import Configuration
 from trouter.config.changes import row as entity_row
@@ -22,26 +23,21 @@ class Configured(Provider):
     def __init__(self, kind: EntityType, control: Control) -> None:
         super().__init__(kind)
         self._control = control
-        self._seen: Configuration | None = None
-        self._entities: dict[str, Entity] = {}
 
-    def entities(self) -> Mapping[str, Entity]:
-        """Return the entities that the configuration in force has, by identity."""
-        configuration = self._control.configuration
-        if configuration is not self._seen:
-            self._seen = configuration
-            self._entities = {entity.identity: entity for entity in configuration.of(self.kind.short)}
-            self.changed()
-        return self._entities
+    def entities(self) -> Sequence[Entity]:
+        """Return the entities that the configuration in force has."""
+        return self._control.configuration.of(self.kind.short)
 
-    def changed(self) -> None:
-        """Take note that the configuration is another than before."""
+    def entity(self, key: str) -> Entity | None:
+        """Return the entity of a key; None if the configuration in force has none."""
+        found = self._control.configuration.find(key)
+        return found if found is not None and found.type is self.kind else None
 
     def keys(self) -> Sequence[str]:
-        return list(self.entities())
+        return [entity.identity for entity in self.entities()]
 
     def row(self, key: str) -> Row | None:
-        entity = self.entities().get(key)
+        entity = self.entity(key)
         return None if entity is None else self.row_of(entity)
 
     def row_of(self, entity: Entity) -> dict[str, object]:
@@ -49,10 +45,10 @@ class Configured(Provider):
         return {**entity_row(entity), **self._control.status(entity)}
 
     def by_identity(self, identity: str) -> str | None:
-        return identity if identity in self.entities() else None
+        return None if self.entity(identity) is None else identity
 
     def by_name(self, name: str) -> Sequence[str]:
-        return [key for key, entity in self.entities().items() if entity.name == name]
+        return [entity.identity for entity in self.entities() if entity.name == name]
 
 
 class Routing(Configured):
@@ -65,21 +61,32 @@ class Routing(Configured):
     def __init__(self, kind: EntityType, control: Control, next_number: Callable[[], int]) -> None:
         super().__init__(kind, control)
         self._next_number = next_number
+        self._seen: ref[Configuration] | None = None
         self._numbers: dict[str, int] = {}
         self._keys: dict[int, str] = {}
-        self.entities()
+        self._count()
 
-    def changed(self) -> None:
-        self._numbers = {key: self._numbers.get(key) or self._next_number() for key in self._entities}
-        self._keys = {number: key for key, number in self._numbers.items()}
+    def _count(self) -> None:
+        """Give the entities that came since the last look their numbers, in the order in which they are configured."""
+        configuration = self._control.configuration
+        if self._seen is None or self._seen() is not configuration:
+            self._seen = ref(configuration)  # an old configuration may go
+            keys = [entity.identity for entity in self.entities()]
+            self._numbers = {key: self._numbers.get(key) or self._next_number() for key in keys}
+            self._keys = {number: key for key, number in self._numbers.items()}
+
+    def keys(self) -> Sequence[str]:
+        self._count()
+        return list(self._numbers)
 
     def named_keys(self) -> Sequence[str]:
-        return [key for key, entity in self.entities().items() if entity.name]
+        return [entity.identity for entity in self.entities() if entity.name]
 
     def row(self, key: str) -> Row | None:
-        entity = self.entities().get(key)
+        entity = self.entity(key)
         if entity is None:
             return None
+        self._count()
         own = self.row_of(entity)
         return {
             **own,
@@ -95,12 +102,11 @@ class Routing(Configured):
         return {"lastError": "; ".join(self._control.configuration.unserved(entity)) or None}
 
     def plain_row(self, key: str) -> Row | None:
-        entity = self.entities().get(key)
-        return None if entity is None else self.row_of(entity)
+        return super().row(key)
 
     def by_identity(self, identity: str) -> str | None:
-        entities = self.entities()
-        return identity if identity in entities else self._keys.get(number_of(identity))
+        self._count()
+        return super().by_identity(identity) or self._keys.get(number_of(identity))
 
 
 def _nothing(_: Mapping[str, Any]) -> dict[str, object]:
