@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import logging
 import random
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fuzz import run
-from trouter.testing.fuzz import Target, hunt, hunt_mutations, mutate
+from trouter.testing.fuzz import Pool, Target, hunt, hunt_mutations, mutate
 from trouter.testing.fuzz.command import replay
 from trouter.testing.fuzz.hunting import SlowInput, cuts, try_one
 from trouter.testing.fuzz.mutation import MAX_BYTES
@@ -70,9 +71,9 @@ def test_there_are_as_many_targets_and_seeds_as_the_manual_says() -> None:
 def test_some_mutations_of_the_seeds_pass(name: str) -> None:
     target = run.load(name)
     rng = random.Random(RNG_SEED)
-    seeds = target.seeds
+    pool = Pool(target.seeds)
     count = SLOW_MUTATIONS.get(name, MUTATIONS)
-    found = hunt(target.check, (mutate(rng, seeds, target.mutator) for _ in range(count)))
+    found = hunt(target.check, (mutate(rng, pool, target.mutator) for _ in range(count)))
     assert (found.tried, found.data, found.error) == (count, None, None)
 
 
@@ -82,8 +83,8 @@ def finds_two_high_octets(data: bytes) -> None:
 
 
 def test_a_failure_is_found_and_the_input_handed_out() -> None:
-    rng = random.Random(1)
-    found = hunt(finds_two_high_octets, (mutate(rng, [b"abcdef"]) for _ in range(100_000)))
+    rng, pool = random.Random(1), Pool([b"abcdef"])
+    found = hunt(finds_two_high_octets, (mutate(rng, pool) for _ in range(100_000)))
     assert found.data is not None
     assert found.data.startswith(b"\xff\xff")
     assert isinstance(found.error, IndexError)
@@ -115,8 +116,16 @@ def test_a_mutation_is_bounded_and_an_empty_seed_does_not_stop_it() -> None:
     rng = random.Random(1)
     mutators = {run.load(name).mutator for name in run.targets()}
     for mutator in mutators:
-        seeds = [b"", b"x" * MAX_BYTES, b"\0\0\0\x0c\2\0\0\0\0\x53\x18\x45"]
-        assert all(len(mutate(rng, seeds, mutator)) <= MAX_BYTES for _ in range(40))
+        pool = Pool([b"", b"x" * MAX_BYTES, b"\0\0\0\x0c\2\0\0\0\0\x53\x18\x45"])
+        assert all(len(mutate(rng, pool, mutator)) <= MAX_BYTES for _ in range(40))
+
+
+def test_a_short_input_is_taken_more_often_and_a_long_one_too() -> None:
+    rng, pool = random.Random(1), Pool([b"x" * MAX_BYTES, b""])
+    pool.append(b"y" * 64)
+    taken = Counter(pool.pick(rng)[:1] for _ in range(10_000))
+    assert taken[b""] > 1.8 * taken[b"y"] > 20 * taken[b"x"] > 200
+    assert Pool([]).pick(rng) == b""
 
 
 def test_cuts_are_bounded_and_reach_from_nothing_to_everything() -> None:

@@ -10,7 +10,7 @@ from trouter.testing.fuzz.command import Target, hunt_mutations, load_file, repl
 from trouter.testing.fuzz.draw import Draw
 from trouter.testing.fuzz.hooks import hook_target, nobody_without
 from trouter.testing.fuzz.hunting import Check, Found, hunt
-from trouter.testing.fuzz.mutation import Mutator, behind, files, mutate, octets, text
+from trouter.testing.fuzz.mutation import Mutator, Pool, behind, files, mutate, octets, text
 from trouter.testing.fuzz.structure import frames, values
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Draw",
     "Found",
     "Mutator",
+    "Pool",
     "Target",
     "behind",
     "files",

@@ -30,7 +30,7 @@ from trouter import _twin
 from trouter.testing.fuzz.campaign import Campaign, table
 from trouter.testing.fuzz.hunting import Check, Found, crash_path, cuts, hunt, mutations, seeds_in, try_one
 from trouter.testing.fuzz.lines import Coverage
-from trouter.testing.fuzz.mutation import Mutator, mutate
+from trouter.testing.fuzz.mutation import Mutator, Pool, mutate
 
 #: Mutations that are tried for the figure of coverage, beside the seeds.
 COVERAGE_EXECUTIONS: Final = 1000
@@ -140,9 +140,10 @@ def measure(target: Target, rng_seed: int) -> Coverage:
 def grow(target: Target, rng_seed: int, seconds: float, most: int) -> list[Path]:
     """Keep up to ``most`` mutations that reach steps between lines that no seed reaches; return their files."""
     coverage = Coverage(target.covers)
-    pool = target.seeds
+    seeds = target.seeds
+    pool = Pool(seeds)
     rng = random.Random(rng_seed)
-    for data in pool:
+    for data in seeds:
         target.watch(coverage, data)
     kept: list[Path] = []
     end_s = time.monotonic() + seconds

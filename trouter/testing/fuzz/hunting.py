@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from trouter.testing.fuzz.mutation import Mutator, mutate
+from trouter.testing.fuzz.mutation import Mutator, Pool, mutate
 
 #: No input of a few kilobytes may take this long, in seconds of processor time.
 SLOW_S: Final = 1.0
@@ -95,11 +95,12 @@ def mutations(
             return
         yielded += 1
         yield data
+    pool = Pool(seeds)
     while executions is None or yielded < executions:
         if end_s is not None and yielded % _BATCH == 0 and time.process_time() >= end_s:
             return
         yielded += 1
-        yield mutate(rng, seeds or [b""], mutator)
+        yield mutate(rng, pool, mutator)
 
 
 def cuts(data: bytes, most: int) -> Iterator[bytes]:
