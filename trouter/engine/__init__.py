@@ -1,4 +1,4 @@
-"""One peer's conversation, sans-IO: bytes in, events out; commands in, bytes out (AMQP 1.0 parts 2 and 5)."""
+"""The protocol of one connection without I/O: bytes in, events out; commands in, bytes out (AMQP 1.0 parts 2 and 5)."""
 
 from __future__ import annotations
 

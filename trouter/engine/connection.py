@@ -1,10 +1,9 @@
-"""One peer's conversation, without a socket: bytes in, events and bytes out (AMQP 1.0 part 2, 2.2-2.4).
+"""One connection without a socket: bytes in, events and bytes out (AMQP 1.0 part 2, 2.2-2.4).
 
-``receive_data`` takes what a read brought and works through every whole frame
-of it: transfers, dispositions and flows reach the links' sinks directly, the
-rare rest is left in ``events``. ``flush`` then writes what was gathered; the
-octets to send stand in ``out``. Whatever the peer sends, nothing is raised: a
-fault is answered as its row in ``faults`` says and reported as an event.
+``receive_data`` takes the bytes of one read and works through every whole frame. Transfers, dispositions and flows go
+to the links' sinks at once; rarer frames become ``events``. ``flush`` then writes what was gathered; the bytes to send
+are in ``out``. Nothing that the peer sends raises: a fault is answered as its row in ``faults`` says, and reported as
+an event.
 """
 
 from __future__ import annotations
@@ -31,7 +30,10 @@ _MAX_OUTGOING_FRAME = 65536
 
 
 class Connection(ConnectionBase):
-    """Our end of a connection. ``local_open`` is what we introduce ourselves with, ``sasl`` the layer below or None."""
+    """The engine's side of one connection; its holder reads ``events`` and sends ``out``.
+
+    ``local_open`` is the open that we send, ``sasl`` the layer below AMQP or None.
+    """
 
     __slots__ = ("_disposition", "_flow", "_max_events", "_transfer")
 
@@ -43,10 +45,10 @@ class Connection(ConnectionBase):
         self._flow = FlowReader()
 
     def receive_data(self, data: bytes) -> None:
-        """Work through ``data`` and whatever whole frames it completes. Never raises for what a peer sent.
+        """Work through ``data`` and the whole frames that it completes; a fault of the peer never raises.
 
-        Once ``events`` holds ``limits.max_events`` the rest waits: while ``has_more``, the holder handles the events
-        and calls again with no data, so that a peer whose frames are all rare ones takes turns with the others.
+        Once ``events`` holds ``limits.max_events``, the rest waits. While ``has_more``, the holder handles the events
+        and calls again with no data, so that a peer that sends only rare frames takes turns with the others.
         """
         self.has_more = False
         if self.finished:
@@ -85,7 +87,7 @@ class Connection(ConnectionBase):
         return self.state not in _BEFORE_HEADER
 
     def _receive_header(self) -> bool:
-        """Take the protocol header off the stream: False while it is incomplete; PeerFault when it is none."""
+        """Read the protocol header; return False while it is incomplete, raise PeerFault if it is another (2.2)."""
         seen = self._reader.peek(8)
         if seen == AMQP_HEADER:
             self._reader.take(8)
@@ -113,7 +115,7 @@ class Connection(ConnectionBase):
                     return
                 self._last_session = session
             if session.silent:
-                return  # our end was sent: what passes it on the way is not looked at (2.5.5)
+                return  # our end was sent: what the peer sent before it read that is ignored (2.5.5)
             try:
                 if code == _TRANSFER:
                     transfer = self._transfer
@@ -136,7 +138,7 @@ class Connection(ConnectionBase):
         self._receive_control(reader.channel, code, data, reader.start, reader.end)
 
     def _no_session(self, channel: int, code: int) -> None:
-        """A frame for a channel without a session: late ones are let pass while our end waits for the peer's."""
+        """Raise PeerFault for a frame on a channel without a session; ignore it if our close was sent (2.4.6)."""
         if self.state in CLOSING:
             return
         name = NAMES.get(code, "frame")
@@ -245,7 +247,7 @@ class Connection(ConnectionBase):
 
 
 def _visible(octets: bytes) -> str:
-    r"""``octets`` as text: what is not printable ASCII as \xhh."""
+    r"""Return ``octets`` as text, with \xhh for those that are not printable ASCII."""
     return "".join(chr(octet) if 32 <= octet < 127 else f"\\x{octet:02x}" for octet in octets)
 
 

@@ -1,6 +1,6 @@
-"""Our end of a connection as its holder uses it: what we send, sessions, faults and time (AMQP 1.0 part 2, 2.2-2.4).
+"""The half of a connection that sends: commands, sessions, faults and time-outs (AMQP 1.0 part 2, 2.2-2.4).
 
-Nothing here reads what the peer sends; ``connection`` does.
+``connection`` reads what the peer sends.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAMES |= {0x16: "detach", 0x17: "end", 0x18: "close"}
 
 
 class ConnectionBase(ConnectionPort):
-    """What our end of a connection says, and its sessions; ``Connection`` adds what it hears."""
+    """What our side of a connection sends, and its sessions; ``Connection`` adds the receiving."""
 
     __slots__ = (
         "_closed_told",
@@ -66,21 +66,21 @@ class ConnectionBase(ConnectionPort):
         self.remote_open: Open | None = None
         self.state = ConnectionState.START
         self.events: list[Event] = []
-        #: Input waits that ``receive_data`` has not looked at, because ``events`` held as many as it may.
+        #: ``receive_data`` has more input: it stopped because ``events`` held as many as it may.
         self.has_more = False
         self.sasl = sasl
-        #: What a message that is too large ends the connection with; None if it ends its link.
+        #: The error of the close that a too large message causes; None if only its link ends.
         self.oversize_error: Error | None = None
-        #: A fault ended the connection: input is thrown away from here on.
+        #: A fault ended the connection: further input is discarded.
         self.failed = False
-        self._reader = FrameReader(limits.max_sasl_frame_bytes)  # until a header says that frames of AMQP come
+        self._reader = FrameReader(limits.max_sasl_frame_bytes)  # until the AMQP header has come
         self._sessions: dict[int, Session] = {}
         self.sessions_by_remote_channel: dict[int, Session] = {}
         self._spare_channels: list[int] = []
         self._sessions_due: list[Session] = []
         #: Counts how often sessions had to wait for room in the output.
         self._turn = 0
-        #: The session of the last frame: the next one is likely its too. None whenever a channel loses its session.
+        #: The session of the last frame, as a cache. None whenever a channel loses its session.
         self._last_session: Session | None = None
         self._heard = False
         self._heard_at_s = -1.0
@@ -95,22 +95,19 @@ class ConnectionBase(ConnectionPort):
                 sasl.start()
 
     def _prepare(self) -> None:
-        """Make what only the data path of ``Connection`` keeps."""
+        """Make the attributes that only the data path of ``Connection`` uses."""
 
     # --- commands
 
     def open(self) -> None:
-        """Send our open (and our header, if that is still due); does nothing when it was sent before or is too late."""
+        """Send our open, and our header if that is still due; do nothing if the open was sent or is too late."""
         self._send_header()
         if (self.state, ConnectionStep.SEND_OPEN) in CONNECTION_NEXT:
             self._step(ConnectionStep.SEND_OPEN)
             self._put(0, self.local_open)
 
     def adopt(self, limits: EngineLimits, local_open: Open) -> None:
-        """Go by other limits than we began with, and introduce ourselves accordingly; before our open was sent.
-
-        Sessions that the peer has begun already go by them too.
-        """
+        """Replace limits and open before the open is sent, also for sessions that the peer has begun; Misuse."""
         if (self.state, ConnectionStep.SEND_OPEN) not in CONNECTION_NEXT:
             raise Misuse("our open has been sent")
         self.limits = limits
@@ -121,7 +118,7 @@ class ConnectionBase(ConnectionPort):
             session.adopt(limits)
 
     def close(self, error: Error | None = None) -> None:
-        """Send our close behind everything gathered so far; does nothing when it was sent before or cannot be."""
+        """Send our close after everything gathered; do nothing if it was sent before or cannot be sent."""
         if self.state in _UNANSWERED:
             self.open()
         step = ConnectionStep.SEND_CLOSE if error is None else ConnectionStep.SEND_CLOSE_ERROR
@@ -132,7 +129,7 @@ class ConnectionBase(ConnectionPort):
             self._silence()
 
     def add_session(self) -> Session:
-        """Return a session of ours on a free channel; call its ``begin``. Misuse when the peer allows no more."""
+        """Return a new session of ours on a free channel, before its begin; Misuse if the peer allows no more."""
         channel = self._spare_channels[-1] if self._spare_channels else len(self._sessions)
         if channel > self._highest_channel():
             raise Misuse(f"the peer allows no channel above {self._highest_channel()}")
@@ -146,12 +143,12 @@ class ConnectionBase(ConnectionPort):
         return self.limits.channel_max if self.remote_open is None else self.remote_open.channel_max
 
     def drop_session(self, session: Session) -> None:
-        """Forget a session that was reported as ended, and its links, as soon as both sides have ended it."""
+        """Forget a session that was reported as ended, and its links, once both sides have ended it."""
         session.reported = False
         self._drop_ended(session)
 
     def _drop_ended(self, session: Session) -> None:
-        """Forget a session that both sides have ended, unless its holder has yet to clear its links away."""
+        """Forget a session that both sides have ended, unless its holder has yet to drop it."""
         ended = session.state is SessionState.UNMAPPED and not session.reported
         if ended and self._sessions.get(session.channel) is session:
             del self._sessions[session.channel]
@@ -161,9 +158,9 @@ class ConnectionBase(ConnectionPort):
             session.forget()
 
     def forget(self) -> None:
-        """Let go of all that refers back to the holder, which is done with the connection and its links.
+        """Drop every reference to the holder, which is done with the connection and its links.
 
-        So it goes at once and does not wait for the garbage collector. Nothing is written or reported any more.
+        The connection is then freed at once, without the garbage collector. Nothing is written or reported any more.
         """
         self._silence()
         self.failed = True
@@ -176,18 +173,18 @@ class ConnectionBase(ConnectionPort):
         self.owner = None
 
     def forget_sessions(self, count: int) -> bool:
-        """Let go of up to ``count`` sessions, whose links the holder is done with; whether there are more."""
+        """Forget up to ``count`` sessions, whose links the holder is done with; return whether more are left."""
         sessions = self._sessions
         while sessions and count > 0:
             session = sessions.popitem()[1]
-            self.sessions_by_remote_channel.pop(session.remote_channel, None)  # where it would wait for all the others
+            self.sessions_by_remote_channel.pop(session.remote_channel, None)  # it would keep the session
             session.forget()
             count -= 1
         return bool(sessions)
 
     @property
     def session_count(self) -> int:
-        """Return how many sessions are not ended on both sides."""
+        """Number of sessions that are not ended on both sides."""
         return len(self._sessions)
 
     def sessions(self) -> list[Session]:
@@ -195,7 +192,7 @@ class ConnectionBase(ConnectionPort):
         return list(self._sessions.values())
 
     def write(self, channel: int, performative: Performative) -> None:
-        """Write a frame with ``performative`` and nothing behind it, unless the conversation is over."""
+        """Write a frame with ``performative`` and no payload, unless a close was sent or received."""
         if not self.silent:
             self._put(channel, performative)
 
@@ -210,11 +207,11 @@ class ConnectionBase(ConnectionPort):
         self.touch()
 
     def report(self, event: Event) -> None:
-        """Leave ``event`` for the holder."""
+        """Add ``event`` to the events for the holder."""
         self.events.append(event)
 
     def _report_closed(self, event: ConnectionClosed) -> None:
-        """Say that it is over, once."""
+        """Report that the connection is over, once."""
         if not self._closed_told:
             self._closed_told = True
             self.report(event)
@@ -231,7 +228,7 @@ class ConnectionBase(ConnectionPort):
             self.touched = False
 
     def resume_output(self) -> None:
-        """Let paused links go on: the output is below its low-water mark. Sessions of one urgency take turns."""
+        """Resume paused links: the output is below its low-water mark. Sessions of the same urgency take turns."""
         self.paused = False
         waiting = [session for session in self._sessions.values() if session.waiting_links]
         if len(waiting) > 1:
@@ -243,13 +240,13 @@ class ConnectionBase(ConnectionPort):
 
     @property
     def finished(self) -> bool:
-        """Both closes went over, or what the peer sends is no longer of interest: only ``out`` is left to write."""
+        """True if both sides closed, or input is ignored from now on: only ``out`` is left to write."""
         return self.failed or self.state is ConnectionState.END or (self.sasl is not None and self.sasl.refused)
 
     # --- faults
 
     def fail(self, fault: PeerFault) -> None:
-        """End the connection for ``fault``; even before the opens were exchanged, the peer hears why."""
+        """End the connection for ``fault``; send the reason in a close even before the opens were exchanged."""
         if self.sasl is not None and not self.sasl.done:
             self.sasl.fail()
         elif self.state not in CLOSING and fault.fault is not Fault.TLS_NOT_CONFIGURED:
@@ -260,7 +257,7 @@ class ConnectionBase(ConnectionPort):
         self._silence()
 
     def _introduce(self) -> None:
-        """Send the header and the open that must stand before a close."""
+        """Send the header and the open that must precede a close."""
         if self.state is ConnectionState.START:
             self._step(ConnectionStep.RECEIVE_HEADER)
         self._send_header()
@@ -268,7 +265,7 @@ class ConnectionBase(ConnectionPort):
             self.open()
 
     def _silence(self) -> None:
-        """Nothing moves on any session any more; their links are the holder's to clear away."""
+        """Stop all sessions; the holder still clears away their links."""
         self.silent = True
         self.sessions_by_remote_channel.clear()
         self._last_session = None
@@ -276,10 +273,10 @@ class ConnectionBase(ConnectionPort):
             session.silence()
 
     def _fail_below(self, session: Session, link: Link | None, fault: PeerFault) -> None:
-        """End a link or a session for ``fault``, behind whatever of ours has to stand before that.
+        """End a link or a session for ``fault``, after the frames of ours that must precede that.
 
-        A message that is too large may end the connection: then the close alone says why, because clients report the
-        first error that they read.
+        A message that is too large may end the connection: then only the close carries the error, because clients
+        report the first error that they read.
         """
         self._introduce()
         session.begin()
@@ -296,7 +293,7 @@ class ConnectionBase(ConnectionPort):
             self._report_ended(SessionEnded(session, None, fault))
 
     def _report_ended(self, event: SessionEnded) -> None:
-        """Say that a session is over; it stays among the sessions until the holder drops it."""
+        """Report that a session is over; it stays among the sessions until the holder drops it."""
         event.session.reported = True
         self.report(event)
 
@@ -304,14 +301,14 @@ class ConnectionBase(ConnectionPort):
 
     @property
     def tick_period_s(self) -> float:
-        """Return how often ``tick`` wants to be called; 0 for never. Time-outs of a peer below 0.4 s are not kept."""
+        """Seconds between calls of ``tick``; 0 for never. A peer's idle time-out below 0.4 s counts as 0.4 s."""
         periods = [self.limits.idle_timeout_s] if self.limits.idle_timeout_s > 0 else []
         if self.remote_open is not None and self.remote_open.idle_time_out:
             periods.append(max(_SHORTEST_TIMEOUT_S, self.remote_open.idle_time_out / 1000))
         return min(periods) / 4 if periods else 0.0
 
     def tick(self, now_s: float) -> None:
-        """Send an empty frame if nothing else was sent, and close a connection that was silent for too long (2.4.5)."""
+        """Send an empty frame if nothing else was sent; close a connection that was silent for too long (2.4.5)."""
         if self.state is not ConnectionState.OPENED or self.remote_open is None:
             return
         if self.remote_open.idle_time_out and not self.wrote:

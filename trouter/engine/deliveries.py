@@ -1,8 +1,7 @@
-"""Make a delivery where one is made per message.
+"""Make a delivery, once per message.
 
-The compiled twin takes ``new_delivery`` from ``deliveries.pxd``, which relies on
-C fields being zero and None at birth, as ``Delivery`` wants them, and so skips
-the constructor; like ``wire.octets`` it has two bodies for want of another way.
+The compiled twin takes ``new_delivery`` from ``deliveries.pxd``, which skips the constructor: C fields are zero and
+None from the start, as ``Delivery`` wants them. Like ``wire.octets`` it needs two bodies.
 """
 
 from __future__ import annotations
@@ -11,5 +10,5 @@ from .ports import Delivery, LinkPort
 
 
 def new_delivery(link: LinkPort) -> Delivery:
-    """Return ``Delivery(link)``; compiled, without running its ``__init__``."""
+    """Return ``Delivery(link)``; the compiled twin does not run its ``__init__``."""
     return Delivery(link)

@@ -1,4 +1,4 @@
-"""What a peer did, reported to the owner of the connection: the rare steps only.
+"""What a peer did, reported to the holder of the connection: the rare steps only.
 
 Transfers, dispositions and flows go to a link's sink instead.
 """
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SaslMechanismsWanted(Event):
-    """The client asks how to authenticate; answer with ``offer``. Input stands still until then."""
+    """The client waits for mechanisms; answer with ``offer``. Input waits until then."""
 
 
 @dataclass(frozen=True, slots=True)
 class SaslInitReceived(Event):
-    """The client chose ``mechanism``; answer with ``challenge`` or ``finish``. Input stands still until then."""
+    """The client chose ``mechanism``; answer with ``challenge`` or ``finish``. Input waits until then."""
 
     mechanism: str
-    #: What it has to say, perhaps nothing; None if it waits for a challenge.
+    #: The initial response, perhaps empty; None if the client waits for a challenge.
     response: bytes | None
     hostname: str | None
 
@@ -49,14 +49,14 @@ class SaslMechanismsOffered(Event):
 
 @dataclass(frozen=True, slots=True)
 class SaslChallengeReceived(Event):
-    """The server asks; answer with ``respond``."""
+    """The server sent a challenge; answer with ``respond``."""
 
     challenge: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class SaslFinished(Event):
-    """The exchange is over; ``code`` 0 is success (part 5, 5.3.3.6). ``additional`` is the server's last word."""
+    """The exchange is over; ``code`` 0 is success (part 5, 5.3.3.6). ``additional`` is the outcome's data."""
 
     code: int
     additional: bytes | None = None
@@ -87,7 +87,7 @@ class SessionBegun(Event):
 
 @dataclass(frozen=True, slots=True)
 class SessionEnded(Event):
-    """The session is gone, by the peer's end or by ours after ``fault``; its links went with it."""
+    """The session is over, by the peer's end or by ours after ``fault``; its links are over too."""
 
     session: Session
     error: Error | None
@@ -104,9 +104,9 @@ class LinkAttached(Event):
 
 @dataclass(frozen=True, slots=True)
 class LinkDetached(Event):
-    """The peer detached a link, and ours is still to be sent; or it answered ours (see ``Link.awaited``).
+    """The peer detached a link and our detach is due, or the peer answered ours (see ``Link.awaited``).
 
-    With a ``fault`` it was the engine that detached the link, for what the peer did.
+    With a ``fault`` the engine detached the link because of what the peer did.
     """
 
     link: Link

@@ -1,8 +1,7 @@
-"""What a peer can do wrong, and what it hears for it: one row per fault (AMQP 1.0 part 2, 2.8.15-2.8.18).
+"""The faults of a peer, one row each (AMQP 1.0 part 2, 2.8.15-2.8.18).
 
-A row says the condition, which scope ends (link, session, connection) and how
-the description reads. The log line, the counter and the manual's table come
-from the same row.
+A row has the condition, the scope that ends (link, session, connection) and the description's text. The log line, the
+counter and the manual's table come from the same row.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ class FaultRow:
 
 
 class Fault(Enum):
-    """Every fault of a peer that the engine recognises."""
+    """The faults of a peer that the engine recognises."""
 
     FRAMING = FaultRow("amqp:connection:framing-error", Scope.CONNECTION, "{detail}")
     #: A peer that speaks TLS here understands no AMQP answer: the connection ends without one.
     TLS_NOT_CONFIGURED = FaultRow(
         "amqp:connection:framing-error", Scope.CONNECTION, "tls-not-configured: TLS where no sslProfile is configured"
     )
-    #: The peer went past what it may not do without.
+    #: The peer skipped TLS or authentication, which it must use.
     FORBIDDEN = FaultRow("amqp:connection:policy-error", Scope.CONNECTION, "{detail}")
     DECODE = FaultRow("amqp:decode-error", Scope.CONNECTION, "{detail}")
     UNKNOWN_PERFORMATIVE = FaultRow(
@@ -114,12 +113,12 @@ class Fault(Enum):
     )
 
 
-#: A description repeats what a peer wrote; so much of it fits into any frame, and a log line.
+#: A description repeats what a peer wrote; this many octets fit into any frame and a log line.
 MAX_TEXT_OCTETS: Final = 320
 
 
 class PeerFault(Exception):
-    """The peer broke a rule and hears about it: ``fault`` is the row, ``text`` the filled-in description."""
+    """A fault of the peer, which the answer names: ``fault`` is the row, ``text`` the filled-in description."""
 
     def __init__(self, fault: Fault, **details: object) -> None:
         self.fault: Final = fault
@@ -139,7 +138,7 @@ class PeerFault(Exception):
 
 
 def printable(text: str) -> str:
-    """Return ``text`` with escapes for what cannot be seen, cut to ``MAX_TEXT_OCTETS`` of UTF-8."""
+    """Return ``text`` with unprintable characters escaped, cut to ``MAX_TEXT_OCTETS`` of UTF-8."""
     text = text[:MAX_TEXT_OCTETS]
     if not text.isprintable():
         text = "".join(one if one.isprintable() else _escape(ord(one)) for one in text)
@@ -151,4 +150,4 @@ def _escape(code: int) -> str:
 
 
 class Misuse(Exception):
-    """Our own code asked the engine for something illegal: a bug, never sent to the peer."""
+    """A call that the state of the engine forbids: a bug of ours, never sent to the peer."""

@@ -1,4 +1,4 @@
-"""Every ceiling of one conversation in one place; `docs/limits.md` says what happens at each."""
+"""Every limit of one connection; `docs/limits.md` says what happens at each."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ DEFAULT_CHANNEL_MAX: Final = 32767
 
 @dataclass(frozen=True, slots=True)
 class EngineLimits:
-    """What one connection may cost us. Sizes in octets, times in seconds."""
+    """What one connection may use. Sizes in octets, times in seconds."""
 
-    #: The largest frame we accept and the value of our open's max-frame-size.
+    #: The largest frame we accept, and the max-frame-size of our open.
     max_frame_bytes: int = 16384
     #: The highest channel a peer may begin a session on.
     channel_max: int = DEFAULT_CHANNEL_MAX
@@ -24,7 +24,7 @@ class EngineLimits:
     handle_max: int = 65535
     #: Links per connection, all sessions together.
     max_links: int = 65536
-    #: Octets of transfers a session takes in before it closes its incoming window.
+    #: Octets of transfers that a session accepts before it closes its incoming window.
     session_window_bytes: int = 8 * 1024 * 1024
     #: Octets of messages that the sessions of a connection hold together.
     max_buffered_bytes: int = UNLIMITED
@@ -35,32 +35,32 @@ class EngineLimits:
     #: Output waiting in a connection before its links pause, and before they go on.
     high_water_bytes: int = 512 * 1024
     low_water_bytes: int = 256 * 1024
-    #: Output waiting in a connection from which we stop reading it: answers that the peer does not take in.
+    #: Output waiting in a connection from which on we stop reading it: the peer does not read our answers.
     output_limit_bytes: int = 2 * 1024 * 1024
-    #: The largest message a link takes in; 0 for any.
+    #: The largest message that a link accepts; 0 for any.
     max_message_bytes: int = 0
-    #: Transfer frames of one delivery, beside one for each 256 octets that it brought.
+    #: Transfer frames of one delivery, besides one for each 256 octets that it brought.
     max_delivery_frames: int = 65536
-    #: Events that one ``receive_data`` may leave before the rest of the input waits for the next call.
+    #: Events that one ``receive_data`` may add before the rest of the input waits for the next call.
     max_events: int = UNLIMITED
-    #: Challenges and responses before a SASL exchange is given up.
+    #: Responses (on a server) or challenges (on a client) before a SASL exchange is refused.
     max_sasl_rounds: int = 16
-    #: The largest SASL frame; the standard's minimum of 512 octets is what a peer may rely on (part 5, 5.3.1).
+    #: The largest SASL frame; a peer may rely only on the standard's minimum of 512 octets (part 5, 5.3.1).
     max_sasl_frame_bytes: int = 8192
-    #: The largest frame before the peer's open is through, where ``max_frame_bytes`` allows more.
+    #: The largest frame before the peer's open is accepted, if ``max_frame_bytes`` allows more.
     max_open_frame_bytes: int = 65536
-    #: Values in the peer's open, those within others included.
+    #: Values in the peer's open, nested ones included.
     max_open_nodes: int = MAX_NODES
-    #: What becomes of a delivery state that cannot be decoded.
+    #: The treatment of a delivery state that cannot be decoded.
     undecodable_states: Undecodable = Undecodable.REFUSED
-    #: Bytes of a container-id.
+    #: Octets of a container-id.
     max_name_bytes: int = 1024
-    #: Bytes of a link's name: clients make it of their container-id and an address, which may have 4,096.
+    #: Octets of a link's name: clients make it of their container-id and an address, which may have 4,096.
     max_link_name_bytes: int = 8192
     #: Our first transfer-id and delivery-id; tests start near the wrap.
     first_outgoing_id: int = 0
 
     @property
     def window_frames(self) -> int:
-        """Return the incoming window of a fresh session, in frames."""
+        """Incoming window of a new session, in frames."""
         return self.session_window_frames or max(2, self.session_window_bytes // self.max_frame_bytes)

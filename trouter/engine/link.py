@@ -1,7 +1,7 @@
 """Links: one direction of messages between two termini (AMQP 1.0 part 2, 2.6).
 
-An incoming link is one we receive on (our role is receiver), an outgoing link
-one we send on. Credit is counted in deliveries and wraps at 32 bits.
+We receive on an incoming link (our role is receiver) and send on an outgoing one. Credit is counted in deliveries;
+delivery-counts wrap at 32 bits.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _HALF = 0x80000000
 _FIRST_OVERHEAD = TRANSFER_OVERHEAD
 _AGAIN_OVERHEAD = CONTINUATION_OVERHEAD
 _GENERAL_OVERHEAD = GENERAL_OVERHEAD
-#: With the general overhead it leaves room for payload in the smallest frame there is.
+#: With the general overhead it leaves room for payload in the smallest frame.
 _MAX_TRANSFER_STATE = 256
-#: Frames may be as many as they like that bring 256 octets each; the smallest frames there are hold more.
+#: A delivery may have any number of frames of 256 octets each; the smallest max-frame-size allows more than that.
 _OCTETS_BITS = 8
-#: What the sender of a message that is too large hears of it, before its link ends.
+#: The state for the sender of a message that is too large, before its link ends.
 _REJECTED = 0x25
 _LONG_TAG = encode_state(Rejected(Error("amqp:invalid-field", "a delivery-tag has at most 32 bytes")))
 _TOO_LARGE = encode_state(Rejected(Error(Fault.MESSAGE_SIZE.value.condition, Fault.MESSAGE_SIZE.value.text)))
 
 
 def add_link(session: Session, name: str, incoming: bool) -> IncomingLink | OutgoingLink:
-    """Return a new link with a handle of ours in ``session``; Misuse when none is left."""
+    """Add a link to ``session`` under a free handle of ours and return it; Misuse if none is left."""
     link = IncomingLink(session, name) if incoming else OutgoingLink(session, name)
     link.handle = session.free_handle()
     session.connection.link_count += 1
@@ -48,7 +48,7 @@ def add_link(session: Session, name: str, incoming: bool) -> IncomingLink | Outg
 
 
 def receive_attach(session: Session, attach: Attach) -> IncomingLink | OutgoingLink:
-    """Return the link that the peer's attach makes or answers; PeerFault."""
+    """Return the link that the peer's attach creates or answers; PeerFault."""
     incoming = not attach.role
     if attach.handle > session.handle_max:
         raise PeerFault(Fault.HANDLE_MAX, handle=attach.handle, handle_max=session.handle_max)
@@ -73,7 +73,7 @@ def receive_attach(session: Session, attach: Attach) -> IncomingLink | OutgoingL
     if incoming:
         link.delivery_count = attach.initial_delivery_count or 0
         if link.credit > 0:
-            link.grant(0)  # given before the attach was answered, and not told yet
+            link.grant(0)  # granted before the peer's attach came, and not sent yet
     return link  # type: ignore[no-any-return]
 
 
@@ -93,30 +93,30 @@ class IncomingLink(Link):
 
     def __init__(self, session: Session, name: str) -> None:
         super().__init__(session, name, True)
-        # below zero, credit is what the sender began beyond what it had; the next grant makes up for it
-        #: The most credit that the sender has had at once: as many deliveries are borne with beyond its credit.
+        # Credit below zero counts what the sender began without credit; the next grant makes up for it.
+        #: The most credit that the sender had at once; it may overdraw its credit by as many deliveries.
         self.max_credit = 0
-        #: Deliveries that came without credit and were taken in.
+        #: Deliveries that came without credit and were accepted.
         self.overdrawn = 0
         self.draining = False
         self.max_message_bytes = session.limits.max_message_bytes
-        #: Deliveries keep their tag; the router, which gives its own, has no use for it.
+        #: Deliveries keep their tag; the router sends its own tags and needs none of them.
         self.keeps_tags = True
         #: The delivery whose last frame has not come yet.
         self.partial: Delivery | None = None
-        #: How many frames of it came.
+        #: The number of its frames that came.
         self._frames = 0
-        #: What comes of it is thrown away.
+        #: Its frames are discarded.
         self._refusing = False
 
     def attach(self, source: Any, target: Any, **fields: Any) -> None:
-        """Attach as every link does, and with the largest message taken in."""
+        """Send our attach with the largest message that the link accepts."""
         if self.max_message_bytes > 0:
             fields["max_message_size"] = self.max_message_bytes
         super().attach(source, target, **fields)
 
     def grant(self, count: int) -> None:
-        """Give the sender ``count`` more deliveries of credit; ends a drain."""
+        """Grant the sender ``count`` more deliveries; this ends a drain."""
         self.credit += count
         if self.credit > self.max_credit:
             self.max_credit = self.credit
@@ -124,15 +124,15 @@ class IncomingLink(Link):
         self.request_flow()
 
     def drain(self) -> None:
-        """Ask the sender to use or give back the credit it has (2.6.7)."""
+        """Request the sender to use or give back its credit (2.6.7)."""
         if self.credit > 0 and not self.draining:
             self.draining = True
             self.request_flow()
 
     def receive_transfer(self, transfer: TransferReader, data: bytes, end: int) -> None:
-        """Begin or continue a delivery and hand the payload to the sink; PeerFault."""
+        """Begin or continue a delivery and pass the payload to the sink; PeerFault."""
         if not self.attached:
-            # our detach and this frame passed each other
+            # the frame crossed our detach
             if self.state is LinkState.ATTACH_RECEIVED:
                 raise PeerFault(Fault.TRANSFER_LIMIT)
             return
@@ -173,7 +173,7 @@ class IncomingLink(Link):
             self._end_drain()
 
     def _refuse(self, delivery: Delivery, transfer: TransferReader, end: int) -> None:
-        """Throw away what comes of a delivery that was rejected by its tag: the owner of the link never sees it."""
+        """Discard the frames of a delivery that was rejected for its tag: the sink gets no ``on_transfer`` of it."""
         delivery.octets += end - transfer.payload
         if transfer.more and not transfer.aborted:
             self._count_frame(delivery)
@@ -183,7 +183,7 @@ class IncomingLink(Link):
             self._abort(delivery)
 
     def _count_frame(self, delivery: Delivery) -> None:
-        """Another frame that is not the last; PeerFault when they are many and bring next to nothing."""
+        """Count a frame that is not the last; PeerFault if the delivery's frames are many and nearly empty."""
         self._frames = 1 if self.partial is None else self._frames + 1
         max_frames = self._session.limits.max_delivery_frames + (delivery.octets >> _OCTETS_BITS)
         if self._frames > max_frames:
@@ -192,7 +192,7 @@ class IncomingLink(Link):
             raise PeerFault(Fault.DELIVERY_FRAMES, octets=delivery.octets, frames=max_frames)
 
     def _take_state(self, delivery: Delivery, transfer: TransferReader) -> None:
-        """Keep a state that came on a transfer; PeerFault when it is too large to go on in any frame."""
+        """Keep a state that came on a transfer; PeerFault if it is too large to be forwarded in any frame."""
         state = transfer.state
         if state is not None and len(state) > _MAX_TRANSFER_STATE:
             self._abort(delivery)
@@ -201,13 +201,13 @@ class IncomingLink(Link):
         delivery.remote_state = delivery.transfer_state = state
 
     def _end_drain(self) -> None:
-        """No credit is left: used up by deliveries (after which some senders say nothing more) or given back."""
+        """End the drain if no delivery is partial: no credit is left (some senders send no flow once it is used up)."""
         if self.partial is None:
             self.draining = False
             self.sink.on_drained(self)
 
     def _begin(self, transfer: TransferReader) -> Delivery:
-        """The delivery that a first transfer frame starts; PeerFault."""
+        """Return the delivery that a first transfer frame begins; PeerFault."""
         if self.credit <= 0:
             self._overdraw()
         if transfer.delivery_id < 0:
@@ -236,10 +236,10 @@ class IncomingLink(Link):
         return delivery
 
     def _overdraw(self) -> None:
-        """Bear with a delivery that comes without credit; PeerFault beyond as many as the sender ever had credit for.
+        """Accept a delivery without credit; PeerFault beyond the most credit that the sender ever had.
 
-        There are brokers that take every flow for credit beside what they have under way: two flows in a row, and
-        they send more than both of them allow (2.6.7). The session's window and what may be held bound it as ever.
+        Some brokers add every flow's credit to what they have under way: after two flows in a row they send more than
+        both allow (2.6.7). The session's window and the limits on held octets still apply.
         """
         if -self.credit >= self.max_credit:
             raise PeerFault(Fault.TRANSFER_LIMIT)
@@ -257,7 +257,7 @@ class IncomingLink(Link):
             self._end_drain()
 
     def receive_flow(self, flow: FlowReader) -> None:
-        """Take the sender's view of the link: credit it used without sending, and the answer to a drain."""
+        """Apply the sender's view of the link: credit used without sending, and the answer to a drain."""
         if not self.attached:
             return
         if flow.delivery_count >= 0:
@@ -271,7 +271,7 @@ class IncomingLink(Link):
             self.request_flow()
 
     def write_flow(self) -> bool:
-        """Write our credit and drain flag; whether the link is still there."""
+        """Write a flow with our credit and drain flag; return whether the link is still attached."""
         return self._write_flow(self.draining)
 
 
@@ -283,27 +283,27 @@ class OutgoingLink(Link):
     def __init__(self, session: Session, name: str) -> None:
         super().__init__(session, name, False)
         self.drain = False
-        #: Stands in the session's queue of links that wait for its window or for output room.
+        #: The link is in the session's queue of links that wait for its window or for room in the output.
         self.waiting = False
-        #: The half-sent delivery is taken back; the peer has not been told yet.
+        #: The half-sent delivery is aborted; the peer does not know yet.
         self._abort_due = False
         self.writer = TransferWriter(session.channel, 0)
 
     def attach(self, source: Any, target: Any, **fields: Any) -> None:
-        """Attach as every link does, and with the count that the receiver's credit starts from (2.6.7)."""
+        """Send our attach with the count from which the receiver's credit starts (2.6.7)."""
         fields.setdefault("initial_delivery_count", self.delivery_count)
         super().attach(source, target, **fields)
 
     def ready(self) -> bool:
-        """Return whether a new delivery may be begun right now."""
+        """Return whether a new delivery may begin now."""
         return self.attached and self.credit > 0 and not self.waiting
 
     def send(self, delivery: Delivery, data: bytes, start: int, end: int, more: bool) -> int:
-        """Send ``data[start:end]`` of a delivery in as many frames as the session takes; where it stopped.
+        """Send ``data[start:end]`` of a delivery in as many frames as the session takes; return where it stopped.
 
-        ``more`` tells that payload follows in a later call. Short of ``end`` (or with
-        ``delivery.complete`` unset although ``more`` was false) the link waits and ``on_credit`` follows. The caller
-        sees to it that ``ready()`` held when the delivery begins.
+        ``more`` says that payload follows in a later call. If it stops short of ``end`` (or leaves
+        ``delivery.complete`` unset although ``more`` was false), the link waits and ``on_credit`` follows. The caller
+        checks ``ready()`` before a delivery begins.
         """
         session = self._session
         connection = session.connection
@@ -355,12 +355,12 @@ class OutgoingLink(Link):
                 return start
 
     def abort(self, delivery: Delivery) -> None:
-        """Take back a delivery that was begun and is not complete (2.6.14)."""
+        """Abort a delivery that was begun and is not complete (2.6.14)."""
         if self.attached and delivery.begun and not delivery.complete:
             if self._session.remote_incoming_window > 0:
                 self._write_aborted()
             else:
-                self._abort_due = True  # a transfer frame like others, so it waits for the window too
+                self._abort_due = True  # an aborting transfer needs the window like any other
                 self._wait()
         delivery.complete = True
         delivery.aborted = True
@@ -375,7 +375,7 @@ class OutgoingLink(Link):
         session.connection.touch()
 
     def receive_flow(self, flow: FlowReader) -> None:
-        """Take the receiver's credit, counted from its delivery-count (2.6.7); nonsense reads as none."""
+        """Apply the receiver's credit, counted from its delivery-count (2.6.7); an impossible count reads as ours."""
         if flow.link_credit >= 0:
             ahead = 0
             if flow.delivery_count >= 0:
@@ -391,7 +391,7 @@ class OutgoingLink(Link):
             self.sink.on_credit(self)
 
     def resume(self) -> None:
-        """Go on sending: the session's window or the output has room again."""
+        """Continue to send: the session's window or the output has room again."""
         self.waiting = False
         if self.attached:
             if self._abort_due:
@@ -400,11 +400,11 @@ class OutgoingLink(Link):
             self.sink.on_credit(self)
 
     def write_flow(self) -> bool:
-        """Write our delivery-count and what is left of the credit; whether the link is still there."""
+        """Write a flow with our delivery-count and the credit left; return whether the link is still attached."""
         return self._write_flow(self.drain)
 
     def drained(self) -> None:
-        """Answer a drain: give back what credit is left (2.6.7)."""
+        """Answer a drain: give back the credit that is left (2.6.7)."""
         if self.drain and self.attached:
             self.delivery_count = (self.delivery_count + self.credit) & _MASK32
             self.credit = 0

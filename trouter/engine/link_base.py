@@ -1,4 +1,4 @@
-"""What both directions of a link share: its name and handles, its states, and its flows (AMQP 1.0 part 2, 2.6)."""
+"""The base of both directions of a link: name, handles, states, flows (AMQP 1.0 part 2, 2.6)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_WINDOW = 0x7FFFFFFF
 
 
 class Link(LinkPort):
-    """What both directions share: name, handles, state, and the peer's attach."""
+    """One link of a session; ``IncomingLink`` and ``OutgoingLink`` add the direction."""
 
     __slots__ = (
         "_session",
@@ -45,32 +45,32 @@ class Link(LinkPort):
         self.remote_handle = -1
         self.remote_attach: Attach | None = None
         self.state = LinkState.DETACHED
-        #: The state is ATTACHED: transfers and flows may pass. Kept beside it for the data path.
+        #: True in state ATTACHED of a mapped session: transfers and flows may pass. Kept for the data path.
         self.attached = False
         #: A detach with closed=true was sent or received.
         self.closed = False
-        #: The holder was told that the link is over, although it had not detached it, and has not answered yet.
+        #: The holder was notified that the link is over without its detach, and has not answered yet.
         self.reported = False
-        #: The holder wants to hear of the peer's answer to its detach, and answers that with another call of it.
+        #: The holder wants an event for the peer's answer to its detach, and then detaches once more.
         self.awaited = False
         self.context: Any = None
-        #: Octets of messages that came on the link, or went.
+        #: Octets of messages that were received or sent on the link.
         self.octets = 0
-        #: How many deliveries the sending end has begun, and what it may still begin.
+        #: Deliveries that the sending end has begun, and that it may still begin.
         self.delivery_count = 0
         self.credit = 0
-        #: A flow with our link state stands in the session's queue.
+        #: The link is in the session's queue of links whose flow is due.
         self.flow_due = False
 
     def step(self, step: LinkStep) -> None:
-        """Advance the machine; IllegalStep."""
+        """Change the state by ``step``; IllegalStep."""
         self.state = advance(LINK_NEXT, self.state, step)
         self.attached = self.state is LinkState.ATTACHED and self._session.mapped
 
     def attach(self, source: Any, target: Any, **fields: Any) -> None:
-        """Send our attach, the first word or the acceptance of the peer's; ``fields`` as in ``Attach``.
+        """Send our attach, as the first or as the answer; ``fields`` as in ``Attach``.
 
-        Does nothing when it was sent before or the link is gone already.
+        Do nothing if it was sent before or the link is detached already.
         """
         gone = self.state is LinkState.DETACHED and self.remote_attach is not None
         if gone or (self.state, LinkStep.SEND_ATTACH) not in LINK_NEXT:
@@ -81,13 +81,13 @@ class Link(LinkPort):
         )
 
     def refuse(self, error: Error | None, target: object = None) -> None:
-        """Answer the peer's attach with one that has no source, and a closing detach right behind it (2.6.3)."""
+        """Answer the peer's attach with one that has no source, then a closing detach (2.6.3)."""
         if self.state in _UNANSWERED:
             self.attach(None, target)
             self.detach(True, error)
 
     def detach(self, closed: bool, error: Error | None = None) -> None:
-        """Send our detach, the first word or the answer (behind an attach that is still due); once only."""
+        """Send our detach, as the first or as the answer, after an attach that is still due; only once."""
         if self.state in _UNANSWERED:
             self.attach(None, None)
         if self.reported:
@@ -101,7 +101,7 @@ class Link(LinkPort):
         self._drop_detached()
 
     def receive_detach(self, closed: bool) -> None:
-        """Take the peer's detach; its handle and the name are free again."""
+        """Apply the peer's detach; its handle and the name are free again."""
         if self.awaited and self.state in _DETACHING:
             self.reported = True
         self.step(LinkStep.RECEIVE_DETACH)
@@ -113,12 +113,12 @@ class Link(LinkPort):
         self._drop_detached()
 
     def _drop_detached(self) -> None:
-        """Give the handle back once both sides have detached and the holder knows."""
+        """Release the handle once both sides have detached and the holder has answered."""
         if self.state is LinkState.DETACHED and not self.reported:
             self._session.drop(self, self.handle)
 
     def request_flow(self) -> None:
-        """Tell the peer our link state with the next flush."""
+        """Send the link's state with the next flush."""
         if self.attached:
             if not self.flow_due:
                 self.flow_due = True
@@ -126,7 +126,7 @@ class Link(LinkPort):
             self._session.mark()
 
     def _write_flow(self, drain: bool) -> bool:
-        """Write the delivery-count, the credit and ``drain``; whether the link is still there."""
+        """Write a flow with delivery-count, credit and ``drain``; return whether the link is still attached."""
         self.flow_due = False
         if self.attached:
             session = self._session

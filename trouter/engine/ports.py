@@ -1,10 +1,8 @@
-"""What the parts of a conversation know of one another.
+"""What the parts of a connection call on one another.
 
-A link writes through its session and a session through its connection; this
-module holds what the lower parts may ask of the upper ones, the delivery they
-all pass around, and the sink through which a link's owner (the router's core,
-a client) hears what happened on it. Calls between them are the data path: one
-typed call per transfer, disposition and flow, no object per frame.
+A link writes through its session and a session through its connection. This module holds what the lower parts call on
+the upper ones, the delivery that all pass around, and the sink that notifies a link's owner (the router's core, a
+client). These calls are the data path: one typed call per transfer, disposition and flow, no object per frame.
 """
 
 from __future__ import annotations
@@ -17,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class Event:
-    """A rare step of the peer's; ``events`` has them all."""
+    """A rare step of the peer; ``events`` has them all."""
 
     __slots__ = ()
 
 
 class Budget:
-    """Octets of messages that all connections of a process hold together, and how many they may.
+    """Octets of messages that all connections of a process hold together, and their limit.
 
     Beyond half of ``limit`` the windows of sessions open an eighth as far; beyond all of it, a peer that sends more is
     refused.
@@ -37,7 +35,7 @@ class Budget:
 
 
 class ConnectionPort:
-    """What a session asks of its connection: a place to write, and to be flushed at the end of the pass."""
+    """What a session needs of its connection: the output, and a flush at the end of the pass."""
 
     __slots__ = (
         "budget",
@@ -60,17 +58,17 @@ class ConnectionPort:
         self.out = bytearray()
         self.budget = budget
         self.outbox = outbox
-        #: The object that owns the connection; the engine never looks at it.
+        #: The owner of the connection; the engine does not use it.
         self.owner: Any = None
         self.touched = False
-        #: Links stopped because the output stood at its high-water mark; ``resume_output`` lets them go on.
+        #: Links wait because the output is at its high-water mark; ``resume_output`` resumes them.
         self.paused = False
         #: Something was written since the last tick.
         self.wrote = False
-        #: A close was sent or received: sessions and links have nothing to say any more.
+        #: A close was sent or received: sessions and links write nothing more.
         self.silent = False
         self.link_count = 0
-        #: What its sessions hold, what they may hold, and what the windows promise that they began with.
+        #: Octets that its sessions hold, their limit, and the octets that the first windows of the sessions allow.
         self.buffered_bytes = 0
         self.buffer_limit = 1 << 62
         self.promised_bytes = 0
@@ -78,34 +76,34 @@ class ConnectionPort:
         self.high_water = 512 * 1024
 
     def touch(self) -> None:
-        """Ask for a flush once the pass is over."""
+        """Request a flush at the end of the pass."""
         if not self.touched:
             self.touched = True
             self.wrote = True
             self.outbox.append(self)
 
     def write(self, channel: int, performative: Performative) -> None:
-        """Write a frame with ``performative`` and nothing behind it."""
+        """Write a frame with ``performative`` and no payload."""
         raise Unconnected
 
     def report(self, event: Event) -> None:
-        """Tell the holder of the connection what happened."""
+        """Report ``event`` to the holder of the connection."""
         raise Unconnected
 
 
 class SessionPort:
-    """What links and their owners ask of a session."""
+    """What links and their owners need of a session."""
 
     __slots__ = ("channel", "connection", "held_bytes", "shares", "urgency")
 
     def __init__(self, connection: ConnectionPort, channel: int) -> None:
         self.connection = connection
         self.channel = channel
-        #: Octets taken in over this session and not yet sent on; they close its incoming window.
+        #: Octets received over this session and not yet sent on; they close its incoming window.
         self.held_bytes = 0
-        #: Where they are counted besides the connection's budget; None for nowhere. ``count_in`` changes it.
+        #: Budgets that count them besides the connection's; None for none. Set by ``count_in``.
         self.shares: list[Budget] | None = None
-        #: The sessions with more of it are the first to go on when the output has room again.
+        #: Sessions with a higher one resume first once the output has room again.
         self.urgency = 0
 
     def write(self, performative: Performative) -> None:
@@ -113,24 +111,24 @@ class SessionPort:
         raise Unconnected
 
     def settle_incoming(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
-        """Tell the sender our state for one of its deliveries."""
+        """Send the sender our state for one of its deliveries."""
         raise Unconnected
 
     def settle_outgoing(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
-        """Tell the receiver our state for a delivery we sent."""
+        """Send the receiver our state for a delivery that we sent."""
         raise Unconnected
 
     def hold(self, count: int) -> None:
-        """Keep ``count`` octets of what this session brought."""
+        """Count ``count`` octets of this session as held; PeerFault beyond a limit."""
         raise Unconnected
 
     def release(self, count: int) -> None:
-        """Let go of ``count`` held octets."""
+        """Count ``count`` octets as no longer held."""
         raise Unconnected
 
 
 class LinkPort:
-    """What a delivery knows of its link."""
+    """What a delivery and a session need of a link."""
 
     __slots__ = ("session", "sink")
 
@@ -139,28 +137,28 @@ class LinkPort:
         self.sink = NO_SINK
 
     def receive_transfer(self, transfer: TransferReader, data: bytes, end: int) -> None:
-        """Take in a transfer frame for this link; PeerFault."""
+        """Apply a transfer frame for this link; PeerFault."""
         raise Unconnected
 
     def receive_flow(self, flow: FlowReader) -> None:
-        """Take in the link state of a flow frame; PeerFault."""
+        """Apply the link state of a flow frame."""
         raise Unconnected
 
     def write_flow(self) -> bool:
-        """Write a flow frame with the link's state, and so the session's; a link that is gone writes none."""
+        """Write a flow with the state of link and session; return False, and write none, if the link is gone."""
         raise Unconnected
 
     def resume(self) -> None:
-        """Go on sending after a wait."""
+        """Continue to send after a wait."""
         raise Unconnected
 
 
 class Delivery:
     """One message on one link, from its first transfer frame until both sides settled it.
 
-    ``settled`` is our side's word, ``remote_settled`` the peer's; ``remote_state``
-    holds the peer's delivery state as it came (encoded), ``remote_code`` its
-    descriptor (0 for none). The fields below the line belong to the link's owner.
+    ``settled`` is our side's flag, ``remote_settled`` the peer's. ``remote_state`` is the peer's delivery state as it
+    came (encoded), ``remote_code`` its descriptor (0 for none). The owner of the link uses the fields from ``partner``
+    on.
     """
 
     __slots__ = (
@@ -189,7 +187,7 @@ class Delivery:
     )
 
     def __init__(self, link: LinkPort) -> None:
-        # Every field but the link begins as zero, False or None: `deliveries.new_delivery` counts on it.
+        # Every field but the link begins as zero, False or None: `deliveries.new_delivery` relies on it.
         self.link = link
         self.delivery_id = 0
         #: The tag as a number (8 octets, little-endian) when ``tag`` is None.
@@ -209,7 +207,7 @@ class Delivery:
         self.transfer_state: bytes | None = None
         self.state_code = 0
         self.octets = 0
-        # --- the owner's
+        # --- for the owner
         self.partner: Delivery | None = None
         self.copies: list[Delivery] | None = None
         self.message: Any = None
@@ -220,15 +218,15 @@ class Delivery:
 
 
 class LinkSink:
-    """The owner of a link; what happens on the link is told through these calls. The base ignores everything."""
+    """The owner of a link, notified by these calls of what happens on it. The base ignores everything."""
 
     __slots__ = ()
 
     def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: int, end: int) -> None:
-        """Take a transfer frame, its payload in ``data[start:end]``; the last one if ``delivery.complete``."""
+        """Receive a transfer frame's payload, ``data[start:end]``; the last one if ``delivery.complete``."""
 
     def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
-        """Note that the sender took a delivery back before it was complete."""
+        """Note that a delivery was aborted before it was complete."""
 
     def on_disposition(self, delivery: Delivery) -> None:
         """Note that the peer changed ``remote_state`` or ``remote_settled`` of a delivery."""
@@ -237,17 +235,17 @@ class LinkSink:
         """Note that the receiver's credit or drain flag changed, or that a blocked link may go on sending."""
 
     def on_drained(self, link: LinkPort) -> None:
-        """Note that the sender used up or gave back the credit that we asked it to drain."""
+        """Note that the sender used up or gave back the credit that a drain asked for."""
 
     def on_overdrawn(self, link: LinkPort) -> None:
-        """Note a delivery without credit that is taken in all the same; ``link`` has counted it."""
+        """Note that a delivery without credit was accepted; ``link`` has counted it."""
 
     def on_refused(self, link: LinkPort, delivery: Delivery) -> None:
-        """Note that the link has rejected a delivery at its beginning; nothing else is said of it."""
+        """Note that the link rejected a delivery when it began; no other call mentions it."""
 
 
 class Unconnected(Exception):
-    """A port was used that nothing stands behind: a bug."""
+    """A method of a port that no object implements was called: a bug."""
 
 
 NO_SINK = LinkSink()

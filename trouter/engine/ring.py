@@ -1,10 +1,8 @@
 """Unsettled deliveries by delivery-id (AMQP 1.0 part 2, 2.8.10: serial numbers of 32 bits).
 
-Ids arrive in order and mostly leave in order, so a ring indexed by the id's low
-bits finds one in a step. A delivery that stays while thousands pass it by is
-moved to a dict, so memory follows the deliveries outstanding and not the
-distance between the oldest and the newest; and so does the cost of a
-disposition, however wide the range it names.
+Ids arrive in order and mostly leave in order, so a ring indexed by the id's low bits finds one in one step. Deliveries
+that stay while thousands pass move to a dict. So memory, and the cost of a disposition of any range, depend on the
+deliveries outstanding and not on the distance between the oldest and the newest.
 """
 
 from __future__ import annotations
@@ -18,12 +16,12 @@ _ROOMY = 4096
 
 
 class DeliveryRing:
-    """Deliveries by id; ``count`` of them."""
+    """Deliveries by id; ``count`` is their number."""
 
     __slots__ = ("_first", "_mask", "_slots", "_stragglers", "_width", "count")
 
     def __init__(self) -> None:
-        # No slots before the first delivery: most sessions that a peer begins never carry one.
+        # Slots come with the first delivery: most sessions that a peer begins never carry one.
         self._slots: list[Delivery | None] = []
         self._mask = -1
         self._first = 0
@@ -32,7 +30,7 @@ class DeliveryRing:
         self.count = 0
 
     def append(self, delivery_id: int, delivery: Delivery) -> None:
-        """Add the newest delivery; ``delivery_id`` lies behind every id added before."""
+        """Add the newest delivery; ``delivery_id`` is later than every id added before."""
         if self._width == 0:
             self._first = delivery_id
             if self._mask < 0 or self._mask >= _ROOMY:
@@ -47,7 +45,7 @@ class DeliveryRing:
         self.count += 1
 
     def get(self, delivery_id: int) -> Delivery | None:
-        """Return the delivery, None when it is settled or was never there."""
+        """Return the delivery; None if it is settled or was never there."""
         if ((delivery_id - self._first) & _MASK32) < self._width:
             return self._slots[delivery_id & self._mask]
         if self._stragglers:
@@ -55,7 +53,7 @@ class DeliveryRing:
         return None
 
     def remove(self, delivery_id: int) -> None:
-        """Forget a delivery; one that is not there is no error."""
+        """Forget a delivery; do nothing if it is not there."""
         if ((delivery_id - self._first) & _MASK32) < self._width:
             index = delivery_id & self._mask
             if self._slots[index] is not None:
@@ -68,7 +66,7 @@ class DeliveryRing:
             self.count -= 1
 
     def between(self, first: int, last: int) -> list[Delivery]:
-        """Return the deliveries with ids from ``first`` to ``last``, oldest first. ``last`` is not before ``first``."""
+        """Return the deliveries from ``first`` to ``last``, oldest first; ``last`` must not precede ``first``."""
         found: list[Delivery] = []
         if (self.count - len(self._stragglers)) * 8 < self._width:
             self._spread()
@@ -108,7 +106,7 @@ class DeliveryRing:
         return found
 
     def _make_room(self, newest: int) -> None:
-        """Widen the ring until ``newest`` fits, or start it anew there when few deliveries spread over many ids."""
+        """Widen the ring until ``newest`` fits, or restart it there if few deliveries spread over many ids."""
         width = ((newest - self._first) & _MASK32) + 1
         live = self.count - len(self._stragglers)
         if live * 4 < width:
@@ -126,7 +124,7 @@ class DeliveryRing:
         self._mask = size - 1
 
     def _spread(self) -> None:
-        """Make stragglers of all: the ring is wide for the few deliveries in it, and a walk along it dear."""
+        """Move all deliveries to the dict: the ring is too wide to walk for the few in it."""
         for position in range(self._width):
             delivery_id = (self._first + position) & _MASK32
             delivery = self._slots[delivery_id & self._mask]

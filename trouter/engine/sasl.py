@@ -1,9 +1,7 @@
 """The SASL layer below a connection, both sides (AMQP 1.0 part 5, 5.3).
 
-The layer moves frames and keeps their order; who may come in is decided
-elsewhere: the holder of the connection hears an event and answers with a
-command. While it thinks, input stands still, so nothing that a client sends
-early is looked at before it is known.
+The layer moves frames and keeps their order; the holder of the connection decides: it gets an event and answers with a
+command. Until then input waits, so the router reads nothing that an unauthenticated client sends early.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ SASL_AUTH = 1
 SASL_SYS = 2
 SASL_SYS_TEMP = 4
 
-#: What a peer that goes past a layer is told, in the words of the older router's log.
+#: The error for a peer that skips a layer, in the words of the older router's log.
 UNENCRYPTED: Final = "Client connection unencrypted - forbidden"
 UNAUTHENTICATED: Final = "Client skipped authentication - forbidden"
 
@@ -52,7 +50,7 @@ class SaslLayer:
     __slots__ = ("_connection", "_reader", "_rounds_left", "done", "refused", "state")
 
     _table = SASL_SERVER_NEXT
-    #: In which state the other side's header is due.
+    #: The state in which the other side's header is due.
     _before: ClassVar[SaslState] = SaslState.START
 
     def __init__(self, max_rounds: int = 16) -> None:
@@ -62,15 +60,15 @@ class SaslLayer:
         self._rounds_left = max_rounds
 
     def attach_to(self, connection: ConnectionPort, reader: FrameReader) -> None:
-        """Work below ``connection`` on its input."""
+        """Read the input of ``connection``, below its AMQP layer."""
         self._connection = connection
         self._reader = reader
 
     def start(self) -> None:
-        """Say the first word; only a client does."""
+        """Send the first frame; only a client does."""
 
     def work(self) -> bool:
-        """Take in whole frames; True once the AMQP layer may begin. PeerFault."""
+        """Process whole frames; return True once the AMQP layer may begin. PeerFault."""
         reader = self._reader
         if self.state == self._before and not self._receive_header():
             return False
@@ -87,11 +85,11 @@ class SaslLayer:
         return self.done
 
     def fail(self) -> None:
-        """End the exchange, which the peer broke."""
+        """End the exchange because the peer broke its rules."""
         self.refused = True
 
     def _receive_header(self) -> bool:
-        """Take the layer's header off the stream; False while it is incomplete or when there will be none."""
+        """Read the layer's header; return False while it is incomplete or if it ends the exchange. PeerFault."""
         raise PeerFault(Fault.FRAMING, detail="no SASL header")
 
     def _receive(self, performative: Performative) -> None:
@@ -115,9 +113,10 @@ class SaslLayer:
 
 
 class SaslServer(SaslLayer):
-    """Offers ``mechanisms``, or what ``offer`` says if None; unless ``required``, a client may do without the layer.
+    """The server side: offers ``mechanisms``, or those that ``offer`` gives if None.
 
-    With ``tls_due`` no client gets past this layer: it answers clients that should have begun with TLS.
+    Unless ``required``, a client may skip the layer. With ``tls_due`` no client passes: the layer only answers clients
+    that had to begin with TLS.
     """
 
     __slots__ = ("_mechanisms", "_required", "_tls_due", "mechanism")
@@ -132,7 +131,7 @@ class SaslServer(SaslLayer):
         self.mechanism = ""
 
     def offer(self, mechanisms: tuple[str, ...]) -> None:
-        """Tell the client how it may authenticate; what it sends next is looked at once data is received."""
+        """Send the client the mechanisms; its input waits until the next ``receive_data``."""
         self._step(SaslStep.SEND_MECHANISMS)
         self._write(SaslMechanisms(mechanisms))
 
@@ -142,14 +141,14 @@ class SaslServer(SaslLayer):
         self._write(SaslChallenge(challenge))
 
     def finish(self, code: int, additional: bytes | None = None) -> None:
-        """Let the client in (0) or turn it away (any other code of 5.3.3.6)."""
+        """Accept the client (0) or refuse it (any other code of 5.3.3.6)."""
         self._step(SaslStep.SEND_OUTCOME if code == SASL_OK else SaslStep.SEND_REFUSAL)
         self._write(SaslOutcome(code, additional))
         self.done = code == SASL_OK
         self.refused = not self.done
 
     def fail(self) -> None:
-        """Answer a broken exchange with the outcome for it, where one can stand."""
+        """End a broken exchange, with an outcome if the state allows one."""
         if self.state in (SaslState.OFFERED, SaslState.CHALLENGED, SaslState.DECIDING):
             self._write(SaslOutcome(SASL_SYS))
         self.refused = True
@@ -158,7 +157,7 @@ class SaslServer(SaslLayer):
         seen = self._reader.peek(8)
         if seen == SASL_HEADER:
             if self._tls_due:
-                self._connection.out += TLS_HEADER  # 2.2: the header we would talk to, then the end
+                self._connection.out += TLS_HEADER  # 2.2: answer with the header that we support, then close
                 self._connection.touch()
                 self.refused = True
                 self._connection.report(ConnectionClosed(None, PeerFault(Fault.FORBIDDEN, detail=UNENCRYPTED)))
@@ -173,12 +172,12 @@ class SaslServer(SaslLayer):
                 self.offer(self._mechanisms)
             return True
         if seen == AMQP_HEADER:
-            self.done = True  # AMQP is spoken from here on, if only to say why there will be no more of it
+            self.done = True  # continue with AMQP, if only to send the error
             if self._tls_due or self._required:
                 raise PeerFault(Fault.FORBIDDEN, detail=UNENCRYPTED if self._tls_due else UNAUTHENTICATED)
             return True
         if not (AMQP_HEADER.startswith(seen) or SASL_HEADER.startswith(seen)):
-            self.done = True  # neither: the connection answers it
+            self.done = True  # neither header: the connection answers it
             return True
         return False
 
@@ -198,7 +197,7 @@ class SaslServer(SaslLayer):
 
 
 class SaslClient(SaslLayer):
-    """The client side of SASL: the router where it dials, or a client."""
+    """The client side: the router where it dials, or a client."""
 
     __slots__ = ()
 
@@ -211,7 +210,7 @@ class SaslClient(SaslLayer):
         self._step(SaslStep.SEND_HEADER)
 
     def begin(self, mechanism: str, response: bytes | None, hostname: str | None = None) -> None:
-        """Choose ``mechanism`` with its initial response."""
+        """Choose ``mechanism`` and send its initial response."""
         self._step(SaslStep.SEND_INIT)
         self._write(SaslInit(mechanism, response, hostname))
 

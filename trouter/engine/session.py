@@ -1,8 +1,7 @@
 """Sessions: windows, delivery ids and settlement (AMQP 1.0 part 2, 2.5 and 2.6.12).
 
-Dispositions and flows are not written one by one: those of one pass over the
-input are merged (neighbouring ids with the same state become one range, all
-credit of a link one flow) and written by ``flush`` at its end.
+Dispositions and flows of one pass over the input are merged (neighbouring ids with the same state become one range, all
+credit of a link one flow); ``flush`` writes them at its end.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _FITS_ANYWHERE = 512 - _DISPOSITION_OVERHEAD
 
 
 class Session(SessionPort):
-    """One session; both directions' windows and every delivery that is not settled."""
+    """One session: the windows of both directions, and every unsettled delivery."""
 
     __slots__ = (
         "_flow_due",
@@ -73,23 +72,23 @@ class Session(SessionPort):
         super().__init__(connection, channel)
         self.limits = limits
         self.state = SessionState.UNMAPPED
-        #: The state is MAPPED and the connection talks. Kept beside it for the data path.
+        #: True in state MAPPED while the connection is not silent. Kept for the data path.
         self.mapped = False
-        #: One of the sides is done with the session: no frame of it is looked at any more, the peer's end excepted.
+        #: One side is done with the session: every frame of it is ignored, except the peer's end.
         self.silent = False
-        #: The holder was told that the session is over, and has not dropped it yet.
+        #: The holder was notified that the session is over, and has not dropped it yet.
         self.reported = False
         self.remote_channel = -1
-        #: What the window that it began with lets the peer send.
+        #: Octets that its first window allows the peer to send.
         self.promised_bytes = 0
         self.handle_max = limits.handle_max
         self.remote_handle_max = _MASK32
-        #: What the peer may still send, in transfer frames, and the id its next one has.
+        #: Transfer frames that the peer may still send, and the id of its next one.
         self.window_frames = limits.window_frames
         self.window_bytes = self.window_frames * limits.max_frame_bytes
         self.incoming_window = self.window_frames
         self.next_incoming_id = -1
-        #: What we may still send, in transfer frames.
+        #: Transfer frames that we may still send.
         self.remote_incoming_window = 0
         self.next_outgoing_id = limits.first_outgoing_id
         self.sent_frames = 0
@@ -107,7 +106,7 @@ class Session(SessionPort):
         self._sender_settlements = Settlements(False)
         self._sessions_due = sessions_due
         self._spare_handles: list[int] = []
-        #: The link of the last transfer: the next one is likely its too. None whenever a handle loses its link.
+        #: The link of the last transfer, as a cache. None whenever a handle loses its link.
         self._last_link: LinkPort | None = None
         self._last_handle = 0
         self._marked = False
@@ -115,7 +114,7 @@ class Session(SessionPort):
         self._last_incoming_delivery = -1
 
     def adopt(self, limits: EngineLimits) -> None:
-        """Go by other limits; before our begin was sent."""
+        """Replace the limits, before our begin is sent."""
         self.limits = limits
         self.handle_max = limits.handle_max
         self.window_frames = limits.window_frames
@@ -123,12 +122,12 @@ class Session(SessionPort):
         self.incoming_window = self.window_frames
 
     def step(self, step: SessionStep) -> None:
-        """Advance the machine; IllegalStep."""
+        """Change the state by ``step``; IllegalStep."""
         self.state = advance(SESSION_NEXT, self.state, step)
         self.mapped = self.state is SessionState.MAPPED
 
     def begin(self) -> None:
-        """Send our begin: the first word or the answer to the peer's; once only, and never too late."""
+        """Send our begin, as the first or as the answer; do nothing if it was sent or the session is over."""
         ended = self.state is SessionState.UNMAPPED and self.remote_channel >= 0
         if ended or self.connection.silent or (self.state, SessionStep.SEND_BEGIN) not in SESSION_NEXT:
             return
@@ -146,10 +145,10 @@ class Session(SessionPort):
         )
 
     def _promise(self) -> None:
-        """Narrow the window where those of the connection's other sessions leave too little room for its messages.
+        """Narrow the window if the connection's other sessions leave too little room for its messages.
 
-        So a peer that keeps to its windows is never refused for what the connection holds, unless its windows
-        are configured.
+        So a peer that keeps to its windows never exceeds what the connection may hold, unless its windows are
+        configured.
         """
         connection, frame_bytes = self.connection, self.limits.max_frame_bytes
         if not self.limits.session_window_frames:
@@ -162,7 +161,7 @@ class Session(SessionPort):
         connection.promised_bytes += self.promised_bytes
 
     def end(self, error: Error | None = None) -> None:
-        """Send our end, after everything gathered so far; does nothing when it was sent before."""
+        """Send our end after everything gathered; do nothing if it was sent before."""
         if self.state in _UNANSWERED:
             self.begin()
         step = SessionStep.SEND_END if error is None else SessionStep.SEND_END_ERROR
@@ -173,27 +172,27 @@ class Session(SessionPort):
             self.silence()
 
     def write(self, performative: Performative) -> None:
-        """Write a frame on the session's channel, unless the session is over; gathered settlements go before it."""
+        """Write a frame on the session's channel after the gathered settlements, unless the session is over."""
         if self.mapped or self.state is SessionState.BEGIN_SENT:
             self.write_settlements()
             self.connection.write(self.channel, performative)
 
     def silence(self) -> None:
-        """Send nothing on this session any more; its links send nothing either."""
+        """Send nothing more on this session or its links."""
         self.mapped = False
         self.silent = True
         for link in self.links_by_handle.values():
             link.attached = False
 
     def free_handle(self) -> int:
-        """Return the lowest handle of ours that no link has; Misuse when the peer's handle-max leaves none."""
+        """Return a handle of ours without a link; Misuse if the peer's handle-max leaves none."""
         handle = self._spare_handles.pop() if self._spare_handles else len(self.links_by_handle)
         if handle > self.remote_handle_max:
             raise Misuse(f"the peer allows no handle above {self.remote_handle_max}")
         return handle
 
     def release_remote_handle(self, handle: int) -> None:
-        """Let the peer give this handle to another link."""
+        """Free this handle of the peer for another link."""
         self.links_by_remote_handle.pop(handle, None)
         self._last_link = None
 
@@ -204,7 +203,7 @@ class Session(SessionPort):
             self._spare_handles.append(handle)
 
     def forget(self) -> None:
-        """Let go of all links and deliveries: their owners are done with them."""
+        """Drop all links and deliveries, whose owners are done with them."""
         self.silence()
         self._marked = True  # so that no caller asks for a flush
         for link in self.links_by_handle.values():
@@ -220,14 +219,14 @@ class Session(SessionPort):
     # --- what the peer sent
 
     def receive_begin(self, begin: Begin) -> None:
-        """Take in the numbers of the peer's begin: windows, ids, handle-max."""
+        """Apply the peer's begin: windows, ids, handle-max."""
         self.step(SessionStep.RECEIVE_BEGIN)
         self.next_incoming_id = begin.next_outgoing_id
         self.remote_incoming_window = min(begin.incoming_window, _MAX_WINDOW)
         self.remote_handle_max = begin.handle_max
 
     def receive_end(self) -> None:
-        """Take the peer's end: nothing moves on the session any more."""
+        """Apply the peer's end: the session is silent from now on."""
         self.step(SessionStep.RECEIVE_END)
         self.silence()
 
@@ -236,7 +235,7 @@ class Session(SessionPort):
         return list(self.links_by_handle.values())
 
     def receive_transfer(self, transfer: TransferReader, data: bytes, end: int) -> None:
-        """Account for one transfer frame and hand it to its link; PeerFault."""
+        """Count one transfer frame and pass it to its link; PeerFault."""
         if self.incoming_window <= 0:
             self._check_overrun(transfer.handle)
         self.incoming_window -= 1
@@ -253,13 +252,13 @@ class Session(SessionPort):
         link.receive_transfer(transfer, data, end)
 
     def advertised_window(self) -> int:
-        """Return the incoming window as flows tell it: a peer that overran it hears that it is closed."""
+        """Return the incoming window for a flow, in frames; 0 after a peer overran it."""
         return self.incoming_window if self.incoming_window > 0 else 0
 
     def _check_overrun(self, handle: int) -> None:
-        """The window is closed: only the rest of a begun delivery is borne with, for as much again; PeerFault.
+        """Accept frames beyond the window only for a begun delivery, and only for another window; PeerFault.
 
-        There are clients which look at the window once a message and not once a frame.
+        Some clients check the window once per message and not once per frame.
         """
         link = self.links_by_remote_handle.get(handle)
         begun = link is not None and link.incoming and link.partial is not None
@@ -280,7 +279,7 @@ class Session(SessionPort):
         self._last_incoming_delivery = delivery_id
 
     def receive_disposition(self, disposition: DispositionReader) -> None:
-        """Apply the peer's word on a range of deliveries; ids that are settled already are passed over. PeerFault."""
+        """Apply the peer's state to a range of deliveries; skip ids that are settled already. PeerFault."""
         first = disposition.first
         last = disposition.last
         ring = self.outgoing if disposition.role else self.incoming
@@ -305,11 +304,12 @@ class Session(SessionPort):
         delivery.link.sink.on_disposition(delivery)
 
     def receive_flow(self, flow: FlowReader) -> None:
-        """Take in the peer's window and, where a handle is named, its link's state; PeerFault."""
+        """Apply the peer's window and, if it names a handle, that link's state; PeerFault."""
         opened = self.remote_incoming_window <= 0
         window = flow.incoming_window
         if flow.next_incoming_id >= 0:
-            # Frames we sent that the peer had not seen when it wrote this. A peer whose idea of our ids is wrong
+            # Frames of ours that the peer had not seen when it wrote this. If its next-incoming-id is impossible (some
+            # peers send 0 before they read our begin), it counts as having seen everything.
             # (some answer 0 before they saw our begin) is taken to have seen everything.
             unseen = (self.next_outgoing_id - flow.next_incoming_id) & _MASK32
             if unseen < _HALF and unseen <= self.sent_frames:
@@ -328,10 +328,10 @@ class Session(SessionPort):
         if opened and self.remote_incoming_window > 0:
             self.resume()
 
-    # --- what we say
+    # --- what we send
 
     def settle_incoming(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
-        """Tell the sender our state for one of its deliveries; with ``settled`` it is forgotten."""
+        """Send the sender our state for one of its deliveries; with ``settled`` forget it."""
         if delivery.settled or delivery.remote_settled or not self.mapped:
             delivery.settled = delivery.settled or settled
             return
@@ -345,7 +345,7 @@ class Session(SessionPort):
         self.mark()
 
     def settle_outgoing(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
-        """Tell the receiver our state for a delivery we sent; with ``settled`` it is forgotten."""
+        """Send the receiver our state for a delivery that we sent; with ``settled`` forget it."""
         if delivery.settled or delivery.remote_settled or not delivery.begun or not self.mapped:
             delivery.settled = delivery.settled or settled
             return
@@ -359,18 +359,18 @@ class Session(SessionPort):
         self.mark()
 
     def _fitting(self, code: int, state: bytes) -> bytes | None:
-        """``state``, or its outcome without details when the peer's frames are too small for it."""
+        """Return ``state``, or its outcome without details (None if unknown) if the peer's frames are too small."""
         if len(state) <= self.connection.remote_max_frame_bytes - _DISPOSITION_OVERHEAD:
             return state
         return SHORT_STATES.get(code)
 
     def forget_outgoing(self, delivery: Delivery) -> None:
-        """Drop a delivery without a word (it was aborted, or its link is gone)."""
+        """Forget a delivery without a disposition (it was aborted, or its link is gone)."""
         delivery.settled = True
         self.outgoing.remove(delivery.delivery_id)
 
     def hold(self, count: int) -> None:
-        """Keep ``count`` octets of what this session brought; they close its incoming window."""
+        """Count ``count`` octets of this session as held, which narrows its window; PeerFault beyond a limit."""
         connection = self.connection
         budget = connection.budget
         if count > budget.limit - budget.held:
@@ -384,7 +384,7 @@ class Session(SessionPort):
             self._share(count)
 
     def release(self, count: int) -> None:
-        """Let go of ``count`` held octets; the window opens again with the next flush."""
+        """Count ``count`` octets as no longer held; the next flush opens the window again."""
         connection = self.connection
         self.held_bytes -= count
         connection.budget.held -= count
@@ -395,7 +395,7 @@ class Session(SessionPort):
             self.mark()
 
     def count_in(self, shares: list[Budget] | None) -> None:
-        """Count what is held, now and from now on, in these too, and no more in those there were."""
+        """Count held octets in ``shares`` from now on, and no longer in the earlier ones."""
         self._share(-self.held_bytes)
         self.shares = shares
         self._share(self.held_bytes)
@@ -406,7 +406,7 @@ class Session(SessionPort):
             budget.held += count
 
     def mark(self) -> None:
-        """Ask for a flush of this session at the end of the pass."""
+        """Request a flush of this session at the end of the pass."""
         if not self._marked:
             self._marked = True
             self._sessions_due.append(self)
@@ -438,7 +438,7 @@ class Session(SessionPort):
             )
 
     def write_settlements(self) -> None:
-        """Write the gathered dispositions now; a frame that must not overtake them is about to follow."""
+        """Write the gathered dispositions now, before a frame that must not overtake them."""
         if self._receiver_settlements.pending:
             self._receiver_settlements.write(self.connection.out, self.channel)
         if self._sender_settlements.pending:
@@ -467,7 +467,7 @@ class Session(SessionPort):
         return False
 
     def resume(self) -> None:
-        """Let the links that waited for the window or for output room go on, each in turn."""
+        """Resume the links that waited for the window or for room in the output, each in turn."""
         waiting = self.waiting_links
         self.waiting_links = []
         for position in range(len(waiting)):
@@ -480,6 +480,6 @@ class Session(SessionPort):
             link.resume()
 
 
-#: The sink of links that have no owner (yet, or any more); it ignores every event.
+#: The sink of links without an owner; it ignores every event.
 _NO_OWNER = LinkSink()
 _UNANSWERED = frozenset((SessionState.BEGIN_RECEIVED, SessionState.BEGIN_END_RECEIVED))

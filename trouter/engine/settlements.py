@@ -1,8 +1,7 @@
-"""Merge settlements into as few disposition frames as they allow (AMQP 1.0 part 2, 2.7.6).
+"""Merge settlements into as few disposition frames as possible (AMQP 1.0 part 2, 2.7.6).
 
-Neighbouring delivery-ids with the same state and the same settled flag become
-one range; anything else writes what was gathered and starts anew, so the order
-in which a peer hears of its deliveries is the order in which they were told.
+Neighbouring delivery-ids with the same state and settled flag become one range. Any other delivery writes the range
+first, so the peer gets its dispositions in their order.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class Settlements:
         self.pending = False
 
     def add(self, out: bytearray, channel: int, delivery_id: int, state: bytes | None, settled: bool) -> None:
-        """Gather one delivery's ``state`` (encoded); writes to ``out`` what it does not continue."""
+        """Gather one delivery's encoded ``state``; write the range so far to ``out`` if this does not extend it."""
         if self.pending:
             if (
                 delivery_id == ((self._last + 1) & _MASK32)
@@ -42,7 +41,7 @@ class Settlements:
         self.pending = True
 
     def write(self, out: bytearray, channel: int) -> None:
-        """Write the disposition that is gathered so far."""
+        """Write the gathered disposition."""
         if self.pending:
             self.pending = False
             write_disposition(out, channel, self._role, self._first, self._last, self._settled, self._state)

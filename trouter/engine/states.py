@@ -1,8 +1,8 @@
-"""The state machines of a conversation, as tables (AMQP 1.0 part 2, 2.4.6, 2.5.5, 2.6.3; part 5, 5.3).
+"""The state machines of connection, session, link and SASL, as tables (AMQP 1.0 part 2, 2.4.6, 2.5.5, 2.6.3; part 5,
+5.3).
 
-A step that a table does not draw is illegal: who took it decides whether that
-is the peer's fault or our own bug. The machine advances first, everything else
-changes after it, so a refused step leaves no trace. Tests and the manual's
+A step that a table does not have is illegal; the caller decides whether that is the peer's fault or our own bug. The
+machine advances first and everything else changes after it, so a refused step changes nothing. Tests and the manual's
 diagrams read these tables too.
 """
 
@@ -70,7 +70,7 @@ class LinkState(IntEnum):
     ATTACH_DETACH_RECEIVED = 7
 
 
-#: The peer attached the link and waits for our answer, whether it has detached it again or not.
+#: The peer attached the link and waits for our answer, also if it has detached it again.
 UNANSWERED: Final = frozenset({LinkState.ATTACH_RECEIVED, LinkState.ATTACH_DETACH_RECEIVED})
 
 

@@ -1,4 +1,4 @@
-"""AMQP 1.0 encoding: bytes to values and back. This room imports no other room."""
+"""The encoding of AMQP 1.0: bytes to values and back. This room imports no other room."""
 
 from __future__ import annotations
 

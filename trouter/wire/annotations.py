@@ -1,8 +1,8 @@
-"""Router annotations: what routers tell each other in a message's annotations, beside what the sender put there.
+"""Router annotations: the entries that routers add to a message's annotations.
 
-The keys are symbols that start with ``x-opt-qd.``; all other entries, other ``x-opt-qd.`` keys included, belong to the
-sender and keep their octets and their order, wherever in the map they stood. Written are the sender's entries first,
-then phase, stream, to, ingress and trace, each only if it says something.
+Their keys are symbols that start with ``x-opt-qd.``. All other entries, other ``x-opt-qd.`` keys included, belong to
+the sender and keep their octets and order, wherever in the map they are. The writer puts the sender's entries first,
+then phase, stream, to, ingress and trace, each only if it has a value.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _TRACE_KEY: Final = b"\xa3\x0ex-opt-qd.trace"
 
 
 class InvalidAnnotation(DecodeError):
-    """The annotations are no map, or one of a router's has the wrong type; the text is the rejection's description."""
+    """The annotations are no map, or a router annotation has the wrong type; the text describes the rejection."""
 
 
 class RouterAnnotations:
-    """A message's annotations taken apart: the routers' entries as values, ``user`` the sender's as encoded pairs."""
+    """A message's annotations, parsed: the routers' entries as values, the sender's as encoded pairs in ``user``."""
 
     __slots__ = ("had_router_keys", "ingress", "phase", "stream", "to", "trace", "user", "user_count")
 
@@ -61,7 +61,7 @@ class RouterAnnotations:
         self.had_router_keys = False
 
     def _take(self, key: int, data: bytes, start: int, end: int) -> None:
-        """Note the value of a router annotation at ``data[start:end]``."""
+        """Set the attribute for the router annotation whose value is ``data[start:end]``; InvalidAnnotation."""
         if key == _TO:
             self.to = _text(data, start, end, "to-override not a valid string type")
         elif key == _INGRESS:
@@ -75,9 +75,9 @@ class RouterAnnotations:
 
 
 def parse_annotations(data: bytes, start: int, end: int, honour: bool) -> RouterAnnotations:
-    """Take apart the message-annotations section ``data[start:end]``, descriptor included; InvalidAnnotation.
+    """Return the parsed message-annotations section ``data[start:end]``, descriptor included; InvalidAnnotation.
 
-    Without ``honour`` router annotations are dropped unread; only the length of a trace is looked at (R-6.2b).
+    Without ``honour`` router annotations are dropped unread; only the length of a trace is checked (R-6.2b).
     """
     found = RouterAnnotations()
     try:
@@ -104,7 +104,7 @@ def _parse(found: RouterAnnotations, data: bytes, start: int, end: int, honour: 
         raise InvalidAnnotation("message annotations are not a map", offset)
     if count & 1:
         raise InvalidAnnotation("Odd Number of Elements in a Map", offset)
-    run = offset  # where the sender's entries not yet kept begin
+    run = offset  # the start of the sender's entries that are not in ``user`` yet
     while count > 0:
         value = skip(data, offset, end)
         behind = skip(data, value, end)
@@ -129,7 +129,7 @@ def _parse(found: RouterAnnotations, data: bytes, start: int, end: int, honour: 
 
 
 def _key(data: bytes, start: int, end: int) -> int:
-    """Which router annotation the encoded key names, _NOT_OURS if none."""
+    """Return which router annotation the encoded key names; _NOT_OURS if none."""
     constructor = data[start]
     if constructor == 0xA3:
         start += 2
@@ -143,7 +143,7 @@ def _key(data: bytes, start: int, end: int) -> int:
 
 
 def _text(data: bytes, start: int, end: int, complaint: str) -> str:
-    """The string value at ``data[start:end]``."""
+    """Return the string at ``data[start:end]``; InvalidAnnotation with ``complaint``."""
     constructor = data[start]
     if constructor == 0xA1:
         start += 2
@@ -158,7 +158,7 @@ def _text(data: bytes, start: int, end: int, complaint: str) -> str:
 
 
 def _texts(data: bytes, start: int, end: int) -> tuple[str, ...]:
-    """The list of strings at ``data[start:end]``."""
+    """Return the list of strings at ``data[start:end]``; InvalidAnnotation."""
     start, count = _trace_start(data, start, end)
     if start < 0:
         raise InvalidAnnotation("trace annotation is not a list", end)
@@ -174,7 +174,7 @@ def _texts(data: bytes, start: int, end: int) -> tuple[str, ...]:
 
 
 def _trace_start(data: bytes, start: int, end: int) -> tuple[int, int]:
-    """Where the entries of the list at ``data[start:end]`` begin, and how many; -1 if it is no list."""
+    """Return where the entries of the list at ``data[start:end]`` begin, and their number; -1, 0 if it is no list."""
     constructor = data[start]
     count = 0
     if constructor == 0x45:
@@ -193,7 +193,7 @@ def _trace_start(data: bytes, start: int, end: int) -> tuple[int, int]:
 
 
 def _whole(data: bytes, start: int, end: int, complaint: str) -> int:
-    """The whole number at ``data[start:end]``, of any integer type, not negative."""
+    """Return the integer at ``data[start:end]``, of any integer type, from 0 to ``_MAX_PHASE``; InvalidAnnotation."""
     if data[start] == 0x54 and data[start + 1] < 0x80:
         return data[start + 1]
     number = decode(data, start, end)[0]
@@ -205,7 +205,7 @@ def _whole(data: bytes, start: int, end: int, complaint: str) -> int:
 def compose_annotations(
     user: bytes, user_count: int, phase: int, stream: bool, to: str | None, ingress: str | None, trace: Sequence[str]
 ) -> bytes:
-    """Return the whole message-annotations section, b"" when there is nothing to say; EncodeError."""
+    """Return the whole message-annotations section, b"" if it would be empty; EncodeError."""
     entries, count = router_entries(phase, stream, to, ingress, trace)
     return join_annotations(user, user_count, entries, count)
 
@@ -213,7 +213,7 @@ def compose_annotations(
 def router_entries(
     phase: int, stream: bool, to: str | None, ingress: str | None, trace: Sequence[str]
 ) -> tuple[bytes, int]:
-    """Return the routers' entries as encoded pairs, and how many; they may serve many messages."""
+    """Return the routers' entries as encoded pairs, and their number; many messages may share them. EncodeError."""
     if not 0 <= phase <= _MAX_PHASE:
         raise EncodeError(f"phase out of range: {phase}")
     pieces: list[bytes] = []
@@ -241,7 +241,7 @@ def router_entries(
 
 
 def join_annotations(user: bytes, user_count: int, entries: bytes, count: int) -> bytes:
-    """Return the section that holds the sender's and the routers' encoded pairs, b"" without any; EncodeError."""
+    """Return the section with the sender's and the routers' encoded pairs, b"" without any; EncodeError."""
     items = 2 * (user_count + count)
     if not items:
         return b""
@@ -263,7 +263,7 @@ def _string(text: str) -> bytes:
 
 
 def _strings(texts: Sequence[str]) -> bytes:
-    """A list of strings."""
+    """Return an encoded list of strings; EncodeError."""
     body = b"".join([_string(text) for text in texts])
     size = len(body)
     count = len(texts)

@@ -1,8 +1,7 @@
 """Bytes to values and back for every AMQP 1.0 type (part 1), driven by the table in ``encodings.py``.
 
-The bytes come from strangers, so a length or count is believed only as far as there are bytes to bear it out, nesting
-is bounded, and items that take no octets at all are counted against an allowance. Whatever the bytes, only DecodeError
-is raised.
+The bytes are not trusted: a length or count is accepted only if enough bytes follow, nesting is bounded, and items of
+zero width count against an allowance. The decoder raises only DecodeError.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from trouter.wire.errors import DecodeError, EncodeError
 from trouter.wire.types import Array, Described, Long, PairMap
 
 _UNKNOWN: Final = 0xFF
-_PREFIXED: Final = 0x80  # plus the octets of the length that stands in front
+_PREFIXED: Final = 0x80  # plus the number of octets of the length in front
 _MAX_NESTING = MAX_NESTING
 _BOOLEAN: Final = 0x56
 
@@ -46,7 +45,7 @@ _CONSTANTS = {
     for encoding in ENCODINGS
     if not encoding.width and encoding.type != "list"
 }
-# What one octet says, by its constructor: the values are made once, because most numbers of a performative are small.
+# The values of one octet, by constructor: made once, because most numbers of a performative are small.
 _OF_ONE_OCTET = [
     [PRIMITIVE_OF[encoding.type].from_octets(bytes((octet,))) for octet in range(256)]  # type: ignore[misc]
     if (encoding := ENCODING_OF.get(code)) and encoding.width == 1 and encoding.layout == "fixed" and code != _BOOLEAN
@@ -55,14 +54,14 @@ _OF_ONE_OCTET = [
 ]
 _LIST0: Final = 0x45
 _MANY: Final = 1 << 62
-# All of them hold parts, or are as wide as a hash and more: many can be made whose hashes are equal.
+# A sender can choose many such keys with equal hashes: they contain parts, or are as wide as a hash or wider.
 _CHOSEN_HASHES: Final = frozenset({UUID, Described, Array, PairMap})
 
 
 def decode(data: bytes, offset: int, end: int, nodes: int = _MANY) -> tuple[Any, int]:
-    """Return the value that starts at ``offset`` and the offset behind it; DecodeError if it passes ``end``.
+    """Return the value at ``offset`` and the offset behind it; DecodeError if it passes ``end`` or is malformed.
 
-    It may consist of ``nodes`` values, each field, key and item being one.
+    It may consist of at most ``nodes`` values; each field, key and item counts as one.
     """
     reader = Reader(data, offset, end, nodes)
     value = reader.value(0)
@@ -70,7 +69,7 @@ def decode(data: bytes, offset: int, end: int, nodes: int = _MANY) -> tuple[Any,
 
 
 def decode_all(data: bytes) -> Any:
-    """Return the one value that ``data`` is; DecodeError if it is not whole or more follows."""
+    """Return the value that ``data`` encodes; DecodeError if it is incomplete or more follows."""
     reader = Reader(data, 0, len(data))
     value = reader.value(0)
     if reader.offset != len(data):
@@ -79,15 +78,15 @@ def decode_all(data: bytes) -> Any:
 
 
 def wide(data: bytes, offset: int) -> int:
-    """Return the 32-bit number at ``offset``, which the caller has seen to be there."""
-    number = data[offset]  # shifted step by step: compiled, one octet shifted by 24 would leave its int
+    """Return the 32-bit number at ``offset``; the caller has checked that its octets are there."""
+    number = data[offset]  # shifted step by step: compiled, one octet shifted by 24 would overflow its int
     number = number << 8 | data[offset + 1]
     number = number << 8 | data[offset + 2]
     return number << 8 | data[offset + 3]
 
 
 def skip(data: bytes, offset: int, end: int) -> int:
-    """Return the offset behind the value at ``offset``, its inside unseen; DecodeError if it passes ``end``."""
+    """Return the offset behind the value at ``offset``, not decoding it; DecodeError if it passes ``end``."""
     if offset < 0 or end > len(data):
         raise DecodeError("range outside the data", offset)
     return _skip(data, offset, end, 0)
@@ -125,7 +124,7 @@ def _skip(data: bytes, offset: int, end: int, depth: int) -> int:
 
 
 class Reader:
-    """A walk over ``data[offset:end]``; ``value`` reads the next value and moves ``offset`` behind it."""
+    """A cursor over ``data[offset:end]``; ``value`` reads the next value and moves ``offset`` behind it."""
 
     def __init__(self, data: bytes, offset: int, end: int, nodes: int = _MANY) -> None:
         if not 0 <= offset <= end <= len(data):
@@ -138,7 +137,7 @@ class Reader:
         self._nodes_left = nodes
 
     def value(self, depth: int) -> Any:
-        """Return the next value, which stands inside ``depth`` others."""
+        """Return the next value, which is nested in ``depth`` others; DecodeError."""
         self._count(1)
         code = self._code()
         if code:
@@ -161,7 +160,7 @@ class Reader:
         return code
 
     def _number(self, width: int) -> int:
-        """A length or count of ``width`` octets, 1 or 4."""
+        """Return a length or count of ``width`` octets, 1 or 4."""
         offset = self.offset
         if width > self.end - offset:
             raise DecodeError("length is cut short", offset)
@@ -171,7 +170,7 @@ class Reader:
         return wide(self.data, offset)
 
     def _content(self, code: int, depth: int) -> Any:
-        """What follows the constructor ``code``."""
+        """Return the value behind the constructor ``code``."""
         width = _SHAPES[code]
         if width == _UNKNOWN:
             raise DecodeError(f"unknown format code {code:#04x}", self.offset - 1)
@@ -194,7 +193,7 @@ class Reader:
             raise
 
     def _compound(self, code: int, width: int, depth: int) -> Any:
-        """A list, map or array, read inside its own size and not an octet beyond or short of it."""
+        """Return a list, map or array, which must use exactly the octets of its size."""
         if depth >= _MAX_NESTING:
             raise DecodeError(f"nested more than {_MAX_NESTING} deep", self.offset)
         size = self._number(width)
@@ -269,7 +268,7 @@ class Reader:
 
 
 def _hashes_well(pairs: list[tuple[Any, Any]]) -> bool:
-    """No more keys than a dict can bear have a hash that their sender chose."""
+    """Return whether few enough keys have hashes that their sender could choose."""
     chosen = 0
     for key, _value in pairs:
         if type(key) in _CHOSEN_HASHES:
@@ -286,13 +285,14 @@ _PRIMITIVE_OF_CLASS: Final[dict[type, Primitive]] = {primitive.python: primitive
 }
 
 
-# Most fields of a performative are one of these three; the octets come from the table all the same.
+# Most fields of a performative have one of these three encodings, taken from the table.
 _NULL: Final = smallest("null", 0, 0).code
 _TRUE: Final = smallest("boolean", 1, 1).code
 _FALSE: Final = smallest("boolean", 0, 0).code
 
 
-# Ways around the table for what most performatives are made of, which the table fills in: the octets of small numbers,
+# Shortcuts for the usual values of performatives, filled from the table: the octets of small numbers, the encodings of
+# large ones, and the constructors of short texts, by class.
 # the constructors and widths of large ones, and the constructors of short texts, by class.
 _UNSIGNED: Final = ("ubyte", "ushort", "uint", "ulong")
 _SMALL: Final[dict[type, list[bytes]]] = {
@@ -308,14 +308,14 @@ _SHORT: Final = {PRIMITIVE_OF[name].python: smallest(name, 1, 1).code for name i
 
 
 def encode(value: object) -> bytes:
-    """Return ``value`` in its smallest encoding; EncodeError if AMQP cannot say it."""
+    """Return ``value`` in its smallest encoding; EncodeError if AMQP has none for it."""
     out = bytearray()
     _write(out, value, 0)
     return bytes(out)
 
 
 def _primitive(value: object) -> Primitive:
-    """The type that ``value`` is written as, by its class or the nearest class it inherits from."""
+    """Return the AMQP type of ``value``, by its class or the nearest base class; EncodeError."""
     for python in type(value).__mro__:
         if python in _PRIMITIVE_OF_CLASS:
             return _PRIMITIVE_OF_CLASS[python]
@@ -363,13 +363,13 @@ def _write(out: bytearray, value: object, depth: int) -> None:
 
 
 def _prepare(primitive: Primitive, value: Any, depth: int) -> tuple[int, Any, int]:
-    """The number by which an encoding is chosen, the content it shall carry, and for compounds the count of items."""
+    """Return the measure that chooses the encoding, the content to write, and the number of items of a compound."""
     if primitive.ranged:
         return int(value), value, 0
     if primitive.to_octets is not None:
         octets = primitive.to_octets(value, 0)
         return len(octets), octets, 0
-    if depth >= _MAX_NESTING and (value or primitive.name != "list"):  # an empty list has no inside, as when decoding
+    if depth >= _MAX_NESTING and (value or primitive.name != "list"):  # an empty list does not nest, as when decoding
         raise EncodeError(f"nested more than {_MAX_NESTING} deep")
     body = bytearray()
     count = len(value)
@@ -388,7 +388,7 @@ def _prepare(primitive: Primitive, value: Any, depth: int) -> tuple[int, Any, in
 
 
 def _write_content(out: bytearray, primitive: Primitive, encoding: Encoding, content: Any, count: int) -> None:
-    """Everything behind the format code."""
+    """Write everything behind the format code."""
     width = encoding.width
     if encoding.layout == "variable":
         out += len(content).to_bytes(width, "big")
@@ -402,7 +402,7 @@ def _write_content(out: bytearray, primitive: Primitive, encoding: Encoding, con
 
 
 def _write_array(out: bytearray, array: Array, depth: int) -> None:
-    """The constructor that all items share, wide enough for each, then their contents."""
+    """Write the constructor that all items share, wide enough for each, then their contents."""
     primitive = PRIMITIVE_OF.get(array.of)
     if primitive is None:
         raise EncodeError(f"no AMQP type {array.of!r} for array items")
@@ -426,7 +426,7 @@ def _write_array(out: bytearray, array: Array, depth: int) -> None:
 
 
 def _array_item(primitive: Primitive, item: object) -> object:
-    """``item``, made the array's own type if it came as a plain int, float or str."""
+    """Return ``item``, converted to the array's type if it is a plain int, float or str; EncodeError."""
     if type(item) in (int, float, str) and issubclass(primitive.python, type(item)):
         made: Any = primitive.python
         return made(item)

@@ -1,8 +1,8 @@
-"""Composite types (AMQP 1.0 part 1, 1.4) as dataclasses whose declarations are the table the codec works by.
+"""Composite types (AMQP 1.0 part 1, 1.4) as dataclasses whose declarations are the codec's table.
 
-Each field is annotated with its AMQP type (``Annotated[int, "uint"]``; a ``*`` behind the type means multiple) and
-stands in the order of the standard. A field without a default is mandatory. A null on the wire is the field's default;
-a None here is a null on the wire. ``performatives.py`` holds the declarations.
+Each field is annotated with its AMQP type (``Annotated[int, "uint"]``; a ``*`` behind the type means multiple), in the
+order of the standard. A field without a default is mandatory. A null on the wire reads as the field's default; None is
+written as a null. ``performatives.py`` has the declarations.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from trouter.wire import codec, types
 from trouter.wire.errors import DecodeError, EncodeError
 
 _MISSING: Final = dataclasses.MISSING
-#: Where the next word of a class's name begins.
+#: The position of each further word in a class's name.
 _CAPITAL: Final = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 class Composite:
-    """A described list with named fields; ``descriptor`` and ``symbol`` are what it is known by.
+    """A described list with named fields, identified by ``descriptor`` and ``symbol``.
 
-    A subclass states its descriptor. Its symbol follows from its name: ``SaslInit`` is ``amqp:sasl-init:list``.
+    A subclass gives its descriptor. Its symbol follows from its name: ``SaslInit`` is ``amqp:sasl-init:list``.
     """
 
     __slots__ = ()
@@ -37,7 +37,7 @@ class Composite:
 
 
 class Field:
-    """One row: what the field is called, which AMQP type it has, and what a null means."""
+    """One field of a composite: its name, its AMQP type, and the value of a null."""
 
     __slots__ = ("amqp", "default", "given", "high", "low", "mandatory", "multiple", "name", "plain")
 
@@ -47,9 +47,9 @@ class Field:
         self.multiple = multiple
         self.default = default  # dataclasses.MISSING when mandatory
         self.mandatory = default is _MISSING
-        #: The class of a value that goes to the wire and comes from it as it is; None where more has to be done.
+        #: The class of values that are encoded and decoded unconverted; None if the field needs more work.
         self.plain: Any = None if multiple or amqp == "map" else _PLAIN.get(amqp)
-        #: The class whose values may be given for one of ``plain``: int for a UInt, str for a Symbol.
+        #: The class of values that are converted to ``plain``: int for a UInt, str for a Symbol.
         self.given: Any = None if self.plain is None else self.plain.__mro__[-2]
         self.low: int = getattr(self.plain, "low", 0)
         self.high: int = getattr(self.plain, "high", -1)
@@ -73,7 +73,7 @@ _PLAIN: Final[dict[str, type]] = {
 }
 
 
-# The composites that may stand in a field of these names; a described value that is none of them is kept as it came.
+# The composites that fields of these types may hold; any other described value stays as it came.
 _STATES: Final = frozenset((0x23, 0x24, 0x25, 0x26, 0x27, 0x33, 0x34))
 _NESTED: Final[dict[str, frozenset[int]]] = {
     "source": frozenset((0x28,)),
@@ -81,13 +81,13 @@ _NESTED: Final[dict[str, frozenset[int]]] = {
     "state": _STATES,
     "error": frozenset((0x1D,)),
 }
-# Extensions that a peer advertises: a receiver need not understand them, so an odd one is no reason to refuse the peer.
+# A receiver need not understand the extensions that a peer advertises, so a malformed one is not a fault.
 _CAPABILITIES: Final = frozenset(("offered_capabilities", "desired_capabilities"))
 _IN_MAPS: Final = _STATES | {0x2B, 0x2C, 0x2D, 0x2E}
 
 
 def register(cls: type[Composite]) -> None:
-    """Take ``cls``, a dataclass, into the table."""
+    """Add ``cls``, a dataclass, to the table."""
     hints = get_type_hints(cls, include_extras=True)
     rows = []
     for field in dataclasses.fields(cls):  # type: ignore[arg-type]  # every Composite is a dataclass
@@ -101,19 +101,19 @@ def register(cls: type[Composite]) -> None:
 
 
 def fields_of(cls: type[Composite]) -> tuple[Field, ...]:
-    """Return the rows of a composite type, in the order of the wire."""
+    """Return the fields of a composite type, in the order of the wire."""
     return _TABLES[cls]
 
 
 def class_of(descriptor: object) -> type[Composite] | None:
-    """Return the composite type that a descriptor names, by ulong code or by symbol."""
+    """Return the composite type that a descriptor names, by ulong code or by symbol; None if unknown."""
     if type(descriptor) is types.ULong or type(descriptor) is types.Symbol:
         return _CLASSES.get(descriptor)
     return None
 
 
 def encode(composite: Composite) -> bytes:
-    """Return the described list, trailing nulls left off; EncodeError names the field at fault."""
+    """Return the described list without trailing nulls; EncodeError names the faulty field."""
     return codec.encode(_described(composite))
 
 
@@ -163,9 +163,10 @@ def _plain_to_wire(field: Field, value: Any) -> Any:
 
 
 def _multiple_to_wire(field: Field, value: Any) -> Any:
-    """None for no value, the bare value for one, an array for more, for what came as one, and where one is mandatory.
+    """Return None for no value, the bare value for one, else an array; an array also for ArrayForm and mandatory
+    fields.
 
-    Routers of the older kind know the links of other routers by a bare symbol only.
+    The older router recognises the links of other routers only by a bare symbol.
     """
     if not field.mandatory:
         if not value:
@@ -176,7 +177,7 @@ def _multiple_to_wire(field: Field, value: Any) -> Any:
 
 
 def _map_to_wire(value: Any) -> Any:
-    """Maps of performatives have symbols for keys, which may be given as str, and may hold a lifetime policy."""
+    """Return the map of a performative: its keys as symbols, a composite in it as a described list; EncodeError."""
     if not isinstance(value, dict):
         raise EncodeError(f"{type(value).__name__} is not a map")
     return {
@@ -188,7 +189,7 @@ def _map_to_wire(value: Any) -> Any:
 
 
 def from_described(described: types.Described) -> Composite:
-    """Return the composite that ``described`` is; DecodeError names the type and the field at fault."""
+    """Return ``described`` as a composite; DecodeError names the type and the faulty field."""
     cls = class_of(described.descriptor)
     if cls is None:
         raise DecodeError(f"unknown descriptor {_show(described.descriptor)}")
@@ -231,7 +232,7 @@ def _from_wire(cls: type[Composite], field: Field, value: Any) -> object:
 
 
 def _map_from_wire(mapping: dict[Any, Any]) -> dict[Any, Any]:
-    """A lifetime policy or a delivery state becomes its own class; any other described value stays as it came."""
+    """Replace lifetime policies and delivery states by composites; other described values stay as they came."""
     for key, value in mapping.items():
         if isinstance(value, types.Described):
             cls = class_of(value.descriptor)
@@ -241,7 +242,7 @@ def _map_from_wire(mapping: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def _multiple(cls: type[Composite], field: Field, value: Any) -> tuple[Any, ...]:
-    """One value, an array, or, from careless peers, a list; an odd capability is passed over."""
+    """Return the values of a single value, an array, or (from careless peers) a list; skip malformed capabilities."""
     if field.name in _CAPABILITIES:
         values = value.items if isinstance(value, types.Array) else value if isinstance(value, list) else (value,)
         known = tuple(item for item in values if type(item) is types.Symbol)
@@ -266,7 +267,7 @@ def _wrong(cls: type[Composite], field: Field, value: object) -> DecodeError:
 
 
 def _show(descriptor: object) -> str:
-    """Short enough for a log line, whatever a stranger sent."""
+    """Return ``descriptor`` as a short text for a log line."""
     if isinstance(descriptor, types.ULong):
         return f"{descriptor:#x}"
     return repr(descriptor)[:60] if isinstance(descriptor, str) else type(descriptor).__name__

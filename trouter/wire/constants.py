@@ -1,16 +1,16 @@
-"""Numbers that more than one module needs: descriptors and ports of the AMQP 1.0 standard, and bounds of ours.
+"""Numbers that several modules need: descriptors and ports of the AMQP 1.0 standard, and limits of ours.
 
-Format codes are in ``encodings.py``, the descriptors of performatives in ``performatives.py``.
+``encodings.py`` has the format codes, ``performatives.py`` the descriptors of performatives.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-#: The most octets of a symbol; names of properties, capabilities and mechanisms are shorter in practice.
+#: The longest symbol, in octets; names of properties, capabilities and mechanisms are shorter in practice.
 MAX_SYMBOL_BYTES: Final = 1024
 
-# Descriptors of what is read without its table: a delivery state (part 3, 3.4.1), sections of messages (part 3, 3.2).
+# Descriptors that are read without a table: a delivery state (part 3, 3.4.1), sections of messages (part 3, 3.2).
 RECEIVED: Final = 0x23
 HEADER: Final = 0x70
 DELIVERY_ANNOTATIONS: Final = 0x71
@@ -26,11 +26,11 @@ FOOTER: Final = 0x78
 PORT: Final = 5672
 SECURE_PORT: Final = 5671
 
-# Bounds of ours, against hostile input. Real values nest about six deep.
+# Limits of ours, against hostile input. Real values nest about six deep.
 MAX_NESTING: Final = 32
-#: Keys of one map whose hash a sender can choose, as that of a uuid: a dict of many takes the square of their number.
+#: Keys of one map whose hash a sender can choose, like a uuid's: a dict of many such keys takes quadratic time.
 MAX_CHOSEN_HASHES: Final = 64
 MAX_ZERO_WIDTH_ITEMS: Final = 4096
-#: Values in one performative, those within others included; an attach may list unsettled deliveries.
+#: Values in one performative, nested ones included; an attach may list unsettled deliveries.
 MAX_NODES: Final = 1024
 MAX_ATTACH_NODES: Final = 65536

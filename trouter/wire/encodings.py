@@ -1,8 +1,8 @@
-"""The one table of AMQP 1.0 primitive types and their encodings (part 1, 1.6); ``codec.py`` reads and writes by it.
+"""The table of AMQP 1.0 primitive types and their encodings (part 1, 1.6), which ``codec.py`` reads and writes by.
 
-A type says how its Python value becomes octets and back. An encoding says which format code it has, how many octets
-follow (or how many octets hold the length) and which values fit: integers by value, the others by length in octets.
-Encodings of one type stand smallest first.
+A type converts its Python value to octets and back. An encoding has a format code, the number of octets that follow (or
+of the length before them) and the values that fit: integers by value, the others by length in octets. The encodings of
+a type are sorted, smallest first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _U32: Final = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class Primitive:
-    """A type: its Python class, and for those with plain content the way to octets and back."""
+    """A type: its Python class and, unless it has parts, the conversions to octets and back."""
 
     name: str
     python: type
@@ -34,7 +34,7 @@ class Primitive:
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """One format code. ``width`` counts the octets of a fixed value, or those of the size (and count) before others."""
+    """One format code. ``width`` is the size of a fixed value, or of the length (and count) of others, in octets."""
 
     code: int
     type: str
@@ -185,7 +185,7 @@ ENCODINGS_OF: Final = {
 
 
 def smallest(name: str, low: int, high: int, *, zero_width: bool = True) -> Encoding:
-    """Return the first encoding of type ``name`` that fits all from ``low`` to ``high``; EncodeError if none does."""
+    """Return the first encoding of type ``name`` that fits ``low`` to ``high``; EncodeError if none does."""
     for encoding in ENCODINGS_OF[name]:
         if encoding.low <= low and high <= encoding.high and (zero_width or encoding.width):
             return encoding

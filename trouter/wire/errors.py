@@ -1,4 +1,4 @@
-"""What can go wrong between bytes and values. Nothing else leaves the decoders and encoders of this room."""
+"""The errors of this room; its decoders and encoders raise no others."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ class DecodeError(ValueError):
 
 
 class EncodeError(ValueError):
-    """The value cannot be said in AMQP 1.0: out of range, of an unknown type, or nested too deeply."""
+    """The value has no AMQP 1.0 encoding: out of range, of an unknown type, or nested too deeply."""

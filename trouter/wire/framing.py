@@ -1,9 +1,7 @@
 """Split a byte stream into AMQP frames (AMQP 1.0 part 2, 2.3).
 
-A read rarely ends where a frame does. Whole frames are handed out as offsets
-into the bytes of the read itself, uncopied; only a frame cut in two is put
-together in a buffer of its own, and that buffer grows no faster than bytes
-arrive: a claimed size alone allocates nothing.
+A read rarely ends where a frame does. Whole frames are returned as offsets into the bytes of the read, uncopied; only a
+frame cut in two is copied to a buffer, which grows no faster than bytes arrive: a claimed size alone allocates nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ class FramingError(DecodeError):
 
 
 def be32(data: bytes, offset: int) -> int:
-    """Return the unsigned 32-bit number at ``offset``; IndexError when it is not all there."""
+    """Return the unsigned 32-bit number at ``offset``; IndexError if it is incomplete."""
     value = data[offset]
     value = value << 8 | data[offset + 1]
     value = value << 8 | data[offset + 2]
@@ -34,10 +32,10 @@ def be32(data: bytes, offset: int) -> int:
 
 
 class FrameReader:
-    """Frames out of pieces of a stream: ``feed`` bytes, then ``next_frame`` until it answers 0.
+    """A reader of frames from pieces of a stream: ``feed`` bytes, then call ``next_frame`` until it returns 0.
 
-    After 1 the frame's body stands at ``data[start:end]`` on ``channel`` with
-    type ``frame_type``. ``max_frame_bytes`` bounds every frame and so the memory held here.
+    After 1 the frame's body is ``data[start:end]``, with its ``channel`` and ``frame_type``. ``max_frame_bytes`` bounds
+    every frame and so the memory held here.
     """
 
     __slots__ = (
@@ -66,21 +64,21 @@ class FrameReader:
         self._wanted = 0
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes of the stream; whatever an earlier piece left unread stands before them."""
+        """Add the next bytes of the stream behind those not read yet."""
         left = len(self._input) - self._offset
         self._input = data if left == 0 else self._input[self._offset :] + data
         self._offset = 0
 
     def pending(self) -> int:
-        """Return bytes received and not yet handed out."""
+        """Return the number of bytes received and not yet returned in frames."""
         return len(self._carry) + len(self._input) - self._offset
 
     def peek(self, count: int) -> bytes:
-        """Return up to ``count`` bytes from the stream's front, left in place. Only between frames."""
+        """Return up to ``count`` bytes from the stream's front without taking them. Only between frames."""
         return self._input[self._offset : self._offset + count]
 
     def take(self, count: int) -> bytes:
-        """Return ``count`` bytes from the stream's front, or b"" while fewer are here. Only between frames."""
+        """Return and remove ``count`` bytes from the stream's front; b"" while there are fewer. Only between frames."""
         if len(self._input) - self._offset < count:
             return b""
         taken = self._input[self._offset : self._offset + count]
@@ -88,7 +86,7 @@ class FrameReader:
         return taken
 
     def next_frame(self) -> int:
-        """Return 1 when a whole frame stands in ``data[start:end]``, 0 when more bytes are needed; FramingError."""
+        """Return 1 if a whole frame is in ``data[start:end]``, 0 if more bytes are needed; FramingError."""
         if self._carry:
             return self._finish_carried()
         offset = self._offset
@@ -112,7 +110,7 @@ class FrameReader:
         return 1
 
     def _finish_carried(self) -> int:
-        """Complete the frame whose first bytes an earlier read brought."""
+        """Complete the frame that an earlier read began; return as ``next_frame`` does."""
         while True:
             missing = self._wanted - len(self._carry)
             taken = min(missing, len(self._input) - self._offset)
@@ -135,7 +133,9 @@ class FrameReader:
         return 1
 
     def _read_header(self, data: bytes, offset: int) -> int:
-        """The frame's size; leaves type, channel and the body's distance from ``offset`` in ``start``."""
+        """Return the frame's size; set type, channel and, in ``start``, the body's distance from ``offset``;
+        FramingError.
+        """
         size = be32(data, offset)
         data_offset = data[offset + 4] * 4
         if size < HEADER_BYTES:
@@ -151,6 +151,6 @@ class FrameReader:
 
 
 def frame(channel: int, body: bytes, frame_type: int = FRAME_AMQP) -> bytes:
-    """Return one whole frame around ``body`` (an encoded performative and its payload)."""
+    """Return a frame with ``body``, an encoded performative and its payload."""
     size = len(body) + HEADER_BYTES
     return b"".join((size.to_bytes(4, "big"), bytes((2, frame_type)), channel.to_bytes(2, "big"), body))

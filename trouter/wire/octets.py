@@ -1,46 +1,45 @@
 """Put numbers and slices into an output, and cut slices out of an input, without an object in between.
 
-The compiled twin takes these from ``octets.pxd``, where they are plain memory
-copies inlined into the callers; this module is what the interpreted twin runs.
-They are the only functions of the house with two bodies, because no typed
-Python compiles to a copy from bytes into a bytearray that makes no slice first.
+The compiled twin takes these from ``octets.pxd``, as memory copies inlined into the callers; the interpreted twin runs
+this module. They need two bodies because no typed Python compiles to a copy from bytes into a bytearray without a
+slice.
 """
 
 from __future__ import annotations
 
 
 def append_slice(out: bytearray, data: bytes, start: int, end: int) -> None:
-    """Append ``data[start:end]``; the caller has checked 0 <= start <= end <= len(data)."""
+    """Append ``data[start:end]``; the caller ensures 0 <= start <= end <= len(data), here and below."""
     out += data[start:end]
 
 
 def append_framed(out: bytearray, head: bytearray, data: bytes, start: int, end: int) -> None:
-    """Append ``head`` with its first four octets set to the size of all, then ``data[start:end]``; checked as above."""
+    """Append ``head`` with the total size in its first four octets, then ``data[start:end]``."""
     head[0:4] = (len(head) + end - start).to_bytes(4, "big")
     out += head
     out += data[start:end]
 
 
 def put_uint32(target: bytearray, offset: int, value: int) -> None:
-    """Write ``value`` in 4 octets, big-endian, over what stands at ``offset``; the caller has checked the room."""
+    """Overwrite 4 octets at ``offset`` with ``value``, big-endian; the caller has checked the room."""
     target[offset : offset + 4] = value.to_bytes(4, "big")
 
 
 def put_tag(target: bytearray, offset: int, number: int) -> None:
-    """Write ``number`` in 8 octets, little-endian, over what stands at ``offset``; the caller has checked the room."""
+    """Overwrite 8 octets at ``offset`` with ``number``, little-endian; the caller has checked the room."""
     target[offset : offset + 8] = number.to_bytes(8, "little")
 
 
 def cut(data: bytes, start: int, end: int) -> bytes:
-    """Return ``data[start:end]``; checked as above."""
+    """Return ``data[start:end]``."""
     return data[start:end]
 
 
 def stands_at(part: bytes, data: bytes, start: int, end: int) -> bool:
-    """Return whether ``data[start:end]`` is ``part``; checked as above."""
+    """Return whether ``data[start:end]`` equals ``part``."""
     return end - start == len(part) and data.startswith(part, start)
 
 
 def replaced(data: bytes, start: int, gap: int, part: bytes, behind: int, end: int) -> bytes:
-    """Return ``data[start:end]`` with ``part`` for what stands from ``gap`` up to ``behind``; all checked as above."""
+    """Return ``data[start:end]`` with ``part`` in place of ``data[gap:behind]``."""
     return b"".join((data[start:gap], part, data[behind:end]))

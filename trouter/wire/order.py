@@ -1,8 +1,8 @@
-"""Whether a message's sections stand in the standard's order, each as often as it may (AMQP 1.0 part 3, 3.2).
+"""Check that a message's sections are in the standard's order, each as often as allowed (AMQP 1.0 part 3, 3.2).
 
-What is checked in the properties is worth nothing if other properties may follow behind the body, where some receivers
-look for them too. So every octet of a message is stepped over, section by section, before it goes on; nothing is
-decoded, and nothing is kept but the beginning of a section that was cut in two.
+A check of the properties is worth nothing if other properties may follow the body, where some receivers read them too.
+So every octet of a message is stepped over, section by section, before it is forwarded. Nothing is decoded, and only
+the beginning of a section that was cut in two is kept.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _FIRST: Final = 0x70
 _DATA: Final = 0x75
 _SEQUENCE: Final = 0x76
 _FOOTER: Final = 0x78
-#: No descriptor or size is longer, so a longer rest that tells of neither is no section.
+#: No head of a section or value is longer, so more octets without a whole head are no section.
 _MAX_HEAD_BYTES: Final = 48
 _ZERO_WIDE: Final = bytes(7)
 
 
 class SectionOrder:
-    """Where in its message the check stands; one serves any number of messages, one after the other."""
+    """The progress of the check in one message; one object serves many messages, one after the other."""
 
     __slots__ = ("_cut", "_last", "_left", "_values")
 
@@ -31,21 +31,21 @@ class SectionOrder:
         self.begin()
 
     def begin(self) -> None:
-        """Begin with a new message."""
-        #: Octets of the present value still to come, and values of the present section behind it.
+        """Start with a new message."""
+        #: Octets of the current value still to come, and values of the current section after it.
         self._left = 0
         self._values = 0
         self._last = _FIRST - 1
         self._cut = b""
 
     def whole(self, data: bytes, start: int, end: int) -> None:
-        """Check a message that is here in full; InvalidMessage."""
+        """Check a complete message; InvalidMessage."""
         if not self._is_plain(data, start, end):
             self.begin()
             self.feed(data, start, end, True)
 
     def feed(self, data: bytes, start: int, end: int, complete: bool) -> None:
-        """Check the next octets of the message, ``complete`` with the last of them; InvalidMessage."""
+        """Check the next octets of the message, ``complete`` with the last; InvalidMessage."""
         if self._cut:
             data = self._cut + data[start:end]
             start = 0
@@ -73,11 +73,11 @@ class SectionOrder:
             raise InvalidMessage("message is cut short", end)
 
     def _is_plain(self, data: bytes, start: int, end: int) -> bool:
-        """Whether a whole message has each section once, in order, in the usual encoding; else it is looked at closely.
+        """Return whether a whole message has each section at most once, in order, in the usual encoding.
 
-        Nearly all messages are so, and nothing needs to be kept for them.
+        Nearly all messages do, and need no state; the others are checked closely.
         """
-        octets = data  # compiled, a pointer: ``end`` is the one bound to look at
+        octets = data  # compiled, a pointer: ``end`` is the only bound that is checked
         if start < 0 or end > len(data):
             return False
         offset = start
@@ -97,7 +97,7 @@ class SectionOrder:
         return offset == end
 
     def _descriptor(self, data: bytes, offset: int, end: int) -> int:
-        """Take a section's descriptor; where it ends, -1 if that has not come yet."""
+        """Read a section's descriptor; return the offset behind it, -1 if it is incomplete; InvalidMessage."""
         if data[offset] != 0:
             raise InvalidMessage("this is no section", offset)
         if end - offset < 3:
@@ -130,7 +130,7 @@ class SectionOrder:
         return behind
 
     def _follow(self, code: int, offset: int) -> None:
-        """Check that section ``code`` may stand behind the last one."""
+        """Check that section ``code`` may follow the last one; InvalidMessage."""
         last = self._last
         again = code == last and (code == _DATA or code == _SEQUENCE)
         if not again and (code <= last or code > _FOOTER or (last >= _DATA and code != _FOOTER)):
@@ -138,7 +138,7 @@ class SectionOrder:
         self._last = code
 
     def _value(self, data: bytes, offset: int, end: int) -> int:
-        """Take the head of a value, and count what of it follows; where the head ends, -1 if it has not come yet."""
+        """Read the head of a value and set what of it follows; return the offset behind, -1 if it is incomplete."""
         constructor = data[offset]
         if constructor == 0:  # described: a descriptor and a value in its place
             self._values += 1

@@ -1,9 +1,8 @@
 """Write the frames of the data path straight into a connection's output (AMQP 1.0 part 2, 2.7.4-2.7.6).
 
-Every transfer of a link begins with the same octets but for the delivery's
-numbers, so a link keeps one template and fills those in. Anything unusual (a
-delivery tag of another length, a message format, a delivery state on the
-transfer) takes the general encoder instead.
+The transfers of a link begin with the same octets except for the delivery's numbers, so a link keeps a template and
+fills those in. Anything unusual (a delivery tag of another length, a message format, a delivery state on the transfer)
+takes the general encoder.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from typing import Final
 
 from trouter.wire import octets
 
-#: Frame header, performative and tag of a templated first frame; what a continuation needs is less.
+#: Octets of frame header, performative and tag in a templated first frame, and in a continuation.
 TRANSFER_OVERHEAD: Final = 37
 CONTINUATION_OVERHEAD: Final = 24
-#: The general encoder's worst case but for the delivery state: list32, a 32 octet tag, every flag.
+#: The general encoder's most, without the delivery state: list32, a tag of 32 octets, every flag.
 GENERAL_OVERHEAD: Final = 96
 
 _ID: Final = 20
@@ -59,7 +58,7 @@ class TransferWriter:
         octets.append_framed(out, head, data, start, end)
 
     def again(self, out: bytearray, more: bool, data: bytes, start: int, end: int) -> None:
-        """Write one more frame of the delivery that ``first`` began."""
+        """Write one more frame of a delivery that is begun."""
         head = self._again
         head[_MORE_AGAIN] = 0x41 if more else 0x42
         octets.append_framed(out, head, data, start, end)
@@ -77,7 +76,7 @@ class TransferWriter:
         start: int,
         end: int,
     ) -> None:
-        """Write a first frame with any tag of up to 32 octets, message format and (encoded) delivery ``state``."""
+        """Write a first frame with a tag of up to 32 octets, message format and (encoded) delivery ``state``."""
         body = b"".join(
             (
                 _UINT.pack(0x70, self._handle),
@@ -98,7 +97,7 @@ class TransferWriter:
         octets.append_slice(out, data, start, end)
 
     def aborted(self, out: bytearray) -> None:
-        """Write the frame that takes a begun delivery back (2.6.14)."""
+        """Write the frame that aborts a begun delivery (2.6.14)."""
         out += _FRAME_LIST8.pack(28, 2, 0, self._channel, 0, 0x53, 0x14, 0xC0, 15, 10)
         out += _UINT.pack(0x70, self._handle)
         out += b"\x40\x40\x40\x41\x42\x40\x40\x40\x41"
@@ -107,9 +106,9 @@ class TransferWriter:
 def write_disposition(
     out: bytearray, channel: int, role: bool, first: int, last: int, settled: bool, state: bytes | None
 ) -> None:
-    """Write a disposition frame for the deliveries ``first`` to ``last``; the encoded ``state`` goes in as it is."""
+    """Write a disposition frame for the deliveries ``first`` to ``last`` with the encoded ``state``, if any."""
     if state is None:
-        state = b""  # left out: a null in its place is an unknown outcome to some clients
+        state = b""  # left out: some clients take a null for an unknown outcome
     fields = 12 + len(state)
     if fields < 255:
         head = _FRAME_LIST8.pack(14 + fields, 2, 0, channel, 0, 0x53, 0x15, 0xC0, fields + 1, 5 if state else 4)
@@ -128,7 +127,7 @@ def write_flow(
     next_outgoing_id: int,
     outgoing_window: int,
 ) -> None:
-    """Write a session flow frame; ``next_incoming_id`` is -1 before the peer's begin is known."""
+    """Write a session flow frame; ``next_incoming_id`` is -1 before the peer's begin."""
     known = next_incoming_id >= 0
     fields = 20 if known else 16
     out += _FRAME_LIST8.pack(14 + fields, 2, 0, channel, 0, 0x53, 0x13, 0xC0, fields + 1, 4)

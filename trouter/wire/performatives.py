@@ -1,8 +1,8 @@
-"""Every composite type a router speaks: performatives (AMQP 1.0 part 2, 2.7), termini and states (part 3), coordinator
-and transactions (part 4), SASL frames (part 5).
+"""The composite types of the router: performatives (AMQP 1.0 part 2, 2.7), termini and states (part 3), coordinator and
+transactions (part 4), SASL frames (part 5).
 
-The declarations are the table that ``composite.py`` encodes and decodes by. Numbers arrive as the classes of
-``types.py`` and may be given as plain ints, symbols as plain str. A field that is ``multiple`` is a tuple.
+``composite.py`` encodes and decodes by these declarations. Numbers arrive as the classes of ``types.py`` and may be
+given as plain ints, symbols as plain str. A field that is ``multiple`` is a tuple.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ MaybeTarget: TypeAlias = Annotated["Target | Coordinator | Described | None", "t
 
 
 class Performative(Composite):
-    """The body of a frame; one class for each kind."""
+    """The body of a frame; a subclass for each kind."""
 
     __slots__ = ()
 
 
 class State(Composite):
-    """What became of a delivery (part 3, 3.4; part 4, 4.5.5 and 4.5.8); immutable, so one object serves many."""
+    """The state of a delivery (part 3, 3.4; part 4, 4.5.5 and 4.5.6); immutable, so it can be shared."""
 
     __slots__ = ()
 
@@ -56,7 +56,7 @@ class State(Composite):
 
 @dataclass(slots=True)
 class Error(Composite, descriptor=0x1D):
-    """Why something ended (2.8.14)."""
+    """The reason why a link, session, connection or delivery ended (2.8.14)."""
 
     condition: SymbolField
     description: MaybeString = None
@@ -95,7 +95,7 @@ class Begin(Performative, descriptor=0x11):
 
 @dataclass(slots=True)
 class Attach(Performative, descriptor=0x12):
-    """2.7.3; ``role`` is the sender's of this frame: False sender, True receiver."""
+    """2.7.3; ``role`` is that of the frame's sender: False sender, True receiver."""
 
     name: String
     handle: UIntField
@@ -149,7 +149,7 @@ class Transfer(Performative, descriptor=0x14):
 
 @dataclass(slots=True)
 class Disposition(Performative, descriptor=0x15):
-    """2.7.6; ``role`` is that of the link end that speaks: False sender, True receiver."""
+    """2.7.6; ``role`` is that of the link end that sends the frame: False sender, True receiver."""
 
     role: Bool
     first: UIntField
@@ -187,7 +187,7 @@ class Close(Performative, descriptor=0x18):
 
 @dataclass(slots=True)
 class Source(Composite, descriptor=0x28):
-    """Where messages come from (3.5.3). The address stays whatever was sent, normally a str."""
+    """The node that messages come from (3.5.3). The address stays as it came, normally a str."""
 
     address: Anything = None
     durable: UIntField = 0
@@ -204,7 +204,7 @@ class Source(Composite, descriptor=0x28):
 
 @dataclass(slots=True)
 class Target(Composite, descriptor=0x29):
-    """Where messages go (3.5.4). The address stays whatever was sent, normally a str."""
+    """The node that messages go to (3.5.4). The address stays as it came, normally a str."""
 
     address: Anything = None
     durable: UIntField = 0
@@ -217,22 +217,22 @@ class Target(Composite, descriptor=0x29):
 
 @dataclass(slots=True)
 class DeleteOnClose(Composite, descriptor=0x2B):
-    """Lifetime policy of a dynamic node: gone with the link that made it (3.5.10)."""
+    """Lifetime policy of a dynamic node: deleted with the link that created it (3.5.10)."""
 
 
 @dataclass(slots=True)
 class DeleteOnNoLinks(Composite, descriptor=0x2C):
-    """Lifetime policy: gone when no link uses it (3.5.11)."""
+    """Lifetime policy: deleted when no link uses the node (3.5.11)."""
 
 
 @dataclass(slots=True)
 class DeleteOnNoMessages(Composite, descriptor=0x2D):
-    """Lifetime policy: gone when it holds no message (3.5.12)."""
+    """Lifetime policy: deleted when the node holds no message (3.5.12)."""
 
 
 @dataclass(slots=True)
 class DeleteOnNoLinksOrMessages(Composite, descriptor=0x2E):
-    """Lifetime policy: gone when it has neither (3.5.13)."""
+    """Lifetime policy: deleted when the node has neither links nor messages (3.5.13)."""
 
 
 # ---- part 3: delivery states
@@ -240,7 +240,7 @@ class DeleteOnNoLinksOrMessages(Composite, descriptor=0x2E):
 
 @dataclass(slots=True, frozen=True)
 class Received(State, descriptor=0x23):
-    """How far a delivery has come (3.4.1); not an outcome."""
+    """How much of a delivery was received (3.4.1); not an outcome."""
 
     section_number: UIntField
     section_offset: ULongField
@@ -299,14 +299,14 @@ class Discharge(Composite, descriptor=0x32):
 
 @dataclass(slots=True, frozen=True)
 class Declared(State, descriptor=0x33):
-    """The outcome of a declare (4.5.4)."""
+    """The outcome of a declare (4.5.5)."""
 
     txn_id: Anything
 
 
 @dataclass(slots=True, frozen=True)
 class TransactionalState(State, descriptor=0x34):
-    """A state that holds within a transaction (4.5.5)."""
+    """A state that holds within a transaction (4.5.6)."""
 
     txn_id: Anything
     outcome: MaybeState = None
@@ -363,7 +363,7 @@ COMPOSITES: Final[tuple[type[Composite], ...]] = (
 for _cls in COMPOSITES:
     composite.register(_cls)
 
-# Outcomes without detail, shared because states are immutable, by the octets that nearly every disposition carries.
+# Outcomes without details, by the octets of nearly every disposition; shared, because states are immutable.
 ACCEPTED: Final = Accepted()
 RELEASED: Final = Released()
 REJECTED: Final = Rejected()
@@ -379,14 +379,14 @@ _OCTETS: Final[dict[type, bytes]] = {
 
 
 def encode_performative(performative: Performative) -> bytes:
-    """Return the described list, trailing nulls left off; EncodeError names the performative and the field at fault."""
+    """Return the described list without trailing nulls; EncodeError names the performative and the faulty field."""
     return composite.encode(performative)
 
 
 def decode_performative(data: bytes, start: int, end: int, nodes: int = MAX_NODES) -> tuple[Performative, int]:
     """Return the performative at ``start`` and the offset of the payload behind it; DecodeError names the fault.
 
-    It may consist of ``nodes`` values.
+    It may consist of at most ``nodes`` values.
     """
     value, offset = codec.decode(data, start, end, nodes)
     if not isinstance(value, Described):
@@ -398,7 +398,7 @@ def decode_performative(data: bytes, start: int, end: int, nodes: int = MAX_NODE
 
 
 def encode_state(state: State | Described) -> bytes:
-    """Return a delivery state, or a described value that stands for one we do not know."""
+    """Return the encoded ``state``; a Described is one that this module does not know. EncodeError."""
     octets = _OCTETS.get(type(state))
     if octets is not None:
         return octets
@@ -408,9 +408,9 @@ def encode_state(state: State | Described) -> bytes:
 
 
 def decode_state(data: bytes, start: int, end: int, nodes: int = MAX_ATTACH_NODES) -> tuple[State | Described, int]:
-    """Return the delivery state at ``start`` and the offset behind it; an unknown one stays as it came; DecodeError.
+    """Return the delivery state at ``start`` and the offset behind it; an unknown one as it came. DecodeError.
 
-    It may consist of ``nodes`` values.
+    It may consist of at most ``nodes`` values.
     """
     bare = _BARE.get(data[start : start + 4])
     if bare is not None and end - start >= 4:

@@ -1,9 +1,8 @@
 """Find what routing needs in a message (AMQP 1.0 part 3, 3.2) without decoding the rest.
 
-A message is a row of optional sections. The scan steps from one to the next by their sizes, notes where things stand
-and looks inside only for priority, user-id and to. Octets that are not the section looked for mean that it is absent,
-so anything may follow the sections asked for; a section that is recognised must have the right encoding, be whole, and
-stand in the standard's order.
+A message is a row of optional sections. The scan steps from section to section by their sizes, notes offsets, and reads
+only priority, user-id and to. Octets that are no section end the scan, so anything may follow the sections asked for; a
+recognised section must have the right encoding, be whole, and be in the standard's order.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ _MESSAGE_ANNOTATIONS: Final = 0x72
 _PROPERTIES: Final = 0x73
 _FOOTER: Final = 0x78
 _OTHER: Final = -1  # not a section
-_CUT: Final = -2  # could become one with more octets
+_CUT: Final = -2  # could become a section with more octets
 _MAX_SECTION_BYTES: Final = MAX_SECTION_BYTES
 _MAX_ANNOTATIONS_BYTES: Final = MAX_ANNOTATIONS_BYTES
 
-#: The codes of the sections by the symbols that describe them.
+#: The codes of the sections by their symbolic descriptors.
 SECTIONS_BY_SYMBOL: Final[dict[bytes, int]] = {
     b"amqp:header:list": 0x70,
     b"amqp:delivery-annotations:map": 0x71,
@@ -49,7 +48,7 @@ SECTIONS_BY_SYMBOL: Final[dict[bytes, int]] = {
 }
 _SYMBOLS: Final = SECTIONS_BY_SYMBOL
 _LONGEST_SYMBOL: Final = max(map(len, _SYMBOLS))
-_WIDE_ULONG: Final = bytes((0, 0x80, 0, 0, 0, 0, 0, 0, 0))  # all of a wide descriptor but its last octet
+_WIDE_ULONG: Final = bytes((0, 0x80, 0, 0, 0, 0, 0, 0, 0))  # a wide descriptor without its last octet
 
 
 class InvalidMessage(DecodeError):
@@ -61,13 +60,12 @@ class AnnotationsTooLarge(InvalidMessage):
 
 
 class MessageScan:
-    """What one message says to a router; one object serves any number of messages, one after the other.
+    """What routing needs of one message; one object serves many messages, one after the other.
 
-    ``scan`` sets, as offsets into the data it was given and -1 for what is absent or lies beyond the depth:
-    ``annotations_start`` and ``annotations_end`` around the message-annotations section, descriptor included;
-    ``insert_at`` where that section is or would stand; ``properties_start`` and ``properties_end`` around the
-    properties, descriptor included; ``user_id_start``, ``user_id_end``, ``to_start`` and ``to_end`` around the content
-    of these two; and ``priority`` from the header.
+    ``scan`` sets offsets into its data, -1 for what is absent or beyond the depth: ``annotations_start`` and
+    ``annotations_end`` of the message-annotations section, descriptor included; ``insert_at`` where that section is or
+    would be; ``properties_start`` and ``properties_end`` of the properties, descriptor included; ``user_id_start``,
+    ``user_id_end``, ``to_start`` and ``to_end`` of the contents of these two; and ``priority`` from the header.
     """
 
     __slots__ = (
@@ -88,7 +86,7 @@ class MessageScan:
     )
 
     def __init__(self, *, reads_to: bool = True) -> None:
-        """``to`` is absent unless the scan ``reads_to``."""
+        """Make a scan; without ``reads_to`` it leaves ``to`` absent."""
         self.reads_to = reads_to
         self._clear(0)
 
@@ -102,10 +100,10 @@ class MessageScan:
         self._content = self._items = self._count = 0
 
     def scan(self, data: bytes, start: int, end: int, depth: int, complete: bool) -> int:
-        """Return FOUND once ``data[start:end]`` tells everything to ``depth``, else NEED_MORE; InvalidMessage.
+        """Return FOUND once ``data[start:end]`` has every section up to ``depth``, else NEED_MORE; InvalidMessage.
 
-        ``complete`` says that no more octets will come. A scan begins anew each time, at a cost that follows the
-        number of sections.
+        ``complete`` says that no more octets will come. Each scan starts from the beginning; its cost is proportional
+        to the number of sections.
         """
         self._clear(start)
         if start < 0 or end > len(data):
@@ -147,7 +145,7 @@ class MessageScan:
         return FOUND
 
     def to_text(self, data: bytes) -> str | None:
-        """Return the ``to`` of the properties, None when absent; InvalidMessage if it is not UTF-8."""
+        """Return the ``to`` of the properties, None if absent; InvalidMessage if it is not UTF-8."""
         if self.to_start < 0:
             return None
         try:
@@ -156,12 +154,14 @@ class MessageScan:
             raise InvalidMessage("properties: to is not UTF-8", self.to_start) from None
 
     def user_id(self, data: bytes) -> bytes | None:
-        """Return the user-id of the properties, None when absent."""
+        """Return the user-id of the properties, None if absent."""
         return None if self.user_id_start < 0 else data[self.user_id_start : self.user_id_end]
 
     def _section(self, data: bytes, offset: int, end: int) -> int:
-        """The code of the section at ``offset``, whose content then starts at ``_content``; or _OTHER or _CUT."""
-        octets = data  # compiled, a pointer, here and below: nothing is read that was not seen to be there
+        """Return the code of the section at ``offset``, or _OTHER or _CUT; set ``_content`` to the start of its
+        content.
+        """
+        octets = data  # compiled, a pointer, here and below: read only what was checked to be there
         if octets[offset]:
             return _OTHER
         if end - offset >= 3 and octets[offset + 1] == 0x53:
@@ -171,7 +171,7 @@ class MessageScan:
         return self._rare_section(data, offset, end)
 
     def _rare_section(self, data: bytes, offset: int, end: int) -> int:
-        """As ``_section``, for a descriptor cut short, wide, or spelt as a symbol."""
+        """Return as ``_section`` does, for a descriptor that is cut short, wide, or a symbol."""
         left = end - offset
         if left == 1:
             return _CUT
@@ -201,7 +201,9 @@ class MessageScan:
         return _SYMBOLS.get(data[name : self._content], _OTHER)
 
     def _extent(self, data: bytes, end: int, code: int) -> int:
-        """The offset behind the list or map at ``_content``, or _CUT; sets ``_items`` and ``_count``."""
+        """Return the offset behind the list or map at ``_content``, or _CUT; set ``_items`` and ``_count``;
+        InvalidMessage.
+        """
         offset = self._content
         if offset >= end:
             return _CUT
@@ -242,7 +244,7 @@ class MessageScan:
         return offset + size
 
     def _read_header(self, data: bytes, end: int) -> None:
-        """Priority is the second field; durable is the first."""
+        """Read the priority, the second field (durable is the first)."""
         if self._count < 2:
             return
         try:
@@ -253,9 +255,9 @@ class MessageScan:
             raise InvalidMessage(f"header: {error}", error.offset) from None
 
     def _read_properties(self, data: bytes, end: int) -> None:
-        """User-id is the second field and to is the third; message-id is the first.
+        """Read user-id, the second field, and to, the third (message-id is the first).
 
-        Some clients say the user-id as a string.
+        Some clients encode the user-id as a string.
         """
         if self._count < 2:
             return
@@ -285,7 +287,7 @@ class MessageScan:
 
 
 def _prefix(constructor: int, short: int, long: int, field: str, offset: int) -> int:
-    """How many octets stand before the content; InvalidMessage if the constructor is neither of the two."""
+    """Return the number of octets before the content; InvalidMessage if the constructor is neither of the two."""
     if constructor == short:
         return 2
     if constructor == long:

@@ -1,4 +1,4 @@
-"""Writing a user-id into a message that has none."""
+"""Write a user-id into a message without one."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _NULL = b"\x40"
 
 
 def stamped(data: bytes, start: int, end: int, scan: MessageScan, user: bytes) -> bytes:
-    """Return the octets ``data[start:end]`` of a message with ``user`` for the user-id of its properties.
+    """Return the octets ``data[start:end]`` of a message with ``user`` as the user-id of its properties.
 
-    ``scan`` has looked at them through the properties, which are made if there are none.
+    ``scan`` has scanned them through the properties, which are inserted if absent.
     """
     value = b"\xa0" + bytes((len(user),)) + user if len(user) < 256 else b"\xb0" + len(user).to_bytes(4, "big") + user
     if scan.properties_start < 0:
@@ -27,7 +27,7 @@ def stamped(data: bytes, start: int, end: int, scan: MessageScan, user: bytes) -
 
 
 def _items(data: bytes, start: int, end: int) -> tuple[int, int]:
-    """Return how many fields the properties section ``data[start:end]`` has, and where they begin."""
+    """Return the number of fields of the properties section ``data[start:end]``, and the offset of the first."""
     offset = skip(data, start + 1, end)
     if data[offset] == 0x45:
         return 0, end

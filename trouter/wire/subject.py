@@ -12,9 +12,8 @@ _BEFORE: Final = 3
 
 
 def read_subject(data: bytes, start: int, end: int) -> str | None:
-    """Return the subject in the properties section ``data[start:end]``, descriptor included.
-
-    None where there is none, or where what stands there is no string in UTF-8. Raises nothing.
+    """Return the subject in the properties section ``data[start:end]``, descriptor included; None if absent or
+    malformed.
     """
     try:
         return _read(data, start, end)

@@ -1,12 +1,12 @@
-"""The frames of the data path, read and written without an object each: transfer, disposition, flow.
+"""Readers of the frames of the data path without an object each: transfer, disposition, flow (AMQP 1.0 part 2,
+2.7.4-2.7.6).
 
-AMQP 1.0 part 2, 2.7.4-2.7.6. A reader is made once per connection and filled
-anew for every frame; absent fields read as -1 (numbers, flags) or None. Other
-performatives are rare and go through ``performatives``. What a peer may encode
-in several ways (sizes, descriptors, booleans) is accepted in all of them.
+A connection reuses one reader for all frames of a kind; absent fields read as -1 (numbers, flags) or None. Other
+performatives are rare and go through ``performatives``. Every encoding that the standard allows (sizes, descriptors,
+booleans) is accepted.
 
-A delivery state is passed on as it came, so the router validates it on arrival: the next receiver would blame the
-router for what cannot be decoded. An outcome without details is known by its four octets, and costs nothing.
+A delivery state is forwarded as it came, so the router validates it on arrival: the next receiver would blame the
+router for a malformed one. An outcome without details is recognised by its four octets.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SYMBOLIC: Final = {
 
 
 def read_descriptor(data: bytes, start: int, end: int) -> int:
-    """Return the descriptor code of the described value at ``start``, -1 if it is no performative; DecodeError."""
+    """Return the descriptor code of the described value at ``start``, -1 if it is not one of 0 to 255; DecodeError."""
     if end - start >= 3 and data[start] == 0 and data[start + 1] == 0x53:
         return data[start + 2]
     if end - start < 2 or data[start] != 0:
@@ -56,7 +56,7 @@ def read_descriptor(data: bytes, start: int, end: int) -> int:
 
 
 class FieldReader:
-    """Walks the fields of one described list; the base of the three readers."""
+    """A cursor over the fields of one described list; the base of the three readers."""
 
     __slots__ = ("_count", "_data", "_end", "_index", "_list_end", "_name", "_offset")
 
@@ -70,7 +70,7 @@ class FieldReader:
         self._name = ""
 
     def _open(self, data: bytes, start: int, end: int) -> None:
-        """Stand before the first field of the list behind the descriptor at ``start``."""
+        """Move to the first field of the list behind the descriptor at ``start``; DecodeError."""
         self._data = data
         self._end = end
         self._index = 0
@@ -97,7 +97,7 @@ class FieldReader:
             raise DecodeError(f"{self._name}: the field list claims more bytes than the frame holds", offset)
 
     def _next(self) -> int:
-        """The format code of the next field with the cursor behind it; -1 past the last field or for a null."""
+        """Return the format code of the next field, the cursor behind it; -1 past the last field or for a null."""
         if self._index >= self._count:
             return _ABSENT
         self._index += 1
@@ -109,7 +109,7 @@ class FieldReader:
         return _ABSENT if code == 0x40 else code
 
     def _room(self, count: int) -> int:
-        """Where the next ``count`` bytes start, the cursor moved past them."""
+        """Return the offset of the next ``count`` bytes and move the cursor past them; DecodeError."""
         offset = self._offset
         if count > self._list_end - offset:
             raise DecodeError(f"{self._name}: field {self._index} is cut short", offset)
@@ -154,7 +154,7 @@ class FieldReader:
         raise self._bad("a ubyte")
 
     def _value(self) -> int:
-        """Where the next field (of any type) starts, -1 for a null; the cursor stands behind it."""
+        """Return the offset of the next field (of any type), the cursor behind it; -1 for a null."""
         if self._next() == _ABSENT:
             return _ABSENT
         start = self._offset - 1
@@ -162,7 +162,7 @@ class FieldReader:
         return start
 
     def _close(self) -> None:
-        """Nothing but nulls may follow the known fields; whatever stands in the list must be whole."""
+        """Check that only nulls follow the known fields and that they fill the list; DecodeError."""
         while self._index < self._count:
             if self._next() != _ABSENT:
                 raise DecodeError(f"{self._name}: too many fields", self._offset)
@@ -171,18 +171,18 @@ class FieldReader:
 
 
 class Undecodable(IntEnum):
-    """What becomes of a delivery state that cannot be decoded."""
+    """The treatment of a delivery state that cannot be decoded."""
 
     #: The frame is refused: DecodeError.
     REFUSED = 0
-    #: The outcome goes without its details; one of which not even the kind is known is refused.
+    #: The outcome loses its details; without a known outcome the frame is refused.
     CUT = 1
-    #: It is kept as it came, for the code that decodes it.
+    #: It is kept as it came, for later code that decodes it.
     KEPT = 2
 
 
 class StateReader(FieldReader):
-    """A field list with a delivery state in it: its code, and its octets as they came."""
+    """A field list with a delivery state: its code, and its octets as they came."""
 
     __slots__ = ("_seen", "state", "state_code", "undecodable")
 
@@ -192,14 +192,14 @@ class StateReader(FieldReader):
         self.state_code = 0
         #: An ``Undecodable``.
         self.undecodable = 0
-        #: The state last found to be whole: a receiver that rejects many messages gives one reason for all.
+        #: The last state found valid: a receiver that rejects many messages gives the same reason for all.
         self._seen = b""
 
     def _state(self) -> None:
-        """Fills ``state`` and ``state_code``: 0 for none, -1 for a descriptor that is no small number."""
+        """Set ``state`` and ``state_code``: 0 for none, -1 for a descriptor that is no small number; DecodeError."""
         data = self._data
         offset = self._offset
-        if (  # the outcomes without details, written the short way: nearly every disposition there is
+        if (  # an outcome without details in the short encoding, as in nearly every disposition
             self._index < self._count
             and self._list_end - offset >= 4
             and data[offset] == 0
@@ -231,7 +231,7 @@ class StateReader(FieldReader):
             self._look_inside()
 
     def _look_inside(self) -> None:
-        """Decode the state, to see whether that can be done; DecodeError."""
+        """Check that the state can be decoded; DecodeError unless ``undecodable`` allows to cut it."""
         state = self.state or b""
         try:
             decode_state(state, 0, len(state), MAX_NODES)
@@ -261,7 +261,7 @@ _SYMBOLIC_STATES: Final = {
 
 
 class TransferReader(StateReader):
-    """One transfer frame (2.7.5); the payload stands at ``data[payload:end]`` of what was parsed."""
+    """One transfer frame (2.7.5); its payload is ``data[payload:end]`` of the parsed octets."""
 
     __slots__ = (
         "_tag_end",
@@ -303,7 +303,7 @@ class TransferReader(StateReader):
         return self._tag_start >= 0 and self._tag_end - self._tag_start > 32
 
     def delivery_tag(self) -> bytes | None:
-        """Return the delivery-tag of the frame parsed last."""
+        """Return the delivery-tag of the frame parsed last; None if absent."""
         return self._data[self._tag_start : self._tag_end] if self._tag_start >= 0 else None
 
     def _read_tag(self) -> None:
@@ -321,7 +321,7 @@ class TransferReader(StateReader):
         self._tag_end = self._tag_start + size
 
     def parse(self, data: bytes, start: int, end: int) -> None:
-        """Fill every attribute from the transfer whose descriptor stands at ``start``; DecodeError."""
+        """Set every attribute from the transfer whose descriptor is at ``start``; DecodeError."""
         if self._parse_usual(data, start, end):
             return
         self._open(data, start, end)
@@ -349,9 +349,9 @@ class TransferReader(StateReader):
         self.payload = self._list_end
 
     def _parse_usual(self, data: bytes, start: int, end: int) -> bool:
-        """Read what nearly every transfer looks like: a short list of handle, id, tag, format, settled and more.
+        """Read the usual transfer: a short list of handle, id, tag, format, settled and more.
 
-        False, for the general way to find out why, when anything in it is unusual or wrong.
+        Return False if anything is unusual or wrong; the general way then reads it or finds the fault.
         """
         if end - start < 13 or data[start + 1] != 0x53 or data[start + 3] != 0xC0 or data[start + 5] != 6:
             return False
@@ -424,7 +424,7 @@ class DispositionReader(StateReader):
         self.settled = False
 
     def parse(self, data: bytes, start: int, end: int) -> None:
-        """Fill every attribute (``last`` equals ``first`` when absent); DecodeError."""
+        """Set every attribute (``last`` equals ``first`` if absent); DecodeError."""
         self._open(data, start, end)
         self.role = self._flag()
         self.first = self._uint()
@@ -470,7 +470,7 @@ class FlowReader(FieldReader):
         self.echo = False
 
     def parse(self, data: bytes, start: int, end: int) -> None:
-        """Fill every attribute; DecodeError when one of the mandatory window fields is missing."""
+        """Set every attribute; DecodeError, also if a mandatory window field is missing."""
         self._open(data, start, end)
         self.next_incoming_id = self._uint()
         self.incoming_window = self._uint()

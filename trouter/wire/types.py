@@ -1,7 +1,7 @@
-"""Python values for the AMQP 1.0 types that Python itself lacks (part 1, 1.6).
+"""Python values for the AMQP 1.0 types that Python lacks (part 1, 1.6).
 
-Plain Python stands for the rest: None, bool, int (long), float (double), bytes (binary), str (string), list and
-tuple (list), dict (map), uuid.UUID (uuid). The constructors here check ranges and raise EncodeError.
+Plain Python is used for the rest: None, bool, int (long), float (double), bytes (binary), str (string), list and tuple
+(list), dict (map), uuid.UUID (uuid). The constructors check ranges and raise EncodeError.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from trouter.wire.errors import EncodeError
 
 
 class Symbol(str):
-    """An ASCII name from a constrained domain; equal to the str with the same letters."""
+    """An ASCII name from a constrained domain; equal to the str with the same characters."""
 
     __slots__ = ()
 
@@ -42,7 +42,7 @@ class Char(str):
 
 
 class _Ranged(int):
-    """An int that knows the range of its AMQP type."""
+    """An int with the range of its AMQP type."""
 
     __slots__ = ()
     low: ClassVar[int]
@@ -110,7 +110,7 @@ class Int(_Ranged):
 
 
 class Long(_Ranged):
-    """-2**63 to 2**63 - 1; a plain int is encoded alike, and a long is decoded to a plain int."""
+    """-2**63 to 2**63 - 1; encoded like a plain int, and decoded to one."""
 
     __slots__ = ()
     low, high = -0x8000000000000000, 0x7FFFFFFFFFFFFFFF
@@ -124,7 +124,7 @@ class Timestamp(_Ranged):
 
 
 class Float(float):
-    """A 32-bit float; the value is rounded to what 32 bits can hold."""
+    """A 32-bit float; the value is rounded to 32 bits."""
 
     __slots__ = ()
 
@@ -142,7 +142,7 @@ class Float(float):
 
 
 class _Decimal:
-    """An IEEE 754 decimal kept as the octets that stood on the wire; equality is equality of octets."""
+    """An IEEE 754 decimal as its encoded octets; equality is equality of octets."""
 
     __slots__ = ("raw",)
     width: ClassVar[int]
@@ -184,7 +184,7 @@ class Decimal128(_Decimal):
 
 
 class Described:
-    """A value with a descriptor that says what it means (1.2); hashable when both parts are."""
+    """A value with a descriptor that gives its meaning (1.2); hashable if both parts are."""
 
     __slots__ = ("descriptor", "value")
 
@@ -205,9 +205,9 @@ class Described:
 
 
 class Array:
-    """Items of one AMQP type, named ``of`` ("symbol", "uint", "list", ...); ``descriptors`` apply to every item.
+    """Items of one AMQP type, named ``of`` ("symbol", "uint", "list", ...).
 
-    Items are what the type decodes to; a described element type puts its descriptors, outermost first, here once.
+    ``descriptors``, outermost first, apply to every item of a described type.
     """
 
     __slots__ = ("descriptors", "items", "of")
@@ -237,17 +237,17 @@ class Array:
 
 
 class ArrayForm(tuple[Any, ...]):
-    """The values of a multiple field that stood in an array, equal to the plain tuple of them.
+    """The values of a multiple field that came as an array; equal to a plain tuple of them.
 
-    A field with one value may also hold the bare value (part 1, 1.4). Peers tell the two forms apart, so a field that
-    came as an array is written as an array again.
+    A field with one value may also hold the bare value (part 1, 1.4). Peers distinguish the two forms, so a field that
+    came as an array is written as an array.
     """
 
     __slots__ = ()
 
 
 class PairMap:
-    """A map that no dict holds without loss or at a fair cost.
+    """A map that no dict holds without loss or in linear time.
 
     A key is unhashable, two keys differ only in their AMQP type, or many have a hash that the sender could choose.
     """
@@ -258,7 +258,7 @@ class PairMap:
         self.pairs = tuple((key, value) for key, value in pairs)
 
     def items(self) -> Iterator[tuple[object, object]]:
-        """Yield the pairs in their order, as ``dict.items`` gives them."""
+        """Return an iterator over the pairs, as ``dict.items`` does."""
         return iter(self.pairs)
 
     def __eq__(self, other: object) -> bool:
