@@ -41,7 +41,7 @@ class Alarms:
 
 
 @pytest.mark.parametrize(("mode", "how"), [("enforce", "enforced"), ("alarm", "alarm only")])
-def test_a_quota_is_reported_when_it_is_met_and_when_it_is_not_any_more(mode: str, how: str) -> None:
+def test_a_quota_is_reported_when_it_is_reached_and_when_it_clears(mode: str, how: str) -> None:
     recorder, now = Recorder(), [100.0]
     alarms = Alarms(recorder)
     policing = Policing(recorder, Plugins(), lambda: now[0])
@@ -58,7 +58,7 @@ def test_a_quota_is_reported_when_it_is_met_and_when_it_is_not_any_more(mode: st
     assert alarms.take() == [(*told, "cleared", how, "1")]
 
 
-def test_memory_is_reported_at_each_mark_and_below_it() -> None:
+def test_memory_is_reported_at_each_mark_and_when_it_falls_below() -> None:
     recorder, taken = Recorder(), [0]
     alarms = Alarms(recorder)
     watch = MemoryWatch(Budget(0), recorder, lambda: taken[0])

@@ -10,7 +10,7 @@ from trouter.engine.ports import Budget
 from trouter.telemetry.recorder import Recorder
 
 
-def test_those_who_are_turned_away_are_counted_and_reported_once_a_second(caplog: pytest.LogCaptureFixture) -> None:
+def test_refused_connections_are_counted_and_reported_once_a_second(caplog: pytest.LogCaptureFixture) -> None:
     now = [100.0]
     guard = Guard(MemoryWatch(Budget(0), Recorder()), lambda: now[0])
     assert not guard.turns_away("192.0.2.1", 1, "")

@@ -63,14 +63,14 @@ def test_a_thousand_in_all_and_routers_are_counted_apart(handshakes: Handshakes)
     assert handshakes.too_many(HOST, "edge") == f"maxHandshakesPerHost 20 from {HOST}"
 
 
-def test_nothing_is_left_of_those_who_have_gone(handshakes: Handshakes) -> None:
+def test_no_count_is_left_of_ended_handshakes(handshakes: Handshakes) -> None:
     for newcomer in take(handshakes, 20):
         handshakes.end(newcomer)
     assert len(handshakes) == 0
     assert not handshakes._counts
 
 
-def test_this_machine_is_exempt_unless_it_is_configured(handshakes: Handshakes) -> None:
+def test_loopback_hosts_are_exempt_unless_the_exemptions_are_configured(handshakes: Handshakes) -> None:
     take(handshakes, 5000, "127.0.0.1")
     assert len(handshakes) == 0
     assert not any(handshakes.too_fast("::1") for _ in range(5000))
@@ -102,7 +102,7 @@ def test_a_hundred_at_once_then_fifty_a_second(handshakes: Handshakes, clock: Cl
     assert [bool(handshakes.too_fast(HOST)) for _ in range(110)] == [False] * 100 + [True] * 10
 
 
-def test_who_comes_in_vain_has_arrived_more_than_once(handshakes: Handshakes, clock: Clock) -> None:
+def test_a_failed_handshake_counts_as_more_than_one_arrival(handshakes: Handshakes, clock: Clock) -> None:
     for _ in range(9):
         assert handshakes.too_fast(HOST) == ""
         handshakes.came_in_vain(HOST)
@@ -115,7 +115,7 @@ def test_who_comes_in_vain_has_arrived_more_than_once(handshakes: Handshakes, cl
     assert handshakes.too_fast(HOST) == ""
 
 
-def test_who_comes_in_vain_owes_no_more_than_may_arrive_at_once(handshakes: Handshakes, clock: Clock) -> None:
+def test_a_host_with_failed_handshakes_owes_no_more_than_one_burst(handshakes: Handshakes, clock: Clock) -> None:
     for _ in range(1000):
         handshakes.came_in_vain(HOST)
     assert handshakes.too_fast(HOST)
@@ -162,7 +162,7 @@ def test_64_octets_a_second_after_two_seconds(
     assert cut(handshakes, newcomer) is slow
 
 
-def test_who_waits_for_us_is_not_slow(handshakes: Handshakes, clock: Clock) -> None:
+def test_time_spent_waiting_for_the_router_does_not_make_a_peer_slow(handshakes: Handshakes, clock: Clock) -> None:
     (newcomer,) = take(handshakes, 1)
     newcomer.received_bytes = 100
     clock.now_s += 1.0
@@ -176,7 +176,7 @@ def test_who_waits_for_us_is_not_slow(handshakes: Handshakes, clock: Clock) -> N
     assert cut(handshakes, newcomer)
 
 
-def test_who_is_past_the_open_may_take_all_the_time(handshakes: Handshakes, clock: Clock) -> None:
+def test_a_peer_past_its_open_has_no_deadline(handshakes: Handshakes, clock: Clock) -> None:
     (newcomer,) = take(handshakes, 1)
     newcomer.received_bytes = 1
     handshakes.end(newcomer)

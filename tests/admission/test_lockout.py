@@ -73,7 +73,7 @@ def test_a_right_password_waits_as_a_wrong_one_does(lockout: Lockout) -> None:
     assert lockout.judge(HOST, "alice", right=True).wait_s == 1.0
 
 
-def test_what_was_waited_for_the_host_is_not_waited_for_again(lockout: Lockout, clock: Clock) -> None:
+def test_a_wait_served_for_the_host_is_not_served_again(lockout: Lockout, clock: Clock) -> None:
     fail(lockout, 5)
     waits = [guess(lockout, clock) for _ in range(5)]
     assert [(before_s, verdict.wait_s) for before_s, verdict in waits] == [(each, 0.0) for each in (1, 2, 4, 8, 16)]
@@ -102,7 +102,7 @@ def test_failures_far_apart_are_no_guessing(lockout: Lockout, clock: Clock) -> N
         clock.now_s += RULES.delay_window_s / 4 + 0.1
 
 
-def test_failures_of_long_ago_do_not_hide_those_of_now(lockout: Lockout, clock: Clock) -> None:
+def test_old_failures_do_not_hide_recent_ones(lockout: Lockout, clock: Clock) -> None:
     fail(lockout, 1)
     clock.now_s += RULES.delay_window_s + 1
     fail(lockout, 5)
@@ -141,7 +141,7 @@ def test_thirty_wrong_passwords(lockout: Lockout, clock: Clock) -> None:
     assert not lockout.judge(HOST, "bob", right=True).locked
 
 
-def test_the_lock_ends_by_itself_however_often_it_is_tried(lockout: Lockout, clock: Clock) -> None:
+def test_the_lock_ends_at_its_time_although_logins_are_tried(lockout: Lockout, clock: Clock) -> None:
     lockout.rules = replace(RULES, delay_after=1000)
     fail(lockout, 20)
     clock.now_s += RULES.lock_s - 1
@@ -190,7 +190,7 @@ def test_a_network_of_64_bits_is_one_place(lockout: Lockout) -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"])
-def test_on_this_machine_only_pairs_are_counted_unless_it_is_configured(lockout: Lockout, host: str) -> None:
+def test_on_loopback_only_pairs_are_counted_unless_shared_hosts_are_configured(lockout: Lockout, host: str) -> None:
     fail(lockout, 5, host=host)
     assert lockout.wait_s(host) == 0.0
     lockout.rules = replace(RULES, shared=())
@@ -199,7 +199,7 @@ def test_on_this_machine_only_pairs_are_counted_unless_it_is_configured(lockout:
 
 
 @pytest.mark.parametrize("network", ["192.0.2.0/24", "192.0.2.1", "::/0", "2001:db8::7"])
-def test_nothing_is_counted_for_who_is_exempt(lockout: Lockout, network: str) -> None:
+def test_failures_of_an_exempt_host_are_not_counted(lockout: Lockout, network: str) -> None:
     lockout.rules = replace(RULES, exempt=(ipaddress.ip_network(network),))
     host = HOST if "192" in network else "2001:db8::7"
     assert fail(lockout, 50, host=host) == [Verdict()] * 50
@@ -216,7 +216,7 @@ def test_an_alarm_is_given_once_and_no_login_is_held_up(lockout: Lockout) -> Non
     assert lockout.judge(HOST, "alice", right=True) == Verdict()
 
 
-def test_it_can_be_switched_off(lockout: Lockout) -> None:
+def test_the_lockout_can_be_switched_off(lockout: Lockout) -> None:
     lockout.rules = replace(RULES, mode="off")
     assert fail(lockout, 50) == [Verdict()] * 50
     assert len(lockout) == 0
@@ -245,7 +245,7 @@ def test_a_million_names_take_bounded_room(clock: Clock) -> None:
     assert len(lockout) == 1000
 
 
-def test_who_never_stops_takes_no_more_room_for_it(lockout: Lockout) -> None:
+def test_endless_failures_take_no_more_than_their_fixed_memory(lockout: Lockout) -> None:
     lockout.rules = replace(RULES, mode="alarm")
     fail(lockout, 1000)
     assert {len(entry.times) for entry in lockout._entries.values()} == {RULES.lock_after}

@@ -51,13 +51,13 @@ def closed(*connections: Connected) -> list[int]:
     return [each.number for each in connections if each.closed_with is not None]
 
 
-def test_sessions_and_links_cost_something() -> None:
+def test_sessions_and_links_cost_memory() -> None:
     engine = Connected(1, "a", 7).engine
     assert cost_bytes(engine) == 7 * SESSION_BYTES
 
 
-def test_the_user_who_takes_most_pays_and_newcomers_are_let_in() -> None:
-    """Two connections of b's take more together than the one of a's, which is larger than each of them."""
+def test_the_user_with_the_most_memory_loses_connections_and_new_connections_are_admitted() -> None:
+    """Two connections of user b take more together than the single one of user a, which is larger than each."""
     connections = [Connected(1, "a", 120), Connected(2, "b", 100), Connected(3, "b", 110), Connected(4, "c", 1)]
     watch = watch_at(95, *connections)
     assert closed(*connections) == [3]  # enough for the ten percent that are too many

@@ -20,7 +20,7 @@ def rows_of(by: str, *connections: Remote) -> list[dict[str, object]]:
     return shares(by, cast("list[Consumer]", connections))
 
 
-def test_a_user_takes_what_the_connections_of_that_user_take() -> None:
+def test_a_user_takes_the_sum_of_its_connections() -> None:
     small, large, own = Remote(1, "a", 1), Remote(2, "a", 3), Remote(3, "b\x1b", 2)
     first, second = rows_of("user", small, large, own)
     assert first == {

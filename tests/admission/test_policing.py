@@ -109,7 +109,7 @@ def test_each_denial_counts_and_is_one_record(what: Denied) -> None:
     assert not holder.errors
 
 
-def test_what_is_allowed_is_recorded_too_and_messages_are_reported_together() -> None:
+def test_an_allowed_open_is_recorded_and_repeated_message_denials_are_merged() -> None:
     made, takes = policing()
     enter(made, request())
     (record,) = takes.records
@@ -123,7 +123,9 @@ def test_what_is_allowed_is_recorded_too_and_messages_are_reported_together() ->
 
 
 @pytest.mark.parametrize("what", [Denied.SENDER, Denied.RECEIVER, Denied.BEGIN, Denied.TOO_LARGE])
-def test_what_a_peer_repeats_floods_neither_log_nor_records(what: Denied, caplog: pytest.LogCaptureFixture) -> None:
+def test_repeated_denials_of_a_peer_flood_neither_the_log_nor_the_records(
+    what: Denied, caplog: pytest.LogCaptureFixture
+) -> None:
     made, takes = policing()
     enter(made, request())
     takes.records.clear()
@@ -169,7 +171,7 @@ def test_limits_of_users_and_hosts_stay_their_own_through_a_change(order: tuple[
 
 @pytest.mark.parametrize("role", ["normal", "route-container", "edge", "inter-router"])
 @pytest.mark.parametrize("outgoing", [False, True])
-def test_who_is_exempt(role: str, outgoing: bool) -> None:
+def test_inter_router_and_outgoing_connections_are_exempt(role: str, outgoing: bool) -> None:
     made, _ = policing()
     exempt = role == "inter-router" or outgoing
     admission = made.admit(request(hostname="nowhere", role=role, outgoing=outgoing))
@@ -191,8 +193,8 @@ def test_no_user_has_rights_unless_a_group_gives_them() -> None:
     assert made.rights(99).level == "admin"
 
 
-def test_who_cannot_follow_a_change_is_turned_out_and_the_others_are_judged() -> None:
-    """Else one connection could keep a change from all who opened after it."""
+def test_a_connection_that_fails_to_follow_a_change_is_closed_and_the_others_are_judged() -> None:
+    """Otherwise one connection could keep a change from all connections that opened after it."""
     made, _ = policing()
 
     class Fails(PolicedConnection):
@@ -252,13 +254,13 @@ class Chooses:
         ("one", None),
     ],
 )
-def test_a_plugin_says_which_vhost_it_is(answer: object, vhost: str | None) -> None:
+def test_a_plugin_chooses_the_vhost_of_a_connection(answer: object, vhost: str | None) -> None:
     made, _ = policing(POLICY, Chooses(answer))
     admission = made.admit(request(hostname="named"))
     assert (None if admission is None else admission.vhost) == vhost
 
 
-def test_without_a_policy_no_plugin_can_choose_from_it() -> None:
+def test_a_plugin_chooses_no_vhost_without_a_policy() -> None:
     made, _ = policing("policy { enableVhostPolicy: no }", Chooses(VhostPolicy("one")))
     assert made.admit(request()) is None
 
@@ -282,7 +284,7 @@ def resolver(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str] | None]:
     return known
 
 
-async def test_a_host_name_is_what_it_was_last_found_to_be(resolver: dict[str, list[str] | None]) -> None:
+async def test_a_host_name_keeps_its_last_known_addresses(resolver: dict[str, list[str] | None]) -> None:
     names = HostNames()
     resolver.update({"a": ["192.0.2.1"], "b": None})
     assert await names.look_up(["a", "b"]) == {"a": ("192.0.2.1",), "b": ()}
@@ -325,7 +327,7 @@ def test_a_tenant_is_reported_though_nothing_else_is_asked_of_its_messages() -> 
 
 
 @pytest.mark.parametrize(("level", "rights"), [("none", NOTHING), ("read", Rights("read")), ("admin", EVERYTHING)])
-def test_who_is_in_no_vhost_has_the_rights_of_other_routers_while_there_is_a_policy(level: str, rights: Rights) -> None:
+def test_a_connection_without_a_vhost_has_the_rights_of_routers_under_a_policy(level: str, rights: Rights) -> None:
     made, _ = policing(POLICY.replace("defaultVhost:", f"defaultVhost: ,routerManagement: {level}", 1))
     router = request(7, role="inter-router")
     enter(made, router)
@@ -338,7 +340,7 @@ def test_who_is_in_no_vhost_has_the_rights_of_other_routers_while_there_is_a_pol
     assert (made.rights(7), made.rights(8), made.may_send(8, "x")) == (EVERYTHING, EVERYTHING, True)
 
 
-def test_who_came_without_a_policy_is_judged_by_it_whatever_a_vhost_without_a_name_says() -> None:
+def test_a_connection_admitted_without_a_policy_is_judged_by_a_later_policy() -> None:
     made, _ = policing("policy { enableVhostPolicy: no }")
     held = enter(made, request(hostname="nowhere"))
     made.become(

@@ -34,7 +34,7 @@ def test_a_hostname_means_one_of_the_users_tenants_or_none(
 
 
 @pytest.mark.parametrize("claimed", ["", "a/b", "a\n", "a\0", "x" * 256])
-def test_a_login_that_names_what_can_be_no_tenant_names_none(claimed: str) -> None:
+def test_a_login_whose_realm_is_no_tenant_name_has_no_tenant(claimed: str) -> None:
     assert CLAIMED.tenants_of("alice", claimed, FACTS, Plugins()) == ()
     assert CLAIMED.tenants_of("alice", "a", FACTS, Plugins()) == ("a",)
     assert CLAIMED.tenants_of("", "a", FACTS, Plugins()) == ()

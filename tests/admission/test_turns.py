@@ -62,7 +62,7 @@ async def test_another_number_holds_at_once() -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_who_gives_up_leaves_nothing_behind() -> None:
+async def test_a_login_that_gives_up_its_turn_leaves_no_entry() -> None:
     turns = Turns()
     async with trio.open_nursery() as nursery:
         holder = Holder(turns, nursery)

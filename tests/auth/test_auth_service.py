@@ -107,7 +107,7 @@ async def answer_to(properties: Mapping[Any, Any] | None, **terms: Any) -> Any:
 # 3.1: what goes over the wire
 
 
-async def test_what_the_service_sees() -> None:
+async def test_the_service_gets_the_mechanism_the_response_and_the_host_name() -> None:
     def script(wire: Wire) -> None:
         init = wire.offer("PLAIN")
         double.seen += [init.mechanism, init.initial_response, init.hostname]
@@ -126,7 +126,7 @@ async def test_what_the_service_sees() -> None:
 
 
 @pytest.mark.parametrize("response", [None, b""])
-async def test_an_empty_initial_response_stays_what_it_is(response: bytes | None) -> None:
+async def test_an_empty_initial_response_stays_empty_or_absent(response: bytes | None) -> None:
     def script(wire: Wire) -> None:
         init = wire.offer("ANONYMOUS")
         double.seen.append((init.initial_response, init.hostname))
@@ -251,7 +251,7 @@ FORGIVEN: dict[str, tuple[Mapping[Any, Any] | None, str]] = {
 
 @pytest.mark.parametrize("name", ["service", ""])
 @pytest.mark.parametrize(("properties", "user"), FORGIVEN.values(), ids=FORGIVEN)
-async def test_what_existing_services_leave_out_is_forgiven_unless_defaults_are_secure(
+async def test_fields_that_existing_services_leave_out_are_forgiven_unless_defaults_are_secure(
     properties: Mapping[Any, Any] | None, user: str, name: str
 ) -> None:
     def script(wire: Wire) -> None:
@@ -269,7 +269,7 @@ async def test_what_existing_services_leave_out_is_forgiven_unless_defaults_are_
 
 
 @pytest.mark.parametrize("lie", [name for name in LIES if name not in FORGIVEN or name == "a symbol"])
-async def test_what_is_wrong_is_not_forgiven(lie: str) -> None:
+async def test_wrong_fields_are_never_forgiven(lie: str) -> None:
     answer = await answer_to(LIES[lie], authz_optional=True, lenient=True)
     prefixes = isinstance(answer, Authenticated) and answer.user == "anonymous"
     assert prefixes == ("key" in lie), answer  # another key is no identity at all
@@ -335,7 +335,7 @@ async def test_a_service_that_accepts_no_connection() -> None:
 
 @pytest.mark.parametrize("stage", ["header", "mechanisms"])
 @pytest.mark.parametrize("dies", [False, True])
-async def test_a_service_that_stops_before_it_says_how(stage: str, dies: bool) -> None:
+async def test_a_service_that_stops_before_its_outcome_is_a_temporary_refusal(stage: str, dies: bool) -> None:
     with service(stops_before(stage, dies=dies)) as double:
         answer = await remote(double.port, LONG_S if dies else SHORT_S).begin(PEER)
     assert isinstance(answer, Refused)
@@ -441,7 +441,7 @@ async def test_a_service_that_breaks_the_rules_later(script: Script) -> None:
     assert answer.temporary
 
 
-async def test_who_gives_up_leaves_no_connection_behind() -> None:
+async def test_a_cancelled_login_leaves_no_connection_behind() -> None:
     with service(stops_before("mechanisms")) as double, trio.CancelScope() as gone:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(remote(double.port).begin, PEER)
@@ -543,7 +543,7 @@ def broken(told: list[bool]) -> tuple[Breaker, Clock]:
     return breaker, clock
 
 
-def test_it_opens_after_failures_in_a_row_only() -> None:
+def test_the_breaker_opens_only_after_failures_in_a_row() -> None:
     told: list[bool] = []
     breaker = Breaker(told.append, Clock())
     for _ in range(3):
@@ -554,7 +554,7 @@ def test_it_opens_after_failures_in_a_row_only() -> None:
     assert told == []
 
 
-def test_open_it_lets_no_login_pass_until_one_may_try() -> None:
+def test_an_open_breaker_admits_no_login_until_its_pause_is_over() -> None:
     told: list[bool] = []
     breaker, clock = broken(told)
     assert told == [True]
@@ -574,7 +574,7 @@ def test_open_it_lets_no_login_pass_until_one_may_try() -> None:
     assert breaker.admit()
 
 
-def test_one_failure_opens_it_again_after_a_try() -> None:
+def test_one_failed_try_opens_the_breaker_again() -> None:
     told: list[bool] = []
     breaker, clock = broken(told)
     clock.now_s = PAUSE_S
@@ -626,7 +626,7 @@ async def test_a_service_that_fails_again_and_again_is_left_alone(caplog: pytest
     ]
 
 
-async def test_peers_that_are_refused_or_make_it_die_do_not_open_the_breaker() -> None:
+async def test_refused_logins_and_crashes_after_them_do_not_open_the_breaker() -> None:
     with service(says_no(1)) as double:
         asked = remote(double.port)
         for _ in range(FAILURES + 1):
@@ -637,7 +637,7 @@ async def test_peers_that_are_refused_or_make_it_die_do_not_open_the_breaker() -
         assert not asked.breaker.open
 
 
-async def test_a_service_that_dies_before_its_open_is_held_against_it() -> None:
+async def test_a_service_that_dies_before_its_open_opens_the_breaker() -> None:
     with service(stops_before("open", dies=True)) as double:
         asked = remote(double.port)
         for _ in range(FAILURES):

@@ -73,7 +73,7 @@ async def test_other_termini_may_be_asked_for_and_refused(connection: Connection
         assert (sender.address, sender.source.address) == ("q", "mine")
 
 
-async def test_what_the_peer_says_of_itself_and_of_the_link_is_there() -> None:
+async def test_the_fields_of_the_peers_open_and_attach_are_readable() -> None:
     server = Server()
     server.attach_fields = {"max_message_size": 5000, "offered_capabilities": ("queue",), "properties": {"a": 1}}
     async with (
@@ -276,7 +276,7 @@ OPENING = {wait_to_open_a_sender, wait_to_open_a_receiver}
     # a link that is being opened is none of those that are detached
     [(wait, *end) for wait in WAITS for end in ENDS if not (wait in OPENING and end[0] is detach_all)],
 )
-async def test_whatever_ends_it_ends_whatever_waits(
+async def test_every_ending_ends_every_wait(
     wait: Callable[[Sender, Receiver], Awaitable[None]],
     end: Callable[[Server], Awaitable[None]],
     error: type[ClientError],
@@ -438,7 +438,7 @@ async def test_a_server_that_begins_sessions_or_links_by_itself_is_refused() -> 
 # --- our own endings
 
 
-async def test_what_one_has_closed_oneself_is_a_closed_resource(connection: Connection) -> None:
+async def test_a_locally_closed_link_raises_closed_resource_error(connection: Connection) -> None:
     async with connection.session() as session:
         async with session.open_sender("q") as sender, session.open_receiver("q") as receiver:
             await sender.submit(Message("a"))
@@ -473,7 +473,7 @@ async def test_closing_wakes_the_other_tasks(connection: Connection) -> None:
         await receiver.aclose()
 
 
-async def test_cancelled_while_it_closes_a_link_is_detached_all_the_same() -> None:
+async def test_a_link_is_detached_although_its_close_is_cancelled() -> None:
     server = Server()
     server.answers_detaches = False
     async with (
@@ -486,7 +486,7 @@ async def test_cancelled_while_it_closes_a_link_is_detached_all_the_same() -> No
         nursery.cancel_scope.cancel()
 
 
-async def test_the_exception_of_the_block_comes_out_as_it_is(router: Router) -> None:
+async def test_an_exception_of_the_block_is_raised_unchanged(router: Router) -> None:
     with pytest.raises(LookupError, match="mine") as caught:
         async with (
             router.connect() as connection,

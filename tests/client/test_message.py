@@ -74,7 +74,7 @@ def messages(draw: st.DrawFn) -> Message:
 
 
 @given(messages())
-def test_a_message_comes_back_as_it_went(message: Message) -> None:
+def test_a_message_survives_encoding_and_decoding(message: Message) -> None:
     if message.kind is BodyKind.ABSENT and not message.encode():
         return
     assert Message.decode(message.encode()) == message
@@ -143,7 +143,7 @@ def section(code: int, content: object) -> bytes:
         (section(0x74, {}) * 2, "behind section 0x74"),
     ],
 )
-def test_what_is_no_message_is_refused_with_the_reason(octets: bytes, why: str) -> None:
+def test_octets_that_are_no_message_are_refused_with_the_reason(octets: bytes, why: str) -> None:
     with pytest.raises(DecodeError, match=why):
         Message.decode(octets)
 
@@ -175,7 +175,7 @@ def test_sections_may_have_symbols_or_wide_codes_for_descriptors() -> None:
     assert Message.decode(octets) == Message(None, application_properties={"a": 1})
 
 
-def test_what_says_nothing_takes_no_octets_but_a_message_has_a_section() -> None:
+def test_an_empty_section_takes_no_octets_but_a_message_has_at_least_one_section() -> None:
     assert Message(b"").encode() == b"\0\x53\x75\xa0\0"
     empty = Message(None, kind=BodyKind.ABSENT)
     assert empty.encode() == b"\0\x53\x70\x45"
@@ -187,7 +187,7 @@ def test_data_of_any_size(size: int) -> None:
     assert Message.decode(Message(bytes(size)).encode()).body == bytes(size)
 
 
-def test_types_of_the_properties_are_those_of_the_standard() -> None:
+def test_properties_have_the_types_of_the_standard() -> None:
     message = Message(
         None,
         properties=Properties(message_id=7, correlation_id=uuid.UUID(int=9), creation_time=1000, group_sequence=3),
@@ -211,6 +211,6 @@ def test_types_of_the_properties_are_those_of_the_standard() -> None:
         Message(None, message_annotations={"\u00e9": 1}),
     ],
 )
-def test_what_amqp_cannot_say_is_an_encode_error(message: Message) -> None:
+def test_a_value_outside_amqp_is_an_encode_error(message: Message) -> None:
     with pytest.raises(EncodeError):
         message.encode()

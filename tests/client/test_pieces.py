@@ -38,7 +38,7 @@ def write(chunks: list[bytes], head: Message | None = None, size: int | None = N
 
 
 @given(st.lists(st.binary(max_size=600), max_size=5), st.booleans(), st.booleans(), st.lists(st.integers(0, 3000)))
-def test_what_was_written_is_read_however_it_is_cut(
+def test_a_written_body_is_read_back_at_every_cut(
     chunks: list[bytes], with_head: bool, sized: bool, cuts: list[int]
 ) -> None:
     octets = b"".join(chunks)
@@ -103,7 +103,7 @@ def test_a_footer_may_follow_and_all_descriptors_are_known() -> None:
         (section(0x72, {Symbol("a"): bytes(600_000)}) + section(0x74, {"a": bytes(600_000)}), "before the body"),
     ],
 )
-def test_what_is_no_data_message_is_refused_with_the_reason(octets: bytes, why: str) -> None:
+def test_octets_that_are_no_data_message_are_refused_with_the_reason(octets: bytes, why: str) -> None:
     with pytest.raises(DecodeError, match=why):
         read([octets])
     with pytest.raises(DecodeError):

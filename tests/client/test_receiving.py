@@ -151,7 +151,7 @@ async def test_credit_is_not_mixed(connection: Connection) -> None:
             receiver.add_credit(1)
 
 
-async def test_drain_brings_what_there_is_and_ends_the_credit(connection: Connection) -> None:
+async def test_a_drain_brings_the_waiting_messages_and_ends_the_credit(connection: Connection) -> None:
     async with connection.open_receiver("q", credit=0) as receiver, connection.open_sender("q") as sender:
         for number in range(3):
             await sender.submit(Message(number))
@@ -262,7 +262,7 @@ async def test_a_dynamic_target_has_an_address_to_listen_at(connection: Connecti
             assert await tracker.outcome() == ACCEPTED
 
 
-async def test_a_filter_is_asked_for_and_the_answer_says_whether_it_is_applied(connection: Connection) -> None:
+async def test_a_filter_is_requested_and_the_answer_shows_whether_the_peer_applies_it(connection: Connection) -> None:
     selector = {"apache.org:selector-filter:string": Described(Symbol("apache.org:selector-filter:string"), "a = 1")}
     async with connection.open_receiver("q", filter=selector) as receiver:
         assert receiver.source.filter is None  # a router applies none, and says so
@@ -323,7 +323,7 @@ async def test_many_tasks_receive_from_one_link(connection: Connection) -> None:
     assert sorted(taken) == list(range(200))  # type: ignore[type-var]
 
 
-async def test_cancelled_while_it_waits_a_receiver_loses_nothing(connection: Connection) -> None:
+async def test_a_receiver_cancelled_while_waiting_loses_no_message(connection: Connection) -> None:
     async with connection.open_receiver("q") as receiver, connection.open_sender("q") as sender:
         for _ in range(3):
             async with trio.open_nursery() as nursery:
@@ -341,7 +341,7 @@ async def test_cancelled_while_it_waits_a_receiver_loses_nothing(connection: Con
         assert [await tracker.outcome() for tracker in trackers] == [ACCEPTED] * 3
 
 
-async def test_what_was_not_taken_is_released_when_the_receiver_closes(connection: Connection) -> None:
+async def test_messages_not_taken_are_released_when_the_receiver_closes(connection: Connection) -> None:
     async with connection.open_sender("q") as sender:
         async with connection.open_receiver("q") as receiver:
             first, second = [await sender.submit(Message(number)) for number in range(2)]
@@ -371,7 +371,7 @@ async def test_an_aborted_message_was_never_there_and_its_credit_returns() -> No
             await delivery.accept()
 
 
-async def test_what_the_sender_says_stays_readable(connection: Connection) -> None:
+async def test_a_delivery_keeps_the_octets_and_the_format_of_the_sender(connection: Connection) -> None:
     async with connection.open_receiver("q") as receiver, connection.open_sender("q") as sender:
         await sender.submit(Encoded(b"anything", message_format=3))
         delivery = await receiver.receive()

@@ -98,7 +98,9 @@ async def test_our_preferred_mechanism_is_taken() -> None:
         (External(), b""),
     ],
 )
-async def test_what_each_mechanism_says_at_once_and_when_asked(mechanism: SaslMechanism, said: bytes) -> None:
+async def test_each_mechanism_sends_its_response_initially_and_on_request(
+    mechanism: SaslMechanism, said: bytes
+) -> None:
     server = Server(mechanisms=(mechanism.name,))
     server.sasl_answers = [b"", 0]
     async with serving(server), connect(server.url, sasl=[mechanism]):
@@ -120,7 +122,7 @@ class Countdown:
         return b"%d" % (int(challenge) - 1)
 
 
-async def test_a_mechanism_of_ones_own_may_take_several_rounds() -> None:
+async def test_a_custom_mechanism_may_take_several_rounds() -> None:
     server = Server(mechanisms=("COUNTDOWN",))
     server.sasl_answers = [b"3", b"2", 0]
     async with serving(server), connect(server.url, sasl=[Countdown()]) as connection:
@@ -128,7 +130,7 @@ async def test_a_mechanism_of_ones_own_may_take_several_rounds() -> None:
         assert connection.usable
 
 
-async def test_what_a_mechanism_raises_comes_out() -> None:
+async def test_an_exception_of_a_mechanism_is_raised_to_the_caller() -> None:
     server = Server(mechanisms=("COUNTDOWN",))
     server.sasl_answers = [b"0"]
     async with serving(server):
@@ -147,7 +149,7 @@ async def test_each_refusal_says_why(code: int, why: str) -> None:
                 pytest.fail("it was refused")
 
 
-async def test_without_sasl_a_server_that_wants_it_says_so(guarded: str) -> None:
+async def test_a_client_without_sasl_is_refused_by_a_server_that_requires_sasl(guarded: str) -> None:
     with pytest.raises(ConnectionClosed):
         async with connect(guarded, sasl=()):
             pytest.fail("SASL is required")

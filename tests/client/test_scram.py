@@ -120,7 +120,7 @@ async def test_a_server_that_says_yes_too_early_is_refused(rounds: int) -> None:
                 pytest.fail("it proved nothing")
 
 
-async def test_too_much_work_for_the_client_is_refused_before_it_is_done() -> None:
+async def test_an_iteration_count_beyond_the_limit_is_refused_before_the_work() -> None:
     client = Scram("SCRAM-SHA-256", "alice", PASSWORD)
     nonce = ((await client.start()) or b"").rpartition(b"r=")[2]
     with pytest.raises(AuthenticationFailed, match="more than 2000000 iterations"):
@@ -147,7 +147,7 @@ async def test_any_bytes_of_a_server_prove_nothing(challenges: list[bytes]) -> N
         ("SCRAM-SHA-256", "u", "p", ("tls-unique", b"x")),
     ],
 )
-def test_what_cannot_be_done_is_refused_at_once(
+def test_unusable_scram_arguments_are_refused_at_once(
     name: str, user: str, password: str, binding: tuple[str, bytes] | None
 ) -> None:
     with pytest.raises(ValueError, match="SCRAM"):

@@ -75,7 +75,9 @@ async def test_a_settled_message_is_delivered_settled_and_has_no_outcome(connect
 
 
 @pytest.mark.parametrize("mode", SenderSettleMode)
-async def test_the_settle_mode_decides_what_may_be_said(connection: Connection, mode: SenderSettleMode) -> None:
+async def test_the_settle_mode_decides_which_settlement_a_send_may_request(
+    connection: Connection, mode: SenderSettleMode
+) -> None:
     async with connection.open_receiver("q") as receiver, connection.open_sender("q", settle_mode=mode) as sender:
         tracker = await sender.submit(Message("a"))
         delivery = await receiver.receive()
@@ -237,7 +239,7 @@ async def wait_for_credit(sender: Sender, count: int) -> None:
         await trio.lowlevel.checkpoint()
 
 
-async def test_a_message_without_a_target_goes_where_it_says(connection: Connection) -> None:
+async def test_a_sender_without_a_target_routes_each_message_by_its_to(connection: Connection) -> None:
     async with (
         connection.open_receiver("there") as receiver,
         connection.open_sender() as sender,
@@ -253,7 +255,7 @@ async def test_a_message_without_a_target_goes_where_it_says(connection: Connect
         assert outcome.error.condition == "amqp:precondition-failed"
 
 
-async def test_an_encoded_message_is_sent_as_it_is(connection: Connection) -> None:
+async def test_an_encoded_message_is_sent_unchanged(connection: Connection) -> None:
     octets = b"\0\x80" + bytes(7) + b"\x77\xb1\0\0\0\x02hi"
     async with connection.open_receiver("q") as receiver, connection.open_sender("q") as sender:
         tracker = await sender.submit(Encoded(octets, message_format=7))
@@ -264,7 +266,9 @@ async def test_an_encoded_message_is_sent_as_it_is(connection: Connection) -> No
         assert await tracker.outcome() == ACCEPTED
 
 
-async def test_what_is_no_message_is_rejected_and_what_cannot_be_encoded_is_not_sent(connection: Connection) -> None:
+async def test_octets_without_a_message_are_rejected_and_an_unencodable_message_is_not_sent(
+    connection: Connection,
+) -> None:
     async with connection.open_receiver("q") as receiver, connection.open_sender("q") as sender:
         outcome = await sender.send(Encoded(b"\0\x53\x70\xc0"))
         assert isinstance(outcome, Rejected)
@@ -318,7 +322,7 @@ async def test_a_word_on_the_way_is_no_outcome_and_settling_without_one_is_none(
         assert await tracker.outcome() is None
 
 
-async def test_an_unknown_outcome_is_handed_over_as_it_came() -> None:
+async def test_an_unknown_outcome_is_returned_as_the_described_value() -> None:
     server = Server()
     async with serving(server), connect(server.url) as connection, connection.open_sender("q") as sender:
         tracker = await sender.submit(Message("a"))
@@ -389,7 +393,7 @@ async def test_credit_that_is_drained_is_given_back() -> None:
         assert await sender.send(Message("b")) == ACCEPTED
 
 
-async def test_a_closed_session_window_holds_a_message_until_it_opens() -> None:
+async def test_a_closed_session_window_holds_a_message_until_the_window_opens() -> None:
     server = Server(EngineLimits(session_window_frames=4, max_frame_bytes=512, idle_timeout_s=0.0))
     body = bytes(10_000)
     async with serving(server), connect(server.url) as connection, connection.open_sender("q") as sender:
@@ -437,7 +441,7 @@ async def test_cancelled_half_sent_a_message_is_aborted_and_the_link_goes_on() -
         assert Message.decode(server.payloads[-1]).body == "next"
 
 
-async def test_cancelled_while_it_waits_for_the_outcome_the_message_is_sent(connection: Connection) -> None:
+async def test_a_message_is_sent_although_the_wait_for_its_outcome_is_cancelled(connection: Connection) -> None:
     async with connection.open_receiver("q") as receiver, connection.open_sender("q") as sender:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(sender.send, Message("sent"))

@@ -117,7 +117,7 @@ async def test_chunks_of_any_kind(connection: Connection, kind: str) -> None:
         await delivery.accept()
 
 
-async def test_a_delivery_is_handed_out_while_it_is_still_being_sent(connection: Connection) -> None:
+async def test_a_delivery_is_returned_while_the_sender_still_sends_it(connection: Connection) -> None:
     push, pull = trio.open_memory_channel[bytes](0)
     async with (
         connection.open_receiver("q", stream=True) as receiver,
@@ -204,7 +204,7 @@ async def test_a_settled_stream_that_is_read_gives_its_credit_back(connection: C
             assert [octets async for octets in delivery.stream()] == [b"%d" % number]
 
 
-async def test_a_receiver_decides_before_it_has_all(connection: Connection) -> None:
+async def test_a_receiver_may_settle_a_delivery_before_its_last_octet(connection: Connection) -> None:
     async with (
         connection.open_receiver("q", stream=True) as receiver,
         connection.open_sender("q") as sender,
@@ -377,7 +377,7 @@ async def test_a_streaming_receiver_may_share_a_session_that_is_named(connection
         assert await tracker.outcome() == ACCEPTED
 
 
-async def test_what_is_held_unread_is_let_go_when_the_link_ends(connection: Connection) -> None:
+async def test_unread_octets_are_released_when_the_link_ends(connection: Connection) -> None:
     async def take(receiver: Receiver) -> Delivery:
         async with receiver_closed(receiver):
             return await receiver.receive()

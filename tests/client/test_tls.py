@@ -111,7 +111,7 @@ async def test_large_and_small_messages_pass_through_tls(relay: Relay, certifica
     assert outcomes == [ACCEPTED] * 3
 
 
-async def test_a_context_makes_it_tls_whatever_the_scheme(relay: Relay, certificate: Certificate) -> None:
+async def test_an_ssl_context_turns_tls_on_for_every_scheme(relay: Relay, certificate: Certificate) -> None:
     async with connect(f"localhost:{relay.port}", ssl_context=trusting(certificate)) as connection:
         assert connection.remote.container_id == "R"
 
@@ -134,7 +134,7 @@ async def test_a_server_without_tls_is_an_os_error(router: Router, certificate: 
             pytest.fail("it does not speak TLS")
 
 
-async def test_a_cut_beneath_tls_ends_what_waits(relay: Relay, certificate: Certificate) -> None:
+async def test_a_connection_cut_beneath_tls_ends_the_waits(relay: Relay, certificate: Certificate) -> None:
     async with (
         connect(f"amqps://localhost:{relay.port}", ssl_context=trusting(certificate)) as connection,
         connection.open_receiver("q") as receiver,

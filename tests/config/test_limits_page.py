@@ -71,15 +71,15 @@ RUNGS: tuple[tuple[str, ...], ...] = (
     ("e2e/test_memory.py:test_all_connections_together_keep_no_more_than_a_quarter_of_the_memory",),
     ("e2e/test_memory.py:test_all_connections_together_keep_no_more_than_a_quarter_of_the_memory",),
     (
-        "admission/test_alarms.py:test_memory_is_reported_at_each_mark_and_below_it",
+        "admission/test_alarms.py:test_memory_is_reported_at_each_mark_and_when_it_falls_below",
         "e2e/test_memory.py:test_who_has_most_gets_no_credit_above_the_first_mark_and_others_do",
     ),
     (
-        "admission/test_alarms.py:test_memory_is_reported_at_each_mark_and_below_it",
+        "admission/test_alarms.py:test_memory_is_reported_at_each_mark_and_when_it_falls_below",
         "e2e/test_memory.py:test_no_client_gets_a_third_link_above_the_mark_before_and_requests_are_answered",
     ),
     (
-        "admission/test_alarms.py:test_memory_is_reported_at_each_mark_and_below_it",
+        "admission/test_alarms.py:test_memory_is_reported_at_each_mark_and_when_it_falls_below",
         "e2e/test_memory.py:test_no_client_may_connect_above_the_second_mark_and_those_present_go_on",
         "e2e/test_memory.py:test_who_begins_sessions_until_memory_runs_out_pays_for_it",
     ),
@@ -95,7 +95,7 @@ RUNGS: tuple[tuple[str, ...], ...] = (
     ),
     ("e2e/test_shortages.py:test_without_a_descriptor_left_the_next_client_waits_until_there_is_one",),
     (
-        "admission/test_guard.py:test_those_who_are_turned_away_are_counted_and_reported_once_a_second",
+        "admission/test_guard.py:test_refused_connections_are_counted_and_reported_once_a_second",
         "e2e/test_shortages.py:test_a_flood_of_refusals_is_few_lines_in_the_log",
     ),
     ("e2e/test_records.py:test_attaches_that_are_denied_over_and_over_are_reported_together",),

@@ -18,7 +18,9 @@ HANG_S = 60.0
 connect = connector.connect
 
 
-async def test_what_is_dialled_too_late_is_closed(nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_connection_dialled_after_the_stop_is_closed(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
     there = RouterProcess(load(text="router { id: R }\nlistener { host: 127.0.0.1, port: 0 }\n"), Plugins.load())
     await nursery.start(there.run)
     port = there.listeners[0].sockets[0].getsockname()[1]

@@ -33,7 +33,7 @@ def test_an_endpoint_that_answered_has_its_two_tries_again() -> None:
     assert endpoints.current == FIRST
 
 
-def test_a_new_list_drops_what_was_learned_but_for_the_configured_endpoint_and_the_one_in_use() -> None:
+def test_a_new_list_keeps_only_the_configured_endpoint_and_the_one_in_use() -> None:
     endpoints = FailoverList(FIRST)
     endpoints.learn(listed("second", "third"))
     for _ in range(2):
@@ -50,7 +50,7 @@ def test_an_empty_list_leaves_the_configured_endpoint() -> None:
 
 
 @pytest.mark.parametrize("nothing", [None, "second", 7, {"network-host": "second"}])
-def test_what_is_no_list_changes_nothing(nothing: object) -> None:
+def test_a_value_that_is_no_failover_list_changes_nothing(nothing: object) -> None:
     endpoints = FailoverList(FIRST)
     endpoints.learn(listed("second"))
     endpoints.learn(nothing)

@@ -24,7 +24,7 @@ def test_a_step_leads_where_the_table_says_and_never_back(state: PeerState, step
 
 
 @pytest.mark.parametrize(("state", "step"), NOT_DRAWN, ids=lambda each: each.name)
-def test_what_the_table_does_not_draw_is_a_bug(state: PeerState, step: PeerStep) -> None:
+def test_a_step_outside_the_table_raises_illegal_step(state: PeerState, step: PeerStep) -> None:
     with pytest.raises(IllegalStep, match=f"{step.name} while {state.name}"):
         advance(state, step)
 
@@ -46,7 +46,7 @@ def lifetime(*, outgoing: bool = False) -> Lifetime:
     return Lifetime(facts, outgoing=outgoing)
 
 
-async def test_the_last_reason_is_what_the_peer_hears_and_an_order_stays_one() -> None:
+async def test_the_peer_gets_the_last_reason_and_a_deleted_connection_stays_deleted() -> None:
     one = lifetime()
     assert not one.is_ending
     one.end(FIRST, T.DELETE)

@@ -55,7 +55,7 @@ def send(joined: Joined, link: MemorySender, count: int = 1, **fields: Any) -> l
 
 
 @pytest.mark.parametrize("ready", [10, 1, 0, 25])
-def test_a_drain_brings_what_there_is_and_ends_the_credit(ready: int) -> None:
+def test_a_drain_sends_the_waiting_messages_and_ends_the_credit(ready: int) -> None:
     joined = Joined(LINE, RULES)
     there, link = receiver(joined, "C", "work", credit=0), sender(joined, "A", "work")
     send(joined, link, ready)
@@ -88,7 +88,7 @@ def test_the_last_receiver_leaves_and_another_comes_back(back: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["work", "closest.x", "multicast.x"])
-def test_who_settles_first_and_how_often(address: str) -> None:
+def test_each_order_of_settlement_ends_the_delivery_on_every_router(address: str) -> None:
     joined = Joined(LINE, RULES)
     there, link = receiver(joined, "C", address), sender(joined, "A", address)
     first, second, third = send(joined, link, 3)
@@ -139,7 +139,7 @@ def test_states_cross_hops_in_both_directions(address: str, state: Any) -> None:
     assert with_state.history == []
 
 
-def test_a_multicast_drops_what_is_no_outcome() -> None:
+def test_a_multicast_drops_a_state_that_is_no_outcome() -> None:
     joined = Joined(LINE, RULES)
     receivers = [receiver(joined, name, "multicast.x") for name in "BC"]
     [sent] = send(joined, sender(joined, "A", "multicast.x"))
@@ -159,9 +159,7 @@ RANKS = (Rejected(), Accepted(), Modified(), Released())
 
 @pytest.mark.parametrize("outcomes", [pair for pair in product(RANKS, RANKS) if pair[0] != pair[1]])
 @pytest.mark.parametrize("three_steps", [False, True])
-def test_the_highest_outcome_of_a_multicast_wins_wherever_it_comes_from(
-    outcomes: tuple[Any, Any], three_steps: bool
-) -> None:
+def test_the_highest_outcome_of_a_multicast_wins_on_every_router(outcomes: tuple[Any, Any], three_steps: bool) -> None:
     joined = Joined(MESH, RULES)
     receivers = [receiver(joined, name, "multicast.x") for name in "ABCD"]
     [sent] = send(joined, sender(joined, "A", "multicast.x"))
@@ -178,7 +176,7 @@ def test_the_highest_outcome_of_a_multicast_wins_wherever_it_comes_from(
 
 
 @pytest.mark.parametrize("leaves", ["in order", "without a word"])
-def test_what_a_receiver_leaves_behind_comes_back_and_goes_to_another(leaves: str) -> None:
+def test_a_lost_receiver_returns_its_messages_and_later_messages_reach_another_receiver(leaves: str) -> None:
     joined = Joined(LINE, RULES)
     first, link = receiver(joined, "C", "work", credit=6), sender(joined, "A", "work")
     sent = send(joined, link, 10)
@@ -213,7 +211,7 @@ def test_messages_of_all_priorities_arrive() -> None:
     assert [way.counters.deliveries for way in map(trunk.way, range(10)) if way] == [20] * 10
 
 
-def test_an_address_is_treated_as_the_router_says_that_configured_it() -> None:
+def test_the_router_that_configured_an_address_sets_its_treatment() -> None:
     """Where no other router has a rule for it."""
     joined = Joined(LINE, more_rules={"B": RULES, "C": RULES})
     receivers = [receiver(joined, name, "multicast.x") for name in "BC"]

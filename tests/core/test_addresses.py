@@ -54,7 +54,7 @@ def test_a_scheme_without_slash_is_not_stripped() -> None:
     assert parse("amqp:foo").key == "M0amqp:foo"
 
 
-def test_an_address_loses_what_looks_like_a_scheme() -> None:
+def test_an_address_loses_a_prefix_that_looks_like_a_scheme() -> None:
     assert strip_location("a:/b") == "b"
 
 
@@ -173,7 +173,7 @@ def test_edge_other_router_on_an_edge_goes_to_the_uplink() -> None:
         "_",
     ],
 )
-def test_anything_else_is_mobile(text: str) -> None:
+def test_an_address_without_a_reserved_prefix_is_mobile(text: str) -> None:
     assert parse(text) == Address("M", f"M0{text}", text, text)
 
 

@@ -43,7 +43,7 @@ def test_long_annotations_are_not_kept() -> None:
     assert rewriter.read(section, 0, len(section)) is not rewriter.read(section, 0, len(section))
 
 
-def test_routers_hear_of_the_way_and_receivers_of_what_the_sender_wrote() -> None:
+def test_next_routers_get_the_trace_and_receivers_get_the_annotations_of_the_sender() -> None:
     rewriter = AnnotationRewriter(HERE, True, True, 2, None)
     user = b"\xa3\x01k\xa1\x01v"
     section = came(user=user, count=1)
@@ -78,7 +78,7 @@ def test_an_edge_router_says_nothing_of_itself_and_its_interior_says_here() -> N
     assert parse_annotations(onward, 0, len(onward), True).ingress == HERE
 
 
-def test_what_a_client_says_in_the_name_of_routers_is_not_believed() -> None:
+def test_the_router_ignores_router_annotations_written_by_a_client() -> None:
     rewriter = AnnotationRewriter(HERE, True, False, 0, None)
     section = came()
     passage = rewriter.read(section, 0, len(section))

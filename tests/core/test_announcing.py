@@ -86,7 +86,7 @@ def test_one_change_after_the_other() -> None:
 
 
 @pytest.mark.parametrize("status", [204, 404])
-def test_what_is_not_there_any_more_is_deleted(status: int) -> None:
+def test_a_link_route_removed_while_its_create_is_pending_is_deleted(status: int) -> None:
     above = Above()
     above.create()
     above.announcer.remove("Cbroker")
@@ -109,7 +109,7 @@ def test_what_is_not_there_any_more_is_deleted(status: int) -> None:
         ("201", {"identity": "7"}, "201 Forbidden"),
     ],
 )
-def test_what_is_refused_is_reported_once_and_not_asked_for_again(status: object, body: Any, said: str) -> None:
+def test_a_refused_link_route_is_reported_once_and_not_requested_again(status: object, body: Any, said: str) -> None:
     above = Above()
     above.announcer.add("Cbroker")
     above.answer(status, body, "Forbidden")
@@ -122,7 +122,7 @@ def test_what_is_refused_is_reported_once_and_not_asked_for_again(status: object
     assert above.operations() == ["CREATE", "CREATE"]
 
 
-def test_what_the_other_side_says_is_cut_short() -> None:
+def test_the_error_text_of_the_interior_router_is_cut_short() -> None:
     above = Above()
     above.announcer.add("Cbroker")
     above.answer("x" * 5000, None, "y" * 5000)

@@ -317,7 +317,7 @@ def test_an_unavailable_address_is_not_found() -> None:
         assert (link.error.condition, link.error.description) == ("amqp:not-found", "Node not found")
 
 
-def test_an_unavailable_default_refuses_what_no_rule_names() -> None:
+def test_an_unavailable_default_refuses_addresses_without_a_rule() -> None:
     _, client = one(AddressRule("open", is_prefix=True), default="unavailable")
     assert client.sender("open.x").detached is None
     assert client.sender("x").error is not None
@@ -344,7 +344,7 @@ def test_an_unavailable_default_leaves_the_ways_to_other_routers(address: str) -
 
 
 @pytest.mark.parametrize("rules", [(), (AddressRule("#", distribution="unavailable"),)])
-def test_what_the_router_serves_itself_is_available(rules: tuple[AddressRule, ...]) -> None:
+def test_addresses_that_the_router_serves_itself_are_available(rules: tuple[AddressRule, ...]) -> None:
     router, client = one(*rules, default="unavailable")
     router.core.subscribe("$management", Taker())
     assert client.sender("$management").credit == 250
@@ -353,7 +353,7 @@ def test_what_the_router_serves_itself_is_available(rules: tuple[AddressRule, ..
     assert sent.outcome == Accepted()
 
 
-def test_an_unavailable_default_leaves_what_exists() -> None:
+def test_an_unavailable_default_leaves_existing_addresses() -> None:
     router, client = one(default="unavailable")
     sender = client.sender(target=Target(dynamic=True))
     assert sender.attach is not None
@@ -476,7 +476,7 @@ def test_a_receiver_that_wants_settled_gets_settled_and_the_sender_an_acceptance
     assert sent.history == [(Accepted(), True)]
 
 
-def test_counts_and_sizes_of_an_attach_are_those_of_a_router_without_limits() -> None:
+def test_an_attach_has_the_counts_and_sizes_of_a_router_without_limits() -> None:
     _, client = one()
     receiver, sender = client.receiver("x"), client.sender("x")
     assert receiver.attach is not None
@@ -580,7 +580,7 @@ def test_a_detached_link_leaves_nothing_to_resume() -> None:
     assert again.received == []
 
 
-def test_what_came_before_the_detach_is_delivered() -> None:
+def test_messages_sent_before_the_detach_are_delivered() -> None:
     router, client = one()
     receiver = client.receiver("x")
     sender = client.sender("x")

@@ -144,7 +144,7 @@ def test_a_message_takes_its_way_through_the_broker() -> None:
     assert here.router.core.table.entries["M0q"].counters.egress_container == 1
 
 
-def test_senders_have_credit_when_the_broker_is_there_and_it_when_consumers_are() -> None:
+def test_senders_get_credit_from_the_broker_and_the_broker_gets_credit_from_consumers() -> None:
     here = room(IN, OUT)
     client = here.router.connect()
     sender = client.sender("q")
@@ -175,7 +175,7 @@ def test_the_broker_has_a_name_of_its_own_for_the_address(direction: str) -> Non
     assert "M0q" in here.router.core.table.entries
 
 
-def test_a_fallback_takes_what_finds_no_consumer() -> None:
+def test_a_fallback_takes_messages_without_a_consumer() -> None:
     rule = AddressRule("q", is_prefix=True, enable_fallback=True)
     here = room(AutoLinkRule("q", "out", container_id="B", fallback=True), addresses=(rule,))
     (end,) = here.broker().attached
@@ -228,7 +228,7 @@ def test_each_connection_of_a_container_has_its_links() -> None:
     assert here.router.core.links == {}
 
 
-def test_what_the_peer_refuses_is_tried_again() -> None:
+def test_a_link_that_the_peer_refuses_is_attached_again() -> None:
     here = room(OUT)
     broker = here.broker(answers=False)
     (auto,) = here.autos
@@ -279,7 +279,7 @@ def test_nothing_is_tried_again_on_a_connection_that_is_gone() -> None:
     assert here.observer.waits == [2.0, 5.0]
 
 
-def test_what_is_deleted_is_detached_without_a_word() -> None:
+def test_a_deleted_auto_link_is_detached_without_an_error() -> None:
     here = room(IN, OUT)
     broker = here.broker()
     for auto in here.autos:
@@ -292,7 +292,7 @@ def test_what_is_deleted_is_detached_without_a_word() -> None:
     assert here.observer.due == []
 
 
-def test_what_is_deleted_while_it_waits_is_not_tried_again() -> None:
+def test_an_auto_link_deleted_while_waiting_is_not_attached_again() -> None:
     here = room(OUT)
     broker = here.broker()
     broker.attached[0].detach()

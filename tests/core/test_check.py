@@ -28,7 +28,7 @@ def test_only_short_addresses_are_remembered(octets: int, asked: int) -> None:
     assert texts == ["a" * octets] * asked
 
 
-def test_what_is_no_address_is_denied_unasked() -> None:
+def test_octets_that_are_no_address_are_denied_without_a_policy_check() -> None:
     def may_send(text: str) -> bool:
         raise AssertionError(text)
 

@@ -129,7 +129,7 @@ def test_a_link_that_is_gone_is_no_longer_listed(room: Room, how: str) -> None:
     assert room.core.links == {}
 
 
-def test_a_link_says_who_and_where_it_is(room: Room) -> None:
+def test_a_link_row_names_the_link_its_direction_and_its_connection(room: Room) -> None:
     room.router.now_s = 7.0
     room.sending.sender(name="any")
     incoming, outgoing = room.both()
@@ -151,7 +151,7 @@ def test_a_link_says_who_and_where_it_is(room: Room) -> None:
     assert [each.attached_at_s for each in room.core.links.values()] == [0.0, 0.0, 7.0]
 
 
-def test_credit_and_capacity_are_those_of_the_moment() -> None:
+def test_management_shows_the_current_credit_and_capacity() -> None:
     room = Room(credit=7, link_capacity=20)
     room.sender.send(compose(b"1"))
     room.router.pump()
@@ -160,7 +160,7 @@ def test_credit_and_capacity_are_those_of_the_moment() -> None:
     assert (incoming["creditAvailable"], outgoing["creditAvailable"]) == (19, 6)
 
 
-def test_what_waits_and_what_is_unsettled_are_counted_apart(room: Room) -> None:
+def test_waiting_and_unsettled_deliveries_are_counted_apart(room: Room) -> None:
     for number in range(12):
         room.sender.send(compose(b"%d" % number))
     room.router.pump()

@@ -98,7 +98,7 @@ def test_credit_that_is_due_is_there_before_the_sender_runs_out() -> None:
 
 
 @pytest.mark.parametrize("settled", [False, True])
-def test_what_the_router_refuses_is_paid_back_at_once(settled: bool) -> None:
+def test_credit_for_refused_messages_is_granted_again_at_once(settled: bool) -> None:
     router, client = one(4)
     sender = client.sender()
     for _ in range(5):
@@ -278,7 +278,7 @@ def test_a_message_on_its_way_in_when_the_drain_is_answered_counts_once() -> Non
 
 
 @pytest.mark.parametrize("queued", [0, 1, 5, 9, 10])
-def test_a_drain_sends_what_there_is_and_gives_back_the_rest(queued: int) -> None:
+def test_a_drain_sends_the_waiting_messages_and_returns_the_remaining_credit(queued: int) -> None:
     router, client = one()
     receiver = client.receiver("x")
     send(router, client.sender("x"), queued)
@@ -295,7 +295,7 @@ def test_a_drain_sends_what_there_is_and_gives_back_the_rest(queued: int) -> Non
     assert [each.outcome for each in sent] == [Accepted(), Accepted()]
 
 
-def test_a_drain_leaves_what_is_beyond_the_credit() -> None:
+def test_a_drain_leaves_messages_beyond_the_credit() -> None:
     router, client = one()
     receiver = client.receiver("x")
     send(router, client.sender("x"), 5)
@@ -328,7 +328,7 @@ def test_a_drain_waits_for_the_message_under_way() -> None:
 # --- 3.6
 
 
-def test_the_sessions_window_bounds_what_is_held_for_a_creditless_receiver() -> None:
+def test_the_session_window_bounds_the_bytes_held_for_a_receiver_without_credit() -> None:
     router, client = one(limits=small_window(20))
     client.receiver("x")
     sent = client.sender("x").begin(compose(bytes(3_000_000)))
@@ -439,7 +439,7 @@ def test_a_long_message_streams_through(settled: bool) -> None:
     check_credit(router)
 
 
-def test_what_stands_behind_a_streamed_message_follows_it() -> None:
+def test_messages_behind_a_streamed_message_follow_it() -> None:
     router, client = one()
     receiver = client.receiver("x", credit=5)
     long = client.sender("x").begin(compose(bytes(200_000)))
@@ -575,7 +575,7 @@ def test_a_message_in_pieces_gives_its_credit_back_once(
 
 
 @pytest.mark.parametrize("settled", [False, True])
-def test_a_sender_that_takes_back_all_it_begins_has_its_credit_again(settled: bool) -> None:
+def test_a_sender_that_aborts_every_delivery_gets_its_credit_back(settled: bool) -> None:
     router, client = one(4)
     client.receiver("x", credit=100)
     sender = client.sender("x")

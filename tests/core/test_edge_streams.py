@@ -123,7 +123,7 @@ def test_a_message_that_is_here_in_full_is_no_stream(message: bytes) -> None:
     assert len(plain.received) == (message is not LARGE)
 
 
-def test_what_is_for_the_edge_router_itself_goes_so_too() -> None:
+def test_long_messages_for_the_edge_router_itself_have_their_own_link_too() -> None:
     above = Above()
     down = downlink(above.edge)
     for sender, to in ((above.client.sender("_edge/E1/temp.x"), None), (above.client.sender(), "_edge/E1/temp.x")):
@@ -152,7 +152,7 @@ def test_without_the_edge_routers_offer_the_link_of_the_address_is_taken() -> No
     assert plain.bodies == [b"x" * 300_000]
 
 
-def test_one_that_refuses_them_gets_the_next_message_as_before() -> None:
+def test_an_edge_router_that_refuses_stream_links_gets_the_next_message_on_the_ordinary_link() -> None:
     above = Above()
     plain = above.edge.receiver("x", credit=10)
     above.edge.answers = False
@@ -203,7 +203,7 @@ def test_a_stream_that_is_taken_back_is_aborted_and_its_link_is_used_again(how: 
 
 @pytest.mark.parametrize("how", ["detach", "end", "drop"])
 @pytest.mark.parametrize("whole", [False, True])
-def test_what_an_edge_router_has_not_taken_in_full_is_released(how: str, whole: bool) -> None:
+def test_a_message_that_an_edge_router_has_not_taken_in_full_is_released(how: str, whole: bool) -> None:
     above = Above()
     above.edge.receiver("x", credit=10)
     sent = above.client.sender("x").begin(LARGE[:BEGINNING])
@@ -243,7 +243,7 @@ def test_an_edge_router_that_takes_nothing_keeps_back_nothing_of_others() -> Non
 
 
 @pytest.mark.parametrize("settled", [False, True])
-def test_balanced_distribution_counts_what_is_under_way_as_the_edge_routers(settled: bool) -> None:
+def test_balanced_distribution_counts_messages_under_way_as_the_load_of_the_edge_router(settled: bool) -> None:
     above = Above()
     there = above.edge.receiver("x", credit=10)
     here = above.client.receiver("x", credit=10)
@@ -381,7 +381,7 @@ def test_the_phase_of_a_long_message_stands_in_its_annotations() -> None:
 
 
 @pytest.mark.parametrize("how", [lambda edge: edge.above.drop(), lambda edge: edge.streams()[0].detach()])
-def test_what_has_not_gone_up_in_full_is_released(how: Callable[[Below], None]) -> None:
+def test_a_message_that_has_not_gone_up_in_full_is_released(how: Callable[[Below], None]) -> None:
     edge = Below()
     sent = edge.router.connect().sender().begin(compose(b"x" * 300_000, to="elsewhere")[:BEGINNING])
     edge.router.pump()
@@ -395,7 +395,7 @@ def test_what_has_not_gone_up_in_full_is_released(how: Callable[[Below], None]) 
 # ------------------------------------------------------------------------------------------- from those of older kind
 
 
-def test_a_long_message_of_an_edge_router_comes_in_on_whatever_link_and_session_it_likes() -> None:
+def test_a_long_message_of_an_edge_router_may_come_on_any_link_and_session() -> None:
     above = Above()
     here = above.client.receiver("x", credit=10)
     plain = above.edge.sender("x")

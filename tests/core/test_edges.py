@@ -81,7 +81,7 @@ def tracking(edge: MemoryClient, credit: int = 32) -> MemoryReceiver:
 # --------------------------------------------------------------------------------------------------------- messages
 
 
-def test_what_is_for_an_edge_router_goes_over_its_downlink_with_everything_that_routers_say() -> None:
+def test_a_message_for_an_edge_router_keeps_all_router_annotations_on_its_downlink() -> None:
     above = router()
     told: list[tuple[str, int, bool]] = []
     above.core.network.on_local = lambda *what: told.append(what)
@@ -103,7 +103,7 @@ def test_what_is_for_an_edge_router_goes_over_its_downlink_with_everything_that_
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_nothing_goes_back_over_the_connection_that_it_came_on(address: str) -> None:
+def test_no_message_returns_over_the_connection_that_delivered_it(address: str) -> None:
     above = router()
     edge = edge_of(above)
     mine = edge.receiver(address, credit=10)
@@ -120,8 +120,8 @@ def test_nothing_goes_back_over_the_connection_that_it_came_on(address: str) -> 
     assert others.bodies == [b"0", b"1", b"2", b"3"]
 
 
-def test_an_edge_router_gets_its_credit_back_whatever_becomes_of_its_messages() -> None:
-    """It is never drained either: tracking is what holds it back (inter-router.md 6.4)."""
+def test_an_edge_router_gets_its_credit_back_for_every_outcome() -> None:
+    """Address tracking holds an edge router back; the interior router never drains it (inter-router.md 6.4)."""
     above = router()
     edge = edge_of(above, capacity=10)
     receiver = above.connect().receiver("slow", credit=100)
@@ -170,7 +170,7 @@ def test_an_edge_routers_fallback_sender_sends_to_the_fallback() -> None:
 # --------------------------------------------------------------------------------------------------------- tracking
 
 
-def test_an_edge_router_hears_who_takes_what_it_sends() -> None:
+def test_an_edge_router_is_notified_when_its_addresses_gain_and_lose_consumers() -> None:
     above = router()
     edge = edge_of(above)
     link = tracking(edge)
@@ -195,7 +195,7 @@ def test_an_edge_router_hears_who_takes_what_it_sends() -> None:
     assert link.received[0].annotations == {"x-opt-qd.ingress": "0/A", "x-opt-qd.trace": ["0/A"]}
 
 
-def test_what_has_no_credit_is_reported_as_it_stands_when_there_is_some() -> None:
+def test_an_address_without_credit_is_reported_with_its_latest_state_once_credit_comes() -> None:
     above = router()
     edge = edge_of(above)
     link = tracking(edge, credit=0)
@@ -216,7 +216,7 @@ def test_what_has_no_credit_is_reported_as_it_stands_when_there_is_some() -> Non
     assert len(link.received) == 1, "it is as it was told"
 
 
-def test_what_was_attached_before_the_tracking_link_is_reported_too() -> None:
+def test_addresses_attached_before_the_tracking_link_are_reported_too() -> None:
     above = router()
     edge = edge_of(above)
     edge.sender("x")
@@ -257,7 +257,7 @@ def test_a_look_up_is_answered(address: Any, is_sender: Any, properties: dict[st
     assert found[0x74] == {"version": 1, "opcode": 1, "status": status}
 
 
-def test_what_is_no_question_is_dropped_and_the_link_stays() -> None:
+def test_an_invalid_look_up_is_dropped_and_the_link_stays() -> None:
     above = router()
     edge = edge_of(above)
     link = edge.sender(LOOKUP)
@@ -269,7 +269,7 @@ def test_what_is_no_question_is_dropped_and_the_link_stays() -> None:
     assert link.credit > 16
 
 
-def test_who_began_to_send_heartbeats_is_held_to_them() -> None:
+def test_a_peer_that_stops_its_heartbeats_counts_as_silent() -> None:
     above = router()
     client = above.connect()
     assert above.core.edges.silent() == set()

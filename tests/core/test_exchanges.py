@@ -95,7 +95,7 @@ def test_a_message_goes_where_its_subject_fits(method: str) -> None:
     assert [each.matched for each in room.bindings] == [1, 2, 2]
 
 
-def test_consumers_of_the_address_get_it_first_and_as_it_is_treated() -> None:
+def test_consumers_of_the_address_get_a_message_before_the_next_hops() -> None:
     room = Room([("#", "hop")], address="many.x")
     first, second, hop = room.receiver("many.x"), room.receiver("many.x"), room.receiver("hop")
     (sent,) = room.send(room.client.sender("many.x"), "s")
@@ -140,7 +140,7 @@ def test_no_subject_fits_no_binding() -> None:
         b"\x00\x53\x73\xc0\x06\x04\x40\x40\x40\xa1\x09",  # longer than the section
     ],
 )
-def test_what_is_no_subject_fits_no_binding(properties: bytes) -> None:
+def test_a_message_without_a_readable_subject_matches_no_binding(properties: bytes) -> None:
     room = Room([("#", "hop")], alternate="other")
     hop, other = room.receiver("hop"), room.receiver("other")
     sent = room.client.sender("x").send(properties + compose(b"x"))
@@ -167,7 +167,7 @@ def test_bindings_with_one_next_hop_make_one_copy_and_each_counts() -> None:
     assert room.counts == (1, 1, 0, 0)
 
 
-def test_without_a_binding_or_a_receiver_the_alternate_address_gets_it() -> None:
+def test_a_message_without_a_binding_or_a_receiver_goes_to_the_alternate_address() -> None:
     room = Room([("a", "hop")], alternate="other", alternate_phase=1)
     sender = room.client.sender("x")
     assert [each.outcome for each in room.send(sender, "a", "b")] == [Released()] * 2
@@ -188,7 +188,7 @@ def test_consumers_of_the_address_keep_messages_from_the_alternate_one() -> None
 
 
 @pytest.mark.parametrize("settled", [False, True])
-def test_copies_are_settled_whatever_the_sender_says(settled: bool) -> None:
+def test_copies_are_settled_for_settled_and_unsettled_messages(settled: bool) -> None:
     room = Room([("#", "hop"), ("#", "many.hop")])
     receivers = [room.receiver(address) for address in ("hop", "many.hop", "many.hop")]
     (sent,) = room.send(room.client.sender("x"), "s", settled=settled)
@@ -209,7 +209,7 @@ def test_a_settled_message_without_a_receiver_is_dropped() -> None:
 # --- credit
 
 
-def test_senders_have_credit_without_any_consumer_and_keep_it() -> None:
+def test_senders_have_and_keep_credit_without_any_consumer() -> None:
     room = Room()
     sender = room.client.sender("x")
     assert sender.credit == 250
@@ -245,7 +245,7 @@ def test_an_address_becomes_an_exchange_and_an_ordinary_one_again() -> None:
     assert not [key for key in router.core.table.entries if key.startswith("M")]
 
 
-def test_an_address_that_was_an_exchange_only_is_gone_with_it() -> None:
+def test_removing_an_exchange_removes_its_addresses() -> None:
     room = Room([("#", "hop")], alternate="other")
     keys = {"M0x", "M0hop", "M0other"}
     assert keys <= set(room.router.core.table.entries)
@@ -350,7 +350,7 @@ def test_an_exchange_and_its_next_hops_are_available_where_no_other_address_is()
     assert bodies(hop, rest) == [[b"a"], [b"b"]]
 
 
-def test_a_next_hop_inside_the_router_hears_who_sent() -> None:
+def test_a_next_hop_inside_the_router_gets_the_number_of_the_sending_connection() -> None:
     room = Room([("#", "desk")])
     inside = Inside()
     room.router.core.subscribe("desk", inside)
@@ -571,7 +571,7 @@ def test_a_next_hop_without_credit_stops_no_sender_and_grows_no_memory() -> None
     assert len(slow.bodies) + egress.counters.dropped_presettled == 301
 
 
-def test_a_long_message_goes_on_without_a_next_hop_that_takes_none_of_it() -> None:
+def test_a_next_hop_without_credit_does_not_stop_a_long_message() -> None:
     room = Room([("#", "slow"), ("#", "quick")], limits=small_window(64))
     slow, quick = room.receiver("slow", credit=0), room.receiver("quick")
     whole = compose(b"y" * 4_000_000, subject="s")
@@ -715,7 +715,7 @@ def test_an_exchange_and_its_next_hops_may_be_on_any_router(sender_at: str, hop:
     assert (made.received, made.forwarded, made.dropped) == (2, 1, 1)
 
 
-def test_a_next_hop_back_where_the_message_came_from_gets_it() -> None:
+def test_a_next_hop_on_the_sending_router_gets_the_message() -> None:
     joined, _ = joined_exchange("B", [("#", "hop")], "AB")
     hop = joined["A"].connect(MARKED).receiver("hop", credit=10)
     joined["A"].connect().sender("x").send(compose(b"x", subject="s"))

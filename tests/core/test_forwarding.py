@@ -224,7 +224,7 @@ def test_a_full_link_is_passed_over_while_another_has_room() -> None:
     assert shares([full, fresh]) == [0, 3]
 
 
-def test_when_all_are_full_the_least_loaded_gets_it() -> None:
+def test_the_least_loaded_receiver_gets_the_message_when_all_are_full() -> None:
     room = Room(capacity=1)
     receivers = room.receivers("x", 2, credit=0)
     senders = [room.client.sender("x") for _ in range(5)]
@@ -277,7 +277,7 @@ def test_an_inside_consumer_is_no_candidate_beside_a_link() -> None:
 # --- 2.4
 
 
-def test_everybody_gets_each_message_once_and_in_order() -> None:
+def test_every_receiver_gets_each_multicast_message_once_and_in_order() -> None:
     room = Room()
     receivers = room.receivers("multicast", 5)
     inside = Inside()
@@ -379,7 +379,7 @@ def test_a_lost_receiver_counts_as_modified_or_released(credit: int, outcome: ob
     assert len(sent.history) == 1
 
 
-def test_a_receiver_lost_after_its_outcome_counts_with_it() -> None:
+def test_the_outcome_of_a_receiver_counts_after_its_connection_is_lost() -> None:
     room = Room()
     staying = room.receivers("multicast", 1)[0]
     leaving = room.other().receiver("multicast", credit=1)
@@ -392,7 +392,7 @@ def test_a_receiver_lost_after_its_outcome_counts_with_it() -> None:
     assert sent.history == [(Accepted(), True)]
 
 
-def test_what_the_sender_says_goes_to_every_copy() -> None:
+def test_the_settlement_of_the_sender_reaches_every_copy() -> None:
     room = Room()
     receivers = room.receivers("multicast", 2)
     waiting = room.receivers("multicast", 1, credit=0)[0]
@@ -545,7 +545,7 @@ def test_an_anonymous_message_without_an_address_is_rejected(settled: bool) -> N
     assert room.router.core.pulse.totals.dropped_presettled == settled
 
 
-def test_the_fallback_gets_what_no_other_consumer_takes() -> None:
+def test_the_fallback_gets_messages_that_no_other_consumer_takes() -> None:
     room = Room(strips=False)
     primary = room.client.receiver("fall.x", credit=10)
     fallback = room.client.receiver("fall.x", credit=10, capabilities=("qd.fallback",))
@@ -599,7 +599,7 @@ def test_a_fallback_sender_does_not_fall_back() -> None:
 
 
 @pytest.mark.parametrize("how", ["detach", "end", "drop"])
-def test_a_lost_receiver_releases_what_it_had_not_and_fails_what_it_had(how: str) -> None:
+def test_a_lost_receiver_releases_its_queued_messages_and_fails_the_delivered_ones(how: str) -> None:
     room = Room()
     leaving = room.other()
     receiver = leaving.receiver("x", credit=2)
@@ -693,7 +693,7 @@ def test_a_sender_lost_mid_stream_takes_its_message_back(distribution: str, how:
 
 
 @pytest.mark.parametrize("how", ["detach", "drop", "abort"])
-def test_a_sender_lost_mid_message_leaves_no_trace_with_those_who_got_nothing(how: str) -> None:
+def test_a_message_of_a_lost_sender_leaves_no_trace_with_receivers_that_got_none_of_it(how: str) -> None:
     room = Room()
     receiver = room.client.receiver("x")
     leaving = room.other()
@@ -801,7 +801,9 @@ class CountingQueue(deque[Delivery]):
 
 
 @pytest.mark.parametrize("settled_late", [False, True])
-def test_dropping_does_not_look_at_what_cannot_be_dropped(settled_late: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dropping_examines_only_deliveries_that_may_be_dropped(
+    settled_late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(CountingQueue, "looks", 0)
     room = Room(capacity=5)
     receiver = room.client.receiver("x")
@@ -826,7 +828,7 @@ def test_dropping_does_not_look_at_what_cannot_be_dropped(settled_late: bool, mo
     assert receiver.bodies[-1] == b"p99"
 
 
-def test_what_was_dropped_does_not_pile_up_in_the_queue() -> None:
+def test_dropped_deliveries_do_not_pile_up_in_the_queue() -> None:
     room = Room(capacity=5)
     receiver = room.client.receiver("x")
     (egress,) = room.router.core.egresses()
@@ -862,7 +864,7 @@ def test_a_message_that_leaves_the_queue_from_the_middle_leaves_no_dropped_one_i
     assert receiver.bodies == [b"3"]
 
 
-def test_what_left_the_queue_to_free_its_window_is_not_dropped_again() -> None:
+def test_a_delivery_removed_to_free_its_window_is_not_dropped_again() -> None:
     room = Room(capacity=2)
     receiver = room.client.receiver("x", credit=1)
     room.client.sender("x").begin(compose(bytes(200_000)))
@@ -878,7 +880,7 @@ def test_what_left_the_queue_to_free_its_window_is_not_dropped_again() -> None:
     assert room.router.core.pulse.totals.dropped_presettled == 4
 
 
-def test_what_its_sender_settled_meanwhile_may_be_dropped_too() -> None:
+def test_deliveries_that_the_sender_settled_while_they_waited_may_be_dropped() -> None:
     room = Room(capacity=5)
     receiver = room.client.receiver("x")
     for each in room.send(room.client.sender("x"), 5):
@@ -907,7 +909,7 @@ def test_a_large_backlog_after_the_consumer_has_gone_is_counted() -> None:
 
 @pytest.mark.parametrize("failed", [True, False, None])
 @pytest.mark.parametrize("elsewhere", [True, False, None])
-def test_modified_is_relayed_as_it_was_said(failed: bool | None, elsewhere: bool | None) -> None:
+def test_a_modified_outcome_is_relayed_unchanged(failed: bool | None, elsewhere: bool | None) -> None:
     room = Room()
     (receiver,) = room.receivers("x", 1)
     (sent,) = room.send(room.client.sender("x"), 1)
@@ -993,7 +995,7 @@ def test_slow_deliveries_are_counted_by_age(age_s: float, delayed: tuple[int, in
     assert (totals.delayed_1s, totals.delayed_10s) == expected
 
 
-def test_addresses_count_what_comes_and_goes() -> None:
+def test_an_address_counts_its_incoming_and_outgoing_messages() -> None:
     room = Room()
     room.receivers("multicast", 2)
     room.router.core.subscribe("multicast", Inside())
@@ -1114,7 +1116,7 @@ def test_inside_a_fallback_consumer_gets_whole_messages_too() -> None:
     assert [len(received.message) for received in inside.got] == [len(compose(bytes(300_000)))]
 
 
-def test_inside_unsubscribing_ends_it_also_where_phases_differ() -> None:
+def test_unsubscribing_ends_an_inside_consumer_also_where_phases_differ() -> None:
     room = Room()
     core = room.router.core
     core.table.add_rule(AddressRule("way", ingress_phase=0, egress_phase=1))
@@ -1126,7 +1128,7 @@ def test_inside_unsubscribing_ends_it_also_where_phases_differ() -> None:
     assert not core.table.entries
 
 
-def test_inside_the_first_consumer_brings_credit_and_the_last_takes_it() -> None:
+def test_the_first_inside_consumer_brings_credit_and_the_last_one_ends_credit() -> None:
     room = Room()
     core = room.router.core
     sender = room.client.sender("x")

@@ -78,7 +78,7 @@ def test_a_subject_fits_the_keys_that_a_naive_matcher_finds(
         ("mqtt", "#", ["", "a", "a/b"], []),
     ],
 )
-def test_what_fits_a_key(method: str, key: str, fitting: list[str], others: list[str]) -> None:
+def test_a_key_matches_its_subjects_and_no_others(method: str, key: str, fitting: list[str], others: list[str]) -> None:
     tree: KeyTree[str] = KeyTree(method)
     tree.insert(key, key)
     assert [subject for subject in (*fitting, *others) if tree.match(subject)] == fitting
@@ -104,7 +104,7 @@ def test_every_key_counts_and_each_of_its_values() -> None:
         ("k/" * 129, "mqtt"),
     ],
 )
-def test_what_is_no_key(key: str, method: str) -> None:
+def test_an_invalid_key_is_refused(key: str, method: str) -> None:
     with pytest.raises(PatternError):
         key_tokens(key, method)
 
@@ -126,7 +126,7 @@ def test_a_search_visits_a_node_once_for_each_token() -> None:
     assert tree.match(".".join("a" * (MAX_TOKENS - 1) + "b")) == []
 
 
-def test_what_is_taken_out_leaves_nothing_behind() -> None:
+def test_removed_keys_leave_nothing_in_the_tree() -> None:
     tree: KeyTree[int] = KeyTree()
     tree.insert("a.b", 1)
     before = tree.match("a.b")

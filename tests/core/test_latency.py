@@ -30,7 +30,7 @@ def test_each_class_and_outcome_has_its_own_numbers(family: int, code: int) -> N
 
 
 @pytest.mark.parametrize("code", [0x23, 0x28, 0x34, -1, 1 << 30])
-def test_what_is_no_outcome_of_the_core_standard_counts_as_none(code: int) -> None:
+def test_a_state_that_is_no_core_outcome_counts_as_none(code: int) -> None:
     counted = Latency()
     counted.count(0, code, 0.0)
     assert counted.snapshot()["mobile", "none"].count == 1

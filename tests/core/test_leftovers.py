@@ -93,7 +93,7 @@ def test_a_link_that_is_over_goes_without_the_collector() -> None:
 
 
 @pytest.mark.usefixtures("no_collector")
-def test_what_still_holds_messages_of_a_connection_does_not_wake_it() -> None:
+def test_kept_messages_of_a_lost_connection_do_not_wake_it() -> None:
     router = MemoryRouter()
     receiver = router.connect().receiver("x")
     client = router.connect()
@@ -145,8 +145,8 @@ def test_a_link_that_broke_a_rule_and_detached_in_one_read_is_lost() -> None:
 
 
 @pytest.mark.parametrize("session_fault", [False, True])
-def test_what_was_reported_stays_until_the_holder_knows(session_fault: bool) -> None:
-    """Also when it never looks at the event because the connection ends meanwhile."""
+def test_a_reported_link_stays_until_the_holder_takes_the_event(session_fault: bool) -> None:
+    """This holds also when the connection ends before the holder takes the event."""
     router = MemoryRouter()
     client = router.connect()
     sender = client.sender("x")

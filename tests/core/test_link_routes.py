@@ -98,7 +98,7 @@ def tagged(sender: MemorySender, tag: bytes) -> SentMessage:
 # --- the attach goes on, and the answer comes back
 
 
-def test_a_senders_attach_goes_to_the_container_as_it_came() -> None:
+def test_the_attach_of_a_sender_goes_to_the_container_unchanged() -> None:
     _, broker, client = routed()
     source = Source("here", capabilities=("x",), expiry_policy="connection-close")
     target = Target(
@@ -215,7 +215,7 @@ def test_each_direction_has_its_own_routes() -> None:
         (LinkRoute("#", "in", container_id="B"), ["a", "x/y"], []),
     ],
 )
-def test_patterns_choose_what_is_routed(route: LinkRoute, inside: list[str], outside: list[str]) -> None:
+def test_patterns_choose_the_addresses_that_are_routed(route: LinkRoute, inside: list[str], outside: list[str]) -> None:
     _, broker, client = routed(route)
     for address in inside:
         client.sender(address)
@@ -225,7 +225,7 @@ def test_patterns_choose_what_is_routed(route: LinkRoute, inside: list[str], out
     assert len(broker.attached) == len(inside)
 
 
-def test_what_the_router_serves_itself_is_never_routed() -> None:
+def test_addresses_that_the_router_serves_itself_are_never_routed() -> None:
     router, broker, client = routed(*both("#"))
     router.core.subscribe("$management", _Nobody())
     for address in ("$management", "_local/x", "_topo/0/R1/x", "_edge/E/x"):
@@ -256,7 +256,7 @@ def test_a_name_that_is_taken_at_the_container_gets_another() -> None:
 
 
 @pytest.mark.parametrize(("length", "kept"), [(8190, True), (8191, False)])
-def test_a_long_name_goes_on_as_it_is_and_one_that_no_router_takes_as_its_digest(length: int, kept: bool) -> None:
+def test_a_long_link_name_is_kept_and_a_longer_one_becomes_its_digest(length: int, kept: bool) -> None:
     _, broker, client = routed()
     client.sender("broker.q", name="n" * length)
     assert broker.attached[0].link.name == (f"{'n' * length}@C" if kept else sha256(b"n" * length + b"@C").hexdigest())
@@ -392,7 +392,7 @@ def test_an_aborted_message_is_aborted_at_the_other_end() -> None:
     assert sender.credit == 1
 
 
-def test_a_message_taken_back_before_it_went_on_leaves_no_trace() -> None:
+def test_a_message_aborted_before_its_first_transfer_leaves_no_trace() -> None:
     router, sender, end = sending(credit=1)
     half = sender.begin(compose(b"z" * 100)[:50])
     router.pump()
@@ -464,7 +464,7 @@ def test_the_sender_settles_first() -> None:
     assert end.received[0].history == [(Accepted(), True)]
 
 
-def test_a_state_on_the_transfer_goes_with_it() -> None:
+def test_a_state_on_the_transfer_reaches_the_container() -> None:
     router, sender, end = sending()
     sender.send(compose(b"x"), state=TransactionalState(b"txn-1"))
     router.pump()
@@ -703,7 +703,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for(towards: str) -> None:
 
 @pytest.mark.parametrize("towards", ["container", "client"])
 @pytest.mark.parametrize("how", ["connection", "session"])
-def test_the_other_end_is_lost_before_it_answers(towards: str, how: str) -> None:
+def test_an_end_lost_before_its_detach_answers_the_other_end(towards: str, how: str) -> None:
     _, broker, client = routed()
     link, other = ends(broker, client, towards)
     link.detach(False)
@@ -738,7 +738,7 @@ def test_both_ends_detach_at_once() -> None:
     assert (broker.server.link_count, client.server.link_count) == (0, 0)
 
 
-def test_what_was_sent_before_a_detach_reaches_the_container_before_it() -> None:
+def test_messages_sent_before_a_detach_reach_the_container_before_the_detach() -> None:
     router = MemoryRouter()
     routes(router, *both())
     small = replace(LIMITS, session_window_bytes=65536)
@@ -761,7 +761,7 @@ def test_what_was_sent_before_a_detach_reaches_the_container_before_it() -> None
     assert sender.detached is not None
 
 
-def test_what_a_container_never_takes_is_not_waited_for() -> None:
+def test_a_detach_waits_a_bounded_time_for_messages_that_a_container_never_takes() -> None:
     router, broker, client = routed()
     sender: Any = client.sender("broker.q")
     (end,) = broker.attached
@@ -847,7 +847,7 @@ def test_routes_of_equal_patterns_share_one_address() -> None:
     assert client.sender("a.b").attach is not None  # an ordinary address again
 
 
-def test_links_that_a_route_carries_outlive_it() -> None:
+def test_links_outlive_their_link_route() -> None:
     carried = both()
     router, broker, client = routed(*carried)
     sender = client.sender("broker.q")
@@ -905,7 +905,7 @@ def test_a_connection_has_so_many_routes_and_no_more() -> None:
 # --- other routers
 
 
-def test_what_other_routers_have_is_known_by_their_keys() -> None:
+def test_link_routes_of_other_routers_are_known_by_their_keys() -> None:
     router = MemoryRouter()
     found = router.core.routes
     for key in ("Clr.one", "Da/b", "Ex.*.y", "F#", "", "C", "E...", "Mlr", "C" + "x" * 5000):
@@ -1115,7 +1115,7 @@ def test_an_attach_too_large_for_the_container_costs_the_peer_its_link_only() ->
     assert broker.closed is None
 
 
-def test_an_answer_too_large_for_the_peer_costs_it_its_link_only() -> None:
+def test_an_answer_too_large_for_the_peer_closes_only_that_link() -> None:
     router = MemoryRouter()
     routes(router, *both())
     broker = router.connect(container_id="B", role="route-container")
@@ -1156,7 +1156,7 @@ def test_clients_have_sessions_of_their_own_until_there_are_many() -> None:
     assert sessions[2] is not sessions[0]
 
 
-def test_a_container_that_allows_one_more_session_is_content_with_it() -> None:
+def test_a_container_that_allows_one_more_session_gets_only_one() -> None:
     router = MemoryRouter()
     routes(router, *both())
     limits = replace(LIMITS, channel_max=1)

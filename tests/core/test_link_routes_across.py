@@ -130,7 +130,7 @@ def test_when_a_container_is_lost_links_are_lost_and_go_to_another(place: str) -
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_route_that_a_connection_asks_for_is_known_everywhere_and_goes_with_it(place: str) -> None:
+def test_a_route_requested_by_a_connection_is_known_everywhere_and_ends_with_the_connection(place: str) -> None:
     joined = Joined(LINE)
     owner = joined["A"].connect(container_id="owner")
     scoped = owner.as_container()
@@ -156,8 +156,8 @@ def test_a_route_that_a_connection_asks_for_is_known_everywhere_and_goes_with_it
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_every_router_on_the_way_counts_what_comes_in(place: str) -> None:
-    """Both ways, wherever it comes from: a link of a routed link is an endpoint on each router."""
+def test_every_router_on_the_path_counts_incoming_messages(place: str) -> None:
+    """Both directions and every place of the client: each router has an endpoint of the routed link."""
     joined, link, end = sending(place)
     link.send(compose(b"x"))
     joined.pump()
@@ -325,7 +325,7 @@ def test_detaches_pass_with_their_word_in_both_directions(place: str, closed: bo
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_what_the_container_refuses_is_refused(place: str) -> None:
+def test_an_attach_that_the_container_refuses_is_refused(place: str) -> None:
     joined = Joined(LINE)
     broker = container(joined, "A")
     broker.answers = False

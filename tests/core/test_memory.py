@@ -36,7 +36,7 @@ def test_an_empty_router_keeps_nothing() -> None:
     assert counts(MemoryRouter()) == [0, 0, 0, 0, 0]
 
 
-def test_a_size_is_that_of_the_object_and_of_what_is_its_own() -> None:
+def test_a_size_is_that_of_the_object_and_of_the_objects_it_owns() -> None:
     router = MemoryRouter()
     client = router.connect()
     client.receiver("x")
@@ -90,7 +90,7 @@ def test_presettled_deliveries_count_where_they_wait() -> None:
     assert counts(router)[2:4] == [3, 3]
 
 
-def test_a_multicast_message_is_one_however_many_wait_for_it() -> None:
+def test_a_multicast_message_counts_once_for_all_receivers() -> None:
     router = MemoryRouter(RULES)
     client = router.connect()
     for _ in range(4):
@@ -148,7 +148,7 @@ def test_pieces_grow_only_where_no_receiver_has_come_to_them() -> None:
         assert receiver.received[0].payload == expected + b"end"
 
 
-def test_buffers_hold_what_came_and_did_not_go_on_yet() -> None:
+def test_buffers_hold_the_octets_that_are_not_sent_on() -> None:
     router = MemoryRouter()
     client = router.connect(PeerTerms(100))
     receiver = client.receiver("x")
@@ -168,7 +168,7 @@ def test_buffers_hold_what_came_and_did_not_go_on_yet() -> None:
     assert counts(router)[4] == 0
 
 
-def test_what_waits_is_counted_by_address_the_largest_first() -> None:
+def test_waiting_messages_are_counted_by_address_with_the_largest_first() -> None:
     router = MemoryRouter(RULES)
     client = router.connect()
     for address, size in (("small", 100), ("large", 1000), ("m", 500)):

@@ -78,7 +78,7 @@ def test_each_component_alone(name: str) -> None:
     assert text.count("=") == (2 if name == APPLICATION_PROPERTIES else 1)
 
 
-def test_the_order_is_fixed_and_absent_ones_are_left_out() -> None:
+def test_the_fields_have_a_fixed_order_and_absent_fields_are_left_out() -> None:
     assert describe(message(["id", None, "to"]), "to", "subject", "message-id") == 'Message{message-id="id", to="to"}'
     assert describe(message(None, {"k": 1}), "all") == 'Message{app-properties={"k"=1}}'
     assert describe(compose(b"x"), "all") == "Message{}"
@@ -107,7 +107,7 @@ def test_values(value: object, text: str) -> None:
 
 
 @pytest.mark.parametrize("octets", [b"", b"\0", b"\0\x53", b"\0\x53\x73", b"garbage", message(["a"])[:5], b"\0\x80\0"])
-def test_what_cannot_be_read_is_logged_as_far_as_it_can(octets: bytes) -> None:
+def test_a_broken_message_is_logged_without_its_unreadable_fields(octets: bytes) -> None:
     assert describe(octets, "all") == "Message{}"
 
 
@@ -130,7 +130,7 @@ def test_a_message_without_application_properties_is_logged_too() -> None:
 
 
 @pytest.mark.parametrize("size", [10, 300_000])
-def test_a_message_that_waits_is_logged_as_sent_when_it_is(size: int) -> None:
+def test_a_waiting_message_is_logged_as_sent_when_the_router_sends_it(size: int) -> None:
     room = Room("to")
     receiver = room.client.receiver("q", name="out")
     sent = room.client.sender("q", name="in").begin(compose(bytes(size), to="q"))
@@ -221,7 +221,7 @@ class Reader:
         received.settle()
 
 
-def test_a_message_that_a_router_reads_itself_is_logged_once_however_often_it_looks() -> None:
+def test_a_message_for_the_router_itself_is_logged_once() -> None:
     passing, reader = Passing(), Reader()
     passing.joined["B"].core.subscribe("_local/inside", reader)
     passing.joined["A"].connect().sender("_topo/0/B/inside").send(compose(bytes(300_000), to="here"), frames=7)

@@ -100,7 +100,7 @@ def test_sections_out_of_order_are_refused(first: int, second: int) -> None:
     assert Pair(target=None).outcome(SECTIONS[first] + SECTIONS[second] + SECTIONS[5]) == INVALID
 
 
-def test_what_lies_behind_the_annotations_is_not_looked_at_on_a_targeted_link() -> None:
+def test_sections_behind_the_annotations_are_not_read_on_a_targeted_link() -> None:
     pair = Pair()
     for message in (b"garbage", SECTIONS[0] + b"\xff" * 20, SECTIONS[2] + b"\0\x53\x73\xc0\x05"):
         assert pair.passes(message) == message
@@ -202,7 +202,7 @@ def test_a_targeted_message_gets_to_ingress_and_trace() -> None:
     assert list(annotations.items()) == list(expected(qd_to="x", qd_ingress="0/R1", qd_trace=["0/R1"]).items())
 
 
-def test_the_target_is_named_as_the_client_wrote_it() -> None:
+def test_the_annotation_to_has_the_target_as_the_client_wrote_it() -> None:
     pair = Pair(receiving=KEEP, target="amqp://host/x.")
     assert pair.annotations(k=1) == expected({"k": 1}, qd_to="amqp://host/x.", qd_ingress="0/R1", qd_trace=["0/R1"])
 
@@ -219,7 +219,7 @@ def test_ingress_is_kept_and_trace_appended_to() -> None:
     assert found == expected(qd_to="x", qd_ingress="0/R0", qd_trace=["0/R0", "0/R1"])
 
 
-def test_the_phase_is_written_when_it_is_not_0_and_the_stream_mark_passed_on() -> None:
+def test_a_phase_other_than_0_is_written_and_the_stream_mark_is_passed_on() -> None:
     pair = Pair(KEEP, KEEP)
     found = pair.annotations(qd_phase=3, qd_stream=1)
     assert found == expected(qd_phase=3, qd_stream=1, qd_to="x", qd_ingress="0/R1", qd_trace=["0/R1"])
@@ -274,7 +274,7 @@ def test_every_way_to_strip(sending: str, receiving: str, user: dict[str, object
         assert found == expected(user, qd_to="x", qd_ingress="0/R1", qd_trace=["0/R1"])
 
 
-def test_a_to_override_routes_an_anonymous_message_where_it_is_honoured() -> None:
+def test_a_to_annotation_routes_an_anonymous_message_where_the_router_honours_annotations() -> None:
     message = compose(b"x", to="elsewhere", annotations={"x-opt-qd.to": "x"})
     pair = Pair(KEEP, KEEP, target=None)
     pair.passes(message)
@@ -291,7 +291,7 @@ def test_a_to_override_brings_its_phase() -> None:
     assert (len(pair.receiver.received), len(ahead.received)) == (0, 1)
 
 
-def test_to_is_ignored_on_a_targeted_link_and_left_as_it_is() -> None:
+def test_the_property_to_is_ignored_on_a_targeted_link_and_passed_unchanged() -> None:
     pair = Pair()
     message = compose(b"x", to="elsewhere")
     assert pair.passes(message) == message
@@ -358,7 +358,7 @@ def test_an_abort_before_forwarding_is_forgotten() -> None:
     assert pair.router.held_bytes() == 0
 
 
-def test_an_abort_of_what_was_never_sent_is_nothing() -> None:
+def test_aborting_an_unsent_delivery_changes_nothing() -> None:
     pair = Pair()
     for settled in (False, True):
         pair.sender.begin(settled=settled).abort()
@@ -595,7 +595,7 @@ def test_the_sender_settles_first() -> None:
     assert sent[0].history == []
 
 
-def test_the_sender_settles_what_still_waits() -> None:
+def test_a_sender_may_settle_a_waiting_delivery() -> None:
     pair = Pair()
     waiting = pair.receiving.receiver("y")
     sender = pair.sending.sender("y")

@@ -100,7 +100,7 @@ def test_balanced_over_a_triangle_of_ten_and_fifty() -> None:
     assert shares(*receivers) == [54, 43, 3]
 
 
-def test_balanced_prefers_what_has_room_to_what_is_full() -> None:
+def test_balanced_prefers_a_receiver_with_room_to_a_full_one() -> None:
     joined = Joined({("A", "B"): 1}, RULES, capacity=10)
     there = receiver(joined, "B", "work")
     here = receiver(joined, "A", "work")  # with room for 250
@@ -121,7 +121,7 @@ def test_balanced_looks_at_each_connection_once_however_many_routers_lie_behind(
 @pytest.mark.parametrize(
     "how", ["settle", "release", "detach", "drop", "abort", "cut", "sender settles", "sender drops", "presettled"]
 )
-def test_what_is_under_way_is_counted_until_it_ends(how: str) -> None:
+def test_a_message_under_way_is_counted_until_it_ends(how: str) -> None:
     joined = Joined(LINE, RULES)
     there = receiver(joined, "C", "work")
     link = sender(joined, "A", "work")
@@ -158,7 +158,7 @@ def test_what_is_under_way_is_counted_until_it_ends(how: str) -> None:
     assert joined.held_bytes() == 0
 
 
-def test_what_a_silent_neighbour_was_sent_has_failed_and_what_waits_for_it_is_released() -> None:
+def test_deliveries_sent_to_a_silent_neighbour_fail_and_waiting_ones_are_released() -> None:
     joined = Joined({("A", "B"): 1}, RULES, capacity=3)
     there = receiver(joined, "B", "work")
     joined.sides["B", "A"].stalled = True
@@ -183,7 +183,7 @@ def test_what_a_silent_neighbour_was_sent_has_failed_and_what_waits_for_it_is_re
     assert after.outcome == Accepted()
 
 
-def test_what_waits_for_a_trunk_that_breaks_is_released_and_no_longer_counted() -> None:
+def test_deliveries_that_wait_for_a_broken_trunk_are_released_and_no_longer_counted() -> None:
     joined = Joined({("A", "B"): 1}, RULES, capacity=3)
     there = receiver(joined, "B", "work")
     joined.sides["B", "A"].stalled = True  # no more credit comes
@@ -199,7 +199,7 @@ def test_what_waits_for_a_trunk_that_breaks_is_released_and_no_longer_counted() 
 # --- closest: 2.2
 
 
-def test_closest_goes_to_the_nearest_and_to_the_next_when_it_closes() -> None:
+def test_closest_goes_to_the_nearest_receiver_and_then_to_the_next_one() -> None:
     joined = Joined({("A", "B"): 10, ("B", "C"): 20}, RULES)
     receivers = {name: receiver(joined, name, "closest.x") for name in "ABC"}
     link = sender(joined, "A", "closest.x")
@@ -325,7 +325,7 @@ def test_a_chain_of_phases_crosses_routers_at_each_stage() -> None:
 
 
 @pytest.mark.parametrize("address", [None, "later.x"])
-def test_a_message_says_its_phase_to_a_router_that_has_not_configured_it(address: str | None) -> None:
+def test_a_message_carries_its_phase_to_a_router_without_the_address_configuration(address: str | None) -> None:
     joined = Joined({("A", "B"): 1, ("B", "C"): 1}, more_rules={"A": RULES, "C": RULES})
     there = receiver(joined, "C", "later.x")
     [sent] = send(joined, sender(joined, "A", address), to="later.x")
@@ -411,7 +411,7 @@ def test_a_priority_without_a_link_takes_the_next_lower_one() -> None:
 # --- counters and annotations: 5.6 and 4.3
 
 
-def test_what_routers_count() -> None:
+def test_routers_count_outcomes_ingress_egress_and_transit() -> None:
     joined = Joined(LINE, RULES)
     there = receiver(joined, "C", "work")
     link = sender(joined, "A", "work")
@@ -528,8 +528,8 @@ def test_streams_block_neither_each_other_nor_small_messages() -> None:
     assert joined.held_bytes() == 0
 
 
-def test_a_receiver_that_takes_nothing_does_not_stop_those_whose_messages_go_the_same_way() -> None:
-    """What one sender may have under way fits twice into the window that routers open for each other."""
+def test_a_receiver_without_credit_does_not_stop_other_receivers_behind_the_same_router() -> None:
+    """The messages under way of one sender fit twice into the window that routers open for each other."""
     joined = Joined(LINE, RULES, limits=replace(LIMITS, session_window_bytes=ROUTER_WINDOW_BYTES))
     stalled, there = receiver(joined, "C", "stalled", credit=0), receiver(joined, "C", "free")
     large = compose(b"x" * 125_000)  # no more, and it would go over a link of its own
@@ -580,7 +580,7 @@ def test_an_annotated_stream_is_sent_on_at_once_by_every_router() -> None:
 
 
 @pytest.mark.parametrize("how", ["abort", "detach", "drop"])
-def test_a_stream_that_is_taken_back_is_aborted_everywhere_and_what_follows_is_fine(how: str) -> None:
+def test_an_aborted_stream_is_aborted_on_every_router_and_the_next_messages_pass(how: str) -> None:
     joined = Joined(LINE, RULES)
     there = receiver(joined, "C", "work")
     link = sender(joined, "A", "work")
@@ -602,7 +602,7 @@ def test_a_stream_that_is_taken_back_is_aborted_everywhere_and_what_follows_is_f
 
 
 @pytest.mark.parametrize("how", ["detach", "drop", "cut"])
-def test_a_stream_whose_receiver_is_lost_is_released_and_the_rest_of_it_swallowed(how: str) -> None:
+def test_a_stream_whose_receiver_is_lost_is_released_and_its_rest_is_discarded(how: str) -> None:
     joined = Joined(LINE, RULES)
     there = receiver(joined, "C", "work")
     sent = sender(joined, "A", "work").begin(LARGE[:200_000])

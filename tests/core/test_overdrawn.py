@@ -79,8 +79,8 @@ def test_more_than_as_much_again_ends_the_link(routed: bool) -> None:
 
 
 @pytest.mark.parametrize(("role", "wanted"), [("normal", [8, 8, 10]), ("route-container", [4, 6, 5])])
-def test_a_broker_is_granted_more_once_it_has_used_what_it_had(role: str, wanted: list[int]) -> None:
-    """So that at each flow it has nothing under way: RabbitMQ takes the flow for credit besides that."""
+def test_a_broker_gets_more_credit_once_it_has_used_all_of_it(role: str, wanted: list[int]) -> None:
+    """At each flow the broker has nothing under way: RabbitMQ takes the flow for credit on top of that."""
     router = MemoryRouter()
     receiver = router.connect().receiver("q", credit=100)
     sender = router.connect(PeerTerms(10), role=role).sender("q")

@@ -41,7 +41,7 @@ class Pair:
 
 
 @pytest.mark.parametrize("settled", [False, True])
-def test_what_is_owed_is_granted_when_nothing_comes(settled: bool) -> None:
+def test_owed_credit_is_granted_when_no_message_comes(settled: bool) -> None:
     pair = Pair()
     pair.send(3, settled=settled)
     assert pair.sender.credit == CAPACITY - 3

@@ -103,7 +103,7 @@ def test_matching_is_case_sensitive() -> None:
 @pytest.mark.parametrize(
     ("value", "matches"), [("p", True), ("p.q", True), ("p/q.r", True), ("px", False), ("q.p", False)]
 )
-def test_a_prefix_matches_itself_and_what_is_below(value: str, matches: bool) -> None:
+def test_a_prefix_matches_itself_and_the_addresses_below_it(value: str, matches: bool) -> None:
     assert (tree_of(prefix_pattern("p")).match(value) is not None) is matches
 
 
@@ -190,7 +190,7 @@ def test_a_dead_end_is_left_for_the_next_alternative() -> None:
     assert tree.match("a.b.c.z") == "a.#.z"
 
 
-def test_an_earlier_token_outweighs_all_later_ones() -> None:
+def test_an_earlier_token_outweighs_all_later_tokens() -> None:
     assert tree_of("a.#", "*.b.c").match("a.b.c") == "a.#"
 
 
@@ -290,7 +290,7 @@ def test_the_tree_agrees_with_an_independent_matcher(patterns: list[list[str]], 
 
 
 @given(PATTERNS, VALUES)
-def test_normalisation_does_not_change_what_a_pattern_covers(patterns: list[list[str]], value: list[str]) -> None:
+def test_normalisation_keeps_the_values_that_a_pattern_covers(patterns: list[list[str]], value: list[str]) -> None:
     for pattern in patterns:
         assert is_member(tuple(pattern), value) == is_member(pattern_tokens(".".join(pattern)), value)
 

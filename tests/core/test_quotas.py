@@ -87,7 +87,7 @@ def test_messages_come_as_fast_as_they_may_and_a_second_at_once() -> None:
 
 
 @pytest.mark.parametrize("per", ["", "perUser", "perHost"])
-def test_connections_share_what_is_allowed_to_them_together(per: str) -> None:
+def test_connections_share_a_common_quota(per: str) -> None:
     limit = "maxMessagesPerSecond: 60"
     world = World()
     quotas = rules(f"{per}: {{ {limit} }}" if per else limit)
@@ -160,7 +160,7 @@ def test_one_vhost_at_its_cap_leaves_the_credit_of_others_alone() -> None:
     assert credit_seen(noisy=True) == credit_seen(noisy=False)
 
 
-def test_who_is_held_to_nothing_has_no_gate() -> None:
+def test_a_connection_without_quotas_has_no_gate() -> None:
     world = World()
     assert world.book.share(rules(), "alice", "h", int) is None
     assert not world.book.busy
@@ -170,7 +170,7 @@ def test_who_is_held_to_nothing_has_no_gate() -> None:
     assert share.buffers == []
 
 
-def test_what_is_kept_is_bounded_and_credit_comes_back_as_it_is_taken() -> None:
+def test_kept_bytes_are_bounded_and_credit_returns_as_receivers_take_them() -> None:
     world = World()
     client = world.connect(rules("maxBufferedBytes: 20000"), link_capacity=10)
     receiver = world.router.connect().receiver("a")
@@ -191,8 +191,8 @@ def test_what_is_kept_is_bounded_and_credit_comes_back_as_it_is_taken() -> None:
 
 
 @pytest.mark.parametrize("mode", ["enforce", "alarm"])
-def test_what_is_no_message_is_kept_up_to_the_quota(mode: str) -> None:
-    """A quota of n octets takes n of them, and not n + 1; in alarm mode it takes all, and says so."""
+def test_octets_that_are_no_message_are_kept_up_to_the_quota(mode: str) -> None:
+    """A quota of n octets takes n of them, and not n + 1; in alarm mode it takes all, and raises an alarm."""
     world = World()
     quotas = rules(f"maxBufferedBytes: 3000\n quotaMode: {mode}\n perUser: {{ maxBufferedBytes: 3001 }}")
     first, second = (world.shares[world.connect(quotas)] for _ in range(2))
@@ -210,7 +210,7 @@ def test_what_is_no_message_is_kept_up_to_the_quota(mode: str) -> None:
     assert {buffer.held for buffer in buffers} == {0}
 
 
-def test_what_is_kept_of_a_connection_that_is_gone_is_counted_until_it_is_taken() -> None:
+def test_kept_bytes_of_a_lost_connection_count_until_a_receiver_takes_them() -> None:
     world = World()
     client = world.connect(rules("maxBufferedBytes: 1000000"), link_capacity=20)
     receiver = world.router.connect().receiver("a")
@@ -294,7 +294,7 @@ def test_alarm_only_holds_up_no_tenant(limit: str) -> None:
     assert [raised for _, _, raised in alarms(world)] == [True, False]
 
 
-def test_what_was_too_much_is_not_held_against_who_is_slower_afterwards() -> None:
+def test_an_excess_does_not_slow_a_sender_that_is_slower_afterwards() -> None:
     world = World()
     client = world.connect(rules("maxMessagesPerSecond: 40\n quotaMode: alarm"), link_capacity=800)
     world.router.connect().receiver("a", credit=10_000)
@@ -308,7 +308,7 @@ def test_what_was_too_much_is_not_held_against_who_is_slower_afterwards() -> Non
     assert [raised for _, _, raised in alarms(world)] == [True, False]
 
 
-def test_alarm_only_says_nothing_of_who_stays_below() -> None:
+def test_alarm_mode_raises_no_alarm_for_senders_below_the_quota() -> None:
     world = World()
     quotas = rules("maxMessagesPerSecond: 40\n maxBytesPerSecond: 20000\n quotaMode: alarm")
     world.router.connect().receiver("a", credit=10_000)
@@ -400,7 +400,7 @@ OPERATIONS = st.lists(
 @settings(max_examples=60)
 @given(OPERATIONS)
 def test_counts_are_those_of_a_reference(operations: list[tuple[str, int, int]]) -> None:
-    """Whatever comes and goes: links and addresses are those of the connections there are, and nothing is left."""
+    """Connects and disconnects: links and addresses are those of the connections that exist, and nothing is left."""
     now = [0.0]
     book = QuotaBook(lambda: now[0], lambda: Budget(0), lambda _: None)
     quotas = rules("maxLinks: 6\n perUser: { maxLinks: 3, maxAddresses: 2 }")

@@ -65,11 +65,11 @@ ROWS: dict[str, tuple[str, ...] | str] = {
     "1.4 no usable address": ("test_no_usable_address_is_no_route",),
     "1.4 unavailable": (
         "test_an_unavailable_address_is_not_found",
-        "test_an_unavailable_default_refuses_what_no_rule_names",
+        "test_an_unavailable_default_refuses_addresses_without_a_rule",
         "test_an_unavailable_default_is_about_mobile_addresses_only",
         "test_an_unavailable_default_leaves_the_ways_to_other_routers",
-        "test_what_the_router_serves_itself_is_available",
-        "test_an_unavailable_default_leaves_what_exists",
+        "test_addresses_that_the_router_serves_itself_are_available",
+        "test_an_unavailable_default_leaves_existing_addresses",
     ),
     "1.4 router-only capability": ("test_a_router_link_on_an_ordinary_connection_is_forbidden",),
     "1.4 inter-router listener": MESH,
@@ -93,7 +93,7 @@ ROWS: dict[str, tuple[str, ...] | str] = {
         "test_settle_modes_are_mixed_and_first",
         "test_a_receiver_that_wants_settled_gets_settled_and_the_sender_an_acceptance",
     ),
-    "1.5 delivery count and message size": ("test_counts_and_sizes_of_an_attach_are_those_of_a_router_without_limits",),
+    "1.5 delivery count and message size": ("test_an_attach_has_the_counts_and_sizes_of_a_router_without_limits",),
     "1.5 what is not sent": ("test_an_answering_attach_says_nothing_else",),
     "1.5 router-initiated attaches": LATER + "auto-links and other routers",
     "1.6 capacity": ("test_the_capacity_is_the_first_credit",),
@@ -107,7 +107,7 @@ ROWS: dict[str, tuple[str, ...] | str] = {
         "test_a_detach_is_answered_in_kind",
         "test_a_detached_link_leaves_nothing_to_resume",
     ),
-    "1.7 input waiting": ("test_what_came_before_the_detach_is_delivered",),
+    "1.7 input waiting": ("test_messages_sent_before_the_detach_are_delivered",),
     "1.7 end or loss": (
         "test_the_end_of_a_session_loses_its_links",
         "test_the_loss_of_the_connection_loses_its_links",
@@ -132,11 +132,11 @@ ROWS: dict[str, tuple[str, ...] | str] = {
     ),
     "2.3 order and ties": ("test_idle_links_take_turns", "test_an_earlier_link_wins_a_tie"),
     "2.3 remote candidates, outstanding, consequence": MESH,
-    "2.3 nothing eligible": ("test_when_all_are_full_the_least_loaded_gets_it",),
+    "2.3 nothing eligible": ("test_the_least_loaded_receiver_gets_the_message_when_all_are_full",),
     "2.3 subscribers": ("test_an_inside_consumer_is_no_candidate_beside_a_link",),
     "2.3 creditless receiver": ("test_one_stalled_receiver_keeps_one_message",),
     "2.3 many receivers": ("test_the_cost_of_a_choice_is_bounded",),
-    "2.4 copies": ("test_everybody_gets_each_message_once_and_in_order",),
+    "2.4 copies": ("test_every_receiver_gets_each_multicast_message_once_and_in_order",),
     "2.4 remote suppression": MESH,
     "2.4 unsettled end to end": (
         "test_a_multicast_settles_in_three*",
@@ -150,9 +150,12 @@ ROWS: dict[str, tuple[str, ...] | str] = {
         "test_details_and_non_terminal_states_stay_with_the_copies",
         "test_a_transactional_outcome_counts_as_rejected",
     ),
-    "2.4 lost receiver": ("test_a_lost_receiver_counts*", "test_a_receiver_lost_after_its_outcome*"),
+    "2.4 lost receiver": (
+        "test_a_lost_receiver_counts*",
+        "test_the_outcome_of_a_receiver_counts_after_its_connection_is_lost",
+    ),
     "2.4 sender's side": (
-        "test_what_the_sender_says_goes_to_every_copy",
+        "test_the_settlement_of_the_sender_reaches_every_copy",
         "test_receivers_hear_of_a_lost_sender",
         "test_an_inside_consumer_that_answers_after_the_sender_left_does_no_harm",
     ),
@@ -172,13 +175,13 @@ ROWS: dict[str, tuple[str, ...] | str] = {
     "2.6 anonymous, no to": ("test_an_anonymous_message_without_an_address_is_rejected",),
     "2.6 anonymous, empty to": ("test_an_anonymous_message_without_a_consumer_is_released_and_paid_back",),
     "2.6 fallback": (
-        "test_the_fallback_gets_what_no_other_consumer_takes",
+        "test_the_fallback_gets_messages_that_no_other_consumer_takes",
         "test_the_fallback_gets_a_streamed_message_too",
         "test_a_fallback_sender_does_not_fall_back",
     ),
     "2.6 edge": EDGE,
     "2.7 out-link gone, queued or in part": (
-        "test_a_lost_receiver_releases_what_it_had_not_and_fails_what_it_had",
+        "test_a_lost_receiver_releases_its_queued_messages_and_fails_the_delivered_ones",
         "test_credit_6_of_10_then_close",
         "test_a_receiver_lost_mid_stream_releases",
     ),
@@ -194,7 +197,7 @@ ROWS: dict[str, tuple[str, ...] | str] = {
     ),
     "2.7 in-link gone, incomplete": (
         "test_a_sender_lost_mid_stream_takes_its_message_back",
-        "test_a_sender_lost_mid_message_leaves_no_trace_with_those_who_got_nothing",
+        "test_a_message_of_a_lost_sender_leaves_no_trace_with_receivers_that_got_none_of_it",
     ),
     "2.7 routed link": ROUTES,
     "2.8 credit at once": ("test_presettled_credit_comes_back_at_once",),
@@ -202,21 +205,21 @@ ROWS: dict[str, tuple[str, ...] | str] = {
         "test_capacity_10_without_credit_15_sends_leave_1_and_11_to_15",
         "test_a_message_being_written_is_not_dropped",
         "test_unsettled_messages_are_not_dropped",
-        "test_dropping_does_not_look_at_what_cannot_be_dropped",
-        "test_what_was_dropped_does_not_pile_up_in_the_queue",
+        "test_dropping_examines_only_deliveries_that_may_be_dropped",
+        "test_dropped_deliveries_do_not_pile_up_in_the_queue",
         "test_a_message_that_leaves_the_queue_from_the_middle_leaves_no_dropped_one_in_front",
-        "test_what_left_the_queue_to_free_its_window_is_not_dropped_again",
-        "test_what_its_sender_settled_meanwhile_may_be_dropped_too",
+        "test_a_delivery_removed_to_free_its_window_is_not_dropped_again",
+        "test_deliveries_that_the_sender_settled_while_they_waited_may_be_dropped",
     ),
     "2.8 counted": ("test_a_large_backlog_after_the_consumer_has_gone_is_counted",),
     "2.9 header untouched": ("test_the_header_is_not_touched",),
-    "2.9 modified, as it was said": ("test_modified_is_relayed_as_it_was_said",),
+    "2.9 modified, as it was said": ("test_a_modified_outcome_is_relayed_unchanged",),
     "2.10 and 5.6 counters": (
         "test_outcomes_are_counted_on_both_links_and_by_the_router",
         "test_three_step_outcomes_are_counted_once_on_either_side",
         "test_a_lost_receivers_deliveries_are_counted",
         "test_slow_deliveries_are_counted_by_age",
-        "test_addresses_count_what_comes_and_goes",
+        "test_an_address_counts_its_incoming_and_outgoing_messages",
         "test_undelivered_messages_count_as_ingress",
         "test_fallback_links_count_neither_as_ingress_nor_as_egress",
     ),
@@ -228,8 +231,8 @@ ROWS: dict[str, tuple[str, ...] | str] = {
         "test_credit_that_is_due_is_there_before_the_sender_runs_out",
     ),
     "3.1 inter-router and edge": MESH,
-    "3.1 refused by the router": ("test_what_the_router_refuses_is_paid_back_at_once",),
-    "3.1 taken back by the sender": ("test_a_sender_that_takes_back_all_it_begins_has_its_credit_again",),
+    "3.1 refused by the router": ("test_credit_for_refused_messages_is_granted_again_at_once",),
+    "3.1 taken back by the sender": ("test_a_sender_that_aborts_every_delivery_gets_its_credit_back",),
     "3.1 no destination": ("test_credit_is_not_paid_back*", "test_the_last_credit*"),
     "3.1 link-routed": ROUTES,
     "3.1 batched": ("test_credit_is_one_flow_for_a_pass", "test_a_message_in_pieces*"),
@@ -249,8 +252,8 @@ ROWS: dict[str, tuple[str, ...] | str] = {
         "test_an_answer_that_crosses_the_new_credit_costs_nothing",
     ),
     "3.4 receiver's drain": (
-        "test_a_drain_sends_what_there_is_and_gives_back_the_rest",
-        "test_a_drain_leaves_what_is_beyond_the_credit",
+        "test_a_drain_sends_the_waiting_messages_and_returns_the_remaining_credit",
+        "test_a_drain_leaves_messages_beyond_the_credit",
         "test_a_drain_waits_for_the_message_under_way",
     ),
     "3.5 routed links": ROUTES,
@@ -269,7 +272,7 @@ ROWS: dict[str, tuple[str, ...] | str] = {
     "3.8 when streaming starts": (
         "test_100_kb_of_an_unfinished_message_are_kept_back",
         "test_a_long_message_streams_through",
-        "test_what_stands_behind_a_streamed_message_follows_it",
+        "test_messages_behind_a_streamed_message_follow_it",
         "test_a_message_without_a_receiver_does_not_wait_for_its_end",
         "test_a_head_that_does_not_end_is_given_up",
     ),
@@ -278,7 +281,7 @@ ROWS: dict[str, tuple[str, ...] | str] = {
     "4.1 with message logging": LATER + "test_messagelog.py: what cannot be read is logged as far as it can",
     "4.1 link-routed": ROUTES,
     "4.1 anonymous": ("test_an_anonymous_link_reads_the_properties",),
-    "4.1 targeted": ("test_what_lies_behind_the_annotations_is_not_looked_at_on_a_targeted_link",),
+    "4.1 targeted": ("test_sections_behind_the_annotations_are_not_read_on_a_targeted_link",),
     "4.1 order and absence": (
         "test_any_of_the_sections_may_be_absent",
         "test_sections_out_of_order_are_refused",
@@ -294,10 +297,10 @@ ROWS: dict[str, tuple[str, ...] | str] = {
     "4.2 no address, unavailable": ("test_no_address_and_an_unavailable_one",),
     "4.2 routed tag": ROUTES,
     "4.2 user-id, target, size": POLICY,
-    "4.3 phase, stream": ("test_the_phase_is_written_when_it_is_not_0_and_the_stream_mark_passed_on",),
+    "4.3 phase, stream": ("test_a_phase_other_than_0_is_written_and_the_stream_mark_is_passed_on",),
     "4.3 to": (
         "test_a_targeted_message_gets_to_ingress_and_trace",
-        "test_the_target_is_named_as_the_client_wrote_it",
+        "test_the_annotation_to_has_the_target_as_the_client_wrote_it",
     ),
     "4.3 ingress, trace": (
         "test_an_anonymous_message_gets_ingress_and_trace",
@@ -307,10 +310,10 @@ ROWS: dict[str, tuple[str, ...] | str] = {
     "4.3 strip modes": ("test_every_way_to_strip", "test_a_multicast_writes_each_receiver_its_own_head"),
     "4.3 all of the users' keys": ("test_users_annotations_come_first_and_unchanged_wherever_they_stood",),
     "4.3 anonymous choice": (
-        "test_a_to_override_routes_an_anonymous_message_where_it_is_honoured",
+        "test_a_to_annotation_routes_an_anonymous_message_where_the_router_honours_annotations",
         "test_a_to_override_brings_its_phase",
     ),
-    "4.3 targeted ignores to": ("test_to_is_ignored_on_a_targeted_link_and_left_as_it_is",),
+    "4.3 targeted ignores to": ("test_the_property_to_is_ignored_on_a_targeted_link_and_passed_unchanged",),
     "4.3 edge, link-routed": EDGE,
     "4.3 delivery annotations": ("test_delivery_annotations_and_the_bare_message_keep_their_octets",),
     "4.3 message-format, passed on": ("test_the_message_format_is_passed_on",),
@@ -363,7 +366,7 @@ PATTERNS = sorted({name for names in ROWS.values() if isinstance(names, tuple) f
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_what_the_table_names_exists(pattern: str) -> None:
+def test_every_test_named_in_the_table_exists(pattern: str) -> None:
     assert any(fnmatchcase(name, pattern) for name in TESTS)
 
 

@@ -32,7 +32,7 @@ def test_a_removed_rule_matches_no_more() -> None:
     assert treatment(table, "a.x") == "multicast"
 
 
-def test_an_address_in_use_keeps_its_treatment_until_it_is_made_anew() -> None:
+def test_an_address_in_use_keeps_its_treatment_until_it_is_created_again() -> None:
     router = MemoryRouter((A,))
     client = router.connect()
     first = client.receiver("a.x", credit=10)

@@ -129,7 +129,7 @@ def test_no_two_tenants_come_to_the_same_key(one: tuple[str, str], other: tuple[
 
 
 @given(name=names, address=addresses)
-def test_what_is_written_for_other_routers_has_the_same_key_there(name: str, address: str) -> None:
+def test_an_address_qualified_for_other_routers_has_the_same_key_there(name: str, address: str) -> None:
     table, tenant = AddressTable("R1"), Tenant(name)
     parsed = table.parse(address, tenant=tenant)
     if parsed.letter != "M" or not parsed.rest:
@@ -139,7 +139,7 @@ def test_what_is_written_for_other_routers_has_the_same_key_there(name: str, add
     assert tenant.owns_key(parsed.key)
 
 
-def test_the_qualified_address_is_the_usual_one_where_it_can_be() -> None:
+def test_the_qualified_address_has_its_usual_form_where_possible() -> None:
     assert Tenant("mt.org").qualify("q") == "mt.org/q"
     assert Tenant("mt.org").qualify("amqp://host/q/r") == "mt.org/q/r"
     assert Tenant("mt.org").qualify("x:/y:/z") == "amqp:/mt.org/y:/z"
@@ -167,7 +167,7 @@ FAULTS: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize(("name", "fault"), FAULTS.values(), ids=FAULTS)
-def test_what_a_tenant_may_be_called(name: str, fault: str) -> None:
+def test_the_name_of_a_tenant_is_checked(name: str, fault: str) -> None:
     assert (fault in fault_of(name)) if fault else not fault_of(name)
     assert MAX_NAME_BYTES == 255
 
@@ -206,7 +206,7 @@ def anonymous(client: MemoryClient, to: str) -> object:
     return sent.outcome
 
 
-def test_what_is_remembered_of_one_tenant_is_not_what_another_means() -> None:
+def test_a_remembered_address_of_one_tenant_does_not_serve_another_tenant() -> None:
     space = Space()
     first, second, outside = space.connect("t1"), space.connect("t2"), space.connect()
     receiver = first.receiver("q", credit=10)
@@ -224,7 +224,7 @@ def test_what_is_remembered_of_one_tenant_is_not_what_another_means() -> None:
 
 
 @pytest.mark.parametrize("change", ["rule", "leave"])
-def test_what_is_remembered_goes_with_the_rules_and_with_the_tenant(change: str) -> None:
+def test_remembered_addresses_end_with_the_rules_and_with_the_tenant(change: str) -> None:
     space = Space()
     client, outside = space.connect("t1"), space.connect()
     receiver = outside.receiver("t1/q", credit=10)
@@ -246,7 +246,7 @@ def test_what_is_remembered_goes_with_the_rules_and_with_the_tenant(change: str)
     assert receiver.bodies == [b"1", b"2"]
 
 
-def test_the_rules_of_addresses_are_those_of_the_qualified_address() -> None:
+def test_address_rules_apply_to_the_qualified_address() -> None:
     space = Space(
         AddressRule("t1/un", is_prefix=True, distribution="unavailable"),
         AddressRule("t1/way", is_prefix=True, ingress_phase=0, egress_phase=1),

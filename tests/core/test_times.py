@@ -26,7 +26,7 @@ def test_edges_fall_into_the_buckets_that_records_know(value: int) -> None:
 
 
 @given(st.lists(st.integers(0, 2**40)))
-def test_the_buckets_are_those_that_records_know(values: list[int]) -> None:
+def test_the_buckets_are_those_of_the_records(values: list[int]) -> None:
     times = Times()
     for value in values:
         times.add(value)

@@ -12,7 +12,7 @@ from trouter.wire.performatives import Accepted
 
 
 @pytest.mark.parametrize("granted_first", [False, True])
-def test_a_receiver_that_settles_nothing_gets_no_more_than_it_may_leave_unsettled(granted_first: bool) -> None:
+def test_a_receiver_that_settles_nothing_gets_only_its_limit_of_unsettled_messages(granted_first: bool) -> None:
     router = MemoryRouter(RULES)
     client = router.connect(PeerTerms(max_unsettled=10), limits=LIMITS)
     receiver = client.receiver("x")

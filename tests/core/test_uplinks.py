@@ -155,7 +155,7 @@ def test_phases_and_fallbacks_survive_the_hop(address: str, capability: str, the
     assert sorted(found) == there
 
 
-def test_producers_have_credit_while_a_receiver_elsewhere_takes_what_they_send() -> None:
+def test_producers_have_credit_while_a_remote_receiver_takes_their_messages() -> None:
     edge = Edge()
     client = edge.router.connect()
     sender = client.sender("x")
@@ -178,7 +178,7 @@ def test_producers_have_credit_while_a_receiver_elsewhere_takes_what_they_send()
     assert sender.drains
 
 
-def test_what_was_sent_goes_up_even_if_its_producer_is_gone() -> None:
+def test_sent_messages_go_up_after_their_producer_has_detached() -> None:
     edge = Edge()
     client = edge.router.connect()
     sender = client.sender("x")
@@ -255,7 +255,7 @@ def test_consumers_here_and_elsewhere_share_as_the_address_says(address: str, he
 
 
 @pytest.mark.parametrize("to", ["nobody.here", "_topo/0/B/x", "_edge/E2/x", "amqp:/_topo/0/A/temp.1"])
-def test_what_is_elsewhere_goes_over_the_anonymous_link(to: str) -> None:
+def test_messages_for_remote_addresses_go_over_the_anonymous_link(to: str) -> None:
     edge = Edge()
     client = edge.router.connect()
     up = edge.above.attached[0]
@@ -291,7 +291,7 @@ def test_a_multicast_for_consumers_here_goes_up_too() -> None:
     assert (receiver.bodies, up.bodies + named.bodies) == ([b"1", b"2"], [b"1", b"2"]), "once"
 
 
-def test_what_comes_down_never_goes_up_again() -> None:
+def test_a_message_that_came_down_never_goes_up_again() -> None:
     edge = Edge()
     client = edge.router.connect()
     for each in edge.above.attached:
@@ -315,7 +315,7 @@ def test_what_comes_down_never_goes_up_again() -> None:
     assert [type(each.outcome).__name__ for each in unknown] == ["Released", "Released", "Released", "Rejected"]
 
 
-def test_what_has_come_far_is_delivered_at_the_edge() -> None:
+def test_a_message_with_a_long_trace_is_delivered_at_the_edge() -> None:
     edge = Edge()
     receiver = edge.router.connect().receiver("x", credit=10)
     down = edge.one("x")
@@ -383,7 +383,7 @@ def answers() -> Answers:
         ("0", [True, True], LookupResult.MESSAGES),
     ],
 )
-def test_an_answer_is_believed_as_far_as_it_goes(answers: Answers, status: Any, body: Any, found: LookupResult) -> None:
+def test_an_answer_counts_as_far_as_it_is_valid(answers: Answers, status: Any, body: Any, found: LookupResult) -> None:
     query = answers.ask()
     answers.reply(status, body, "unknown")
     assert answers.done == 0
@@ -393,8 +393,8 @@ def test_an_answer_is_believed_as_far_as_it_goes(answers: Answers, status: Any, 
     assert (answers.done, query.answer) == (1, found), "once"
 
 
-def test_a_route_of_its_own_counts_while_it_has_a_container() -> None:
-    """An edge router asks as long as its own route leads nowhere."""
+def test_a_route_of_the_edge_router_counts_while_it_has_a_container() -> None:
+    """An edge router sends a look-up while its own route leads nowhere."""
     edge = Edge()
     core = edge.router.core
     client = edge.router.connect()
@@ -407,7 +407,7 @@ def test_a_route_of_its_own_counts_while_it_has_a_container() -> None:
     assert question(core, ingress.link, client.terms) is None
 
 
-def test_a_question_says_what_is_to_be_known(answers: Answers) -> None:
+def test_a_look_up_names_the_address_and_the_operation(answers: Answers) -> None:
     answers.ask("some/address")
     (asked,) = answers.link.received
     found: dict[int, Any] = {}

@@ -178,7 +178,7 @@ def test_a_sender_has_been_without_credit_since_it_used_the_last() -> None:
     assert zero_credit(router) == [1.5]
 
 
-def test_time_never_runs_backwards_for_who_reads_between_two_rounds() -> None:
+def test_the_time_never_runs_backwards_for_readers_between_two_rounds() -> None:
     router = MemoryRouter()
     router.connect().receiver("x")
     router.core.pulse.now_s = -5.0

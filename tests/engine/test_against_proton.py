@@ -260,7 +260,7 @@ BODIES = [bytes([number]) * size for number, size in enumerate((1, 400, 475, 476
 
 
 @BY
-def test_what_we_send_arrives_and_every_outcome_comes_back(pair: Pair, by_us: bool) -> None:
+def test_bodies_sent_to_proton_arrive_and_every_outcome_comes_back(pair: Pair, by_us: bool) -> None:
     link, theirs = pair.to_them("out", by_us=by_us)
     theirs.flow(20)
     pair.pump()
@@ -293,7 +293,7 @@ def test_what_we_send_arrives_and_every_outcome_comes_back(pair: Pair, by_us: bo
 
 
 @BY
-def test_what_they_send_arrives_and_they_hear_every_outcome(pair: Pair, by_us: bool) -> None:
+def test_bodies_from_proton_arrive_and_proton_gets_every_outcome(pair: Pair, by_us: bool) -> None:
     link, theirs = pair.to_us("in", by_us=by_us)
     link.grant(20)
     pair.pump()

@@ -38,12 +38,12 @@ def test_all_windows_together_promise_no_more_than_may_be_held() -> None:
     assert all(each.incoming_window == each.window_frames >= 2 for each in sessions)
 
 
-def test_a_window_that_is_configured_is_as_wide_as_it_is() -> None:
+def test_a_configured_window_is_not_narrowed() -> None:
     connection = Silent()
     assert [session(connection, frames=4096).incoming_window for _ in range(3)] == [4096] * 3
 
 
-def test_a_connection_that_brings_more_than_it_may_hold_is_refused_and_no_other() -> None:
+def test_only_the_connection_that_exceeds_its_buffer_limit_is_refused() -> None:
     connection, other = Silent(), Silent()
     first, second, neighbour = session(connection, 4096), session(connection, 4096), session(other, 4096)
     first.hold(LIMIT - 10)

@@ -65,7 +65,7 @@ EMPTY = frame(0, b"")
 # --- opening and closing
 
 
-def test_a_server_answers_header_with_header_and_opens_when_it_is_asked_to() -> None:
+def test_a_server_answers_the_header_at_once_and_opens_on_request() -> None:
     talk = Script(server(max_frame_size=16384, channel_max=99))
     talk.engine_sends()
     talk.peer_sends(AMQP_HEADER).engine_sends(AMQP_HEADER)
@@ -157,7 +157,7 @@ def test_a_close_stands_behind_everything_gathered() -> None:
     talk.script.engine_sends(Disposition, Flow, Close(Error("amqp:connection:forced")))
 
 
-def test_the_peers_limits_hold_for_what_we_begin() -> None:
+def test_the_limits_of_the_peer_bound_local_sessions_and_links() -> None:
     talk = opened(peer=Open("peer", channel_max=1))
     sessions = [talk.connection.add_session() for _ in range(2)]
     with pytest.raises(Misuse):
@@ -308,7 +308,7 @@ def test_no_time_out_on_either_side_needs_no_ticks() -> None:
 @pytest.mark.parametrize(
     ("theirs_ms", "ours_s"), [(1000, 0.0), (1000, 16.0), (60_000, 16.0), (60_000, 0.0), (400, 300.0)]
 )
-def test_something_goes_out_at_least_every_half_of_the_peers_time_out(
+def test_a_frame_goes_out_at_least_every_half_of_the_idle_timeout_of_the_peer(
     theirs_ms: int, ours_s: float, busy: float
 ) -> None:
     talk = opened(with_limits(idle_timeout_s=ours_s), Open("peer", idle_time_out=theirs_ms))
@@ -373,7 +373,7 @@ def touched(what: Callable[[], object], connection: Connection) -> bool:
     return connection.outbox == [connection]
 
 
-def test_whatever_leaves_something_to_write_asks_for_a_flush_once() -> None:
+def test_each_call_with_output_requests_one_flush() -> None:
     talk, out = receiving(), sending()
     connection = talk.connection
     talk.script.peer_sends(transfer())

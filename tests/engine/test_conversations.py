@@ -114,7 +114,7 @@ def test_a_delivery_taken_back_while_the_window_is_closed_waits_for_the_window()
     assert talk.seen[before:] == []
 
 
-def test_a_link_detached_before_it_could_say_so_does_not_say_it() -> None:
+def test_a_link_detached_before_its_abort_was_sent_sends_no_abort() -> None:
     talk = Talk()
     half_sent = Delivery(talk.link)
     talk.link.send(half_sent, bytes(100_000), 0, 100_000, False)
@@ -127,7 +127,7 @@ def test_a_link_detached_before_it_could_say_so_does_not_say_it() -> None:
     assert not talk.link.attached
 
 
-def test_a_number_from_the_wire_reads_as_a_number_in_what_we_say_of_it() -> None:
+def test_a_number_from_the_wire_prints_as_a_number() -> None:
     talk = Talk()
     assert talk.client.remote_open is not None
     assert isinstance(talk.client.remote_open.max_frame_size, UInt)

@@ -248,7 +248,7 @@ CASES: list[tuple[Fault, str, Callable[[Rig], object]]] = [
 ]
 
 
-def test_memory_up_to_the_limit_may_be_held_and_what_is_refused_is_not_counted() -> None:
+def test_memory_may_be_held_up_to_the_limit_and_a_refused_transfer_is_not_counted() -> None:
     talk = rig()
     budget = talk.script.connection.budget
     is_kept(50)(talk)
@@ -370,7 +370,7 @@ def test_a_fault_before_the_opens_is_reported_behind_our_header_and_open(
 
 
 @pytest.mark.parametrize("octets", [TLS_HELLO, TLS_HELLO[:3], TLS_HEADER, TLS_HEADER + TLS_HELLO])
-def test_who_speaks_tls_here_hears_nothing_and_the_log_says_why(octets: bytes) -> None:
+def test_a_tls_client_at_a_plain_listener_gets_no_answer_and_the_event_names_the_cause(octets: bytes) -> None:
     talk = opening(octets)
     talk.engine_reports(like(ConnectionClosed, error=None, fault=like(PeerFault, fault=Fault.TLS_NOT_CONFIGURED)))
     talk.engine_sends()
@@ -414,7 +414,7 @@ def answered(peer: Open, wanted: Attach) -> Script:
 
 
 @pytest.mark.parametrize(("fault", "text", "provoke"), LATER, ids=[row.name for row, _, _ in LATER])
-def test_what_a_peer_leaves_no_room_for_closes_the_connection(
+def test_a_peer_whose_limits_leave_no_room_loses_its_connection(
     fault: Fault, text: str, provoke: Callable[[], Script]
 ) -> None:
     talk = provoke()
@@ -435,7 +435,7 @@ def test_a_row_names_a_condition_of_the_standard(fault: Fault) -> None:
     assert name.replace("-", "").isalpha()
 
 
-def test_what_a_peer_wrote_is_cut_and_made_printable_before_it_is_repeated() -> None:
+def test_text_of_the_peer_is_cut_and_made_printable_before_it_is_repeated() -> None:
     name = "x\n\u202e\U0001f600" + 1000 * "y"
     talk = opened(peer=Open("peer", max_frame_size=512))
     talk.peer_sends(begin())
@@ -452,8 +452,8 @@ def test_what_a_peer_wrote_is_cut_and_made_printable_before_it_is_repeated() -> 
     assert len(encode(sent.performative)) <= 512
 
 
-def test_a_fault_below_the_connection_waits_for_no_answer_to_what_came_before() -> None:
-    """Open, begin, attach and the fault in one read: everything of ours that must stand before the error does."""
+def test_a_fault_below_the_connection_is_sent_without_waiting_for_earlier_answers() -> None:
+    """Open, begin, attach and the fault come in one read: the engine sends its own frames before the error."""
     talk = opening(AMQP_HEADER, Open("peer"), begin(), attach(), transfer())
     fault = like(PeerFault, fault=Fault.TRANSFER_LIMIT)
     events = list(talk.connection.events)

@@ -57,7 +57,7 @@ def credit(count: int, seen: int = 0, *, drain: bool = False) -> Like:
 
 
 @pytest.mark.amqp("2.6.7")
-def test_credit_counts_deliveries_over_the_wrap_and_what_is_given_in_one_pass_is_one_flow() -> None:
+def test_credit_counts_deliveries_over_the_wrap_and_one_pass_sends_one_flow() -> None:
     talk = receiving(credit=0)
     talk.link.grant(10)
     talk.link.grant(10)
@@ -82,7 +82,7 @@ def test_as_much_again_as_was_granted_is_borne_with_and_no_more() -> None:
     assert len(talk.sink.deliveries) == 4
 
 
-def test_what_was_sent_beyond_the_credit_is_made_up_for_by_the_next() -> None:
+def test_the_next_grant_makes_up_for_deliveries_beyond_the_credit() -> None:
     talk = receiving(credit=3)
     talk.script.peer_sends(*map(transfer, range(5)), flow(handle=0, delivery_count=serial(5), link_credit=0, echo=True))
     talk.script.engine_sends(credit(0, seen=5))
@@ -332,7 +332,7 @@ def test_a_drain_is_answered_with_the_rest_of_the_credit(deliveries: int) -> Non
     talk.script.engine_sends()
 
 
-def test_an_echo_is_answered_with_what_is_left() -> None:
+def test_an_echo_is_answered_with_the_remaining_credit() -> None:
     talk = sending(credit=5)
     send(talk.link)
     talk.script.sent()
@@ -387,7 +387,7 @@ def test_every_octet_of_a_full_frame_is_used() -> None:
 
 
 @pytest.mark.parametrize("settled", [False, True])
-def test_a_delivery_with_tag_format_and_state_says_all_of_it(settled: bool) -> None:
+def test_a_transfer_carries_the_tag_the_format_and_the_state_of_its_delivery(settled: bool) -> None:
     talk = sending(peer=Open("peer", max_frame_size=512))
     delivery = Delivery(talk.link)
     delivery.tag, delivery.message_format, delivery.settled = b"t" * 32, 0x80000001, settled
@@ -404,7 +404,7 @@ def test_a_delivery_with_tag_format_and_state_says_all_of_it(settled: bool) -> N
         talk.link.send(delivery, b"", 0, 0, False)
 
 
-def test_a_window_that_closes_in_the_middle_of_a_delivery_stops_it_there() -> None:
+def test_a_window_that_closes_within_a_delivery_pauses_the_delivery() -> None:
     talk = sending(window=2, peer=Open("peer", max_frame_size=512))
     delivery = send(talk.link, bytes(2000))
     assert delivery.offset == 475 + 488
@@ -418,7 +418,7 @@ def test_a_window_that_closes_in_the_middle_of_a_delivery_stops_it_there() -> No
     assert len(b"".join(each.payload for each in talk.script.sent())) == 2000 - delivery.offset
 
 
-def test_a_delivery_whose_end_alone_is_due_waits_for_the_window_with_it() -> None:
+def test_a_delivery_that_lacks_only_its_last_frame_waits_for_the_window() -> None:
     talk = sending(window=1)
     delivery = Delivery(talk.link)
     assert talk.link.send(delivery, b"abc", 0, 3, True) == 3
@@ -433,7 +433,7 @@ def test_a_delivery_whose_end_alone_is_due_waits_for_the_window_with_it() -> Non
 
 
 @pytest.mark.amqp("2.6.14")
-def test_a_delivery_is_taken_back_by_one_frame_and_only_while_it_is_under_way() -> None:
+def test_an_abort_is_one_frame_and_only_for_a_delivery_under_way() -> None:
     talk = sending()
     never, under_way, complete = Delivery(talk.link), Delivery(talk.link), send(talk.link, number=7)
     talk.link.send(under_way, b"part", 0, 4, True)
@@ -501,7 +501,7 @@ def test_links_that_wait_for_the_window_go_on_in_turn() -> None:
     assert [pump.sent for pump in pumps] == [30, 30, 30]
 
 
-def test_a_link_that_is_detached_while_it_waits_is_passed_over() -> None:
+def test_a_link_detached_while_waiting_for_the_window_is_passed_over() -> None:
     talk = sending(window=0)
     other, other_sink = attached(talk.script, attach("two", 1, sends=False))
     assert isinstance(other, OutgoingLink)

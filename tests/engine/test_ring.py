@@ -136,8 +136,8 @@ def test_a_ring_that_was_full_once_gives_its_memory_back() -> None:
     assert grown < 50_000
 
 
-def test_the_cost_of_a_range_follows_what_is_there_and_not_what_was() -> None:
-    """The first and the last of 200,000: a walk over all between them, a hundred thousand times, would take minutes."""
+def test_the_cost_of_a_range_follows_the_present_deliveries() -> None:
+    """Only the first and the last of 200,000 are left: a hundred thousand walks over the gap would take minutes."""
     ring = DeliveryRing()
     delivery = Delivery(LINK)
     for number in range(200_000):
@@ -155,7 +155,7 @@ def test_the_cost_of_a_range_follows_what_is_there_and_not_what_was() -> None:
 
 
 @pytest.mark.parametrize("reach", [0x7FFFFFFF, 0x7FFFFFFE, 1000])
-def test_a_range_that_ends_before_the_ring_or_begins_behind_it_is_empty(reach: int) -> None:
+def test_a_range_before_or_behind_the_ring_is_empty(reach: int) -> None:
     ring = DeliveryRing()
     for number in range(10):
         ring.append((NEAR_WRAP + number) & MASK32, Delivery(LINK))

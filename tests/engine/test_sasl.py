@@ -198,7 +198,7 @@ def test_an_empty_sasl_frame_is_passed_over() -> None:
 
 
 @pytest.mark.parametrize("octets", [b"\0\0\0\7\2\1\0\0", b"\0\0\0\x0b\2\1\0\0\0\x53\x41", b"\xff" * 8])
-def test_garbage_in_the_layer_ends_it(octets: bytes) -> None:
+def test_garbage_in_the_sasl_layer_ends_the_connection(octets: bytes) -> None:
     talk, _ = offered()
     talk.peer_sends(octets)
     assert talk.connection.finished
@@ -286,7 +286,7 @@ def test_a_client_of_ours_chooses_answers_and_opens() -> None:
     talk.peer_sends(AMQP_HEADER, OPEN).engine_reports(ConnectionOpened)
 
 
-def test_a_refusal_ends_it() -> None:
+def test_a_sasl_refusal_ends_the_connection() -> None:
     talk, sasl = dialling()
     talk.peer_sends(SASL_HEADER, SaslMechanisms(("PLAIN",)))
     sasl.begin("PLAIN", b"\0a\0b")

@@ -77,7 +77,7 @@ def test_our_begin_says_the_window_and_where_our_ids_begin() -> None:
 
 
 @pytest.mark.amqp("2.5.6")
-def test_the_window_opens_again_when_half_of_it_is_used_and_not_before() -> None:
+def test_the_window_opens_again_once_half_of_the_window_is_used() -> None:
     talk = receiving(limits=SMALL)
     script = talk.script
     for start in range(0, 40, 4):  # over the wrap, which is 16 ahead
@@ -103,7 +103,7 @@ def test_the_window_counts_frames_and_not_deliveries() -> None:
     assert len(talk.sink.deliveries) == 1
 
 
-def test_held_octets_close_the_window_and_releasing_them_opens_it() -> None:
+def test_held_octets_close_the_window_and_releasing_them_opens_the_window() -> None:
     talk = receiving(limits=SMALL)  # 8 frames of 512 octets
     session, script = talk.session, talk.script
     session.hold(4 * 512)
@@ -122,7 +122,7 @@ def test_held_octets_close_the_window_and_releasing_them_opens_it() -> None:
     script.peer_sends(transfer(10, settled=True)).engine_reports()
 
 
-def test_the_window_opens_although_the_link_that_had_something_to_say_was_detached() -> None:
+def test_the_window_opens_although_the_link_with_a_pending_flow_was_detached() -> None:
     talk = receiving(limits=SMALL)
     script = talk.script
     talk.session.hold(8 * 512)
@@ -133,7 +133,7 @@ def test_the_window_opens_although_the_link_that_had_something_to_say_was_detach
     script.engine_sends(window(8, 8))
 
 
-def test_a_delivery_may_overrun_the_window_once_more_and_flows_tell_that_it_is_closed() -> None:
+def test_a_delivery_may_overrun_the_window_and_flows_then_show_a_window_of_zero() -> None:
     talk = receiving(limits=SMALL)
     session, script = talk.session, talk.script
     session.hold(8 * 512)
@@ -150,7 +150,7 @@ def test_a_delivery_may_overrun_the_window_once_more_and_flows_tell_that_it_is_c
     script.engine_reports(like(SessionEnded, fault=like(PeerFault, fault=Fault.WINDOW_VIOLATION)))
 
 
-def test_what_is_held_never_passes_the_bytes_of_the_window() -> None:
+def test_held_bytes_never_exceed_the_bytes_of_the_window() -> None:
     talk = receiving(credit=1000, limits=SMALL)
     session, script = talk.session, talk.script
     number = 0
@@ -338,7 +338,7 @@ def test_neighbouring_deliveries_with_one_outcome_are_settled_by_one_range_over_
     assert talk.session.incoming.count == 0
 
 
-def test_what_differs_starts_a_new_range_and_the_order_is_kept() -> None:
+def test_a_different_state_starts_a_new_range_and_the_order_is_kept() -> None:
     talk = receiving()
     deliveries = received(talk.script, 8, talk.sink.deliveries)
     settle = talk.session.settle_incoming
@@ -378,7 +378,7 @@ def test_settling_twice_or_after_the_peer_says_nothing() -> None:
     assert talk.session.incoming.count == 0
 
 
-def test_a_frame_of_the_session_does_not_overtake_the_settlements_before_it() -> None:
+def test_a_session_frame_does_not_overtake_earlier_settlements() -> None:
     talk = receiving()
     delivery = received(talk.script, 1, talk.sink.deliveries)[0]
     talk.session.settle_incoming(delivery, 0x24, ACCEPTED, True)
@@ -386,7 +386,7 @@ def test_a_frame_of_the_session_does_not_overtake_the_settlements_before_it() ->
     talk.script.engine_sends(Disposition, Detach(0, True))
 
 
-def test_the_sender_settles_what_it_sent_in_ranges_too() -> None:
+def test_a_sender_settles_its_deliveries_in_ranges() -> None:
     talk = sending()
     sent = [send(talk.link, number=number) for number in range(20)]
     talk.script.sent()
@@ -505,7 +505,7 @@ def test_three_steps_of_rcv_settle_mode_second() -> None:
     receiver.script.engine_sends()
 
 
-def test_states_that_are_no_outcome_may_come_often_and_unknown_ones_keep_their_octets() -> None:
+def test_states_that_are_no_outcome_may_repeat_and_unknown_states_keep_their_octets() -> None:
     talk = sending()
     sent = send(talk.link)
     for offset in range(3):

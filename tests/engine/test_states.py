@@ -442,7 +442,7 @@ def test_every_frame_in_every_state_of_a_link(state: LinkState, name: str) -> No
 
 
 @pytest.mark.parametrize("state", [state for state in CONNECTIONS if state not in BEFORE_HEADER], ids=lambda s: s.name)
-def test_an_open_goes_out_once_however_often_it_is_said(state: ConnectionState) -> None:
+def test_an_open_is_sent_once_for_repeated_calls(state: ConnectionState) -> None:
     talk = CONNECTIONS[state]()
     talk.connection.open()
     talk.connection.open()
@@ -453,7 +453,7 @@ def test_an_open_goes_out_once_however_often_it_is_said(state: ConnectionState) 
 
 @pytest.mark.parametrize("state", CONNECTIONS, ids=lambda state: state.name)
 @pytest.mark.parametrize("error", [None, WRONG], ids=["well", "error"])
-def test_a_close_goes_out_once_and_nothing_behind_it(state: ConnectionState, error: Error | None) -> None:
+def test_a_close_is_sent_once_and_no_frame_follows_it(state: ConnectionState, error: Error | None) -> None:
     talk = CONNECTIONS[state]()
     connection = talk.connection
     before = talk.sent()

@@ -38,12 +38,12 @@ def bench() -> Bench:
 # --- the first hellos
 
 
-def test_a_hello_goes_over_a_link_as_soon_as_it_is_there(bench: Bench) -> None:
+def test_a_new_link_carries_a_hello_at_once(bench: Bench) -> None:
     bench.mesh.link_up(1, 1, bench.now_s)
     assert bench.heard() == [hello()]
 
 
-def test_a_first_hello_is_answered_at_once_by_one_that_names_its_router_and_only_once(bench: Bench) -> None:
+def test_a_first_hello_is_answered_at_once_and_once(bench: Bench) -> None:
     bench.mesh.link_up(1, 1, bench.now_s)
     bench.heard()
     bench.hello(seen=())
@@ -123,7 +123,7 @@ def test_an_advertisement_that_comes_behind_a_newer_one_goes_no_further(bench: B
 # --- what can be reached
 
 
-def test_a_router_counts_as_one_that_answers_from_its_first_answer_until_it_is_started_anew(bench: Bench) -> None:
+def test_a_router_counts_as_answering_from_its_first_answer_until_its_restart(bench: Bench) -> None:
     def answered() -> bool:
         return bench.mesh.routers["R2"].answered
 

@@ -106,7 +106,7 @@ def bench() -> Bench:
 # --- section 4.1: neighbours
 
 
-def test_hellos_go_over_every_control_link_and_name_who_was_heard(bench: Bench) -> None:
+def test_hellos_go_over_every_control_link_and_name_the_routers_heard(bench: Bench) -> None:
     bench.mesh.link_up(1, 1, bench.now_s)
     bench.mesh.link_up(2, 1, bench.now_s)
     bench.hello("R2", over=1, seen=())
@@ -115,14 +115,14 @@ def test_hellos_go_over_every_control_link_and_name_who_was_heard(bench: Bench) 
     assert bench.heard()[:2] == [Send(Hello(ME, BOOT, ("R2",)), HELLO_TO, number) for number in (1, 2)]
 
 
-def test_who_has_not_heard_us_is_named_and_is_no_neighbour(bench: Bench) -> None:
+def test_a_router_that_does_not_name_this_router_is_no_neighbour(bench: Bench) -> None:
     bench.mesh.link_up(1, 1, bench.now_s)
     bench.hello(seen=("R3",))
     assert bench.mesh.neighbours == {}
     assert list(bench.mesh.routers) == []
 
 
-def test_who_has_heard_us_is_a_neighbour_over_that_connection_at_its_cost(bench: Bench) -> None:
+def test_a_router_that_names_this_router_is_a_neighbour_at_the_cost_of_its_connection(bench: Bench) -> None:
     bench.mesh.link_up(4, 3, bench.now_s)
     bench.heard()
     bench.hello(over=4)
@@ -193,7 +193,7 @@ def test_a_silent_neighbour_is_given_up_between_two_ticks_and_that_is_reported_a
     assert Send(RouterAdvertisement(ME, BOOT, 3, 0), ALL_ROUTERS_TO) in heard
 
 
-def test_of_two_connections_to_a_neighbour_the_cheaper_serves_and_the_other_when_it_is_lost(bench: Bench) -> None:
+def test_the_cheaper_of_two_connections_serves_and_the_other_replaces_it_when_lost(bench: Bench) -> None:
     bench.neighbour(over=1, cost=5)
     bench.neighbour(over=2, cost=2)
     assert bench.mesh.neighbours == {"R2": 2}
@@ -213,7 +213,7 @@ def test_a_hello_over_an_unknown_connection_is_nothing(bench: Bench) -> None:
 # --- section 4.2: link states
 
 
-def test_another_start_voids_what_a_router_said_before(bench: Bench) -> None:
+def test_a_restart_voids_the_earlier_state_of_a_router(bench: Bench) -> None:
     bench.neighbour()
     bench.hear(MobileAddressUpdate("R2", 1, exist=("M0a",)), LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}))
     bench.heard()
@@ -302,7 +302,7 @@ def test_an_orphan_that_is_listed_again_in_time_is_kept(bench: Bench) -> None:
     assert "R9" in bench.mesh.routers
 
 
-def test_a_late_advertisement_changes_nothing_and_one_that_stays_older_is_a_restart(bench: Bench) -> None:
+def test_a_late_advertisement_changes_nothing_and_a_repeated_older_one_is_a_restart(bench: Bench) -> None:
     bench.neighbour()
     bench.hear(LinkStateUpdate("R2", 7, 5, {ME: 1, "R3": 1}), RouterAdvertisement("R2", 7, 5, 0))
     bench.hear(RouterAdvertisement("R2", 7, 4, 0))
@@ -334,12 +334,12 @@ def advertised_at(bench: Bench, seconds: int) -> list[int]:
     return found
 
 
-def test_advertisements_are_frequent_in_flux_and_seldom_after_it(bench: Bench) -> None:
+def test_advertisements_are_frequent_in_flux_and_seldom_afterwards(bench: Bench) -> None:
     bench.mesh.link_up(1, 1, bench.now_s)
     assert advertised_at(bench, 80) == [1, 4, 8, 38, 68]
 
 
-def test_what_others_change_is_flux_too(bench: Bench) -> None:
+def test_changes_of_other_routers_are_flux_too(bench: Bench) -> None:
     bench.neighbour()
     bench.keep(40)
     bench.sent()
@@ -370,7 +370,7 @@ def test_changes_of_a_second_are_reported_together_and_advertised_behind(bench: 
     assert bench.sent()[0] == MobileAddressUpdate(ME, 2, deleted=("M0a",))
 
 
-def test_what_comes_and_goes_within_the_second_is_not_mentioned(bench: Bench) -> None:
+def test_an_address_added_and_deleted_within_a_second_is_not_advertised(bench: Bench) -> None:
     bench.neighbour()
     bench.mesh.add_address("M0a", 3)
     bench.mesh.delete_address("M0a")
@@ -381,7 +381,7 @@ def test_what_comes_and_goes_within_the_second_is_not_mentioned(bench: Bench) ->
 
 
 @pytest.mark.parametrize(("have", "answered"), [(0, True), (1, True), (2, False), (3, False)])
-def test_a_question_for_addresses_is_answered_if_it_knows_less(bench: Bench, have: int, answered: bool) -> None:
+def test_an_address_request_is_answered_if_its_sender_knows_less(bench: Bench, have: int, answered: bool) -> None:
     bench.neighbour()
     for key in ("M0a", "M0b"):
         bench.mesh.add_address(key, 3)
@@ -402,7 +402,7 @@ def test_addresses_that_were_advertised_are_asked_for_at_the_tick(bench: Bench) 
     assert bench.sent() == [MobileAddressRequest(ME, 0)]
 
 
-def test_whom_we_have_just_met_is_asked_for_addresses_before_it_advertises(bench: Bench) -> None:
+def test_a_new_neighbour_gets_an_address_request_before_it_advertises(bench: Bench) -> None:
     bench.mesh.link_up(1, 1, bench.now_s)
     bench.hello()
     bench.heard()
@@ -416,7 +416,7 @@ def test_whom_we_have_just_met_is_asked_for_addresses_before_it_advertises(bench
     assert bench.sent(MobileAddressRequest) == [MobileAddressRequest(ME, 0)]
 
 
-def test_all_addresses_replace_those_there_were(bench: Bench) -> None:
+def test_a_full_address_update_replaces_the_known_addresses(bench: Bench) -> None:
     bench.neighbour()
     bench.hear(MobileAddressUpdate("R2", 4, exist=("M0a", "M0b"), hints=(1, 2)))
     bench.hear(MobileAddressUpdate("R2", 6, exist=("M0b", "Clr.z", "M1e13")))
@@ -449,7 +449,7 @@ class Step:
     ],
     ids=["next", "next, of what is known", "again", "late", "one missing", "absurd"],
 )
-def test_a_change_is_taken_if_it_is_the_next(bench: Bench, step: Step) -> None:
+def test_an_address_change_is_taken_only_in_sequence(bench: Bench, step: Step) -> None:
     bench.neighbour()
     bench.hear(MobileAddressUpdate("R2", 4, exist=("M0a",), hints=(3,)), RouterAdvertisement("R2", 7, 1, 4))
     bench.heard()
@@ -493,7 +493,7 @@ SENSELESS: list[tuple[Message | Newer, MeshFault]] = [
 @pytest.mark.parametrize(
     ("message", "fault"), SENSELESS, ids=lambda value: value.name if isinstance(value, MeshFault) else ""
 )
-def test_what_makes_no_sense_is_counted_each_time_and_reported_once_in_a_while(
+def test_an_invalid_message_is_counted_each_time_and_reported_once_per_interval(
     bench: Bench, message: Message | Newer, fault: MeshFault
 ) -> None:
     bench.neighbour()
@@ -576,7 +576,7 @@ def crossing(bench: Bench) -> Bench:
     return bench
 
 
-def test_news_of_links_go_to_all_neighbours_and_what_is_none_along_the_tree(crossing: Bench) -> None:
+def test_link_news_go_to_all_neighbours_and_other_broadcasts_along_the_tree(crossing: Bench) -> None:
     news = compose(RouterAdvertisement("R5", 7, 2, 0), ALL_ROUTERS_TO)
     assert take(crossing, news, over=2).hops == ("R2", "R3", "R4"), "the trace of this one names R5 alone"
     crossing.tick()
@@ -600,7 +600,7 @@ def test_nothing_goes_on_twice(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("message", [LinkStateRequest("R2"), LinkStateUpdate("R2", 7, 9, {ME: 1})])
-def test_what_is_for_one_router_does_not_go_on_when_it_is_sent_to_all(bench: Bench, message: Message) -> None:
+def test_a_message_for_one_router_is_not_passed_on_when_sent_to_all(bench: Bench, message: Message) -> None:
     bench.neighbour("R2", over=1)
     bench.neighbour("R3", over=2)
     assert take(bench, compose(message, ALL_ROUTERS_TO)).hops == ()
@@ -712,7 +712,7 @@ def test_routers_that_ask_for_many_addresses_are_answered_in_turn(
     assert bench.sent(MobileAddressUpdate) == []
 
 
-def test_links_beyond_what_is_remembered_are_refused(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_beyond_the_limit_are_refused(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nodes_module, "MAX_LINKS", 10)
     bench.neighbour()
     bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1, **{f"X{number}": 1 for number in range(10)}}))
@@ -722,7 +722,7 @@ def test_links_beyond_what_is_remembered_are_refused(bench: Bench, monkeypatch: 
     assert len(bench.mesh.paths.next_hop) == 10
 
 
-def test_addresses_beyond_what_is_remembered_are_left_out_and_room_comes_back(
+def test_addresses_beyond_the_limit_are_left_out_and_room_returns(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nodes_module, "MAX_ADDRESS_BYTES", 10_000)

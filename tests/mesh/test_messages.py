@@ -110,7 +110,7 @@ def octets(text: str) -> bytes:
 
 
 @pytest.mark.parametrize(("message", "to", "text"), EXAMPLES, ids=NAMES)
-def test_a_message_is_written_as_the_peer_writes_it(message: Message, to: str, text: str) -> None:
+def test_a_message_is_written_octet_for_octet_like_the_peers(message: Message, to: str, text: str) -> None:
     assert compose(message, to).hex() == octets(text).hex()
 
 
@@ -134,7 +134,7 @@ six_messages = some.one_of(
 
 
 @given(six_messages)
-def test_what_is_written_is_read_again(message: Message) -> None:
+def test_a_written_message_is_parsed_back(message: Message) -> None:
     assert parse(compose(message, HELLO_TO)) == message
 
 
@@ -151,7 +151,7 @@ def test_a_message_without_header_and_annotations_in_other_types_is_understood()
     assert parse(data) == Hello("RA", 7)
 
 
-def test_what_is_absent_counts_as_nothing() -> None:
+def test_absent_fields_count_as_zero() -> None:
     assert parse(body("RA", id="RB")) == RouterAdvertisement("RB", 0, 0, 0)
 
 
@@ -198,7 +198,7 @@ def test_hints_of_another_length_say_nothing() -> None:
         (body("MAU", id="RB", mobile_seq=1, exist=["M0a", 1]), "exist is not a list"),
     ],
 )
-def test_what_is_no_message_is_refused_with_the_reason(data: bytes, complaint: str) -> None:
+def test_octets_that_are_no_message_are_refused_with_the_reason(data: bytes, complaint: str) -> None:
     with pytest.raises(DecodeError, match=complaint):
         parse(data)
 
@@ -236,5 +236,5 @@ def test_a_damaged_message_is_read_or_refused(message: Message, to: str, text: s
 
 
 @pytest.mark.parametrize("opcode", ["LSR", "MAU", "ONE OF THEM"])
-def test_of_a_newer_version_no_more_is_read_than_whose_it_is(opcode: str) -> None:
+def test_only_the_author_is_read_of_a_message_of_a_newer_version(opcode: str) -> None:
     assert parse(body(opcode, id="RB", pv=2, exist=[["M0a", 3]])) == Newer("RB", 2)

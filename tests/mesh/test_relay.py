@@ -76,11 +76,11 @@ def test_a_message_is_taken_here_or_sent_on(
     ("ingress", "hops"),
     [("0/R1", ("R3", "R5")), ("0/R3", ("R1", "R5")), ("0/R4", ("R1", "R5")), ("0/R9", ()), ("1/R1", ())],
 )
-def test_what_is_for_all_goes_on_to_those_who_lie_behind_us_for_its_author(ingress: str, hops: tuple[str, ...]) -> None:
+def test_a_broadcast_goes_on_to_the_routers_behind_this_one_for_its_author(ingress: str, hops: tuple[str, ...]) -> None:
     assert relay(octets(ALL_ROUTERS_TO, ("0/R9",), ingress), "R2", AT_R2).hops == hops
 
 
-def test_what_a_user_put_beside_the_trace_goes_on() -> None:
+def test_user_annotations_beside_the_trace_are_passed_on() -> None:
     way = relay(octets(ALL_ROUTERS_TO, user="kept"), "R2", AT_R2)
     assert way.data == octets(ALL_ROUTERS_TO, ("0/R1", "0/R2"), user="kept")
 
@@ -135,7 +135,7 @@ def test_a_message_that_leads_nowhere_is_dropped(to: str, trace: tuple[str, ...]
         (HEADER + encode(Described(ULong(0x73), [None, None, 7])) + BODY, "format code"),
     ],
 )
-def test_what_is_no_message_is_refused(data: bytes, complaint: str) -> None:
+def test_octets_that_are_no_message_are_refused(data: bytes, complaint: str) -> None:
     with pytest.raises(DecodeError, match=complaint):
         relay(data, "R2", AT_R2)
 
@@ -148,7 +148,7 @@ MESSAGES: list[tuple[Message, str]] = [
 
 
 @pytest.mark.parametrize(("message", "to"), MESSAGES, ids=lambda value: type(value).__name__)
-def test_whatever_damage_a_message_has_it_goes_a_way_or_is_refused(message: Message, to: str) -> None:
+def test_every_damaged_message_is_relayed_or_refused(message: Message, to: str) -> None:
     whole = compose(message, to)
     for place in range(len(whole)):
         for damaged in (whole[:place], whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :]):

@@ -128,7 +128,7 @@ def test_the_senders_entries_keep_their_octets_and_order_wherever_they_stand(
 
 
 @given(ENTRIES, st.integers(0, 300), st.booleans(), st.none() | TEXTS, st.none() | TEXTS, st.lists(TEXTS, max_size=4))
-def test_what_is_composed_is_parsed(
+def test_composed_annotations_are_parsed_back(
     entries: list[tuple[bool, tuple[bytes, bytes]]],
     phase: int,
     stream: bool,
@@ -168,7 +168,7 @@ def test_the_composed_section_is_one_valid_map(pairs: list[tuple[str, int]]) -> 
 
 
 @pytest.mark.parametrize("filler", range(200, 260))
-def test_the_map_is_as_wide_as_it_must_be(filler: int) -> None:
+def test_the_map_has_the_narrowest_form_that_fits(filler: int) -> None:
     own = encode("k") + b"\xb1" + struct.pack(">I", filler) + b"x" * filler
     composed = compose_annotations(own, 1, 0, False, None, None, ())
     assert composed[3] == (0xC1 if len(own) <= 254 else 0xD1)

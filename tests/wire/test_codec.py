@@ -141,7 +141,7 @@ def test_an_unknown_format_code_is_refused(code: int) -> None:
 @example(math.nan)
 @example(-0.0)
 @example({0.0: 1, 1: 2})
-def test_what_is_encoded_is_decoded(value: object) -> None:
+def test_an_encoded_value_is_decoded_to_the_same_value(value: object) -> None:
     data = encode(value)
     found, behind = decode(data, 0, len(data))
     assert same(found, value)
@@ -243,12 +243,12 @@ def test_an_array_takes_plain_numbers_and_text_as_its_own_type() -> None:
     ],
     ids=str,
 )
-def test_what_amqp_cannot_say_is_refused(value: object, complaint: str) -> None:
+def test_a_value_outside_amqp_is_refused(value: object, complaint: str) -> None:
     with pytest.raises(EncodeError, match=complaint):
         encode(value)
 
 
-def test_a_subclass_is_encoded_as_what_it_is() -> None:
+def test_a_subclass_is_encoded_as_its_base_class() -> None:
     class Text(str):
         __slots__ = ()
 
@@ -445,7 +445,7 @@ def test_nested_array_descriptors_are_bounded() -> None:
 
 
 @pytest.mark.parametrize("build", [lambda inner: [inner], lambda inner: {1: inner}, lambda inner: Described(1, inner)])
-def test_what_is_nested_too_deeply_is_not_encoded(build: Callable[[object], object]) -> None:
+def test_a_value_nested_too_deeply_is_not_encoded(build: Callable[[object], object]) -> None:
     value: object = None
     for _ in range(MAX_NESTING):
         value = build(value)

@@ -52,14 +52,14 @@ def name_of(row: object) -> str:
 
 
 @pytest.mark.parametrize(("ours", "put", "theirs"), SCALARS, ids=name_of)
-def test_we_read_what_proton_writes(ours: object, put: str, theirs: object) -> None:
+def test_the_codec_reads_the_values_of_proton(ours: object, put: str, theirs: object) -> None:
     data = Data()
     getattr(data, put)(*(() if theirs is None else (theirs,)))
     assert key_of(decode_all(bytes(data.encode()))) == key_of(ours)
 
 
 @pytest.mark.parametrize(("ours", "put", "theirs"), SCALARS, ids=name_of)
-def test_proton_reads_what_we_write(ours: object, put: str, theirs: object) -> None:
+def test_proton_reads_the_values_of_the_codec(ours: object, put: str, theirs: object) -> None:
     octets = encode(ours)
     data = Data()
     assert data.decode(octets) == len(octets)

@@ -62,7 +62,7 @@ def test_one_octet_at_a_time(frames: list[Frame]) -> None:
 
 
 @given(frames=FRAMES, rest=st.binary(max_size=30), cuts=st.lists(st.integers(0, 900)))
-def test_a_stream_that_breaks_gives_the_same_frames_and_the_same_fault_however_it_was_cut(
+def test_a_broken_stream_gives_the_same_frames_and_the_same_fault_at_every_cut(
     frames: list[Frame], rest: bytes, cuts: list[int]
 ) -> None:
     octets = stream(frames) + rest
@@ -162,7 +162,7 @@ def test_a_claimed_size_alone_takes_no_memory() -> None:
     assert reader.pending() == 1008
 
 
-def test_what_stands_before_the_frames_is_looked_at_and_taken() -> None:
+def test_octets_before_the_frames_can_be_peeked_and_taken() -> None:
     reader = FrameReader(512)
     assert reader.peek(8) == b""
     reader.feed(AMQP_HEADER[:5])

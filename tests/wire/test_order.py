@@ -57,7 +57,7 @@ WRONG = [
 
 @pytest.mark.parametrize("codes", RIGHT)
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
-def test_the_standard_s_order_passes_however_it_is_cut(codes: tuple[int, ...], size: int) -> None:
+def test_sections_in_the_order_of_the_standard_pass_at_every_cut(codes: tuple[int, ...], size: int) -> None:
     data = message(*codes)
     assert stands(data, tuple(range(size, len(data), size)))
 
@@ -87,7 +87,7 @@ def test_a_section_may_be_spelt_as_a_symbol(name: bytes, code: int, constructor:
      b"\0" + encode(Symbol("amqp:data")) + b"\xa0\0"],
 )  # fmt: skip
 @pytest.mark.parametrize("size", [1, 1000])
-def test_what_is_no_section_does_not_pass(octets: bytes, size: int) -> None:
+def test_octets_that_are_no_section_do_not_pass(octets: bytes, size: int) -> None:
     assert not stands(octets, tuple(range(size, len(octets), size)))
     behind = message(0x75) + octets
     assert not stands(behind, tuple(range(size, len(behind), size)))

@@ -152,8 +152,8 @@ def test_a_disposition_with_a_state_of_every_size_around_the_short_form(size: in
     assert written(out) == Sent(1, Disposition(True, 2, 3, True, state))
 
 
-def test_a_disposition_without_a_state_leaves_it_out() -> None:
-    """A null in its place is an unknown outcome to some clients."""
+def test_a_disposition_without_a_state_has_no_state_field() -> None:
+    """Some clients read a null in its place as an unknown outcome."""
     out = bytearray()
     write_disposition(out, 0, False, 0, 0, True, None)
     assert out == bytes.fromhex("0000001a 02000000 005315 c00d04 42 7000000000 7000000000 41")

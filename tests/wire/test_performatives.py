@@ -83,7 +83,7 @@ def short(cls: type[composite.Composite]) -> str:
     return cls.symbol.split(":")[1]
 
 
-def test_the_table_says_what_the_standard_says() -> None:
+def test_the_table_of_performatives_equals_the_standard() -> None:
     table = {}
     for cls in p.COMPOSITES:
         fields = [
@@ -157,7 +157,7 @@ ANY = st.sampled_from(p.COMPOSITES).flatmap(instances)
 
 
 @given(ANY)
-def test_what_is_encoded_is_decoded(value: composite.Composite) -> None:
+def test_an_encoded_performative_is_decoded_to_the_same_value(value: composite.Composite) -> None:
     data = composite.encode(value)
     described = decode_all(data)
     assert composite.from_described(described) == value
@@ -357,7 +357,7 @@ def test_a_multiple_field_without_values_is_empty(sent: object) -> None:
     ["a", Array("string", ["a"]), ["a"], [Symbol("a"), None], {}, Array("symbol", ["a"], [Symbol("d")])],
     ids=repr,
 )
-def test_what_is_no_symbol_in_a_multiple_field_is_refused(sent: object) -> None:
+def test_a_value_that_is_no_symbol_in_a_multiple_field_is_refused(sent: object) -> None:
     with pytest.raises(DecodeError, match="open: outgoing-locales is not a valid symbol"):
         read(p.Open, ["c", *[None] * 4, sent])
 
@@ -388,7 +388,7 @@ def test_an_odd_capability_is_passed_over(sent: object, kept: tuple[str, ...]) -
     ],
     ids=["one", "array of one", "list of one", "array of two"],
 )
-def test_a_multiple_field_is_written_in_the_form_in_which_it_was_read(
+def test_a_multiple_field_is_written_in_the_form_of_its_source(
     cls: type[composite.Composite], values: list[object], sent: object, written: object
 ) -> None:
     read_one = composite.from_described(Described(ULong(cls.descriptor), [*values, sent]))
@@ -415,7 +415,7 @@ def test_more_values_of_a_multiple_field_are_written_as_an_array_and_none_as_nul
 # ---- termini, states, secrets
 
 
-def test_an_unknown_terminus_stays_as_it_came() -> None:
+def test_an_unknown_terminus_is_kept_unchanged() -> None:
     source = Described(Symbol("vendor:source"), {Symbol("a"): 1})
     target = Described(ULong(0x0000468C_00000007), [1])
     data = encode_performative(p.Attach("l", 0, True, source=source, target=target))
@@ -424,7 +424,7 @@ def test_an_unknown_terminus_stays_as_it_came() -> None:
     assert (found.source, found.target) == (source, target)
 
 
-def test_a_terminus_of_another_kind_stays_as_it_came() -> None:
+def test_a_terminus_of_another_kind_is_kept_unchanged() -> None:
     data = encode(
         Described(
             ULong(0x12),

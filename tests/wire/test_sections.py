@@ -137,7 +137,7 @@ def messages(draw: st.DrawFn) -> Message:
 
 
 @given(messages(), st.sampled_from(DEPTHS))
-def test_a_scan_shows_what_the_message_was_built_of(message: Message, depth: int) -> None:
+def test_a_scan_finds_the_parts_of_the_built_message(message: Message, depth: int) -> None:
     data, start, _, expected = message
     scan = MessageScan()
     scan.scan(BODY, 0, len(BODY), depth, True)  # what an earlier message said must not shine through
@@ -329,7 +329,7 @@ def test_priority_is_an_unsigned_octet_or_not_there(fields: list[object], priori
 @pytest.mark.parametrize(
     "wrong", ["c0 03 02 41 5f", "c0 03 02 a1 09", "c0 02 02 41", "c0 01 02", "d0 00000004 ffffffff"]
 )
-def test_a_header_that_claims_more_than_it_has_is_invalid(wrong: str) -> None:
+def test_a_header_that_claims_more_fields_than_its_octets_is_invalid(wrong: str) -> None:
     data = descriptor(0x70) + bytes.fromhex(wrong) + BODY
     with pytest.raises(InvalidMessage, match=r"^header: "):
         scanned(data, THROUGH_HEADER)

@@ -139,7 +139,7 @@ def found(reader: Any, performative: Any) -> dict[str, object]:
 @given(
     performative=st.one_of(TRANSFERS, DISPOSITIONS, FLOWS), before=st.binary(max_size=5), payload=st.binary(max_size=40)
 )
-def test_a_reader_finds_what_the_table_wrote(performative: Any, before: bytes, payload: bytes) -> None:
+def test_a_reader_finds_the_fields_that_the_table_wrote(performative: Any, before: bytes, payload: bytes) -> None:
     body = encode_performative(performative)
     data = before + body + payload
     reader: Any = reader_of(type(performative))
@@ -245,7 +245,7 @@ def reader_code(reader: Reader) -> int:
 
 
 @given(performative=st.one_of(TRANSFERS, DISPOSITIONS, FLOWS), behind=st.binary(max_size=20))
-def test_a_frame_cut_short_is_refused_and_what_lies_behind_it_is_not_read(performative: Any, behind: bytes) -> None:
+def test_a_frame_cut_short_is_refused_without_reading_the_octets_behind_it(performative: Any, behind: bytes) -> None:
     data = encode_performative(performative)
     for end in range(len(data)):
         assert not parses(reader_of(type(performative)), data[:end], end)
@@ -256,7 +256,9 @@ SHORT_TRANSFER = b"\0\x53\x14\xc0"
 
 
 @given(size=st.integers(0, 40), count=st.just(6) | st.integers(0, 255), body=st.binary(max_size=40))
-def test_a_short_list_of_anything_is_read_or_refused_and_no_octet_beyond_it(size: int, count: int, body: bytes) -> None:
+def test_a_short_transfer_with_any_fields_is_read_or_refused_within_its_octets(
+    size: int, count: int, body: bytes
+) -> None:
     data = SHORT_TRANSFER + bytes((size, count)) + body
     quick = TransferReader()
     if parses(quick, data, len(data)):
@@ -424,13 +426,13 @@ def test_a_state_of_no_known_kind_that_cannot_be_decoded_is_refused(what: Undeco
 
 
 @pytest.mark.parametrize("state", [b"\0\x53\x33\x45", b"\0\x53\x34\x45"], ids=["declared", "transactional-state"])
-def test_what_must_have_fields_has_them(state: bytes) -> None:
+def test_a_state_without_its_mandatory_field_is_refused(state: bytes) -> None:
     data = disposition_of(state)
     with pytest.raises(DecodeError, match="txn-id is missing"):
         DispositionReader().parse(data, 0, len(data))
 
 
-def test_a_state_keeps_its_octets_however_it_was_written() -> None:
+def test_a_state_keeps_its_octets_in_every_encoding() -> None:
     for octets in (
         b"\0\x80" + bytes(7) + b"\x24\x45",
         b"\0\xa3\x12amqp:accepted:list\xc0\1\0",

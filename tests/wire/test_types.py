@@ -49,7 +49,7 @@ def test_a_char_may_be_any_scalar(text: str) -> None:
     assert types.Char(text) == text
 
 
-def test_a_float_holds_what_32_bits_hold() -> None:
+def test_a_float_holds_32_bits() -> None:
     assert types.Float(0.1) == pytest.approx(0.1, rel=1e-7)
     assert types.Float(0.1) != 0.1
     assert math.isinf(types.Float(math.inf))
