@@ -59,20 +59,20 @@ CONSTANTS: dict[str, tuple[str, ...]] = {
 }
 #: The tests that reach each rung of the ladder at its number and one beyond, as ``file:function``, in its order.
 RUNGS: tuple[tuple[str, ...], ...] = (
-    ("e2e/test_caps.py:test_from_half_of_what_it_may_keep_a_connection_gets_an_eighth_of_the_window",),
-    ("e2e/test_caps.py:test_a_connection_keeps_no_more_than_it_may_and_no_other_notices",),
-    ("e2e/test_quotas.py:test_from_half_of_what_a_vhost_may_keep_windows_open_an_eighth_as_far",),
+    ("e2e/test_caps.py:test_a_connection_that_keeps_half_of_its_limit_gets_an_eighth_of_the_window",),
+    ("e2e/test_caps.py:test_a_connection_beyond_its_buffer_limit_loses_its_session_and_other_connections_go_on",),
+    ("e2e/test_quotas.py:test_a_vhost_that_keeps_half_of_its_quota_gets_an_eighth_of_the_window",),
     (
-        "e2e/test_quotas.py:test_what_is_kept_for_receivers_has_a_quota",
+        "e2e/test_quotas.py:test_kept_messages_have_a_quota",
         "e2e/test_quotas.py:test_a_vhost_that_keeps_too_much_refuses_links_and_at_a_quarter_more_connections",
-        "e2e/test_quotas.py:test_sessions_count_for_what_they_take",
+        "e2e/test_quotas.py:test_sessions_count_against_the_quota",
     ),
     ("e2e/test_quotas.py:test_a_vhost_that_keeps_too_much_refuses_links_and_at_a_quarter_more_connections",),
     ("e2e/test_memory.py:test_all_connections_together_keep_no_more_than_a_quarter_of_the_memory",),
     ("e2e/test_memory.py:test_all_connections_together_keep_no_more_than_a_quarter_of_the_memory",),
     (
         "admission/test_alarms.py:test_memory_is_reported_at_each_mark_and_when_it_falls_below",
-        "e2e/test_memory.py:test_who_has_most_gets_no_credit_above_the_first_mark_and_others_do",
+        "e2e/test_memory.py:test_only_the_user_with_the_most_memory_gets_no_credit_above_the_first_mark",
     ),
     (
         "admission/test_alarms.py:test_memory_is_reported_at_each_mark_and_when_it_falls_below",
@@ -80,8 +80,8 @@ RUNGS: tuple[tuple[str, ...], ...] = (
     ),
     (
         "admission/test_alarms.py:test_memory_is_reported_at_each_mark_and_when_it_falls_below",
-        "e2e/test_memory.py:test_no_client_may_connect_above_the_second_mark_and_those_present_go_on",
-        "e2e/test_memory.py:test_who_begins_sessions_until_memory_runs_out_pays_for_it",
+        "e2e/test_memory.py:test_no_client_may_connect_above_the_second_mark_and_connected_clients_go_on",
+        "e2e/test_memory.py:test_a_client_that_begins_sessions_until_memory_runs_out_loses_its_connection",
     ),
     (
         "e2e/test_guard.py:test_so_many_handshakes_from_one_host_and_the_next_is_closed",

@@ -40,7 +40,7 @@ HOLDS: dict[str, tuple[str, ...]] = {
     "e2e.free_tenants.the_hostname_of_the_open_is_the_tenant": ("unheld-tenants",),
     "e2e.tenants.with_policy_and_secure_defaults_the_tenant_must_be_named": ("unheld-tenants",),
     "e2e.free_tenants.addresses_of_the_router_are_the_same_for_all_tenants": ("tenants-outside",),
-    "e2e.tenants.what_begins_with_an_underscore_is_closed": ("tenants-outside",),
+    "e2e.tenants.a_tenant_may_not_attach_to_an_address_with_a_leading_underscore": ("tenants-outside",),
     "network.management_rights.what_a_group_may_do_on_its_own_router": ("group-management",),
     "network.management_rights.what_requests_may_do_that_come_from_another_router": ("router-management",),
     "config.remote.management_does_not_tell_what_files_there_are": ("files-by-management",),
@@ -49,7 +49,7 @@ HOLDS: dict[str, tuple[str, ...]] = {
     "tls.hostnames.a_common_name_counts_unless_defaults_are_secure": ("common-names",),
     "tls.machine_limits.what_the_machine_demands_holds": ("below-system-minimum",),
     "tls.machine_limits.secure_defaults_let_no_profile_go_below_it": ("below-system-minimum",),
-    "auth.auth_service.what_existing_services_leave_out_is_forgiven_unless_defaults_are_secure": ("service-identity",),
+    "auth.auth_service.fields_that_existing_services_leave_out_are_forgiven_unless_defaults_are_secure": ("service-identity",),
     "config.secure_defaults.rights_of_which_a_service_says_nothing": ("service-rights",),
 }  # fmt: skip
 

@@ -49,7 +49,7 @@ def router(tmp_path_factory: pytest.TempPathFactory, double: Double) -> Iterator
         yield router
 
 
-def test_a_client_gets_in_as_whom_the_service_says(router: RunningRouter) -> None:
+def test_a_client_has_the_user_name_that_the_service_returns(router: RunningRouter) -> None:
     connection = BlockingConnection(
         f"127.0.0.1:{router.port}",
         user="somebody",
@@ -69,7 +69,7 @@ def offered(peer: Peer) -> tuple[str, ...]:
     return peer.expect(SaslMechanisms).sasl_server_mechanisms
 
 
-def test_what_a_client_says_early_waits_for_the_service(router: RunningRouter) -> None:
+def test_frames_sent_before_the_login_wait_for_the_service(router: RunningRouter) -> None:
     with Peer(router.port, opened=False) as peer:
         peer.raw(SASL_HEADER)
         peer.say(SaslInit("PLAIN", CREDENTIALS), frame_type=1)
@@ -211,7 +211,7 @@ def test_a_client_that_goes_away_takes_its_call_to_the_service_along(start_route
 
 
 @pytest.mark.parametrize("stage", ["mechanisms", "outcome"])
-def test_a_client_that_goes_away_is_not_waited_for_by_who_asks_a_service(start_router: StartRouter, stage: str) -> None:
+def test_a_pending_login_at_a_service_ends_when_the_client_disconnects(start_router: StartRouter, stage: str) -> None:
     asked = threading.Event()
 
     def script(wire: Wire) -> None:
@@ -237,7 +237,7 @@ def test_a_client_that_goes_away_is_not_waited_for_by_who_asks_a_service(start_r
         assert not router.matching("authServicePlugin s0|too long")  # the service had time left
 
 
-def test_what_a_service_said_is_remembered_if_so_configured(start_router: StartRouter) -> None:
+def test_an_answer_of_the_service_is_cached_if_configured(start_router: StartRouter) -> None:
     inits: list[SaslInit] = []
 
     def script(wire: Wire) -> None:
@@ -344,7 +344,7 @@ def may_send(connection: BlockingConnection, address: str) -> bool:
 
 
 @pytest.mark.parametrize("policy", [0, 1], ids=["without policy", "with policy"])
-def test_rights_allow_what_they_name_and_nothing_else(permitting: list[RunningRouter], policy: int) -> None:
+def test_rights_allow_exactly_the_addresses_that_they_name(permitting: list[RunningRouter], policy: int) -> None:
     with logged_in(permitting[policy].ports[0]) as connection:
         assert {address: may_receive(connection, address) for address in (*ALLOWED_SOURCES, *DENIED_SOURCES)} == {
             **dict.fromkeys(ALLOWED_SOURCES, True),

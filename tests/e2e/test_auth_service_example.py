@@ -99,7 +99,7 @@ def test_the_right_password_lets_in(router: RunningRouter, way: int) -> None:
 @pytest.mark.parametrize(
     "response", [b"\0alice\0wrong", b"\0eve\0wonderland", b"\0alice\0", b"rubbish", b"bob\0alice\0x"]
 )
-def test_anything_else_does_not(router: RunningRouter, response: bytes) -> None:
+def test_other_logins_are_refused(router: RunningRouter, response: bytes) -> None:
     with Peer(router.port, opened=False) as peer:
         assert peer.authenticate("PLAIN", response) == AUTH
         peer.expect_end_of_stream()

@@ -84,7 +84,7 @@ def test_no_other_user_is_let_in(with_passwords: RunningRouter, response: bytes)
 
 
 @pytest.mark.parametrize(("response", "code"), [(RIGHT, OK), (b"\0alice\0wrong", AUTH), (b"", AUTH)])
-def test_who_begins_without_a_response_is_asked_for_it_once(
+def test_a_client_without_an_initial_response_is_challenged_once(
     with_passwords: RunningRouter, response: bytes, code: int
 ) -> None:
     with Peer(with_passwords.port, opened=False) as peer:
@@ -106,7 +106,7 @@ def test_proton_gets_in_with_the_password_and_not_without(with_passwords: Runnin
         BlockingConnection(url, user="alice", password="looking glass", **how)
 
 
-def test_plain_is_neither_offered_nor_taken_where_it_is_not_allowed(start_router: StartRouter, users: Path) -> None:
+def test_plain_is_neither_offered_nor_accepted_where_it_is_not_allowed(start_router: StartRouter, users: Path) -> None:
     router = start(start_router, users, "authenticatePeer: yes, allowInsecurePlain: no")
     with Peer(router.port, opened=False) as peer:
         assert "PLAIN" not in offered(peer)
@@ -139,7 +139,7 @@ def test_a_password_from_another_machine_needs_the_listeners_yes(
         assert outcome(peer, "PLAIN", RIGHT) == code
 
 
-def test_who_must_authenticate_cannot_do_without_sasl(with_passwords: RunningRouter) -> None:
+def test_a_client_without_sasl_is_refused_where_peers_must_authenticate(with_passwords: RunningRouter) -> None:
     with Peer(with_passwords.port, opened=False) as peer:
         peer.raw(AMQP_HEADER)
         peer.expect_header(AMQP_HEADER)
@@ -151,7 +151,9 @@ def test_who_must_authenticate_cannot_do_without_sasl(with_passwords: RunningRou
         with_passwords.wait_for_line(rf"\[C\d+\] Connection from {peer.address} \(to .*\) failed: .*{text}")
 
 
-def test_who_need_not_authenticate_can_do_without_sasl(start_router: StartRouter, users: Path) -> None:
+def test_a_client_without_sasl_is_admitted_where_peers_need_not_authenticate(
+    start_router: StartRouter, users: Path
+) -> None:
     router = start(start_router, users, "authenticatePeer: no")
     with Peer(router.port) as peer:
         router.wait_for_line(rf"\[C{peer.number}\] Connection Opened: .* auth=no user= ")
@@ -160,8 +162,8 @@ def test_who_need_not_authenticate_can_do_without_sasl(start_router: StartRouter
 
 
 @pytest.mark.parametrize("mechanism", ["ANONYMOUS", "anonymous", "Anonymous"])
-def test_the_anonymous_user_is_not_authenticated_however_it_is_written(router: RunningRouter, mechanism: str) -> None:
-    """Policies, user-ids and management go by it."""
+def test_the_anonymous_user_is_not_authenticated_in_any_spelling(router: RunningRouter, mechanism: str) -> None:
+    """Policies, user-ids and management rely on this."""
     with Peer(router.port, opened=False) as peer, node_of(router.port) as node:
         assert peer.authenticate(mechanism, b"") == OK
         peer.open()

@@ -332,10 +332,10 @@ def test_a_sender_whose_state_cannot_be_decoded_loses_its_connection(scene: Scen
 
 
 @pytest.mark.parametrize("code", [0x24, 0x25, 0x26, 0x27])
-def test_a_state_that_a_neighbouring_router_passed_on_goes_without_what_cannot_be_decoded(
+def test_an_undecodable_state_of_a_neighbouring_router_is_passed_on_as_its_bare_outcome(
     scene: Scene, code: int
 ) -> None:
-    """It is some receiver's beyond it: one stranger must not cost two routers their link."""
+    """The state belongs to a receiver behind the neighbour: one client must not cost two routers their link."""
     with Peer(scene.plain) as sender, Peer(scene.routers) as neighbour:
         link = neighbour.attach_receiver("beyond", credit=10)
         source = sender.attach_sender("beyond")
@@ -421,8 +421,8 @@ def test_transfers_beyond_the_session_window_end_the_session(scene: Scene) -> No
         expect_session_fault(scene, bad, "amqp:session:window-violation", "window")
 
 
-def test_a_message_that_does_not_mind_the_window_ends_the_session_when_it_has_had_another(scene: Scene) -> None:
-    """There are clients that look at the window once a message; more than one window beyond it is too much."""
+def test_a_message_that_overruns_the_window_by_more_than_a_window_ends_its_session(scene: Scene) -> None:
+    """Some clients check the window once a message; more than one window beyond the window is too much."""
     with Peer(scene.small_window) as receiver, Peer(scene.small_window) as bad:
         receiver.attach_receiver("overrun", credit=0)
         receiver.be_heard()
@@ -514,7 +514,7 @@ def test_a_delivery_with_a_tag_of_more_than_32_bytes_is_rejected_and_the_link_go
 
 
 @pytest.mark.parametrize("size", [990, 2000, 4096])
-def test_an_address_of_any_allowed_length_has_links_that_are_named_after_it(scene: Scene, size: int) -> None:
+def test_links_may_be_named_after_an_address_of_any_allowed_length(scene: Scene, size: int) -> None:
     address = ("a" * size)[:size]
     with Peer(scene.plain) as receiver, Peer(scene.plain) as sender:
         for peer, role in ((receiver, True), (sender, False)):
@@ -622,7 +622,7 @@ STOPS: dict[str, Callable[[Peer], None]] = {
 
 
 @pytest.mark.parametrize("how", STOPS)
-def test_a_peer_is_cut_off_before_it_has_opened(scene: Scene, how: str) -> None:
+def test_a_peer_that_never_opens_is_disconnected(scene: Scene, how: str) -> None:
     with Peer(scene.short_deadlines, opened=False) as bad:
         STOPS[how](bad)
         scene.neighbours.go_on()

@@ -68,10 +68,10 @@ def test_a_receiver_that_settles_nothing_is_sent_no_more(router: RunningRouter) 
 
 
 @pytest.mark.parametrize(("kept", "scarce"), [(HALF, False), (HALF + 1, True)])
-def test_from_half_of_what_it_may_keep_a_connection_gets_an_eighth_of_the_window(
+def test_a_connection_that_keeps_half_of_its_limit_gets_an_eighth_of_the_window(
     router: RunningRouter, kept: int, scarce: bool
 ) -> None:
-    """What is kept takes 4 of 100 frames; an eighth of the others is 12. The window opens when half of it is used."""
+    """Kept messages take 4 of 100 frames; an eighth of the others is 12. The window opens when half of it is used."""
     port = router.ports[1]
     with Peer(port, sasl=True) as stalled, Peer(port, sasl=True) as sending:
         stalled.attach_receiver("half", 0)
@@ -85,7 +85,9 @@ def test_from_half_of_what_it_may_keep_a_connection_gets_an_eighth_of_the_window
         assert (sending.window == 12) == scarce
 
 
-def test_a_connection_keeps_no_more_than_it_may_and_no_other_notices(router: RunningRouter) -> None:
+def test_a_connection_beyond_its_buffer_limit_loses_its_session_and_other_connections_go_on(
+    router: RunningRouter,
+) -> None:
     port = router.ports[1]
     with Peer(port, sasl=True) as stalled, Peer(port, sasl=True) as flooding, Peer(port, sasl=True) as other:
         stalled.attach_receiver("kept", 0)

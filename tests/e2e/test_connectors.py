@@ -37,7 +37,7 @@ def outgoing(node: Node) -> list[dict[str, Any]]:
     return [row for row in node.query("connection") if row["dir"] == "out"]
 
 
-def test_a_connection_is_dialled_and_both_ends_show_it(router: RunningRouter, start_router: StartRouter) -> None:
+def test_a_connector_dials_and_both_ends_show_the_connection(router: RunningRouter, start_router: StartRouter) -> None:
     here = start_router(dialling(router.port))
     here.wait_for_line(OPENED)
     with node_of(here.port) as node:
@@ -54,7 +54,7 @@ def test_a_connection_is_dialled_and_both_ends_show_it(router: RunningRouter, st
     router.wait_for_line("Connection Opened: dir=in .* vhost=127.0.0.1 ")
 
 
-def test_who_is_not_there_yet_is_dialled_again(start_router: StartRouter, tmp_path: Path) -> None:
+def test_a_connector_dials_again_until_the_peer_listens(start_router: StartRouter, tmp_path: Path) -> None:
     port = free_port()
     here = start_router(dialling(port))
     told = f"Connection to 127.0.0.1:{port} failed: Connection refused"
@@ -145,7 +145,7 @@ def test_where_else_to_go_is_learned_and_gone_to(start_router: StartRouter, tmp_
     here.wait_for_line(f"{OPENED}host=127.0.0.1:{second.port}")
 
 
-def test_deleting_a_connector_closes_what_it_opened(router: RunningRouter, start_router: StartRouter) -> None:
+def test_deleting_a_connector_closes_its_connection(router: RunningRouter, start_router: StartRouter) -> None:
     here = start_router(dialling(router.port))
     here.wait_for_line(OPENED)
     with node_of(here.port) as node:
@@ -197,7 +197,7 @@ def test_a_resolver_that_does_not_answer_holds_up_no_other(
     assert here.stop() == 0
 
 
-def test_a_router_that_stops_says_so_to_whom_it_dialled(router: RunningRouter, start_router: StartRouter) -> None:
+def test_a_stopping_router_closes_its_outgoing_connections(router: RunningRouter, start_router: StartRouter) -> None:
     here = start_router(dialling(router.port))
     here.wait_for_line(OPENED)
     assert here.stop() == 0

@@ -599,7 +599,7 @@ def test_without_sasl(scene: Scene) -> None:
     assert (closed["by"], closed["condition"]) == ("local", "amqp:connection:policy-error")
 
 
-def test_a_user_who_is_locked_out(scene: Scene) -> None:
+def test_a_locked_out_user_is_refused_recorded_and_shown_until_the_lock_is_deleted(scene: Scene) -> None:
     scene.records()
     heard = [scene.refusal("dave", "any", STRICT, password=each) for each in ("wrong",) * 3 + (PASSWORD,)]
     assert [(each.outcome, each.broken) for each in heard] == [(AUTH, WRONG)] * 4
@@ -814,7 +814,7 @@ def test_a_tenant_that_names_none(scene: Scene) -> None:
     scene.denial(conn=heard.number, op="open", reason="tenant", user="alice", rule=f"tenant:{why}")
 
 
-def test_what_is_in_no_tenants_space(scene: Scene) -> None:
+def test_an_address_outside_every_tenant_is_denied_to_a_tenant(scene: Scene) -> None:
     client = scene.client("alice", "free.org", TENANTS)
     scene.records()
     counters = scene.counters("free.org")

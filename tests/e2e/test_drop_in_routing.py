@@ -38,7 +38,7 @@ def test_a_router_whose_default_is_unavailable_can_be_managed(start_router: Star
     client.close()
 
 
-def test_an_outgoing_link_counts_what_it_dropped_as_presettled(start_router: StartRouter) -> None:
+def test_an_outgoing_link_counts_dropped_presettled_deliveries(start_router: StartRouter) -> None:
     router = start_router("listener { host: 127.0.0.1, port: 0, linkCapacity: 10 }")
     client = connect(router.port)
     receiver = client.create_receiver("x", credit=1)

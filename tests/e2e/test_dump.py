@@ -24,7 +24,7 @@ def configuration(folder: Path) -> str:
     )
 
 
-def test_the_file_shows_what_is_under_way_and_no_body(start_router: StartRouter, tmp_path: Path) -> None:
+def test_the_dump_shows_deliveries_under_way_and_no_message_body(start_router: StartRouter, tmp_path: Path) -> None:
     router = start_router(configuration(tmp_path))
     with Peer(router.port) as receiver, Peer(router.port) as sender:
         receiver.attach_receiver("jobs", credit=3)
@@ -49,7 +49,7 @@ def test_the_file_shows_what_is_under_way_and_no_body(start_router: StartRouter,
         assert re.search(waiting, text)
 
 
-def test_no_other_user_may_read_it(start_router: StartRouter, tmp_path: Path) -> None:
+def test_the_dump_is_readable_only_for_its_owner(start_router: StartRouter, tmp_path: Path) -> None:
     path = dump(start_router(configuration(tmp_path)))
     assert path.stat().st_mode & 0o777 == 0o600
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith("state")] == ["state"]

@@ -49,7 +49,7 @@ def counts(node: Node) -> dict[str, int]:
     return {name.removesuffix("Count"): int(row[name]) for name in row if name.endswith("Count")}
 
 
-def test_a_file_has_an_exchange_and_a_reload_changes_what_is_bound(start_router: StartRouter) -> None:
+def test_an_exchange_of_the_file_routes_and_a_reload_changes_its_bindings(start_router: StartRouter) -> None:
     router = start_router(BEGINNING + EVENTS + binding("a.#", "one") + binding("b.*", "two", "    name: b\n"))
     assert not router.matching("not served")
     traffic = Traffic(router.port, "one", "two", "rest", "late")
@@ -112,7 +112,7 @@ async def test_the_tools_make_show_and_delete_them(start_router: StartRouter) ->
     assert (await run("manage", *bus, "query", f"--type={kinds[0]}")).out.strip() == "[]"
 
 
-def test_the_example_of_the_manual_does_what_it_says(start_router: StartRouter) -> None:
+def test_the_exchange_example_of_the_manual_routes_as_described(start_router: StartRouter) -> None:
     path = ROOT / "examples" / "exchanges.conf"
     text = path.read_text(encoding="utf-8").replace("port: 5672", "port: 0")
     router = start_router(text)

@@ -187,7 +187,7 @@ def test_a_host_that_many_users_may_share_is_not_blocked(scene: Scene) -> None:
         assert why in str(said.description)
 
 
-def test_a_slowed_tenant_has_credit_for_its_rate_and_gets_it_all_back(scene: Scene) -> None:
+def test_a_slowed_tenant_has_credit_for_its_rate_and_full_credit_after_the_restore(scene: Scene) -> None:
     client = scene.client("tenant1", TENANTS, virtual_host="acme")
     receiver = client.create_receiver("q", credit=2000)
     assert scene.decide(id="slow", action="slow-tenant", subject="acme", rate=3) is None
@@ -268,7 +268,7 @@ def test_a_tenant_has_an_address_of_its_own(scene: Scene) -> None:
     assert not scene.standing()
 
 
-def test_a_flood_is_bounded_and_what_stands_too(scene: Scene) -> None:
+def test_a_flood_of_decisions_is_bounded_and_so_are_the_decisions_in_force(scene: Scene) -> None:
     ids = [f"flood{number}" for number in range(14)]
     said = [scene.decide(id=each, action="lock-user", subject=each) for each in ids]
     assert said[:12] == [None] * 12

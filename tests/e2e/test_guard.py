@@ -75,7 +75,9 @@ def scram(router: RunningRouter, user: str, password: str) -> list[object]:
 # Guessing
 
 
-def test_a_user_who_is_guessed_at_is_locked_out_there_and_no_other(start_router: StartRouter, users: Path) -> None:
+def test_a_user_with_failed_logins_is_locked_out_at_that_host_and_other_users_are_not(
+    start_router: StartRouter, users: Path
+) -> None:
     router = start(start_router, users, LOCKING)
     assert [attempt(router, "alice", "wrong") for _ in range(3)] == [AUTH] * 3
     router.wait_for_line(
@@ -88,7 +90,7 @@ def test_a_user_who_is_guessed_at_is_locked_out_there_and_no_other(start_router:
     assert SECRET not in router.text()
 
 
-def test_a_lock_reveals_neither_who_there_is_nor_whether_the_password_was_right(
+def test_a_lock_reveals_neither_the_existing_users_nor_the_right_password(
     start_router: StartRouter, users: Path
 ) -> None:
     router = start(start_router, users, LOCKING, "SCRAM-SHA-256")
@@ -311,7 +313,7 @@ def test_websockets_are_held_to_the_same(start_router: StartRouter) -> None:
         assert end_of(sock) == b""
 
 
-def test_who_drips_through_a_websocket_is_cut_off(start_router: StartRouter) -> None:
+def test_a_slow_websocket_peer_is_disconnected(start_router: StartRouter) -> None:
     web = "listener { name: web, host: 127.0.0.1, port: 0, http: yes, saslMechanisms: ANONYMOUS }\n"
     router = start_router(f"router {{ id: R, handshakeExempt: none }}\n{web}{ANONYMOUS}")
     with closing(socket.create_connection(("127.0.0.1", http_port(router)), DEADLINE_S)) as sock:

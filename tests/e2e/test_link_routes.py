@@ -60,7 +60,7 @@ def client(here: RunningRouter) -> Iterator[Client]:
     made.close()
 
 
-def test_a_message_goes_to_the_brokers_queue_and_comes_from_it(client: Client, there: Broker) -> None:
+def test_messages_go_to_the_queue_of_the_broker_and_come_from_the_queue(client: Client, there: Broker) -> None:
     sender = client.create_sender("b.one")
     message = Message(body="hello", properties={"x": 1}, annotations={symbol("x-opt-mine"): "yes"})
     before = len(there.received)
@@ -75,7 +75,7 @@ def test_a_message_goes_to_the_brokers_queue_and_comes_from_it(client: Client, t
     client.wait(lambda: "accepted" in there.dispositions)
 
 
-def test_what_the_broker_refuses_is_refused_with_its_words(client: Client, there: Broker) -> None:
+def test_an_attach_refused_by_the_broker_is_refused_with_the_error_of_the_broker(client: Client, there: Broker) -> None:
     there.refused["b.closed"] = Condition("amqp:unauthorized-access", "not for you")
     with pytest.raises(LinkDetached) as caught:
         client.create_sender("b.closed")
@@ -171,7 +171,7 @@ def test_a_session_that_the_broker_ends_is_begun_again(here: RunningRouter, clie
     again.close()
 
 
-def test_who_hangs_up_is_lost_to_the_broker(here: RunningRouter, there: Broker) -> None:
+def test_the_broker_sees_a_lost_link_when_a_client_disconnects(here: RunningRouter, there: Broker) -> None:
     gone = Client(Ear(), here.port)
     gone.create_sender("b.gone")
     name = there.attached[-1][0]

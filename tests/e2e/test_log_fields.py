@@ -54,7 +54,7 @@ def test_a_name_that_no_user_has_is_quoted(router: RunningRouter) -> None:
     assert re.sub(r"\[C\d+\] ", "", line).startswith(f"user {name!r} is locked out at 127.0.0.1 for ")
 
 
-def test_the_line_of_a_clients_own_link_route_names_it_between_its_quotes(router: RunningRouter) -> None:
+def test_the_name_of_a_clients_link_route_stays_between_its_quotes_in_the_log(router: RunningRouter) -> None:
     forged = "mine' on container broker user='admin"
     with node_of(router.port, allowed_mechs="ANONYMOUS", container_id="me user=admin") as node:
         node.create("router.connection.linkRoute", {"pattern": "q.#", "direction": "in"}, name=forged)

@@ -23,7 +23,7 @@ LISTENER = "\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n
 
 
 @pytest.mark.parametrize("mode", STARTED)
-def test_a_reader_finds_who_was_started(start_router: StartRouter, mode: str) -> None:
+def test_a_log_reader_finds_the_router_id_the_mode_and_the_version(start_router: StartRouter, mode: str) -> None:
     lines = start_router(STARTED[mode] + LISTENER).lines
     key = "SERVER (info) Container Name:"
     (at,) = (number for number, line in enumerate(lines) if key in line)
@@ -34,13 +34,13 @@ def test_a_reader_finds_who_was_started(start_router: StartRouter, mode: str) ->
     assert any("ROUTER (info) Version: " in line for line in lines)
 
 
-def test_what_a_router_logs_of_its_start_is_a_notice(start_router: StartRouter) -> None:
+def test_the_listening_and_operational_lines_are_notices(start_router: StartRouter) -> None:
     router = start_router(STARTED["standalone"] + LISTENER)
     assert router.matching(rf"SERVER \(notice\) Listening on 127\.0\.0\.1:{router.port}$")
     assert router.matching(r"SERVER \(notice\) Operational, (\d+) Threads Running \(process ID (\d+)\)$")
 
 
-def test_a_reader_draws_the_network_from_what_was_computed(start_router: StartRouter) -> None:
+def test_a_log_reader_finds_next_hops_costs_origins_and_radius(start_router: StartRouter) -> None:
     inter = "role: inter-router, authenticatePeer: no, saslMechanisms: ANONYMOUS"
     hub = start_router(f"router {{ mode: interior, id: A }}\nlistener {{ host: 127.0.0.1, port: 0, {inter} }}\n")
     start_router(

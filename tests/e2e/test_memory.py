@@ -62,7 +62,7 @@ def limited(tmp_path: Path) -> Iterator[Limited]:
         yield Limited(router)
 
 
-def test_no_client_may_connect_above_the_second_mark_and_those_present_go_on(limited: Limited) -> None:
+def test_no_client_may_connect_above_the_second_mark_and_connected_clients_go_on(limited: Limited) -> None:
     with Peer(limited.port) as peer:
         limited.take(95)
         limited.router.wait_for_line("ALARM memory raised: .* the mark is 90")
@@ -164,7 +164,7 @@ def begin_many(peer: Peer, count: int) -> None:
         peer.expect(Begin)
 
 
-def test_who_begins_sessions_until_memory_runs_out_pays_for_it(limited: Limited) -> None:
+def test_a_client_that_begins_sessions_until_memory_runs_out_loses_its_connection(limited: Limited) -> None:
     with Peer(limited.port) as greedy, Peer(limited.port) as other:
         begin_many(greedy, 5000)
         limited.take(95)
@@ -187,7 +187,7 @@ def test_a_session_without_a_link_has_no_task(limited: Limited) -> None:
         assert "Sessions._serve" not in text
 
 
-def test_who_has_most_gets_no_credit_above_the_first_mark_and_others_do(limited: Limited) -> None:
+def test_only_the_user_with_the_most_memory_gets_no_credit_above_the_first_mark(limited: Limited) -> None:
     with Peer(limited.port) as slow, Peer(limited.port) as large, Peer(limited.port) as small:
         slow_receiver = slow.attach_receiver("large")
         sender = large.attach_sender("large")

@@ -34,7 +34,7 @@ def pass_a_message(port: int) -> None:
     connection.close()
 
 
-def test_the_chosen_parts_of_a_message_are_logged_when_it_comes_and_when_it_goes(start_router: StartRouter) -> None:
+def test_the_chosen_fields_of_a_message_are_logged_when_received_and_when_sent(start_router: StartRouter) -> None:
     router = start_router(CONFIGURATION.format(components="subject,correlation-id"))
     pass_a_message(router.port)
     for verb in ("Received", "Sent"):

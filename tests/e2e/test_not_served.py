@@ -79,7 +79,7 @@ def test_with_secure_defaults_the_router_does_not_start(tmp_path: Path) -> None:
         assert "with secureDefaults it is refused" in router.text()
 
 
-def test_a_reload_that_would_close_something_is_refused(start_router: StartRouter, tmp_path: Path) -> None:
+def test_a_reload_that_would_close_a_listener_is_refused(start_router: StartRouter, tmp_path: Path) -> None:
     router = start_router("router { id: R }\n" + FRONT)
     router.configuration.write_text("router { id: R }\n" + FRONT + TLS.format(tmp_path))
     router.process.send_signal(signal.SIGHUP)
@@ -87,7 +87,7 @@ def test_a_reload_that_would_close_something_is_refused(start_router: StartRoute
     assert findings(router, "problem") == {}
 
 
-def test_what_is_unsafe_is_counted_and_reported_and_is_no_fault(start_router: StartRouter) -> None:
+def test_an_unsafe_setting_is_counted_and_reported_and_is_no_fault(start_router: StartRouter) -> None:
     router = start_router(
         "router { id: R, mode: interior }\n"
         + FRONT

@@ -21,7 +21,7 @@ def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
         yield router
 
 
-def test_it_names_itself_as_configured(start_router: StartRouter) -> None:
+def test_a_router_names_itself_as_configured(start_router: StartRouter) -> None:
     router = start_router("router { id: Router.A }\nlistener { host: 127.0.0.1, port: 0 }")
     with Peer(router.port, container_id="a-client") as peer:
         introduction = peer.remote_open
@@ -98,7 +98,7 @@ def open_with_capabilities(capabilities: object) -> bytes:
 
 
 @pytest.mark.parametrize("kind", CAPABILITIES)
-def test_capabilities_are_the_same_whatever_the_client_has(router: RunningRouter, kind: str) -> None:
+def test_the_open_has_the_same_capabilities_for_every_client(router: RunningRouter, kind: str) -> None:
     with Peer(router.port, opened=False) as peer:
         peer.raw(open_with_capabilities(CAPABILITIES[kind]))
         peer.expect_header(AMQP_HEADER)

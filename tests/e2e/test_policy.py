@@ -354,7 +354,7 @@ def test_the_numbers_of_a_group_stand_in_open_and_begin(
         assert peer.begin().incoming_window == window
 
 
-def test_they_hold_for_what_came_with_the_open(router: RunningRouter) -> None:
+def test_policy_limits_hold_for_sessions_that_came_with_the_open(router: RunningRouter) -> None:
     with Peer(router.port, opened=False) as peer:
         assert peer.authenticate("PLAIN", f"\0alice\0{PASSWORD}".encode()) == 0
         begin = encode_performative(Begin(next_outgoing_id=0, incoming_window=10, outgoing_window=10))
@@ -430,7 +430,7 @@ def test_a_sender_without_a_target_is_denied(router: RunningRouter, manager: Man
 
 
 @pytest.mark.parametrize("form", ["one", "array", "list"])
-def test_a_capability_counts_however_it_is_written(router: RunningRouter, form: str) -> None:
+def test_a_waypoint_capability_counts_in_every_form(router: RunningRouter, form: str) -> None:
     symbol = Symbol("qd.waypoint_1")
     forms = {"one": symbol, "array": Array("symbol", (Symbol("x"), symbol)), "list": [Symbol("x"), symbol]}
     source = Described(ULong(0x28), ["in", *[None] * 9, forms[form]])
@@ -554,7 +554,7 @@ def test_a_message_in_the_name_of_another_is_rejected(
     assert counters.changed() == {"policy.userIdDenied": 3}
 
 
-def test_a_user_who_may_speak_for_others_does(router: RunningRouter) -> None:
+def test_a_user_with_the_right_to_proxy_sends_with_the_user_id_of_another_user(router: RunningRouter) -> None:
     with session_of(router.port, "alice", "proxy.org") as peer:
         receiver = peer.attach_receiver("t4", credit=5)
         peer.send(peer.attach_sender("t4"), data((0x73, [None, b"bob"]), BODY), settled=True)
@@ -622,7 +622,7 @@ def test_a_message_that_is_too_large_ends_its_link_on_the_frame_that_is_too_much
     }  # fmt: skip
 
 
-def test_it_may_end_the_connection(router: RunningRouter, manager: Manager) -> None:
+def test_an_oversize_message_may_end_the_connection(router: RunningRouter, manager: Manager) -> None:
     manager.get("UPDATE", {"oversizeAction": "connection"}, type="policy", identity="policy/None")
     counters = Counters(manager, "size.org")
     try:
@@ -650,7 +650,7 @@ def change(manager: Manager, hostname: str, **settings: Any) -> None:
     manager.get("UPDATE", groups(**settings), type="vhost", identity=f"vhost/{hostname}")
 
 
-def test_a_change_is_for_those_who_are_there_too(router: RunningRouter, manager: Manager) -> None:
+def test_a_policy_change_applies_to_open_connections(router: RunningRouter, manager: Manager) -> None:
     with session_of(router.port, "alice", "moving.org") as alice, session_of(router.port, "bob", "moving.org") as bob:
         kept, lost = alice.attach_receiver("a1", credit=5), alice.attach_receiver("b1")
         counters = Counters(manager, "moving.org")
@@ -699,7 +699,7 @@ def test_a_change_that_is_wrong_changes_nothing(router: RunningRouter, manager: 
         alice.attach_receiver("a2")
 
 
-def test_a_vhost_may_keep_those_who_are_there(router: RunningRouter, manager: Manager) -> None:
+def test_a_vhost_may_keep_its_open_connections_through_a_change(router: RunningRouter, manager: Manager) -> None:
     with session_of(router.port, "bob", "lasting.org") as bob:
         bob.attach_receiver("x")
         change(manager, "lasting.org", users="alice", sources="a*")
@@ -712,7 +712,7 @@ def test_a_vhost_may_keep_those_who_are_there(router: RunningRouter, manager: Ma
     wait_until(lambda: "lasting.org" not in [row["hostname"] for row in manager.query("vhostStats")])
 
 
-def test_a_vhost_that_goes_takes_its_connections_with_it(router: RunningRouter, manager: Manager) -> None:
+def test_deleting_a_vhost_closes_its_connections(router: RunningRouter, manager: Manager) -> None:
     for _ in range(2):  # its aliases are free again
         created = {"hostname": "short.org", "aliases": "brief.org", **groups(users="alice")}
         manager.create("vhost", created, name="vhost/short.org")
@@ -816,8 +816,8 @@ def test_answers_go_only_where_the_requester_may_send_or_receives_alone(
 # --- annotations
 
 
-def test_what_a_client_says_of_a_messages_way_steers_nothing(router: RunningRouter) -> None:
-    """On a listener that strips nothing, where it is shown to others."""
+def test_router_annotations_of_a_client_steer_nothing(router: RunningRouter) -> None:
+    """On a listener that strips nothing, other receivers see the annotations."""
     with session_of(router.port, "alice", "free.org") as peer:
         receiver = peer.attach_receiver("t9", credit=5)
         elsewhere = peer.attach_receiver("other", credit=5)

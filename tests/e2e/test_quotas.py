@@ -145,7 +145,7 @@ def test_messages_that_come_too_fast_wait_for_credit(router: RunningRouter) -> N
     receiving.close()
 
 
-def test_what_is_kept_for_receivers_has_a_quota(router: RunningRouter) -> None:
+def test_kept_messages_have_a_quota(router: RunningRouter) -> None:
     with session_of(router.port, "bob", "kept.org") as receiving, session_of(router.port, "alice", "kept.org") as peer:
         receiver = receiving.attach_receiver("a")
         link = peer.attach_sender("a")
@@ -201,10 +201,10 @@ def test_a_vhost_that_keeps_too_much_refuses_links_and_at_a_quarter_more_connect
 
 
 @pytest.mark.parametrize(("kept", "scarce"), [(50_000, False), (50_001, True)])
-def test_from_half_of_what_a_vhost_may_keep_windows_open_an_eighth_as_far(
+def test_a_vhost_that_keeps_half_of_its_quota_gets_an_eighth_of_the_window(
     router: RunningRouter, kept: int, scarce: bool
 ) -> None:
-    """What is kept takes 25 of 100 frames; an eighth of the others is 9. The window opens when half of it is used."""
+    """Kept messages take 25 of 100 frames; an eighth of the others is 9. The window opens when half of it is used."""
     with session_of(router.port, "bob", "half.org") as stalled, session_of(router.port, "alice", "half.org") as sending:
         stalled.attach_receiver("half", 0)
         link = sending.attach_sender("half")
@@ -220,8 +220,8 @@ def test_from_half_of_what_a_vhost_may_keep_windows_open_an_eighth_as_far(
         assert (sending.window == 9) == scarce
 
 
-def test_sessions_count_for_what_they_take(router: RunningRouter, manager: Manager) -> None:
-    """Three of them fit into the quota beside the first of each connection, of which none is refused."""
+def test_sessions_count_against_the_quota(router: RunningRouter, manager: Manager) -> None:
+    """Three sessions fit into the quota beside the first of each connection, and a first session is never refused."""
 
     def begun(peer: Peer, channel: int) -> Error | None:
         """Begin one more; why it is ended at once, None if it stands."""

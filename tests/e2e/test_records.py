@@ -144,7 +144,7 @@ def test_links_are_reported_with_their_addresses(records: list[dict[str, Any]]) 
     assert all(link["attached_at"] <= link["t"] for link in detached.values())
 
 
-def test_what_came_and_went_adds_up(records: list[dict[str, Any]]) -> None:
+def test_the_intervals_of_an_address_add_up_to_its_totals(records: list[dict[str, Any]]) -> None:
     for direction in ("in", "out"):
         intervals = of(records, "delivery.interval", addr="q", dir=direction)
         assert intervals[-1]["final"]
@@ -201,7 +201,7 @@ def test_records_are_sent_to_an_address(start_router: StartRouter, tmp_path: Pat
     watcher.close()
 
 
-def test_changes_over_management_are_reported_and_the_folder_can_be_changed_while_it_is_used(
+def test_management_changes_are_recorded_and_the_record_folder_can_change_while_in_use(
     start_router: StartRouter, tmp_path: Path
 ) -> None:
     router = start_router(f"""
@@ -321,7 +321,7 @@ def test_attaches_that_are_denied_over_and_over_are_reported_together(
         assert len(lines) + sum(more) == 300
 
 
-def test_what_no_receiver_takes_is_counted_for_its_sender(start_router: StartRouter, tmp_path: Path) -> None:
+def test_released_deliveries_are_counted_for_their_sender(start_router: StartRouter, tmp_path: Path) -> None:
     router = start_router(f"""
     router {{ id: R }}
     listener {{ host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }}
@@ -347,9 +347,7 @@ def test_what_no_receiver_takes_is_counted_for_its_sender(start_router: StartRou
     assert all(each["c_bytes"] > each["c_msgs"] * len(Message("x").encode()) for each in told)
 
 
-def test_bodies_are_recorded_where_a_vhost_asks_for_it_without_what_is_hidden(
-    start_router: StartRouter, tmp_path: Path
-) -> None:
+def test_a_vhost_may_have_bodies_recorded_with_hidden_fields_hashed(start_router: StartRouter, tmp_path: Path) -> None:
     (tmp_path / "key").write_bytes(b"sixteen octets, or more")
     groups = 'groups: { $default: { sources: "*", targets: "*", remoteHosts: "*", management: admin } }'
     router = start_router(

@@ -176,9 +176,7 @@ log { module: AGENT, enable: none }
         ("listener {", r"listener"),
     ],
 )
-def test_a_bad_reload_leaves_everything_as_it_was(
-    start_router: StartRouter, tmp_path: Path, broken: str, told: str
-) -> None:
+def test_a_refused_reload_changes_nothing(start_router: StartRouter, tmp_path: Path, broken: str, told: str) -> None:
     router = start_router(EVERYTHING)
     with used_port() as used, Peer(router.port) as neighbour, node_of(router.port) as node:
 
@@ -217,14 +215,14 @@ def test_a_file_that_vanished_is_a_bad_reload(start_router: StartRouter) -> None
     assert hang_up(router, ROUTER + FRONT, 2) == "0 created, 0 updated, 0 deleted, 21 kept"
 
 
-def test_what_only_moved_in_the_file_is_kept(start_router: StartRouter) -> None:
+def test_entities_that_only_moved_in_the_file_are_kept(start_router: StartRouter) -> None:
     router = start_router(ROUTER + FRONT + listener("side") + "address { prefix: a }\n")
     moved = "# a comment\n" + "address { prefix: a }\n" + listener("side") + FRONT + ROUTER
     assert hang_up(router, moved) == "0 created, 0 updated, 0 deleted, 23 kept"
     assert len(router.matching("Listening on")) == 2
 
 
-def test_afterwards_the_file_is_the_truth_whatever_was_created_meanwhile(start_router: StartRouter) -> None:
+def test_a_reload_removes_entities_and_updates_made_by_management(start_router: StartRouter) -> None:
     router = start_router(ROUTER + FRONT)
     with node_of(router.port) as node:
         node.create("listener", {"host": "127.0.0.1", "port": "0"}, name="meanwhile")
@@ -236,7 +234,7 @@ def test_afterwards_the_file_is_the_truth_whatever_was_created_meanwhile(start_r
     assert not is_open(router.ports[1])
 
 
-def test_what_needs_a_restart_is_reported_and_stays(start_router: StartRouter) -> None:
+def test_a_change_that_needs_a_restart_is_reported_and_not_applied(start_router: StartRouter) -> None:
     router = start_router(ROUTER + FRONT)
     for count in (1, 2):  # told each time
         assert hang_up(router, ROUTER.replace("id: R", "id: Other") + FRONT, count).startswith("0 created, 0 updated")
@@ -372,7 +370,7 @@ def test_repeated_reloads_leave_nothing_behind(start_router: StartRouter) -> Non
 # --- what this version does not serve
 
 
-def test_a_listener_that_asks_for_what_is_not_served_is_not_opened(start_router: StartRouter) -> None:
+def test_a_listener_with_unsafe_settings_is_not_opened_under_secure_defaults(start_router: StartRouter) -> None:
     front = FRONT.replace("{ ", "{ authenticatePeer: no, ")
     text = front + "listener { name: safe, host: 127.0.0.1, port: 0, role: inter-router, authenticatePeer: no }\n"
     text += "policy { enableVhostPolicy: no }\n"
@@ -384,7 +382,7 @@ def test_a_listener_that_asks_for_what_is_not_served_is_not_opened(start_router:
         assert [row["name"] for row in node.query("listener")] == ["front", "safe"]
 
 
-def test_with_a_vhost_policy_no_client_is_let_in_past_it(start_router: StartRouter) -> None:
+def test_a_new_vhost_policy_closes_and_refuses_unknown_clients(start_router: StartRouter) -> None:
     router = start_router(ROUTER + FRONT)
     with Peer(router.port) as before:
         hang_up(router, ROUTER + FRONT + "policy { enableVhostPolicy: yes }\n")

@@ -23,7 +23,7 @@ def local(port: int, **more: Any) -> dict[str, Any]:
     return {"host": "127.0.0.1", "port": str(port), "saslMechanisms": "ANONYMOUS", **more}
 
 
-def test_a_listener_stands_when_the_answer_comes_and_is_silent_when_it_was_deleted(router: RunningRouter) -> None:
+def test_a_created_listener_accepts_at_once_and_a_deleted_one_refuses_at_once(router: RunningRouter) -> None:
     port = free_port()
     with node_of(router.port) as node:
         for _ in range(3):
@@ -80,7 +80,7 @@ def test_another_port_is_listened_on_before_the_first_is_given_up(start_router: 
     assert (is_open(one), is_open(other)) == (False, True)
 
 
-def test_what_is_not_served_is_refused(router: RunningRouter) -> None:
+def test_an_unsupported_connector_role_is_refused_and_changes_nothing(router: RunningRouter) -> None:
     with node_of(router.port) as node:
         before = state(node)
         assert node.refused("CREATE", {"host": "127.0.0.1", "role": "edge"}, type="connector", name="c")[0] in (
@@ -117,7 +117,7 @@ def test_address_rules_hold_at_once(router: RunningRouter) -> None:
         assert found["M0x.1"] == "multicast"
 
 
-def test_a_connector_dials_at_once_says_how_far_it_is_and_hangs_up_when_deleted(router: RunningRouter) -> None:
+def test_a_created_connector_dials_at_once_shows_its_status_and_closes_when_deleted(router: RunningRouter) -> None:
     other_port = free_port()
     with node_of(router.port) as node:
         node.create("listener", local(other_port), name="side")

@@ -112,7 +112,7 @@ def test_an_unknown_user_goes_the_steps_of_a_wrong_password(start_router: StartR
 
 
 @pytest.mark.parametrize("last", [b"", b"rubbish", b"c=biws,r=x,p=AAAA", b"\xff" * 300])
-def test_a_proof_that_is_none_ends_it(start_router: StartRouter, users: Path, last: bytes) -> None:
+def test_an_invalid_scram_proof_ends_the_login(start_router: StartRouter, users: Path, last: bytes) -> None:
     router = scram_router(start_router, users)
     with Peer(router.port, opened=False) as peer:
         offered(peer)
@@ -123,7 +123,7 @@ def test_a_proof_that_is_none_ends_it(start_router: StartRouter, users: Path, la
         peer.expect_end_of_stream()
 
 
-def test_a_connector_proves_its_password_where_it_may_not_send_it(
+def test_a_connector_uses_scram_where_its_password_may_not_be_sent(
     start_router: StartRouter, users: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "password").write_text(f"{SECRET}\n")
@@ -337,7 +337,7 @@ def test_a_listener_where_two_would_check_passwords_is_not_created(
 # Users who come and go
 
 
-async def test_a_users_file_that_changes_ends_users_who_may_stay_no_longer_and_no_others(
+async def test_a_changed_users_file_closes_only_connections_of_disabled_users(
     start_router: StartRouter, users: Path
 ) -> None:
     put_user(users, "bob", b"hunter2")
@@ -365,7 +365,7 @@ async def test_a_users_file_that_changes_ends_users_who_may_stay_no_longer_and_n
 # Guessing
 
 
-def test_who_guesses_is_made_to_wait_and_others_are_not(start_router: StartRouter, users: Path) -> None:
+def test_a_guessing_host_waits_and_other_hosts_do_not(start_router: StartRouter, users: Path) -> None:
     host = address_of_this_machine()
     both = "".join(
         f"listener {{ host: {each}, port: 0, authenticatePeer: yes, allowInsecurePlain: yes, saslMechanisms: PLAIN }}\n"

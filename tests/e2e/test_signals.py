@@ -116,7 +116,7 @@ def test_a_draining_router_gives_no_new_credit(start_router: StartRouter) -> Non
     assert router.wait() == 0
 
 
-def test_the_deadline_ends_what_does_not_finish(start_router: StartRouter) -> None:
+def test_the_deadline_closes_connections_with_unsettled_deliveries(start_router: StartRouter) -> None:
     router = start_router(SHORT)
     with Peer(router.port) as receiver, Peer(router.port) as sender:
         receiver.attach_receiver("a", credit=10)

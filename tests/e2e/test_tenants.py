@@ -159,7 +159,9 @@ def test_one_address_is_another_in_each_space(clients: Callable[..., Client]) ->
     assert [bodies(each, 1) for each in (mine, its, theirs)] == [["one"], ["two"], ["none"]]
 
 
-def test_the_space_is_the_first_part_of_the_address_for_who_is_in_none(clients: Callable[..., Client]) -> None:
+def test_a_client_without_a_tenant_addresses_a_tenant_by_the_first_part_of_the_address(
+    clients: Callable[..., Client],
+) -> None:
     tenant, outside = ann(clients), clients()
     within, beyond = tenant.receiver("a"), outside.receiver("t1.example/b")
     outside.send("t1.example/a", "in")
@@ -170,7 +172,7 @@ def test_the_space_is_the_first_part_of_the_address_for_who_is_in_none(clients: 
 
 
 @pytest.mark.parametrize("address", ["q", "/q", "amqp://host/q", "q.", "sub/q", "$x"])
-def test_the_answer_to_an_attach_says_what_the_client_wrote(patient: Client, address: str) -> None:
+def test_the_answer_to_an_attach_has_the_address_as_the_client_wrote_it(patient: Client, address: str) -> None:
     receiver, sender = patient.receiver(address), patient.connection.create_sender(address)
     assert receiver.link.remote_source.address == sender.link.remote_target.address == address
     receiver.close()
@@ -268,7 +270,9 @@ RESERVED = (
 
 
 @pytest.mark.parametrize("address", RESERVED)
-def test_what_begins_with_an_underscore_is_closed(router: RunningRouter, patient: Client, address: str) -> None:
+def test_a_tenant_may_not_attach_to_an_address_with_a_leading_underscore(
+    router: RunningRouter, patient: Client, address: str
+) -> None:
     with pytest.raises(LinkDetached, match=REFUSED):
         patient.receiver(address)
     with pytest.raises(LinkDetached, match=REFUSED):
@@ -279,7 +283,7 @@ def test_what_begins_with_an_underscore_is_closed(router: RunningRouter, patient
 
 
 @pytest.mark.parametrize("address", RESERVED)
-def test_no_message_goes_to_what_begins_with_an_underscore(
+def test_a_tenant_may_not_send_to_an_address_with_a_leading_underscore(
     patient: Client, clients: Callable[..., Client], address: str
 ) -> None:
     listening = clients().receiver(address) if address in ("_local/q", "_topo/0/R/q", "_x") else None
@@ -380,7 +384,7 @@ def test_no_client_opens_without_a_tenant_of_its_own(
         router.wait_for_line(rf"\[C{peer.number}\] DENY AMQP Open for user '{user}', .*: tenant rule=.tenant:")
 
 
-def test_what_came_with_an_open_without_a_tenant_is_not_looked_at(
+def test_frames_after_an_open_without_a_tenant_are_ignored(
     router: RunningRouter, clients: Callable[..., Client]
 ) -> None:
     receiver = clients().receiver("q")
@@ -479,7 +483,7 @@ def test_without_a_tenant_there_is_no_page_of_figures(router: RunningRouter) -> 
 # --- the manual
 
 
-def test_the_example_of_the_manual_does_what_the_page_says(tmp_path: Path) -> None:
+def test_the_tenancy_example_of_the_manual_works_as_described(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "multi-tenancy.md").read_text(encoding="utf-8")
     configuration, tenants = re.findall(r"```(?:json)?\n(.*?)```\n", page, re.DOTALL)
     (tmp_path / "tenants.json").write_text(tenants)
@@ -582,7 +586,7 @@ def test_with_policy_too_the_hostname_must_be_fit_for_a_tenant(policed: RunningR
 
 
 @pytest.mark.parametrize("hostname", [None, ""])
-def test_with_policy_who_names_no_tenant_belongs_to_the_default_vhost(
+def test_under_a_policy_a_client_without_a_tenant_belongs_to_the_default_vhost(
     policed: RunningRouter, hostname: str | None
 ) -> None:
     operator = visitor(policed, "ops", 2)

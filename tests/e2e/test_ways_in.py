@@ -64,13 +64,13 @@ def offered(peer: Peer) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("number", range(len(OFFERS)), ids=OFFERS)
-def test_what_is_offered(router: RunningRouter, number: int) -> None:
+def test_each_listener_offers_its_mechanisms(router: RunningRouter, number: int) -> None:
     with Peer(router.ports[number], opened=False) as peer:
         assert offered(peer) == list(OFFERS.values())[number]
 
 
 @pytest.mark.parametrize("number", range(len(OFFERS)), ids=OFFERS)
-def test_who_may_do_without_sasl(router: RunningRouter, number: int) -> None:
+def test_sasl_may_be_skipped_only_on_the_listeners_that_allow_this(router: RunningRouter, number: int) -> None:
     with Peer(router.ports[number], opened=False) as peer:
         if list(OFFERS)[number] in SKIPPABLE:
             assert isinstance(peer.open(), Open)
@@ -112,7 +112,7 @@ def test_outcomes(router: RunningRouter, case: str) -> None:
             peer.open()
 
 
-def test_plain_without_an_initial_response_is_asked_for_it(router: RunningRouter) -> None:
+def test_plain_without_an_initial_response_is_challenged(router: RunningRouter) -> None:
     with Peer(router.ports[PLAIN], opened=False) as peer:
         offered(peer)
         peer.say(SaslInit("PLAIN", None), frame_type=1)

@@ -170,7 +170,7 @@ def test_no_client_comes_in_by_anonymous(scene: Scene, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, attributes in WEB.items() if "require" in attributes])
-def test_where_tls_is_due_there_is_no_websocket_without_it(scene: Scene, name: str) -> None:
+def test_a_websocket_without_tls_is_refused_where_tls_is_required(scene: Scene, name: str) -> None:
     with pytest.raises(Rejected) as rejected:
         scene.peer(name, secret=False)
     assert rejected.value.status == 403
@@ -253,7 +253,7 @@ async def test_scram_is_bound_to_the_channel_below_the_websocket(scene: Scene, h
 
 
 @pytest.mark.parametrize("name", ["service", "secret service"])
-def test_what_a_service_permits_holds_within_a_websocket(scene: Scene, name: str) -> None:
+def test_the_rights_from_a_service_hold_within_a_websocket(scene: Scene, name: str) -> None:
     with logged_in(scene, name, "somebody") as peer:
         scene.router.wait_for_line(rf"\[C{peer.number}\] Connection Opened: .* auth=PLAIN user=alice ")
         peer.begin()

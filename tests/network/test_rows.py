@@ -25,16 +25,17 @@ MESH: dict[str, tuple[str, ...]] = {
     "Mesh: every outcome, pre-settled, unsettled, three steps, over one hop and more": (
         "network.two_routers.a_message_goes_to_a_consumer_on_the_other_router",
         "network.spans.every_outcome_comes_back_from_any_distance",
-        "network.spans.presettled_messages_cross_in_their_order", "core.across.who_settles_first_and_how_often"),
+        "network.spans.presettled_messages_cross_in_their_order",
+        "core.across.each_order_of_settlement_ends_the_delivery_on_every_router"),
     "Mesh: no consumer, no credit; anonymous to nobody is released": (
         "network.spans.no_receiver_listens_any_more", "network.edges.messages_without_a_receiver_come_back"),
     "Mesh: closest prefers what is here and takes what is elsewhere": (
-        "core.networks.closest_goes_to_the_nearest_and_to_the_next_when_it_closes",
+        "core.networks.closest_goes_to_the_nearest_receiver_and_then_to_the_next_one",
         "network.spans.closest_goes_to_the_nearest_router_until_its_receiver_leaves"),
     "Mesh: balanced uses both sides": (
         "core.networks.balanced_looks_at_each_connection_once_however_many_routers_lie_behind",
         "core.uplinks.consumers_here_and_elsewhere_share_as_the_address_says"),
-    "Mesh: in-transit counters": ("core.networks.what_routers_count",
+    "Mesh: in-transit counters": ("core.networks.routers_count_outcomes_ingress_egress_and_transit",
                                   "network.seeing.transit_is_counted_where_messages_pass"),
     "Mesh: the table of wildcards": ("core.patterns.reference_table",),
     "Mesh: addresses of one character and of 2,019 octets": (
@@ -46,13 +47,13 @@ MESH: dict[str, tuple[str, ...]] = {
         "network.seeing.a_router_is_managed_from_any_other",
         "network.seeing.a_connection_between_routers_is_not_closed_by_management"),
     "Mesh: an address is treated as the router says that configured it": (
-        "core.across.an_address_is_treated_as_the_router_says_that_configured_it",),
+        "core.across.the_router_that_configured_an_address_sets_its_treatment",),
     "Mesh: states of extensions and transactions cross hops, not with multicast": (
-        "core.across.states_cross_hops_in_both_directions", "core.across.a_multicast_drops_what_is_no_outcome"),
+        "core.across.states_cross_hops_in_both_directions", "core.across.a_multicast_drops_a_state_that_is_no_outcome"),
     "Mesh: links for streams are closed down to the limit": (
         "core.networks.idle_links_for_streams_beyond_those_kept_are_closed_a_few_at_a_time",),
     "Mesh: receivers that fail over, in order and not": (
-        "core.across.what_a_receiver_leaves_behind_comes_back_and_goes_to_another",
+        "core.across.a_lost_receiver_returns_its_messages_and_later_messages_reach_another_receiver",
         "network.edges.a_receiver_that_leaves_in_the_middle_of_a_message_holds_no_other_up"),
     "Mesh: priorities beside each other": ("core.across.messages_of_all_priorities_arrive",),
     "Mesh: unavailable and anonymous": (
@@ -61,7 +62,7 @@ MESH: dict[str, tuple[str, ...]] = {
 
 CREDIT: dict[str, tuple[str, ...]] = {
     "Credit: four drains by a receiver, here and over link routes": (
-        "core.across.a_drain_brings_what_there_is_and_ends_the_credit",
+        "core.across.a_drain_sends_the_waiting_messages_and_ends_the_credit",
         "core.link_routes_across.a_drain_reaches_the_container_and_its_answer_the_receiver",
         "core.link_routes_across.a_container_drains_a_sender"),
     "Credit: the last receiver leaves, 249 are drained, another one comes": (
@@ -81,12 +82,12 @@ MULTICAST: dict[str, tuple[str, ...]] = {
         "network.edges.a_large_message_crosses_everything_whole",
         "core.uplinks.a_multicast_for_consumers_here_goes_up_too"),
     "Multicast: the precedence of outcomes, with one step and with three": (
-        "core.across.the_highest_outcome_of_a_multicast_wins_wherever_it_comes_from",),
+        "core.across.the_highest_outcome_of_a_multicast_wins_on_every_router",),
     "Multicast: receivers that leave in the middle": (
         "core.networks.a_multicast_stream_goes_on_when_one_of_its_receivers_is_lost",
         "network.edges.a_receiver_that_leaves_in_the_middle_of_a_message_holds_no_other_up"),
     "Multicast: senders wait for a subscriber, anonymous ones do not": (
-        "core.uplinks.producers_have_credit_while_a_receiver_elsewhere_takes_what_they_send",
+        "core.uplinks.producers_have_credit_while_a_remote_receiver_takes_their_messages",
         "network.edges.messages_without_a_receiver_come_back"),
     "Multicast: nothing is left of it": (
         "core.networks.a_multicast_stream_goes_on_when_one_of_its_receivers_is_lost",
@@ -99,7 +100,7 @@ DISTRIBUTION: dict[str, tuple[str, ...]] = {
         "network.spans.stock_clients_on_different_routers", "network.two_routers.an_answer_finds_its_way_back",
         "network.edges.an_answer_finds_its_requester"),
     "Distribution: closest is the nearest until it closes": (
-        "core.networks.closest_goes_to_the_nearest_and_to_the_next_when_it_closes",
+        "core.networks.closest_goes_to_the_nearest_receiver_and_then_to_the_next_one",
         "core.networks.closest_takes_turns_among_routers_at_the_same_cost"),
     "Distribution: the numbers of balanced": (
         "core.networks.balanced_sends_eleven_to_the_local_receiver_before_the_first_to_a_router_at_a_cost_of_ten",
@@ -138,7 +139,7 @@ LINK_ROUTES: dict[str, tuple[str, ...]] = {
         "engine.limits.a_limit_holds_at_n_and_at_n_plus_1"),
     "Link routes: detaches and closes are relayed as they are": (
         "core.link_routes_across.detaches_pass_with_their_word_in_both_directions",
-        "core.link_routes_across.what_the_container_refuses_is_refused"),
+        "core.link_routes_across.an_attach_that_the_container_refuses_is_refused"),
     "Link routes: empty transfers are rejected": (
         "core.link_routes_across.an_empty_message_is_rejected_and_the_link_goes_on",),
     "Link routes: external prefixes from both sides of a hop": (
@@ -154,7 +155,7 @@ LINK_ROUTES: dict[str, tuple[str, ...]] = {
     "Link routes: addresses are addresses again without them": (
         "network.link_routes.a_container_that_leaves_takes_its_routes_along",),
     "Connection-scoped: known everywhere, both patterns at once, gone with the connection": (
-        "core.link_routes_across.a_route_that_a_connection_asks_for_is_known_everywhere_and_goes_with_it",
+        "core.link_routes_across.a_route_requested_by_a_connection_is_known_everywhere_and_ends_with_the_connection",
         "management.changes.a_connection_makes_link_routes_for_itself_alone"),
     "Connection-scoped: through edge routers": (
         "network.edge_link_routes.links_go_to_the_container_behind_an_edge_router",
@@ -172,11 +173,12 @@ MESSAGES: dict[str, tuple[str, ...]] = {
         "core.networks.a_priority_without_a_link_takes_the_next_lower_one",
         "network.seeing.links_between_routers_have_their_types_and_priorities"),
     "Abort: message-routed over routers": (
-        "core.networks.a_stream_that_is_taken_back_is_aborted_everywhere_and_what_follows_is_fine",
+        "core.networks.an_aborted_stream_is_aborted_on_every_router_and_the_next_messages_pass",
         "network.spans.a_stream_that_breaks_off_is_aborted_at_the_receiver_and_others_go_on"),
     "Abort: routed over routers": ("core.link_routes_across.a_message_that_breaks_off_is_aborted_at_the_container",),
     "Counters: of links, routers and addresses agree": (
-        "core.networks.what_routers_count", "network.seeing.addresses_and_links_tell_what_came_from_where"),
+        "core.networks.routers_count_outcomes_ingress_egress_and_transit",
+        "network.seeing.addresses_and_links_tell_what_came_from_where"),
 }  # fmt: skip
 
 TOPOLOGY: dict[str, tuple[str, ...]] = {
@@ -187,26 +189,26 @@ TOPOLOGY: dict[str, tuple[str, ...]] = {
         "network.connectors.a_deleted_connector_takes_the_neighbour_along"),
     "Topology: what a router had before its restart is forgotten": (
         "network.failures.a_router_that_is_killed_under_load_and_started_again",
-        "mesh.mesh.another_start_voids_what_a_router_said_before"),
+        "mesh.mesh.a_restart_voids_the_earlier_state_of_a_router"),
     "Edge: every kind of traffic in all placements": (
         "network.edges.a_message_finds_its_consumer_wherever_it_is", "network.edges.an_answer_finds_its_requester",
         "network.edges.every_receiver_gets_one_copy_of_a_multicast",
         "network.edges.a_large_message_crosses_everything_whole"),
     "Edge: who takes what, as it changes": (
-        "core.edges.an_edge_router_hears_who_takes_what_it_sends",
-        "core.edges.what_was_attached_before_the_tracking_link_is_reported_too"),
+        "core.edges.an_edge_router_is_notified_when_its_addresses_gain_and_lose_consumers",
+        "core.edges.addresses_attached_before_the_tracking_link_are_reported_too"),
     "Edge: the other uplink takes over": ("network.edge_uplinks.the_other_uplink_takes_over_with_every_address",),
     "Edge: links of a routed way": (
         "core.link_routes_across.the_attach_arrives_with_everything_and_its_name_is_made_unique_once",),
     "Edge: misuse of heartbeats": (
-        "core.edges.who_began_to_send_heartbeats_is_held_to_them",
+        "core.edges.a_peer_that_stops_its_heartbeats_counts_as_silent",
         "core.edges.a_service_attached_wrongly_is_closed_without_a_word"),
     "Connection: what is said of where else to go": (
         "e2e.open.properties_and_places_to_fail_over_to_are_reported",
         "connections.failover_list.ports_may_be_numbers_and_absent_and_hosts_ipv6"),
     "Connection: the list after failing over, and emptied": (
         "network.connectors.a_router_goes_where_its_neighbour_said_when_that_is_gone",
-        "connections.failover_list.a_new_list_drops_what_was_learned_but_for_the_configured_endpoint_and_the_one_in_use",
+        "connections.failover_list.a_new_list_keeps_only_the_configured_endpoint_and_the_one_in_use",
         "connections.failover_list.an_empty_list_leaves_the_configured_endpoint"),
     "Connection: the status of a connector": (
         "network.connectors.a_connector_to_a_neighbour_says_so",

@@ -30,7 +30,7 @@ FRAUD = ["fraud", "ROOT", "--events", "payments"]
         (["topology", "ROOT"], "ROOT: there is no such folder"),
     ],
 )
-def test_what_makes_no_sense_is_refused_at_once(
+def test_invalid_arguments_are_refused_before_spark_starts(
     words: list[str],
     complaint: str,
     tmp_path: Path,

@@ -103,7 +103,7 @@ def test_brute_force_is_so_many_failures_of_a_user_at_a_host(count: int, noticed
 @pytest.mark.parametrize(
     ("span_us", "noticed"), [(599 * SECOND, 1), (600 * SECOND, 1), (600 * SECOND + 1, 0), (601 * SECOND, 0)]
 )
-def test_both_ends_of_a_window_are_in_it(span_us: int, noticed: int) -> None:
+def test_a_window_includes_both_ends(span_us: int, noticed: int) -> None:
     failures = [login(START + n * SECOND, "alice", "h") for n in range(19)]
     assert len(spoken([*failures, login(START + span_us, "alice", "h")])) == noticed
 
@@ -113,7 +113,7 @@ def test_spraying_is_so_many_users_at_a_host(users: int, noticed: bool) -> None:
     assert spoken(login(START + n * SECOND, f"u{n}", "h") for n in range(users)) == [("spray", None, "h")] * noticed
 
 
-def test_who_logs_in_at_last_was_not_sprayed() -> None:
+def test_a_host_that_logs_in_at_last_is_not_spraying() -> None:
     tries = [login(START + n * SECOND, f"u{n}", "h") for n in range(14)]
     assert spoken([*tries, login(START + 20 * SECOND, "u0", "h", ok=True), login(START + MINUTE, "u99", "h")]) == []
 
@@ -177,12 +177,12 @@ def test_denials_count_as_often_as_they_were_repeated(repeats: list[int], notice
     assert spoken(denials) == [("denial-burst", "alice", "h")] * noticed
 
 
-def test_what_is_no_guess_does_not_count() -> None:
+def test_failures_without_a_guess_do_not_count() -> None:
     reasons = ("service", "timeout", "protocol", "expired", "unknown-mechanism")
     assert spoken(login(START + n, "alice", "h", reason=reasons[n % 5]) for n in range(200)) == []
 
 
-def test_a_rule_is_mute_until_it_was_quiet_for_a_window_and_shows_the_totals() -> None:
+def test_a_rule_is_mute_until_a_quiet_window_and_then_shows_the_totals() -> None:
     first = [login(START + n * 30 * SECOND, "alice", "h") for n in range(100)]
     second = [login(first[-1].t + 600 * SECOND + 1 + n * SECOND, "alice", "h") for n in range(20)]
     found = in_table(numbered([*first, *second]), Limits(), as_of=second[-1].t + 601 * SECOND)
@@ -213,7 +213,7 @@ def test_records_of_one_moment_are_distinguished() -> None:
     assert len(in_table(records, Limits())) == 1
 
 
-def test_memory_and_evidence_are_bounded_whatever_is_seen() -> None:
+def test_memory_and_evidence_are_bounded_for_any_input() -> None:
     judge = judge_of(Rules(Limits()), Subject("host", "h"), Attacks().types(("host", "h", None, None))[1]())
     alerts: list[Alert] = []
     for n in range(5 * MAX_MEMBERS):
@@ -265,7 +265,7 @@ def noise(chance: random.Random, count: int) -> list[Record]:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_all_of_it_is_what_the_oracle_says_in_one_piece_and_in_batches_out_of_order(seed: int) -> None:
+def test_alerts_equal_the_oracle_in_one_table_and_in_disordered_batches(seed: int) -> None:
     chance = random.Random(seed)
     records = numbered(noise(chance, 300))
     as_of = records[-1][3].t + HOUR
@@ -299,7 +299,7 @@ def named(found: Iterable[Found]) -> list[tuple[str, str | None, str | None]]:
     return sorted(((each.rule, each.user, each.host) for each in found), key=str)
 
 
-def test_of_what_is_planted_all_is_reported_and_nothing_else() -> None:
+def test_exactly_the_planted_attacks_are_reported() -> None:
     records, cases = attacks(1)
     assert named(in_table(numbered(records), Limits())) == sorted(cases, key=str)
     as_of = records[-1].t + DAY

@@ -89,7 +89,7 @@ def told(spark: SparkSession, root: Path) -> set[Found]:
     return found_in(rows)
 
 
-def test_the_tables_say_what_the_records_say_and_a_rerun_does_nothing(spark: SparkSession, site: Site) -> None:
+def test_the_tables_equal_the_records_and_a_rerun_does_nothing(spark: SparkSession, site: Site) -> None:
     summary = audit.run(spark, site.root, audit.Parameters(), quiet)
     found = told(spark, site.root)
     assert found == in_table(site.records, Limits(), site.as_of)
@@ -136,7 +136,7 @@ def test_a_stream_of_segments_says_the_same_across_a_stop(spark: SparkSession, s
 
 @pytest.mark.slow
 @pytest.mark.pipeline_long
-def test_what_comes_too_late_is_counted_and_ends_a_run_that_asked_for_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_late_rows_are_counted_and_end_a_run_with_late_set_to_fail(spark: SparkSession, tmp_path: Path) -> None:
     live, root = tmp_path / "live", tmp_path / "root"
     paces = [Pace(late_s=60), Pace(late_s=60), Pace(late_s=60, late="fail")]
     late = []

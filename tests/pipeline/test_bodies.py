@@ -100,7 +100,7 @@ def test_a_value_that_does_not_fit_costs_its_body_only(kind: T.DataType, text: s
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b"null", b"7", b"\xff", b'{"id":1}{}', b"[" * 100_000, b'{"id":' * 50_000]
 )
-def test_what_is_no_json_object_is_kept(body: bytes) -> None:
+def test_a_body_that_is_no_json_object_is_kept(body: bytes) -> None:
     (row,) = read(schema(ID), body)
     assert (row["id"], row[DEAD_LETTER]["body"]) == (None, body)
     assert 0 < len(row[DEAD_LETTER]["reason"]) <= 500
@@ -111,7 +111,7 @@ def test_the_reason_names_the_field() -> None:
     assert row[DEAD_LETTER]["reason"] == "Expected `int | null`, got `str` - at `$.id`"
 
 
-def test_columns_of_the_message_stand_beside_those_of_the_body() -> None:
+def test_columns_of_the_message_stand_beside_columns_of_the_body() -> None:
     wanted = schema(T.StructField("subject", T.StringType()), ID, T.StructField("seq", T.LongType()))
     (row,) = read(wanted, b'{"id":1,"subject":"of the body","more":2}')
     assert row == {"subject": "s", "id": 1, "seq": 100, DEAD_LETTER: None}
@@ -133,7 +133,7 @@ def test_a_message_that_was_none_is_a_dead_letter_too() -> None:
     assert row == {"id": None, DEAD_LETTER: {"reason": "not a section of a message", "body": b"junk"}}
 
 
-def test_a_body_that_is_no_octets_says_what_it_is() -> None:
+def test_a_body_without_octets_is_a_dead_letter_that_names_its_kind() -> None:
     (row,) = read(schema(ID), None)
     assert row[DEAD_LETTER] == {"reason": "the body is value, not octets or text", "body": None}
 

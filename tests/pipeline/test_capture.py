@@ -17,7 +17,7 @@ SPARK_S = 600.0
 PORTS = ("5672", "5673", "5674", "45672")
 
 
-def test_the_page_has_its_steps_and_the_files_that_it_names() -> None:
+def test_the_page_has_its_steps_and_names_existing_files() -> None:
     assert len(STEPS) == 11
     for name in set(re.findall(r"examples/capture/\w+\.\w+", " ".join(step.command for step in STEPS))):
         assert (ROOT / name).is_file(), name

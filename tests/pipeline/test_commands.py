@@ -99,7 +99,7 @@ def test_fraud_in_files_is_shown_as_a_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.pipeline_long
-def test_fraud_in_a_spool_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_fraud_stream_over_a_spool_goes_on_at_its_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     command = ["fraud", "root", "--spool", "spool", "--schema", SCHEMA, "--checkpoint", "checkpoint"]
     command += ["--late-by", "86400"]
@@ -139,7 +139,7 @@ FAULTS: dict[str, tuple[list[str], str]] = {
 @pytest.mark.parametrize(
     "fault", [pytest.param(fault, marks=[pytest.mark.pipeline_long] * (fault == "no spool")) for fault in FAULTS]
 )
-def test_what_is_wrong_is_reported_in_a_line(
+def test_each_fault_is_reported_in_one_line(
     spark: SparkSession,
     tmp_path: Path,
     fault: str,
@@ -169,7 +169,7 @@ def recorded(folder: Path, *records: Any) -> None:
 
 
 @pytest.mark.pipeline_long
-def test_audit_of_what_compaction_adds_ends_by_itself_and_goes_on_later(tmp_path: Path) -> None:
+def test_an_audit_of_compacted_records_ends_by_itself_and_goes_on_later(tmp_path: Path) -> None:
     recorded(tmp_path, *(login(START + n * SECOND, "mallory", "h") for n in range(30)), login(START + HOUR, "a", "b"))
     command = ["audit", "root", "--stream", "--checkpoint", "checkpoint", "--json", "--quiet"]
     alerts = said(run(tmp_path, *command))

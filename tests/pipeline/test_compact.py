@@ -98,7 +98,7 @@ def example(kind: type[Record], n: int) -> Record:
     return kind(**{**fields, "n": -1, "t": START + n})
 
 
-def test_every_kind_comes_out_as_it_went_in(tmp_path: Path) -> None:
+def test_every_kind_of_record_survives_compaction_unchanged(tmp_path: Path) -> None:
     writer = scribe(tmp_path)
     made = [example(kind, n) for n, kind in enumerate(KINDS.values())]
     writer.write(*made)
@@ -126,7 +126,7 @@ def test_a_day_of_segments_is_there_once_and_sorted_by_tenant(tmp_path: Path, co
         assert tenants == sorted(tenants)
 
 
-def test_what_was_taken_is_not_taken_again_though_it_was_compressed_or_copied_since(tmp_path: Path) -> None:
+def test_a_compacted_segment_is_not_read_again_after_compression_or_copying(tmp_path: Path) -> None:
     made = day(tmp_path)
     first = run(tmp_path)
     packed = made[0].with_name(made[0].name + ".gz")
@@ -178,7 +178,7 @@ def test_an_overlap_of_the_same_records_adds_nothing(tmp_path: Path, before: boo
     assert run(tmp_path, tmp_path / "backup").notes == []
 
 
-def test_an_overlap_fills_what_is_missing(tmp_path: Path) -> None:
+def test_an_overlapping_copy_fills_missing_records(tmp_path: Path) -> None:
     made = day(tmp_path)
     whole = [n for path in made for n, _ in lines_of(path)[1]]
     overlap(made[1], made[2], tmp_path / "backup")
@@ -214,7 +214,7 @@ def test_another_kind_under_the_same_number_is_one_as_well(tmp_path: Path) -> No
     assert "different records under the number" in run(tmp_path, tmp_path / "forged").errors[0]
 
 
-def test_what_is_torn_or_open_waits_and_the_others_go_on(tmp_path: Path) -> None:
+def test_an_unfinished_segment_waits_and_the_others_are_compacted(tmp_path: Path) -> None:
     made = day(tmp_path)
     last = made[-1]
     last.rename(last.with_name(last.name + ".open"))
@@ -281,7 +281,7 @@ def raw_segment(folder: Path, *lines: bytes) -> Path:
     return path
 
 
-def test_a_kind_that_is_not_known_is_kept_as_it_was_written(tmp_path: Path) -> None:
+def test_a_record_of_an_unknown_kind_is_kept_as_written(tmp_path: Path) -> None:
     odd = b'{"n":0,"k":"moon.phase","t":1772323200000000,"text":"\\ud83d\\ude00 \\u0000","deep":[1,{"a":null}]}'
     known = b'{"n":1,"k":"clock.step","t":1772323200000001,"old_offset":1,"new_offset":2,"why":"leap"}'
     path = raw_segment(tmp_path / "in", odd, known)
@@ -336,7 +336,7 @@ def test_a_line_that_is_no_record_is_reported_though_the_checksum_holds(tmp_path
     assert rows(tmp_path, "clock.step") == []
 
 
-def test_what_the_router_says_it_dropped_is_explained_and_what_it_does_not_is_not(tmp_path: Path) -> None:
+def test_a_gap_of_dropped_records_is_explained_and_a_gap_of_a_lost_segment_is_not(tmp_path: Path) -> None:
     writer = scribe(tmp_path)
     writer.write(*[ClockStep(t=START + n, old_offset=n, new_offset=n) for n in range(10)])
     writer.drop(link_stalled=5)
@@ -493,7 +493,7 @@ def marks(folder: Path) -> dict[str, Mark | None]:
     return {path.name: read_mark(path) for path in sorted((folder / "in").glob("*.compacted"))}
 
 
-def test_marks_are_left_beside_what_is_there_and_nothing_else(tmp_path: Path) -> None:
+def test_marks_are_left_only_beside_compacted_segments(tmp_path: Path) -> None:
     made = day(tmp_path)
     made[2].write_bytes(made[2].read_bytes()[:-10])
     shutil.copy(made[1], made[1].with_name(made[1].name + ".open"))
@@ -505,7 +505,7 @@ def test_marks_are_left_beside_what_is_there_and_nothing_else(tmp_path: Path) ->
     assert compact([tmp_path / "in"], tmp_path / "root", mark=True).marked == 0
 
 
-def test_a_segment_under_a_name_that_another_has_is_marked_once_it_is_there(tmp_path: Path) -> None:
+def test_a_shorter_segment_under_a_known_name_is_marked(tmp_path: Path) -> None:
     made = day(tmp_path)
     run(tmp_path)
     header, lines = lines_of(made[1])
@@ -524,7 +524,7 @@ def test_a_folder_in_which_no_mark_can_be_left_is_reported_and_that_is_all(tmp_p
     assert summary.notes == [f"{tmp_path / 'in'}: no marks can be left there: Is a directory"]
 
 
-def test_killed_between_the_commit_and_the_marks_it_leaves_them_the_next_time(tmp_path: Path) -> None:
+def test_a_run_killed_between_the_commit_and_the_marks_leaves_the_marks_next_time(tmp_path: Path) -> None:
     made = day(tmp_path)
     killed = (
         "import os, signal, sys\nfrom pathlib import Path\nfrom trouter.pipeline import compact\n"
@@ -541,7 +541,7 @@ def test_killed_between_the_commit_and_the_marks_it_leaves_them_the_next_time(tm
     assert (summary.segments, summary.marked) == (0, len(made) - 2)
 
 
-def test_a_router_that_goes_on_deletes_what_was_marked_and_nothing_is_missing(tmp_path: Path) -> None:
+def test_a_router_deletes_marked_segments_and_no_record_is_missing(tmp_path: Path) -> None:
     made = day(tmp_path)
     size = sum(path.stat().st_size for path in made)
     spoilt = made[0].read_bytes()
@@ -562,7 +562,7 @@ def test_a_router_that_goes_on_deletes_what_was_marked_and_nothing_is_missing(tm
     assert check_folder(tmp_path / "in").errors == []
 
 
-def test_the_command_says_what_it_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_damage_gaps_and_totals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = day(tmp_path)
     made[1].unlink()
     made[3].write_bytes(made[3].read_bytes()[:-10])

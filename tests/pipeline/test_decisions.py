@@ -52,7 +52,7 @@ def test_an_alert_makes_the_decision_that_its_rule_is_given() -> None:
 
 
 @pytest.mark.parametrize(("ago_s", "decisions"), [(15 * 60 - 1, 1), (15 * 60, 0), (15 * 60 + 1, 0)])
-def test_what_is_over_is_left_alone(ago_s: int, decisions: int) -> None:
+def test_an_old_alert_leads_to_no_decision(ago_s: int, decisions: int) -> None:
     assert len(from_alerts([alert(ago_s=ago_s)], ANSWERS, NOW)) == decisions
 
 
@@ -81,12 +81,12 @@ def test_a_tenant_is_slowed_only_beyond_its_quota(sent: int, decisions: int) -> 
     ("period", "start", "end"),
     [("hour", (31, 12), (31, 13)), ("day", (31, 0), (32, 0)), ("month", (1, 0), (32, 0))],
 )
-def test_periods_are_those_of_the_calendar(period: str, start: tuple[int, int], end: tuple[int, int]) -> None:
+def test_periods_follow_the_calendar(period: str, start: tuple[int, int], end: tuple[int, int]) -> None:
     march = datetime(2026, 3, 1, tzinfo=UTC)
     assert period_of(period, NOW) == tuple(march + timedelta(days=day - 1, hours=hour) for day, hour in (start, end))
 
 
-def test_what_is_not_asked_for_any_more_is_lifted_and_nothing_else() -> None:
+def test_only_decisions_of_the_same_source_that_are_no_longer_due_are_lifted() -> None:
     later = int((NOW + timedelta(hours=1)).timestamp()) * 1_000_000
     standing = {
         "still": Standing("block-host", "192.0.2.9", None, later, "rule:brute-force"),
@@ -216,7 +216,7 @@ async def test_a_quota_slows_and_a_larger_one_restores(publish: Publisher) -> No
     assert [body["action"] for body in (await publish("--quota", "acme=1000/day:7"))[2]] == ["restore-tenant"]
 
 
-async def test_a_router_that_is_busy_is_asked_again_and_one_that_refuses_is_reported(
+async def test_a_busy_router_gets_a_decision_again_and_a_refusal_is_reported(
     publish: Publisher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("trouter.pipeline.decisions.RETRY_S", 0.0)
@@ -256,7 +256,7 @@ def test_a_router_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.Capt
         (["--quota", "a=1/day:1", "--dry-run"], "there is no table meter"),
     ],
 )
-def test_what_cannot_be_done_is_said(
+def test_an_impossible_publish_is_refused_with_the_reason(
     words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["pipeline", "publish", str(tmp_path), *words]) == 1

@@ -147,7 +147,7 @@ def test_a_message_with_everything_is_said_in_full() -> None:
     }
 
 
-def test_what_is_absent_is_null_and_not_a_default() -> None:
+def test_absent_fields_are_null_without_defaults() -> None:
     found = row(data_section(b""))
     assert set(found) == {
         *("spool_id", "seq", "ingest_time", "shard", "address", "delivery_tag", "message_format", "settled"),
@@ -294,7 +294,7 @@ def test_every_primitive_kind_is_kept_with_its_type(octets: bytes, kind: str, te
     ("number", "exponent"), [(0, 0), (1, 0), (150, -2), (9_999_999, 90), (8_388_608, -101), (9_999_999, -101), (1, 3)]
 )
 @pytest.mark.parametrize("sign", [0, 1])
-def test_decimals_are_what_ieee_754_says(number: int, exponent: int, sign: int) -> None:
+def test_decimals_equal_ieee_754(number: int, exponent: int, sign: int) -> None:
     biased = exponent + 101
     if number < 1 << 23:
         bits = sign << 31 | biased << 23 | number
@@ -394,14 +394,14 @@ def test_a_message_format_that_is_not_amqps_own_is_not_guessed_at() -> None:
     assert found["error"].startswith("message format 0x80013700 is not that of AMQP itself")
 
 
-def test_a_message_at_the_limit_is_read_and_one_beyond_stops_the_reading_before_it_is_lost() -> None:
+def test_a_message_at_the_limit_is_read_and_a_larger_one_stops_the_reading() -> None:
     overhead = len(data_section(b""))
     assert len(row(data_section(bytes(MAX_MESSAGE - overhead)))["body"]) == MAX_MESSAGE - overhead
     with pytest.raises(FrameFault, match=f"message 0 has {MAX_MESSAGE + 1} octets, and maxMessageBytes is"):
         row(data_section(bytes(MAX_MESSAGE - overhead + 1)))
 
 
-def test_a_map_has_no_more_entries_than_it_may() -> None:
+def test_a_map_has_at_most_its_maximum_of_entries() -> None:
     def entries(count: int) -> bytes:
         pairs = b"".join(b"\x70" + struct.pack(">I", number) + b"\x40" for number in range(count))
         return section(0x74, b"\xd1" + struct.pack(">II", len(pairs) + 4, 2 * count) + pairs) + GOOD
@@ -434,7 +434,7 @@ def test_batches_end_at_their_bounds_and_hold_every_row() -> None:
         lambda block: block[:8] + b"\xff" * 8 + block[16:],
     ],
 )
-def test_frames_that_are_not_those_that_were_asked_for_are_an_error(spoil: Callable[[bytes], bytes]) -> None:
+def test_frames_other_than_the_requested_ones_are_an_error(spoil: Callable[[bytes], bytes]) -> None:
     rows = Rows(0, 10, 1 << 20, MAX_MESSAGE)
     with pytest.raises(FrameFault):
         rows.add(spoil(framed(GOOD)), 0)
@@ -505,7 +505,7 @@ def typed(value: Any) -> tuple[str, str | None]:
     durable=st.booleans(),
     ttl=st.integers(0, 2**32 - 1),
 )
-def test_whatever_proton_encodes_is_said_without_loss(
+def test_every_message_of_proton_is_decoded_without_loss(
     body: Any, properties: dict[str, Any], subject: str | None, identity: Any, durable: bool, ttl: int
 ) -> None:
     sent = proton.Message(body=body, properties=properties or None, subject=subject, durable=durable)
@@ -537,7 +537,7 @@ def test_whatever_proton_encodes_is_said_without_loss(
 
 
 @given(st.binary(max_size=60) | st.binary(max_size=60).map(lambda octets: b"\0\x53\x77" + octets))
-def test_what_the_clients_decoder_takes_is_no_error_and_the_other_way_round(octets: bytes) -> None:
+def test_rows_agree_with_the_decoder_of_the_client_for_any_octets(octets: bytes) -> None:
     found = row(octets)
     try:
         decoded: Any = ClientMessage.decode(octets)

@@ -172,7 +172,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_router_wrote_it_and_compaction_read_it(root: Path, kind: str) -> None:
+def test_the_router_wrote_the_kind_and_compaction_read_the_kind(root: Path, kind: str) -> None:
     rows = [row for path in files_of(root, kind) for row in pq.read_table(path).to_pylist()]
     assert rows
     assert {row["router"] for row in rows} == {"A"}
@@ -188,7 +188,9 @@ def test_spark_reads_every_kind(spark: SparkSession, root: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.pipeline_long
 @pytest.mark.parametrize(("job", "tables"), JOBS.items())
-def test_a_job_reads_what_it_is_for(spark: SparkSession, root: Path, job: str, tables: tuple[str, ...]) -> None:
+def test_a_job_fills_its_tables_from_its_kinds(
+    spark: SparkSession, root: Path, job: str, tables: tuple[str, ...]
+) -> None:
     module = import_module(f"trouter.pipeline.jobs.{job}")
     module.run(spark, root, module.Parameters(), lambda _: None)
     assert [name for name in tables if Table(root, name).read(spark).isEmpty()] == []

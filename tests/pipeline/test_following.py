@@ -34,7 +34,7 @@ def scribe_of(folder: Path, count: int, *, compress: bool = False) -> Scribe:
     return scribe
 
 
-def test_offsets_are_numbers_and_a_batch_is_what_lies_between_two(tmp_path: Path) -> None:
+def test_offsets_are_record_numbers_and_a_batch_lies_between_two_offsets(tmp_path: Path) -> None:
     scribe_of(tmp_path, 35)
     source = reader(tmp_path)
     assert source.initialOffset() == {}
@@ -50,7 +50,7 @@ def test_offsets_are_numbers_and_a_batch_is_what_lies_between_two(tmp_path: Path
     assert {row[4] for row in rows(reader(tmp_path, kinds="sasl.outcome"), {}, {name: 35})} == {"sasl.outcome"}
 
 
-def test_what_is_still_written_waits_until_it_is_complete(tmp_path: Path) -> None:
+def test_records_of_an_open_segment_wait_until_the_segment_is_complete(tmp_path: Path) -> None:
     scribe = scribe_of(tmp_path, 10)
     source = reader(tmp_path)
     before = source.latestOffset()
@@ -83,7 +83,7 @@ def test_two_starts_have_offsets_of_their_own(tmp_path: Path) -> None:
     assert sorted(reader(tmp_path / "a").latestOffset().values()) == [10, 20]
 
 
-def test_what_was_deleted_before_it_was_read_is_an_error(tmp_path: Path) -> None:
+def test_records_deleted_before_reading_are_an_error(tmp_path: Path) -> None:
     scribe_of(tmp_path, 30)
     source = reader(tmp_path)
     (name, end), *_ = source.latestOffset().items()
@@ -108,7 +108,7 @@ def test_segments_that_were_deleted_are_forgotten(tmp_path: Path) -> None:
     assert len(source._last) == 2
 
 
-def test_what_is_not_as_it_was_written_is_reported_with_its_octet(tmp_path: Path) -> None:
+def test_a_changed_segment_is_reported_with_the_octet(tmp_path: Path) -> None:
     scribe_of(tmp_path, 20)
     source = reader(tmp_path)
     end = source.latestOffset()

@@ -114,7 +114,7 @@ def judge(paid: Iterable[Paid], pattern: fraud.Pattern, batches: int = 0, seed: 
     return {(row[0], int(row[6]), int(row[2])) for row in told}
 
 
-def test_a_judge_finds_what_was_planted_and_nothing_else() -> None:
+def test_a_judge_finds_exactly_the_planted_frauds() -> None:
     paid, cases = day(1)
     assert frauds(paid) == cases
     assert judge(paid, PLAIN) == cases
@@ -131,9 +131,7 @@ def test_a_judge_finds_what_was_planted_and_nothing_else() -> None:
     ],
 )
 @pytest.mark.parametrize("seed", range(3))
-def test_counts_muting_and_places_are_what_the_oracle_says(
-    pattern: fraud.Pattern, asked: dict[str, Any], seed: int
-) -> None:
+def test_counts_muting_and_places_equal_the_oracle(pattern: fraud.Pattern, asked: dict[str, Any], seed: int) -> None:
     chance = random.Random(seed)
     bank = Bank()
     for _ in range(600):

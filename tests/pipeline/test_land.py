@@ -65,7 +65,7 @@ def test_every_message_lands_once_in_the_partition_of_its_source(spark: SparkSes
     assert read_with_duckdb(root, "landed", "count(*), count(distinct (spool_id, seq))") == [(90, 90)]
 
 
-def test_fraud_is_looked_for_in_what_was_landed_and_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_fraud_is_looked_for_in_landed_messages_once(spark: SparkSession, tmp_path: Path) -> None:
     spool, root = tmp_path / "spool", tmp_path / "root"
     bodies = [
         b'{"id":1,"card":"c","channel":"atm","amount":1.00,"t":"2026-01-31T10:00:00Z"}',
@@ -86,7 +86,7 @@ def test_fraud_is_looked_for_in_what_was_landed_and_once(spark: SparkSession, tm
 
 
 @pytest.mark.pipeline_long
-def test_bodies_become_columns_and_those_that_do_not_fit_dead_letters(spark: SparkSession, tmp_path: Path) -> None:
+def test_bodies_become_columns_and_unfit_bodies_become_dead_letters(spark: SparkSession, tmp_path: Path) -> None:
     spool, root = tmp_path / "spool", tmp_path / "root"
     bodies = [b'{"id":1,"amount":2.50}', b'{"id":"x"}', b'{"id":3}']
     fill(spool, "sales", *(letter(f"m{n}", body) for n, body in enumerate(bodies)))

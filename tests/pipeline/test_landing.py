@@ -52,7 +52,7 @@ def test_a_crash_between_the_two_tables_is_made_good(spark: SparkSession, tmp_pa
     assert read_with_duckdb(tmp_path, "t_dead", "id") == [(2,)]
 
 
-def test_what_a_killed_run_left_is_never_seen(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_of_a_killed_run_are_never_read(spark: SparkSession, tmp_path: Path) -> None:
     landing = Landing(tmp_path, "t")
     left = landing.folder / ".staging" / "x" / f"{DEAD}=false" / "address=a" / "date=2026-01-31"
     left.mkdir(parents=True)
@@ -63,7 +63,7 @@ def test_what_a_killed_run_left_is_never_seen(spark: SparkSession, tmp_path: Pat
     assert not left.exists()
 
 
-def test_a_table_has_one_who_lands(tmp_path: Path) -> None:
+def test_a_table_has_one_landing_run_at_a_time(tmp_path: Path) -> None:
     with Landing(tmp_path, "t").held(), pytest.raises(TableBusy), Landing(tmp_path, "t").held():
         pass
 
@@ -92,7 +92,7 @@ def test_a_table_belongs_to_its_checkpoint_and_keeps_its_columns(tmp_path: Path)
             landing.identity()
 
 
-def test_a_checkpoint_that_cannot_be_written_is_reported_before_anything_starts(tmp_path: Path) -> None:
+def test_an_unwritable_checkpoint_is_reported_before_anything_starts(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(NotLanded, match=r"the checkpoint .*file/x cannot be written: Not a directory"):
         check_writable(tmp_path / "file" / "x")
@@ -127,7 +127,7 @@ def test_letters_for_kafka_say_where_they_come_from(spark: SparkSession) -> None
         ("An error occurred while calling o1.load.\n: org.apache.E: [BAD] file\n\tat org", "[BAD] file"),
     ],
 )
-def test_the_reason_is_found_in_what_spark_says(said: str, reason: str) -> None:
+def test_the_reason_is_found_in_a_message_of_spark(said: str, reason: str) -> None:
     assert reason_of(Exception(said)) == reason
 
 
@@ -141,14 +141,14 @@ def test_the_reason_is_found_in_what_spark_says(said: str, reason: str) -> None:
         (["--every", "-1"], "--every is not negative"),
     ],
 )
-def test_what_does_not_go_together_is_reported_before_spark_starts(
+def test_conflicting_options_are_reported_before_spark_starts(
     words: list[str], wrong: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert status_of(["pipeline", "land", "--spool", "s", "--out", "o", *words]) == 2
     assert f"trouter pipeline land: {wrong}" in capsys.readouterr().err
 
 
-def test_what_was_landed_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+def test_landed_rows_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     summary = Summary(duplicates=3)
     tell(summary, as_json=False)
     summary.add({Part("changes/east", False): 1500, Part("x", True): 2})

@@ -123,7 +123,7 @@ class Landing:
 @pytest.mark.slow
 @pytest.mark.pipeline_long
 @pytest.mark.parametrize("kills", RUNS, ids="-".join)
-def test_what_was_accepted_lands_and_lands_once(
+def test_every_accepted_message_lands_exactly_once(
     kills: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with running(PLAIN_LISTENER, tmp_path) as router:

@@ -70,8 +70,8 @@ def test_the_walk_works_as_printed_up_to_spark(walked: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_queries_run_and_count_what_was_sent(walked: Path) -> None:
-    """On the records of the walk, and on tables that say the same of every column as those of jobs."""
+def test_the_queries_run_and_count_the_sent_messages(walked: Path) -> None:
+    """On the records of the walk, and on tables with the columns that the jobs write."""
     if not (walked / "root" / "tables").exists():
         a_day(walked / "root")
     answers = ask(walked)
@@ -122,17 +122,17 @@ def test_each_action_is_in_the_chapter() -> None:
     assert not [action for action in ACTIONS if not re.search(rf"`?trouter pipeline {action}\b|`{action}`", PAGE)]
 
 
-def test_what_the_report_reads_is_in_the_tables_of_the_chapter() -> None:
+def test_the_tables_of_the_chapter_have_every_column_that_the_report_reads() -> None:
     tables = documented()
     for name, columns in COLUMNS.items():
         assert {column for column in columns if column != "date"} <= {column for column, _ in tables[name]}, name
 
 
-def test_options_are_those_that_there_are() -> None:
+def test_the_documented_options_equal_the_options_of_the_code() -> None:
     assert manual().rstrip() in PAGE, "put what trouter.pipeline.options.manual() says into docs/pipeline.md"
 
 
-def test_answers_of_rules_are_those_that_are_given() -> None:
+def test_the_documented_answers_to_rules_equal_the_answers_of_the_code() -> None:
     rows = re.findall(r"^\| `([\w-]+)` \| `([\w-]+)` \| (\d+) min \|$", chapter("Publishing decisions"), re.MULTILINE)
     assert rows == [(rule, answer.action, str(answer.minutes)) for rule, answer in ANSWERS.items()]
 

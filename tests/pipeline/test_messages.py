@@ -53,7 +53,7 @@ def only(**columns: Any) -> Message:
     return message
 
 
-def test_proton_reads_what_a_row_says() -> None:
+def test_proton_reads_the_fields_of_a_row() -> None:
     (octets,) = encode(
         header=pa.array([{"durable": True, "priority": 7, "ttl": 5000}]),
         message_annotations=pa.array([[("x-opt-source", "east")]], TEXTS),
@@ -117,7 +117,7 @@ def test_ids_of_every_kind() -> None:
     assert [each.properties.correlation_id for each in read] == [2**64 - 1, 0, None, 5]
 
 
-def test_maps_keep_what_their_values_are() -> None:
+def test_maps_keep_the_types_of_their_values() -> None:
     kinds: list[tuple[str, Any]] = [
         ("ulong", "18446744073709551615"), ("int", "-5"), ("symbol", "red"), ("null", None), ("boolean", "true"),
         ("double", "NaN"), ("char", "é"), ("binary", "AAE="), ("decimal128", "1.50"), ("list", '["a",{"$ubyte":"1"}]'),
@@ -153,7 +153,7 @@ def test_a_map_of_plain_values_is_sent_as_they_are() -> None:
     }
 
 
-def test_what_a_row_says_of_an_earlier_journey_is_replaced() -> None:
+def test_a_row_number_from_an_earlier_sink_is_replaced() -> None:
     read = only(body=b"", application_properties=pa.scalar([("spark-row", "99"), ("k", "v")], TEXTS))
     assert read.application_properties["spark-row"] == 0
     assert read.application_properties["k"] == "v"
@@ -228,7 +228,7 @@ def test_one_row_that_is_no_message_costs_itself_only() -> None:
         ({"subject": pa.array([b"\xff"]).cast(pa.string(), safe=False)}, "subject: "),
     ],
 )  # fmt: skip
-def test_what_cannot_be_said_is_reported_with_its_column(columns: dict[str, Any], reason: str) -> None:
+def test_an_unsendable_row_is_reported_with_its_column(columns: dict[str, Any], reason: str) -> None:
     (found,) = encode(**{"body": [b"x"], **columns})
     assert isinstance(found, Unsendable)
     assert found.reason.startswith(reason)

@@ -116,7 +116,7 @@ def test_a_file_without_a_password_is_named(tmp_path: Path, content: bytes | Non
         ({"tlsCertificateFile": "/nowhere.pem"}, "tlsCertificateFile: /nowhere.pem: No such file or directory"),
     ],
 )
-def test_a_connection_that_cannot_work_is_refused_before_it_is_dialled(given: dict[str, str], said: str) -> None:
+def test_an_unusable_connection_is_refused_before_dialling(given: dict[str, str], said: str) -> None:
     with pytest.raises(BadOption) as refused:
         peers(Options.parse(READ | given, Side.READ))
     assert said in str(refused.value)

@@ -65,11 +65,11 @@ def test_quiet_is_quiet() -> None:
         ('{"name": "land", "batchId": 4, "numInputRows": 0}', None),
     ],
 )  # fmt: skip
-def test_a_batch_is_reported_in_a_line_unless_it_is_empty(said: str, line: str | None) -> None:
+def test_a_batch_is_reported_in_a_line_unless_the_batch_is_empty(said: str, line: str | None) -> None:
     assert batch_line(said) == line
 
 
-def test_what_spark_does_is_seen(spark: SparkSession) -> None:
+def test_the_progress_shows_the_work_of_spark(spark: SparkSession) -> None:
     from pyspark.sql import DataFrame
 
     log = io.StringIO()

@@ -123,7 +123,7 @@ def test_without_yes_nothing_changes(root: Path) -> None:
     assert all(day < CUT.isoformat() for part in summary.parts for day in part.days)
 
 
-def test_old_days_go_but_for_what_later_ones_need(root: Path, compacted: Path) -> None:
+def test_old_days_are_pruned_except_records_that_later_days_need(root: Path, compacted: Path) -> None:
     summary = prune(root, everything(), really=True)
     assert summary.done
 
@@ -213,7 +213,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_must_not_be_is_refused(root: Path, case: str) -> None:
+def test_a_forbidden_scope_is_refused(root: Path, case: str) -> None:
     scope, why = REFUSED[case]
     with pytest.raises(Refused, match=why):
         prune(root, scope, really=True)
@@ -233,7 +233,7 @@ def made_of(root: Path, name: str, inputs: dict[str, int], **parameters: Any) ->
     replace(table.folder / "_manifest.json", json.dumps(told).encode())
 
 
-def test_nothing_goes_before_the_tables_are_made_of_it(root: Path) -> None:
+def test_no_record_is_pruned_before_its_tables_are_made(root: Path) -> None:
     scope = changed(everything(), kinds=("latency.sketch", *MADE_OF["meter"]))
     notes = prune(root, scope).notes
     assert [note for note in notes if note.startswith("there is no table meter yet")]
@@ -289,7 +289,7 @@ prune.prune(root, prune.Scope(date(2026, 3, 3), (), prune.prunable(())), really=
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_killed_at_any_step_it_leaves_all_of_it_or_none(root: Path, step: str) -> None:
+def test_a_prune_killed_at_any_step_leaves_all_records_or_none_of_the_pruned_ones(root: Path, step: str) -> None:
     before = all_rows(root)
     killed = subprocess.run([sys.executable, "-c", KILLED, step, str(root)], check=False)
     assert killed.returncode == -signal.SIGKILL
@@ -309,7 +309,7 @@ def test_killed_at_any_step_it_leaves_all_of_it_or_none(root: Path, step: str) -
     assert list((root / "records" / ".staging").iterdir()) == []
 
 
-def test_the_command_shows_and_then_does_it(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_shows_the_prune_and_then_prunes(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["pipeline", "prune", str(root), "--before", CUT.isoformat(), "--quiet"]
     assert main([*arguments, "--tenant", TENANT]) == 0
     told = capsys.readouterr().out
@@ -327,7 +327,7 @@ def test_the_command_shows_and_then_does_it(root: Path, capsys: pytest.CaptureFi
     assert "argument --before: 'someday' is no date" in capsys.readouterr().err
 
 
-def test_what_it_believes_of_kinds_is_so() -> None:
+def test_the_kinds_named_by_the_pruning_rules_exist() -> None:
     named = {
         *KEPT,
         *(kind for pair in TOGETHER for kind in pair),
@@ -364,7 +364,7 @@ def compare(
 
 
 @pytest.mark.pipeline_long
-def test_the_meter_says_of_later_days_what_it_would_say_and_of_pruned_ones_what_it_said(
+def test_the_meter_of_later_days_and_of_pruned_days_is_the_same_after_pruning(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     from trouter.pipeline.jobs import meter

@@ -115,7 +115,7 @@ def _names(value: str) -> list[str]:
     return re.findall(r"url\(#([^)]+)\)", value) or value.split()
 
 
-def test_each_plot_says_what_it_shows_to_those_who_do_not_see_it(full: Report) -> None:
+def test_each_plot_has_a_description_for_readers_who_cannot_see_the_plot(full: Report) -> None:
     page = Page(full.page)
     assert page.of("role").count("img") == len(SECTIONS)
     for name, (title, *_) in SECTIONS.items():
@@ -134,7 +134,7 @@ def test_words_of_strangers_stay_words(hostile: Report) -> None:
     assert "longlonglong" not in text  # cut
 
 
-def test_what_asks_for_attention_stands_on_top(full: Report) -> None:
+def test_findings_that_need_attention_stand_on_top(full: Report) -> None:
     assert full.attention == [
         "acme had up to 8 connections; its limit is 8.",
         "1 alert of spray.",
@@ -147,7 +147,7 @@ def test_what_asks_for_attention_stands_on_top(full: Report) -> None:
     assert all(text in head for text in full.attention)
 
 
-def test_what_is_not_complete_or_estimated_is_said(tmp_path: Path) -> None:
+def test_incomplete_and_estimated_rows_are_named(tmp_path: Path) -> None:
     store(tmp_path, "meter", [*metered("acme"), *metered("globex", hours=2, complete=False),
                               *metered("initech", hours=1, estimated_msgs=40)])  # fmt: skip
     said = report(tmp_path).attention
@@ -219,7 +219,7 @@ def test_only_the_dates_that_are_wanted(tmp_path: Path) -> None:
     assert not nothing.broken
 
 
-def test_many_tenants_and_hours_are_cut_to_what_can_be_read(tmp_path: Path) -> None:
+def test_many_tenants_and_hours_are_cut_to_a_readable_page(tmp_path: Path) -> None:
     rows = [row for tenant in range(40) for row in metered(f"t{tenant}", hours=1, msgs=100 * (tenant + 1))]
     rows += [{**row, "hour": row["hour"] + timedelta(days=90)} for row in rows]
     store(tmp_path, "meter", rows)

@@ -226,7 +226,7 @@ FAULTS: dict[str, tuple[Callable[[Site], dict[str, str]], str]] = {
 
 
 @pytest.mark.parametrize("fault", first_and_rest(FAULTS))
-def test_what_is_wrong_is_named_with_its_option_and_no_secret(
+def test_a_faulty_option_is_named_and_no_secret_is_shown(
     amqp: SparkSession, site: Site, tmp_path: Path, fault: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     wrong, told = FAULTS[fault]
@@ -245,7 +245,7 @@ def test_what_is_wrong_is_named_with_its_option_and_no_secret(
 
 
 @pytest.mark.pipeline_long
-def test_a_stream_ends_with_what_is_wrong_and_its_option(amqp: SparkSession, site: Site, tmp_path: Path) -> None:
+def test_a_stream_ends_with_its_fault_and_the_option(amqp: SparkSession, site: Site, tmp_path: Path) -> None:
     given = {**site.options(passwordFile=str(site.folder / "wrong")), "address": "refused"}
     frame = amqp.readStream.format("amqp").options(**given, spool=str(tmp_path / "spool")).load()
     query = (

@@ -98,7 +98,7 @@ async def test_every_row_is_settled_and_in_order(router: Router) -> None:
     assert taking.order == [f"q/0/0/{number}" for number in range(100)]
 
 
-async def test_what_is_released_is_sent_again_until_it_is_taken(router: Router) -> None:
+async def test_released_messages_are_sent_again_until_they_are_accepted(router: Router) -> None:
     async def decide(delivery: Delivery, times: int) -> None:
         await (
             delivery.release()
@@ -114,7 +114,7 @@ async def test_what_is_released_is_sent_again_until_it_is_taken(router: Router) 
     }
 
 
-async def test_what_is_modified_comes_again_with_its_history(router: Router) -> None:
+async def test_modified_messages_are_sent_again_with_their_history(router: Router) -> None:
     async def decide(delivery: Delivery, times: int) -> None:
         if times < 3:
             await delivery.settle(Modified(delivery_failed=True, message_annotations={"x-opt-seen": times}))
@@ -257,7 +257,7 @@ async def test_an_address_without_receivers_is_reported_after_the_time_given(rou
     assert ADDRESS in tally.failure
 
 
-async def test_who_releases_for_ever_does_not_hold_us_for_ever(router: Router) -> None:
+async def test_a_receiver_that_always_releases_does_not_hold_the_sink_for_ever(router: Router) -> None:
     async def decide(delivery: Delivery, times: int) -> None:
         await delivery.release()
 
@@ -292,7 +292,7 @@ async def test_waiting_for_rows_is_no_want_of_progress(router: Router) -> None:
     assert (tally.accepted, tally.failure) == (2, "")
 
 
-async def test_what_goes_wrong_upstream_is_raised(router: Router) -> None:
+async def test_an_error_of_the_row_source_is_raised(router: Router) -> None:
     def broken() -> Iterator[Chunk]:
         yield letters(1)
         raise OSError("the rows end here")
@@ -308,7 +308,7 @@ async def test_a_row_that_is_no_message_is_reported_and_the_rest_is_sent(router:
     assert tally.reasons == ["row 1: cannot be sent: content_type: 'é' is not ASCII"]
 
 
-async def test_without_an_address_each_message_goes_where_it_says(router: Router) -> None:
+async def test_a_sink_without_an_address_sends_each_message_to_its_to(router: Router) -> None:
     here, there = Taking(), Taking()
     async with (
         router.connect() as connection,
@@ -343,7 +343,7 @@ async def test_a_message_that_is_too_long_for_the_peer_costs_itself_only(guard: 
     assert tally.reasons[0].startswith("row 1: amqp:link:message-size-exceeded: ")
 
 
-async def test_within_tls_the_server_is_verified_and_we_say_who_we_are(
+async def test_a_sink_with_tls_verifies_the_certificate_of_the_server(
     start_router: StartRouter, tmp_path: Path
 ) -> None:
     authority = Authority(tmp_path, "sink")

@@ -33,7 +33,7 @@ def test_spark_and_its_pythons_have_the_time_to_find_each_other(spark: SparkSess
         assert told == "120"
 
 
-def test_rows_are_dealt_out_as_it_was_said(spark: SparkSession) -> None:
+def test_many_rows_keep_the_configured_number_of_partitions(spark: SparkSession) -> None:
     before = spark.sparkContext.getConf().get(PARTITIONS)
     assert before is not None
     with dealt_out(spark, 10 * ROWS_IN_PART):

@@ -145,7 +145,7 @@ def test_dead_letters_are_kept_and_the_batch_is_done(amqp: SparkSession, router:
         ),
     ],
 )
-def test_what_cannot_be_is_reported_and_never_tried_again(
+def test_an_unsendable_row_is_reported_and_never_retried(
     amqp: SparkSession, router: RunningRouter, columns: str, options: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(PySparkException, match=re.escape(reason)) as caught:
@@ -153,7 +153,7 @@ def test_what_cannot_be_is_reported_and_never_tried_again(
     assert "geheim" not in str(caught.value)
 
 
-def test_a_stream_numbers_its_rows_by_batch_and_goes_on_where_it_was(
+def test_a_stream_numbers_its_rows_by_batch_and_goes_on_at_its_checkpoint(
     amqp: SparkSession, router: RunningRouter, tmp_path: Path
 ) -> None:
     lines, checkpoint = tmp_path / "lines", tmp_path / "checkpoint"

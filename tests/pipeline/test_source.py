@@ -53,7 +53,7 @@ def test_every_kind_of_column_comes_through_spark(amqp: SparkSession, tmp_path: 
     assert all(row.error and row.body_kind is None for row in bad)
 
 
-def test_what_is_wrong_is_what_the_user_reads_and_no_secret_is(
+def test_an_error_reaches_the_user_and_no_secret_does(
     amqp: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fill(tmp_path / "s", numbered(1))
@@ -103,7 +103,7 @@ def test_a_stream_over_shards_stays_within_its_limit_and_lands_each_row_once(
     )
 
 
-def test_a_stream_with_its_own_receiver_goes_on_where_it_was(amqp: SparkSession, tmp_path: Path) -> None:
+def test_a_stream_with_its_own_receiver_goes_on_at_its_checkpoint(amqp: SparkSession, tmp_path: Path) -> None:
     with running(PLAIN_LISTENER, tmp_path) as router:
         url = f"127.0.0.1:{router.port}"
         frame = (

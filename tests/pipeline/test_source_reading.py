@@ -91,7 +91,7 @@ def test_a_batch_read_has_all_that_the_spools_keep_in_slices_of_even_size(tmp_pa
     assert len({row["spool_id"] for row in found}) == 2
 
 
-def test_what_goes_to_the_workers_has_no_secret(spool: Path) -> None:
+def test_the_pickled_reader_has_no_secret(spool: Path) -> None:
     for reader in (
         batch(spool, url="amqp://u:hidden@h", password="hidden"),
         stream(spool, url="amqp://u:hidden@h", tlsKeyPassword="hidden"),
@@ -99,7 +99,7 @@ def test_what_goes_to_the_workers_has_no_secret(spool: Path) -> None:
         assert b"hidden" not in pickle.dumps(reader.read)
 
 
-def test_a_folder_without_a_spool_and_one_that_a_worker_cannot_see_are_errors(spool: Path, tmp_path: Path) -> None:
+def test_a_folder_without_a_spool_and_a_spool_invisible_to_a_worker_are_errors(spool: Path, tmp_path: Path) -> None:
     with pytest.raises(SegmentMissing, match=r"no spool is visible in .*Is the folder on this machine, or mounted"):
         batch(tmp_path / "nothing").partitions()
     reader = batch(spool)
@@ -130,7 +130,7 @@ def test_a_slice_of_a_spool_that_was_replaced_is_not_read(spool: Path) -> None:
         rows(reader, parts)
 
 
-def test_a_large_message_is_read_up_to_the_limit_and_stops_the_query_beyond_it(tmp_path: Path) -> None:
+def test_a_large_message_is_read_up_to_the_limit_and_a_larger_one_stops_the_query(tmp_path: Path) -> None:
     large = b"\0\x53\x75\xb0" + (100 << 20).to_bytes(4, "big") + bytes(100 << 20)
     fill(tmp_path / "s", [large])
     reader = batch(tmp_path / "s", maxMessageBytes=str(len(large)))
@@ -181,7 +181,7 @@ def test_dead_letters_are_in_files_that_a_second_try_does_not_double(tmp_path: P
 # --- schemas
 
 
-def test_some_of_the_columns_and_those_of_a_body(tmp_path: Path) -> None:
+def test_some_columns_and_the_columns_of_a_body_can_be_read(tmp_path: Path) -> None:
     from trouter.client import Message
 
     fill(tmp_path / "s", [Message(b'{"card": "c1", "amount": 7}').encode(), b"garbage", *numbered(1)])
@@ -223,7 +223,7 @@ def test_batches_of_a_stream_follow_each_other_and_stay_within_the_limit(spool: 
     source.stop()
 
 
-def test_a_restart_takes_the_batch_that_was_planned_and_goes_on_behind_it(spool: Path) -> None:
+def test_a_restart_reads_the_planned_batch_and_goes_on_behind_it(spool: Path) -> None:
     source = stream(spool, maxRowsPerBatch="60")
     start = source.initialOffset()
     end = source.latestOffset()
@@ -267,7 +267,7 @@ def test_a_shard_that_comes_later_is_read_from_its_beginning(tmp_path: Path, mon
     source.stop()
 
 
-def test_what_is_committed_may_go_and_nothing_else(tmp_path: Path) -> None:
+def test_only_committed_messages_may_be_deleted(tmp_path: Path) -> None:
     folder = tmp_path / "s"
     message = b"\0\x53\x75\xb0" + (3000).to_bytes(4, "big") + bytes(3000)
     uuid = fill(folder, [message] * 6, segment_bytes=4096)
@@ -282,9 +282,7 @@ def test_what_is_committed_may_go_and_nothing_else(tmp_path: Path) -> None:
     source.stop()
 
 
-def test_loss_that_is_no_failure_is_reported_with_what_was_lost(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_tolerated_loss_is_reported_with_the_lost_messages(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = tmp_path / "s"
     message = b"\0\x53\x75\xb0" + (3000).to_bytes(4, "big") + bytes(3000)
     uuid = fill(folder, [message] * 6, segment_bytes=4096)
@@ -322,7 +320,7 @@ def test_a_spool_that_was_replaced_is_never_taken_for_the_old_one(
     lenient.stop()
 
 
-def test_a_spool_that_ends_before_what_was_read_is_an_error(spool: Path) -> None:
+def test_a_spool_that_ends_before_the_read_offset_is_an_error(spool: Path) -> None:
     uuid = SpoolReader(spool).uuid
     source = stream(spool)
     assert source.partitions({uuid: 150}, {uuid: 150}) == []
@@ -345,9 +343,7 @@ def embedded(router: RunningRouter, folder: Path, address: str, **more: str) -> 
     return Options.parse(given, Side.READ)
 
 
-def test_a_batch_with_a_receiver_has_its_messages_however_often_it_is_asked_and_the_next_has_the_next(
-    router: RunningRouter, tmp_path: Path
-) -> None:
+def test_a_batch_with_a_receiver_keeps_its_messages_when_planned_again(router: RunningRouter, tmp_path: Path) -> None:
     folder = tmp_path / "s"
     sender = threading.Thread(target=send, args=(f"127.0.0.1:{router.port}", "batched", 25))
     sender.start()
@@ -373,9 +369,7 @@ def test_no_messages_are_no_rows(router: RunningRouter, tmp_path: Path) -> None:
     assert list(reader.read(None)) == []
 
 
-def test_who_cannot_know_which_messages_were_handed_out_says_where_and_what_to_do(
-    router: RunningRouter, tmp_path: Path
-) -> None:
+def test_a_reader_that_lost_its_batch_file_names_the_file_and_the_remedy(router: RunningRouter, tmp_path: Path) -> None:
     Spool.open(tmp_path, address="batched").close()
     (tmp_path / "batch.json").write_text('{"spool": ')
     reader = AmqpReader(embedded(router, tmp_path, "batched"), SCHEMA)
@@ -412,7 +406,7 @@ def test_an_available_now_waits_until_no_more_come_and_reads_just_that(router: R
     source.stop()
 
 
-def test_why_a_receiver_failed_is_what_the_query_says(tmp_path: Path) -> None:
+def test_the_failure_of_the_receiver_is_the_error_of_the_query(tmp_path: Path) -> None:
     text = "router { id: R }\nlistener { host: 127.0.0.1, port: 0, authenticatePeer: yes, saslMechanisms: PLAIN }\n"
     with running(text, tmp_path) as strict:
         given = {"url": f"amqp://127.0.0.1:{strict.port}", "address": "a", "spool": str(tmp_path / "s")}
@@ -455,7 +449,7 @@ while os.getppid() == parent:  # a read would not be woken by a signal that come
 """
 
 
-def test_sigterm_settles_what_came(router: RunningRouter, tmp_path: Path) -> None:
+def test_sigterm_settles_received_messages(router: RunningRouter, tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", SOURCE, f"amqp://127.0.0.1:{router.port}", str(tmp_path / "s")],
         cwd=ROOT,

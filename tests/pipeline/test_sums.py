@@ -115,7 +115,7 @@ def test_sums_and_ranks_agree_with_the_meter(
     assert len(shown) == 3 + 4
 
 
-def test_what_cannot_be_asked_is_refused() -> None:
+def test_an_unknown_sum_is_refused() -> None:
     from trouter.pipeline.jobs.rollup import Parameters as Rollup
     from trouter.pipeline.jobs.top import Parameters as Top
 

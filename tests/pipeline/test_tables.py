@@ -31,7 +31,7 @@ def values(spark: SparkSession, table: Table, days: Iterable[date] | None = None
     return sorted((row["date"], row["value"]) for row in table.read(spark, days).collect())
 
 
-def test_days_are_replaced_others_stay_and_what_it_was_made_of_is_known(spark: SparkSession, tmp_path: Path) -> None:
+def test_days_are_replaced_others_stay_and_the_inputs_are_known(spark: SparkSession, tmp_path: Path) -> None:
     table = Table(tmp_path, "t")
     assert table.inputs() == {}
     with pytest.raises(BadTable, match="this table is empty"):

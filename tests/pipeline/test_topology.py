@@ -34,7 +34,7 @@ def lost_often(peer: str, times: int, within_us: int) -> list[TopologyChange]:
     return [each for t in at for each in (up(t - SECOND, peer), down(t, peer))]
 
 
-def test_the_history_is_what_was_reported(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_history_equals_the_reported_changes(spark: SparkSession, tmp_path: Path) -> None:
     chance = random.Random(3)
     first: list[TopologyChange] = [
         *lost_often("four", 4, 60 * SECOND),

@@ -45,7 +45,7 @@ def killed_when(seen: Callable[[], bool], process: subprocess.Popen[bytes], most
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_compaction_killed_inside_its_commit_leaves_what_was_there(tmp_path: Path, step: str) -> None:
+def test_a_compaction_killed_inside_its_commit_leaves_the_former_records(tmp_path: Path, step: str) -> None:
     source, root = tmp_path / "in", tmp_path / "root"
     folder = root / "records"
     for part in range(2):

@@ -46,7 +46,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         f"{HERE}.above.a_long_message_goes_up_on_a_link_of_its_own",
         f"{HERE}.above.a_long_message_comes_down_on_a_link_of_its_own",
     ),
-    "presettledCount": ("e2e.drop_in_routing.an_outgoing_link_counts_what_it_dropped_as_presettled",),
+    "presettledCount": ("e2e.drop_in_routing.an_outgoing_link_counts_dropped_presettled_deliveries",),
     "deliveriesIngress": (f"{HERE}.beside.a_message_that_a_router_brings_on_a_routed_link_is_one_that_comes_in",),
     "transitOutstanding, and a QUERY of many addresses": (
         f"{HERE}.beside.what_is_under_way_to_others_is_counted_once_there_was_any",
@@ -76,7 +76,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     "texts that programs match": (
         f"{HERE}.below.a_link_route_of_the_edge_router_is_known_everywhere_until_it_is_deleted",
         "management.descriptions.a_refusal_is_worded_as_by_the_older_router",
-        "e2e.log_readers.a_reader_finds_who_was_started",
+        "e2e.log_readers.a_log_reader_finds_the_router_id_the_mode_and_the_version",
     ),
 }  # fmt: skip
 NAMES = sorted({name for names in ROWS.values() for name in names})
