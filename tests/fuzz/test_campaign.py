@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from trouter.testing.fuzz.command import main
 
 PASSES = "def check(data):\n    pass\n"
 FAILS = "def check(data):\n    if data == b'bad':\n        raise IndexError\n"
+HANGS = "def check(data):\n    while True:\n        pass\n"
 DIES = "import os\n\ndef check(data):\n    os._exit(7)\n"
 SECONDS = 0.02
 
@@ -49,3 +51,12 @@ def test_runs_add_up_and_a_finding_begins_its_target_anew(tmp_path: Path, capsys
     assert campaign(totals, good, seconds=first["good"].seconds + SECONDS) == 0
     assert read_totals(totals)["good"].executions > first["good"].executions
     assert table(read_totals(totals)) in capsys.readouterr().out
+
+
+def test_a_target_that_hangs_is_stopped_by_its_own_processor_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trouter.testing.fuzz.campaign.GRACE_S", 0.5)
+    totals = tmp_path / "totals.json"
+    assert campaign(totals, target(tmp_path, "hangs", HANGS)) == 1
+    assert read_totals(totals)["hangs"].findings[0].startswith(f"-{signal.SIGKILL:d} with --rng-seed ")

@@ -7,6 +7,7 @@ each: a run that is stopped loses the slices under way and nothing else.
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import signal
@@ -19,8 +20,10 @@ import trio
 
 #: Seconds for which a process hunts before the next target has its turn.
 SLICE_S: Final = 60.0
-#: Seconds beyond its slice after which a process is taken to hang; replaying the seeds is part of them.
+#: Seconds of processor time beyond its slice after which a process is taken to hang; it tries the seeds in them, too.
 GRACE_S: Final = 120.0
+#: A process that waits and uses no processor time hangs, too: a busy machine gives one more than this share of a core.
+_LEAST_SHARE: Final = 0.02
 #: Seconds for which inputs that reach further than the seeds are looked for, once a target has had its time.
 GROW_S: Final = 60.0
 
@@ -146,8 +149,8 @@ class Campaign:
         self, name: str, seconds: float, options: Sequence[str], environment: Mapping[str, str] = os.environ
     ) -> tuple[int, list[str]]:
         """Run the command of a target; return its exit status and the lines that it printed."""
-        command = [*self._starts[name], *options]
-        with trio.move_on_after(seconds + GRACE_S):
+        command = [*self._starts[name], *options, "--processor-limit", str(math.ceil(seconds + GRACE_S))]
+        with trio.move_on_after((seconds + GRACE_S) / _LEAST_SHARE):
             done = await trio.run_process(command, env={**os.environ, **environment}, capture_stdout=True, check=False)
             return done.returncode, done.stdout.decode().splitlines()
         return -signal.SIGKILL, []

@@ -14,6 +14,7 @@ import json
 import logging
 import os
 import random
+import resource
 import subprocess
 import sys
 import time
@@ -177,6 +178,7 @@ def parser_of(names: Sequence[str] | None) -> argparse.ArgumentParser:
     parser.add_argument("--grow", type=int, metavar="N", help="keep up to N inputs that reach further than the seeds")
     parser.add_argument("--jobs", type=int, help="processes at once; targets take turns in slices of a minute")
     parser.add_argument("--totals", type=Path, metavar="FILE", help="go on from what FILE says is done, and add to it")
+    parser.add_argument("--processor-limit", type=int, help=argparse.SUPPRESS)  # seconds until a slice is killed
     parser.add_argument("--json", action="store_true", help=argparse.SUPPRESS)  # what a slice of a campaign answers
     return parser
 
@@ -188,6 +190,8 @@ def run(targets: Iterable[Target], options: argparse.Namespace, again: Callable[
     """
     logging.disable()  # what strangers do wrong is logged, and here nothing else happens
     gc.set_threshold(GARBAGE_OBJECTS)
+    if options.processor_limit:
+        resource.setrlimit(resource.RLIMIT_CPU, (options.processor_limit, options.processor_limit))
     if options.jobs or options.totals:
         chosen = {target.name: target for target in targets}
         measured = frozenset(name for name, target in chosen.items() if target.covers)
