@@ -215,15 +215,12 @@ pipeline-demo: venv build
 	$(PY) examples/pipeline/demo.py $(or $(ARGS),build/pipeline-demo)
 
 docs: venv man
-	$(PY) -m trouter.config.manual docs
-	$(PY) -m trouter.config.migration docs/migration.md
-	$(PY) -m trouter.config.limits_page docs/limits.md
-	$(PY) -m trouter.cli.compatibility docs/compatibility.md
+	$(PY) -m manual docs
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 
 # The manual's pages for `man`, which packages contain.
 man: running
-	$(PY) -m trouter.cli.man man
+	$(PY) -m manual.man man
 
 # With the console, if it can be built. Wheels for other Pythons are cibuildwheel's, which wants containers.
 wheel: running compiler man console-if-possible

@@ -13,7 +13,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from trouter.cli import manual
+from manual import commands
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 #: Where the files of the repository stand on the site that pages link to.
@@ -29,13 +29,13 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     sections = sorted(path.name for path in (ROOT / "docs" / "reference").glob("*.md"))
     chapters = _chapters(config.nav or [])
     chapters["Configuration"] += [f"reference/{name}" for name in sections]
-    chapters["Commands"] += [f"{COMMANDS}/{name}.md" for name in sorted(manual.pages())]
+    chapters["Commands"] += [f"{COMMANDS}/{name}.md" for name in sorted(commands.pages())]
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add a page for each command, and for each file of the repository that a page of the manual links to."""
-    for name, text in manual.pages().items():
+    for name, text in commands.pages().items():
         files.append(File.generated(config, f"{COMMANDS}/{name}.md", content=text))
     linked = {
         name

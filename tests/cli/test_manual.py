@@ -12,14 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from trouter.cli import man, manual, parser
+from manual import commands, man
+from trouter.cli import parser
 from trouter.cli.names import PROGRAMS
 
 PARSERS = {
-    **{f"trouter-{name}": each for name, each in manual.subcommands(parser())},
+    **{f"trouter-{name}": each for name, each in commands.subcommands(parser())},
     **{name: make() for name, make in PROGRAMS.items()},
 }
-PAGES = manual.pages()
+PAGES = commands.pages()
 MAN = man.pages()
 
 
@@ -28,7 +29,7 @@ def options(command: ArgumentParser) -> Iterator[str]:
     for action in command._actions:
         if action.help != SUPPRESS:
             yield from action.option_strings
-    for _, below in manual.subcommands(command):
+    for _, below in commands.subcommands(command):
         yield from options(below)
 
 

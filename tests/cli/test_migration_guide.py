@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from manual import compatibility
 from tests.cli.programs import installed
 from tests.routers import ROOT
 from tests.walks import Shell, steps_in
-from trouter.cli import compatibility
 
 PORTS = ("5672", "5673", "55671", "55672")
 #: The guides are typed on one machine, where more than one router starts.

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from manual.examples import SHOWN
 from tests.house.sources import ROOT
 from trouter.cli import main
-from trouter.config.examples import SHOWN
 from trouter.config.types import CONFIGURED
 
 METRICS = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")

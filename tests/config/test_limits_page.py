@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from manual.ladder import LADDER
+from manual.limits import LIMITS, Limit
+from manual.limits_page import attributes_of, conditions_of, page
 from trouter.admission import memory
-from trouter.config.ladder import LADDER
-from trouter.config.limits import LIMITS, Limit
-from trouter.config.limits_page import attributes_of, conditions_of, page
 from trouter.config.types import TYPES
 
 ROOT = Path(__file__).resolve().parents[2]

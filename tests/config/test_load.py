@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from manual.configuration import pages
 from trouter.config import (
     DEFAULT_TEXT,
     AddressEntity,
@@ -21,7 +22,6 @@ from trouter.config import (
 )
 from trouter.config.facts import router_facts
 from trouter.config.findings import evaluate
-from trouter.config.manual import pages
 from trouter.config.schema import Attribute, Kind, attributes_of, camel, same_name
 from trouter.config.strictness import REFUSED
 from trouter.config.texts import LEVELS, MESSAGE_COMPONENTS

@@ -10,7 +10,8 @@ from typing import Final
 
 import pytest
 
-from trouter.config import ChangeRefused, Configuration, ConfigurationError, created, load, migration, type_named
+from manual import migration
+from trouter.config import ChangeRefused, Configuration, ConfigurationError, created, load, type_named
 from trouter.config.facts import router_facts
 from trouter.config.findings import evaluate
 from trouter.config.point import Point

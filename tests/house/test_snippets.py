@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from manual.commands import subcommands
 from tests.house.sources import ROOT
-from trouter.cli import COMMANDS, manual, parser
+from trouter.cli import COMMANDS, parser
 from trouter.cli.names import PROGRAMS
 from trouter.config.load import load
 
@@ -60,7 +61,7 @@ def _loosen(command: argparse.ArgumentParser, *, whole: bool) -> None:
             action.nargs = "?"
     for group in command._mutually_exclusive_groups:
         group.required = group.required and whole
-    for _, below in manual.subcommands(command):
+    for _, below in subcommands(command):
         _loosen(below, whole=whole)
 
 

@@ -50,7 +50,7 @@ def tool(name: str) -> Path:
 
 def build(folder: Path) -> Built:
     """Build both in ``folder``, with the manual's pages as `make wheel` writes them before."""
-    run(sys.executable, "-m", "trouter.cli.man", ROOT / "man")
+    run(sys.executable, "-m", "manual.man", ROOT / "man")
     pure = {**os.environ, "TROUTER_PURE": "1"}
     sdist = folder / run(sys.executable, "-c", _BUILD, "build_sdist", folder, environment=pure).split()[-1]
     with tarfile.open(sdist) as archive:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from manual.commands import subcommands
 from trouter.cli import Parser, manage, parser, qdrouterd, stat
 from trouter.cli.completion import SHELLS
 from trouter.cli.manage import PLANS
-from trouter.cli.manual import subcommands
 from trouter.tools import options
 
 MANUAL = (Path(__file__).parents[2] / "docs" / "tools.md").read_text(encoding="utf-8")

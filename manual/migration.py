@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-import sys
-from pathlib import Path
 from typing import Final
 
+from manual.stays import STAYS
 from trouter.config.point import Point
 from trouter.config.problems import Severity
-from trouter.config.stays import STAYS
 from trouter.config.strictness import POINTS
 
 INTRODUCTION: Final = """\
@@ -81,7 +79,3 @@ def _turned(point: Point) -> str:
 def _reported(point: Point) -> str:
     cure = _PLACES.sub(lambda place: place[1].upper(), point.cure)
     return f"| {_subject(point)} | {point.compatible} | {SHOWN[point.severity]} | {cure} |\n"
-
-
-if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(page(), encoding="utf-8")

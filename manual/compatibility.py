@@ -5,9 +5,7 @@ its tools are made of (`make docs`).
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Final
 
 from trouter.cli.names import PROGRAMS
@@ -152,7 +150,3 @@ def _beside() -> Iterator[str]:
         yield f"| section `{name}` | {instead} |\n"
     for (section, name), instead in ATTRIBUTES.items():
         yield f"| `{section}.{name}` | {instead} |\n"
-
-
-if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(page(), encoding="utf-8")

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 import trouter
-from trouter.cli import manual
-from trouter.config.manual import pages as configuration_pages
+from manual import commands
+from manual.configuration import pages as configuration_pages
 
 #: What reads the configuration and runs as a daemon; all else is a command of users.
 DAEMONS: Final = {"qdrouterd": 8}
@@ -36,7 +36,7 @@ def pages() -> dict[str, str]:
     """Return every manual page, by its name and section: `qdrouterd.conf.5`."""
     made = {
         f"{name}.{section}": _page(name, section, text)
-        for name, text in manual.pages().items()
+        for name, text in commands.pages().items()
         for section in [DAEMONS.get(name, 1)]
     }
     return made | {f"{FILE}.5": _page(FILE, 5, _file())}

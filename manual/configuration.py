@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Final
 
+from manual.examples import SHOWN
 from trouter.config.configuration import HOLDS
 from trouter.config.entities import GROUP_SETTINGS, QUOTAS
-from trouter.config.examples import SHOWN
 from trouter.config.load import DEFAULT_TEXT
 from trouter.config.schema import Attribute, EntityType, Kind, Reload
 from trouter.config.types import CONFIGURED
@@ -248,10 +246,3 @@ def _without_effect(rows: list[Attribute]) -> list[str]:
         by_reason.setdefault(row.inert, []).append(f"`{row.name}`")
     reasons = [f"- {', '.join(names)}: {reason}." for reason, names in by_reason.items()]
     return ["Without effect, with a warning:", "", *reasons, ""]
-
-
-if __name__ == "__main__":
-    for name, text in pages().items():
-        path = Path(sys.argv[1]) / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import astuple
-from pathlib import Path
 from typing import Final
 
-from trouter.config.ladder import LADDER, Rung
-from trouter.config.limits import LIMITS, Limit
-from trouter.config.manual import CHANGE
+from manual.configuration import CHANGE
+from manual.ladder import LADDER, Rung
+from manual.limits import LIMITS, Limit
 from trouter.config.schema import Attribute
 from trouter.config.types import CONFIGURED
 
 INTRODUCTION: Final = """\
 # Limits
 
-*This page is written from the tables in `trouter/config/limits.py` and `trouter/config/ladder.py` (`make docs`).*
+*This page is written from the tables in `manual/limits.py` and `manual/ladder.py` (`make docs`).*
 
 Everything that could grow has a limit. The column *at it* says what the router does at the limit. If it sends the
 peer an AMQP error, the next column has its condition; the error ends the link, session or connection that *at it*
@@ -86,7 +84,3 @@ def _row(limit: Limit) -> str:
 
 def _rung_row(rung: Rung) -> str:
     return f"| {' | '.join(astuple(rung))} |\n"
-
-
-if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(page(), encoding="utf-8")

@@ -1,0 +1,25 @@
+"""Write the generated pages of the manual to a folder, as `make docs` does: `python -m manual docs`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from manual import compatibility, configuration, limits_page, migration
+
+
+def pages() -> dict[str, str]:
+    """Return every generated page by its name in docs/."""
+    return {
+        **configuration.pages(),
+        "migration.md": migration.page(),
+        "limits.md": limits_page.page(),
+        "compatibility.md": compatibility.page(),
+    }
+
+
+if __name__ == "__main__":
+    for name, text in pages().items():
+        path = Path(sys.argv[1]) / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
