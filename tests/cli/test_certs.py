@@ -49,13 +49,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("-purpose", "sslclient", "east.crt"), True),
     ],
 )
-def test_a_certificate_is_good_for_what_it_was_made_for(folder: Path, arguments: tuple[str, ...], good: bool) -> None:
+def test_a_certificate_is_valid_for_its_purpose_only(folder: Path, arguments: tuple[str, ...], good: bool) -> None:
     *options, name = arguments
     said = openssl("verify", "-x509_strict", "-CAfile", folder / "ca.crt", *options, folder / name)
     assert said.endswith(": OK\n") is good, said
 
 
-def test_the_key_belongs_to_the_certificate_and_no_other_user_may_read_it(folder: Path) -> None:
+def test_the_key_fits_the_certificate_and_only_its_owner_may_read_the_key(folder: Path) -> None:
     for name in ("ca", "router", "alice", "east"):
         assert stat.S_IMODE((folder / f"{name}.key").stat().st_mode) == 0o600
         public = openssl("pkey", "-in", folder / f"{name}.key", "-pubout")
@@ -64,7 +64,7 @@ def test_the_key_belongs_to_the_certificate_and_no_other_user_may_read_it(folder
     assert "privateKeyFile: certs/router.key" in (folder / "README").read_text()
 
 
-def test_a_key_is_private_whatever_the_umask(tmp_path: Path) -> None:
+def test_a_key_is_private_for_every_umask(tmp_path: Path) -> None:
     code = f"import os; os.umask(0); from trouter.cli import main; main(['certs', 'ca', '-d', {str(tmp_path)!r}])"
     subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True)
     assert stat.S_IMODE((tmp_path / "ca.key").stat().st_mode) == 0o600
@@ -90,7 +90,7 @@ def test_force_makes_another_key(tmp_path: Path) -> None:
     assert openssl("verify", "-CAfile", tmp_path / "ca.crt", tmp_path / "bob.crt").endswith(": OK\n")
 
 
-def test_renewal_keeps_the_key_and_what_it_is_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_renewal_keeps_the_key_and_the_purpose(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     certs(tmp_path, "ca")
     certs(tmp_path, "server", "router", "--host", "a.example.com", "--days", "3")
     certs(tmp_path, "client", "alice")
@@ -111,7 +111,7 @@ def test_renewal_keeps_the_key_and_what_it_is_for(tmp_path: Path, capsys: pytest
     assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
-def test_what_there_is_can_be_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_certificates_of_a_folder_can_be_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     certs(folder, "list")
     rows = [line.split(maxsplit=2)[1:] for line in capsys.readouterr().out.splitlines()]
     assert rows == [

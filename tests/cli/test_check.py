@@ -42,9 +42,7 @@ def test_check_shows_each_error_of_a_broken_file_with_line_and_cure(
         assert error.endswith(f"({cure})")
 
 
-def test_what_is_unsafe_is_let_through_and_with_strict_is_not(
-    unsafe_file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unsafe_file_passes_and_fails_with_strict(unsafe_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     message = "will let in every client from other machines, without a name (write authenticatePeer: yes)"
     line = f"unsafe: {unsafe_file}:1:1: listener.authenticatePeer: {message}"
     assert checked(unsafe_file) == 0
@@ -59,9 +57,7 @@ def test_what_is_unsafe_is_let_through_and_with_strict_is_not(
     assert (first, last) == (line, f"{unsafe_file}: not safe, 1 finding(s)")
 
 
-def test_what_will_not_be_served_fails_and_is_reported_in_words(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unserved_listener_fails_with_a_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.conf"
     path.write_text(
         "router { secureDefaults: yes, mode: interior }\nlistener { host: ::1, role: edge, authenticatePeer: no }\n"
@@ -95,7 +91,7 @@ def test_the_findings_as_a_document(
     assert found == [("problem", 2, "port")]
 
 
-def test_a_router_that_may_take_less_than_it_does_at_its_start_is_reported(
+def test_a_memory_limit_below_the_memory_at_start_up_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "router.conf"
@@ -117,7 +113,7 @@ def test_a_safe_file_is_good_with_strict_too(tmp_path: Path, capsys: pytest.Capt
     )
 
 
-def test_what_is_not_served_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unserved_section_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "routers.conf"
     path.write_text("console {\n    home: a\n    proxy: b\n}\n")
     assert checked(path) == 0
@@ -152,7 +148,9 @@ def test_checking_opens_no_log_file(output: str, tmp_path: Path, capsys: pytest.
     assert not (tmp_path / "a.log").exists()
 
 
-def test_what_lets_others_in_fails_with_strict_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_setting_that_admits_more_peers_fails_only_with_strict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "idle.conf"
     path.write_text("listener { port: 0 }\nvhost { hostname: a }\n")
     path.chmod(0o600)

@@ -92,7 +92,7 @@ def test_check_prints_every_error_and_gives_1(bad_file: Path) -> None:
     assert done.stderr.splitlines() == [*errors_in(bad_file), f"{bad_file}: not usable, 3 error(s)"]
 
 
-def test_check_counts_what_it_found_and_prints_warnings(tmp_path: Path) -> None:
+def test_check_counts_its_findings_and_prints_warnings(tmp_path: Path) -> None:
     path = tmp_path / "good.conf"
     path.write_text("router { workerThreads: 4 }\nlistener { port: 0 }\naddress { prefix: a }\n")
     done = command("check", path)
@@ -105,7 +105,7 @@ def test_check_counts_what_it_found_and_prints_warnings(tmp_path: Path) -> None:
     assert warning == f"warning: {path}:1:25: router.workerThreads: accepted without effect: trouter runs in one thread"
 
 
-def test_run_refuses_what_check_refuses(bad_file: Path) -> None:
+def test_run_refuses_the_files_that_check_refuses(bad_file: Path) -> None:
     done = command("run", "-c", bad_file)
     assert (done.returncode, done.stdout) == (1, "")
     *errors, last = done.stderr.splitlines()
@@ -135,6 +135,6 @@ def test_a_missing_file_is_named() -> None:
     assert "missing.conf: cannot be read: No such file or directory" in done.stderr
 
 
-def test_plugins_get_what_is_configured() -> None:
+def test_plugins_get_the_facts_of_the_configuration() -> None:
     facts = router_facts(load(text="router { id: a, usersFile: users }"))
     assert (facts.id, facts.mode, facts.sasl_users_file) == ("a", "standalone", "users")

@@ -86,7 +86,7 @@ def test_attributes_and_values_of_a_type_are_offered(trouter: Path) -> None:
     assert offered(trouter, "trouter manage create --type nonsense a") == []
 
 
-def test_only_what_may_change_is_offered_for_an_update(trouter: Path) -> None:
+def test_only_changeable_attributes_are_offered_for_an_update(trouter: Path) -> None:
     found = offered(trouter, "trouter manage update --type connection ")
     assert {"adminStatus=", "enableProtocolTrace="} <= set(found)
     assert "container=" not in found

@@ -55,7 +55,7 @@ def browser(folder: Path) -> tuple[Path, dict[str, str]]:
     return seen, {**os.environ, "BROWSER": f"{program} %s", "DISPLAY": ":0"}
 
 
-def test_a_browser_is_opened_when_it_is_asked_for(configuration: Path, tmp_path: Path) -> None:
+def test_run_opens_a_browser_on_request(configuration: Path, tmp_path: Path) -> None:
     seen, environment = browser(tmp_path)
     command = [sys.executable, "-m", "trouter", "run", "-c", str(configuration), "--browser"]
     with watched(command, configuration, environment=environment) as router:

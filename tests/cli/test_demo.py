@@ -79,7 +79,7 @@ def demonstration(folder: Path) -> Iterator[Demonstration]:
     assert list(folder.iterdir()) == []
 
 
-def test_a_newcomer_sees_a_network_at_work_and_ends_it(tmp_path: Path) -> None:
+def test_a_newcomer_sees_a_working_network_and_ends_the_demonstration(tmp_path: Path) -> None:
     with demonstration(tmp_path) as shown:
         (nodes,) = shown.ask("watcher", operation("GET-MGMT-NODES", "$management"))
         assert {re.sub(r".*/0/(\w+)/.*", r"\1", node) for node in nodes["body"]} == {"main", "north", "south"}
@@ -108,7 +108,7 @@ def test_a_newcomer_sees_a_network_at_work_and_ends_it(tmp_path: Path) -> None:
         assert shown.process.stderr.read() == ""
 
 
-def test_each_login_sees_what_is_said_of_it(tmp_path: Path) -> None:
+def test_each_login_of_the_demonstration_has_its_rights(tmp_path: Path) -> None:
     with demonstration(tmp_path) as shown:
         for tenant in ("acme", "umbrella"):
             connections, logs = shown.ask(tenant, query("connection", ["user"]), query("log"))
@@ -129,7 +129,7 @@ def test_each_login_sees_what_is_said_of_it(tmp_path: Path) -> None:
         assert shown.ask("operator", there)[0]["status"] == 201
 
 
-def test_where_a_router_ends_so_does_all_of_it(tmp_path: Path) -> None:
+def test_the_demonstration_ends_when_one_router_ends(tmp_path: Path) -> None:
     with demonstration(tmp_path) as shown:
         os.kill(shown.routers[1], signal.SIGKILL)
         assert shown.process.wait(DEADLINE_S) == 1

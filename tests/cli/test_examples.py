@@ -65,7 +65,7 @@ def ran(name: str, urls: Sequence[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_an_example_does_what_it_says(name: str, tmp_path: Path) -> None:
+def test_an_example_prints_the_documented_lines(name: str, tmp_path: Path) -> None:
     text = (EXAMPLES / name).read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 75
     commands = re.findall(r"^((?:\w+=\S+ )?trouter run.*)$", text, re.MULTILINE)

@@ -23,7 +23,7 @@ def test_the_new_configuration_is_safe_and_private(tmp_path: Path, capsys: pytes
     assert [stat.S_IMODE(file.stat().st_mode) for file in (path, tmp_path / "users")] == [0o600, 0o600]
 
 
-def test_what_stands_there_as_a_comment_is_good_too(tmp_path: Path) -> None:
+def test_the_commented_settings_load_too(tmp_path: Path) -> None:
     path = tmp_path / "trouter.conf"
     main(["init", str(path)])
     text = re.sub(r"^#(?! \S)", "", path.read_text(), flags=re.MULTILINE)

@@ -45,7 +45,7 @@ def test_there_is_a_page_for_each_program_in_its_section() -> None:
     assert {"trouter.1", "trouter-run.1", "qdstat.1", "qdmanage.1", "qdrouterd.8", "qdrouterd.conf.5"} <= set(MAN)
 
 
-def test_a_page_says_nothing_of_the_machine_that_writes_it() -> None:
+def test_a_page_names_no_path_of_the_machine_that_wrote_the_page() -> None:
     assert not [name for name, text in MAN.items() if str(Path.cwd()) in text or sys.prefix in text]
 
 

@@ -93,7 +93,9 @@ def old(tmp_path: Path) -> Path:
     return path
 
 
-def test_old_names_are_replaced_and_what_does_nothing_goes(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_old_names_are_replaced_and_settings_without_effect_are_removed(
+    old: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     new = old.parent / "new.conf"
     assert main(["migrate", str(old), "-o", str(new)]) == 0
     assert new.read_text() == NEW.replace("@here@", str(old.parent))
@@ -115,7 +117,7 @@ def test_without_an_output_the_text_alone_is_on_standard_output(old: Path, capsy
     assert "helloIntervalSeconds: this is its name today" in told.err
 
 
-def test_check_writes_nothing_and_fails_where_something_would_change(old: Path) -> None:
+def test_check_writes_nothing_and_fails_where_a_migration_would_change_the_file(old: Path) -> None:
     before = sorted(old.parent.iterdir())
     assert main(["migrate", str(old), "--check"]) == 1
     assert sorted(old.parent.iterdir()) == before
@@ -132,7 +134,9 @@ def test_a_file_that_exists_is_overwritten_only_by_force(old: Path, capsys: pyte
 
 
 @pytest.mark.parametrize(("text", "status"), [("# nothing yet\n", 0), ("pwcheck_method: auxprop\n", 1)])
-def test_a_file_without_sections_is_one_that_says_nothing_or_none(text: str, status: int, tmp_path: Path) -> None:
+def test_a_file_of_comments_migrates_and_a_file_without_sections_is_refused(
+    text: str, status: int, tmp_path: Path
+) -> None:
     old, new = tmp_path / "old.conf", tmp_path / "new.conf"
     old.write_text(text)
     assert main(["migrate", str(old), "-o", str(new)]) == status
@@ -167,7 +171,9 @@ def test_a_command_line_without_sense(
     assert words in capsys.readouterr().err
 
 
-def test_what_no_router_reads_is_reported_with_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_no_router_reads_is_reported_with_its_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "bad.conf"
     path.write_text("router {\n    mode: sideways\n}\n")
     assert main(["migrate", str(path), "-o", str(tmp_path / "new.conf")]) == 1
@@ -198,7 +204,7 @@ def test_a_directory_with_policies_and_files_of_others(tmp_path: Path, capsys: p
     assert "read where policyDir names its folder" in told
 
 
-def test_what_only_skupper_router_serves_is_left_out_and_reported(
+def test_settings_served_only_by_skupper_router_are_left_out_and_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old, new = tmp_path / "skrouterd.json", tmp_path / "new.json"
@@ -235,7 +241,9 @@ def test_secure_turns_the_switch_and_writes_the_vhost_that_clients_need(suffix: 
     assert main(["migrate", str(new), "--secure", "--check"]) == 0
 
 
-def test_secure_says_why_it_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_secure_names_the_reason_why_a_file_cannot_be_secure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     old, new = tmp_path / "old.conf", tmp_path / "new.conf"
     old.write_text("router {\n    mode: interior\n    id: A\n}\nlistener {\n    port: 0\n    role: inter-router\n}\n")
     assert main(["migrate", str(old), "-o", str(new)]) == 0

@@ -169,7 +169,7 @@ def test_a_reader_that_goes_away_is_no_failure_to_talk_about(tmp_path: Path) -> 
     assert done.stderr == ""
 
 
-def test_qdmanage_knows_what_is_wrong_before_it_asks(tmp_path: Path, closed_port: int) -> None:
+def test_qdmanage_reports_wrong_arguments_before_it_connects(tmp_path: Path, closed_port: int) -> None:
     program = installed(tmp_path, "qdmanage")
     bus = ("-b", f"127.0.0.1:{closed_port}")
     for arguments, message in (

@@ -126,7 +126,7 @@ def test_no_user_of_that_name(users: Path, command: str) -> None:
     assert users.read_text() == before
 
 
-def test_a_file_that_is_not_fit_is_left_as_it_is(users: Path) -> None:
+def test_an_unfit_file_is_left_unchanged(users: Path) -> None:
     users.write_text("alice\n")
     assert refused("add", users, "bob", given=b"secret\n").endswith("line 1: no colon between user and hash")
     assert users.read_text() == "alice\n"
@@ -187,7 +187,7 @@ def test_users_are_taken_over_with_their_passwords(users: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("content", [b"", b"SQLite format 3\0" * 100, bytes(8192)])
-def test_what_is_no_sasldb(users: Path, tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_no_sasldb_is_refused(users: Path, tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "db"
     path.write_bytes(content)
     assert "not a database of Cyrus SASL" in refused("import-sasldb", users, path)

@@ -48,7 +48,7 @@ def test_a_plugin_of_the_router_loads(capsys: pytest.CaptureFixture[str]) -> Non
     assert str(row["file"]).endswith("trouter_plugins/sasl_plain.py")
 
 
-def test_a_plugin_of_others_loads_if_it_is_listed(
+def test_a_listed_third_party_plugin_is_loaded(
     install: Install, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     install("cp_listed")
@@ -59,7 +59,7 @@ def test_a_plugin_of_others_loads_if_it_is_listed(
     assert row["file"] == str(tmp_path / "cp_listed.py")
 
 
-def test_what_the_text_says_to_list_is_what_can_be_listed(
+def test_the_entry_that_the_text_prints_can_be_listed(
     install: Install, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     install("cp_pinned")

@@ -86,7 +86,7 @@ def test_a_wrong_command_line_gives_usage_and_1(qdrouterd: Path, arguments: list
     assert message in done.stderr
 
 
-def test_the_default_configuration_is_where_the_older_router_has_it(qdrouterd: Path) -> None:
+def test_the_default_configuration_has_the_path_of_the_older_router(qdrouterd: Path) -> None:
     assert "etc/qpid-dispatch/qdrouterd.conf" in re.sub(r"\s+", "", called(qdrouterd, "-h").stdout)
 
 
@@ -184,7 +184,7 @@ def test_a_user_that_there_is_not_gives_1(qdrouterd: Path, configuration: Path, 
     assert not (tmp_path / "pid").exists()
 
 
-def test_who_we_are_already_needs_no_switch(qdrouterd: Path, tmp_path: Path) -> None:
+def test_the_option_of_the_current_user_needs_no_switch_of_users(qdrouterd: Path, tmp_path: Path) -> None:
     me = pwd.getpwuid(os.getuid()).pw_name
     done = called(qdrouterd, "-U", me, "-c", tmp_path / "missing.conf")
     assert "missing.conf: cannot be read" in done.stderr

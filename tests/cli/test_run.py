@@ -42,7 +42,7 @@ def on_a_free_port(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_example_on_the_front_page_does_what_it_says(on_a_free_port: Path) -> None:
+def test_the_example_on_the_front_page_prints_its_lines(on_a_free_port: Path) -> None:
     with started(on_a_free_port) as (_, port):
         done = subprocess.run(
             [sys.executable, ROOT / "examples" / "hello.py", f"127.0.0.1:{port}"],
@@ -81,7 +81,7 @@ def test_a_port_in_use_stops_the_start_with_status_1_and_its_name(tmp_path: Path
     assert "Traceback" not in done.stderr
 
 
-def test_what_is_unsafe_is_reported_at_the_start(tmp_path: Path) -> None:
+def test_an_unsafe_setting_is_reported_at_the_start(tmp_path: Path) -> None:
     path = tmp_path / "open.conf"
     path.write_text("listener { port: 0 }\n")
     arguments = [sys.executable, "-m", "trouter", "run", "-c", str(path)]

@@ -88,7 +88,7 @@ def test_options_that_do_not_go_together_are_usage(line: str, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize("command", UNUSABLE)
-def test_what_cannot_be_used_is_a_problem_reported_on_stderr(
+def test_an_unusable_input_is_a_problem_reported_on_stderr(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -113,7 +113,9 @@ def test_what_cannot_be_used_is_a_problem_reported_on_stderr(
         ("doctor", "spark"),
     ],
 )
-def test_what_is_not_installed_is_reported_with_the_extra_that_brings_it(line: str, extra: str, tmp_path: Path) -> None:
+def test_a_missing_package_is_reported_with_the_extra_that_installs_the_package(
+    line: str, extra: str, tmp_path: Path
+) -> None:
     done = run_without(SPARKS | RECORDS, "pipeline", *line.split(), folder=tmp_path)
     assert (done.returncode, done.stdout) == (1, ""), done.stderr
     assert "Traceback" not in done.stderr

@@ -91,7 +91,7 @@ def refused_change(identity: str, attributes: Mapping[str, object]) -> tuple[int
 
 
 # -------------------------------------------------------------------------------------------------------------- create
-def test_what_is_created_is_in_the_new_configuration_and_not_in_the_old() -> None:
+def test_a_created_entity_is_in_the_new_configuration_and_not_in_the_old() -> None:
     configuration, entity = make("listener", "back", port=5673, authenticatePeer=True)
     assert entity == ListenerEntity(name="back", port="5673", authenticate_peer=True, max_sessions=1024)
     assert configuration.find("listener/:5673:back") is entity
@@ -186,7 +186,7 @@ UNIQUE = {
 
 
 @pytest.mark.parametrize(("what", "attributes", "text"), UNIQUE.values(), ids=UNIQUE)
-def test_what_belongs_to_another_is_refused(
+def test_a_value_that_another_entity_has_is_refused(
     what: tuple[str, str | None], attributes: dict[str, object], text: str
 ) -> None:
     status, description = refusal(*what, **attributes)
@@ -224,14 +224,14 @@ BAD = {
 
 
 @pytest.mark.parametrize(("short", "attributes", "text"), BAD.values(), ids=BAD)
-def test_what_a_file_could_not_say_is_refused(short: str, attributes: dict[str, object], text: str) -> None:
+def test_a_value_that_a_file_may_not_have_is_refused(short: str, attributes: dict[str, object], text: str) -> None:
     status, description = refusal(short, **attributes)
     assert status == 400
     assert text in description
     assert "(management)" not in description
 
 
-def test_what_would_not_be_served_is_refused() -> None:
+def test_a_listener_that_would_not_be_served_is_refused() -> None:
     configuration = load(text="router { id: R, secureDefaults: yes }\npolicy { enableVhostPolicy: no }\n")
     kind = type_named("listener")
     assert kind is not None
@@ -242,7 +242,7 @@ def test_what_would_not_be_served_is_refused() -> None:
 
 
 @pytest.mark.parametrize("short", ["router", "log", "policy", "logStats", "entity", "connection"])
-def test_what_cannot_be_created_is_not_implemented(short: str) -> None:
+def test_a_type_that_cannot_be_created_is_not_implemented(short: str) -> None:
     assert refusal(short, module="AGENT")[0] == 501
 
 
@@ -262,7 +262,7 @@ def test_warnings_are_those_of_the_change() -> None:
 
 
 # -------------------------------------------------------------------------------------------------------------- update
-def test_what_is_not_mentioned_stays() -> None:
+def test_attributes_left_out_of_an_update_stay() -> None:
     entity = change("listener/:5672:front", {"idleTimeoutSeconds": 3})
     assert isinstance(entity, ListenerEntity)
     assert (entity.idle_timeout_seconds, entity.sasl_mechanisms, entity.name) == (3, ("ANONYMOUS",), "front")
@@ -292,7 +292,7 @@ def test_a_secret_survives_an_update_and_is_never_shown() -> None:
         assert "hunter2" not in shown
 
 
-def test_a_log_follows_default_and_default_has_what_it_starts_with() -> None:
+def test_a_log_module_follows_default_and_default_shows_its_initial_values() -> None:
     entity = change("log/DEFAULT", {"enable": "debug+"})
     assert row(entity) == {
         "module": "DEFAULT",
@@ -309,13 +309,13 @@ def test_a_log_follows_default_and_default_has_what_it_starts_with() -> None:
     assert change("log/SERVER", {"enable": "none"}) == LogEntity(module="SERVER", enable=frozenset())
 
 
-def test_what_is_shown_may_be_sent_back() -> None:
+def test_a_row_may_be_sent_back_as_an_update() -> None:
     for entity in BASE.entities:
         if "UPDATE" in entity.type.all_operations:
             assert updated(BASE, entity, row(entity))[1] == entity or getattr(entity, "sasl_password", None)
 
 
-def test_what_cannot_change_may_be_mentioned_as_it_is() -> None:
+def test_a_read_only_attribute_may_be_sent_back_unchanged() -> None:
     shown = row(present("connector/broker.example.com:amqp:broker")) | {"connectionStatus": "SUCCESS"}
     entity = present("connector/broker.example.com:amqp:broker")
     assert updated(BASE, entity, {"connectionStatus": "SUCCESS", "cost": 2}, shown)[1] != entity
@@ -344,7 +344,7 @@ def test_an_update_is_refused(identity: str, attributes: dict[str, object], text
 
 
 @pytest.mark.parametrize("identity", ["router/A", "address/0"])
-def test_what_cannot_be_updated_is_not_implemented(identity: str) -> None:
+def test_a_type_that_cannot_be_updated_is_not_implemented(identity: str) -> None:
     assert refused_change(identity, {})[0] == 501
 
 
@@ -357,13 +357,13 @@ def test_policies_profiles_and_vhosts_can_be_changed() -> None:
 
 
 # -------------------------------------------------------------------------------------------------------------- delete
-def test_what_is_deleted_is_gone_and_may_come_again() -> None:
+def test_a_deleted_entity_is_gone_and_may_be_created_again() -> None:
     configuration = deleted(BASE, BASE.connectors[0])
     assert (configuration.connectors, configuration.by_name("broker")) == ((), None)
     assert created(configuration, kind("connector"), "broker", {})[1].name == "broker"
 
 
-def test_what_cannot_be_deleted() -> None:
+def test_a_type_that_cannot_be_deleted_is_not_implemented() -> None:
     for identity in ("router/A", "log/DEFAULT", "policy/None"):
         with pytest.raises(ChangeRefused) as caught:
             deleted(BASE, present(identity))
@@ -373,7 +373,7 @@ def test_what_cannot_be_deleted() -> None:
     assert (caught.value.status, caught.value.description) == (404, "No entity with identity=dummy/0")
 
 
-def test_who_is_needed_cannot_be_deleted() -> None:
+def test_an_entity_in_use_cannot_be_deleted() -> None:
     text = "sslProfile { name: p }\nsslProfile { name: q }\nauthServicePlugin { name: s, host: h, sslProfile: p }\n"
     configuration = load(text=text + "connector { name: c, sslProfile: q }\nlistener { port: 0, saslPlugin: s }\n")
     users = {"sslProfile/p": "authServicePlugin/s", "sslProfile/q": "connector/", "authServicePlugin/s": "listener/:0"}
@@ -412,7 +412,7 @@ def test_a_row_has_every_attribute_in_the_order_of_the_schema_and_both_names() -
     assert list(shown)[:4] == ["address", "addr", "direction", "dir"]
 
 
-def test_a_row_shows_what_was_written() -> None:
+def test_a_row_shows_the_values_as_written() -> None:
     shown = row(BASE.listeners[0])
     assert shown["saslMechanisms"] == "ANONYMOUS"
     assert shown["openProperties"] == {"site": "north"}

@@ -30,7 +30,7 @@ def test_a_process_that_runs_without_one_goes_on_without_one() -> None:
         gc.enable()
 
 
-def test_very_many_new_objects_are_not_looked_through_when_it_goes_on() -> None:
+def test_many_new_objects_are_not_scanned_when_the_collector_resumes() -> None:
     frozen = gc.get_freeze_count()
     with held_back():
         kept: list[list[int]] = [[] for _ in range(2 * MANY)]
@@ -40,7 +40,7 @@ def test_very_many_new_objects_are_not_looked_through_when_it_goes_on() -> None:
     assert gc.get_freeze_count() <= frozen
 
 
-def test_a_configuration_that_cannot_be_used_leaves_it_working() -> None:
+def test_a_broken_configuration_leaves_the_collector_enabled() -> None:
     with pytest.raises(ConfigurationError):
         load(text="{")
     assert gc.isenabled()

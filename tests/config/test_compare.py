@@ -41,7 +41,7 @@ def test_places_are_those_of_the_new_file() -> None:
     assert changes("\n\n" + OLD).configuration.listeners[0].place.line == 5
 
 
-def test_what_comes_and_goes() -> None:
+def test_a_reload_finds_the_created_and_the_deleted_entities() -> None:
     text = OLD.replace("address { prefix: a }", "address { prefix: c }").replace("port: 5673", "port: 5674")
     found = changes(text)
     assert [entity.identity for entity in found.created] == ["address/2", "listener/:5674"]
@@ -49,7 +49,7 @@ def test_what_comes_and_goes() -> None:
     assert found.updated == ()
 
 
-def test_what_changes_keeps_its_identity_and_says_in_what() -> None:
+def test_a_changed_entity_keeps_its_identity_and_names_its_changed_attributes() -> None:
     text = OLD.replace("prefix: b", "prefix: b, distribution: closest").replace("port: 5672", "port: 5670")
     found = changes(text.replace("info+", "debug+"))
     assert [(each.new.identity, each.attributes) for each in found.updated] == [
@@ -62,7 +62,7 @@ def test_what_changes_keeps_its_identity_and_says_in_what() -> None:
     assert found.updated[1].new.name == "address/1"
 
 
-def test_what_needs_a_restart_stays_and_is_reported() -> None:
+def test_a_change_that_needs_a_restart_is_reported_and_not_applied() -> None:
     found = changes(
         OLD.replace("id: A", "id: B, mode: interior, defaultDistribution: closest").replace("one }", "two }", 1)
     )
@@ -97,7 +97,7 @@ def test_the_file_is_the_truth() -> None:
     assert found.configuration.by_name("back") is None
 
 
-def test_a_second_reload_finds_what_the_first_has_left() -> None:
+def test_a_second_reload_compares_with_the_result_of_the_first() -> None:
     first = changes(OLD.replace("id: A", "id: B")).configuration
     again = changes(OLD.replace("id: A", "id: B"), first)
     assert again.updated == ()
@@ -105,7 +105,7 @@ def test_a_second_reload_finds_what_the_first_has_left() -> None:
     assert changes(OLD, again.configuration).restart == ()
 
 
-def test_what_stays_as_and_where_it_is_stays_the_same_object_and_is_not_made_again() -> None:
+def test_an_unchanged_entity_stays_the_same_object() -> None:
     text = "router { id: R }\naddress { prefix: a }\naddress { prefix: b, distribution: closest }\n"
     old = load(text=text)
     changes = compare(old, load(text=text.replace("closest", "multicast")))

@@ -40,7 +40,7 @@ def test_an_example_is_good_and_about_its_section(section: str, folder: Path, mo
 
 
 @pytest.mark.parametrize("section", sorted(SHOWN))
-def test_what_a_page_points_to_exists(section: str) -> None:
+def test_the_metrics_pages_and_attributes_named_by_an_example_exist(section: str) -> None:
     shown = SHOWN[section]
     assert [name for name in shown.metrics if f"`{name}`" not in METRICS] == []
     assert [name for name in shown.pages if not (ROOT / "docs" / name).is_file()] == []

@@ -18,7 +18,7 @@ def test_no_path_is_no_file() -> None:
     assert files.directory("") == ""
 
 
-def test_what_can_be_read_is_taken(tmp_path: Path) -> None:
+def test_readable_files_and_folders_are_accepted(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("{}")
     path = str(tmp_path / "a")
     assert files.readable(path) == files.readable_file(path) == files.name_map(path) == path
@@ -26,7 +26,7 @@ def test_what_can_be_read_is_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["no/such", "a\0b"])
-def test_what_cannot_be_read_is_refused(path: str) -> None:
+def test_unreadable_paths_are_refused(path: str) -> None:
     for look in (files.readable, files.readable_file, files.directory, files.name_map):
         with pytest.raises(BadValue, match="cannot be read") as caught:
             look(path)

@@ -165,7 +165,7 @@ LITERALS = {"1": 1, "-12": -12, "0": 0, "1.5": 1.5, "1e3": 1000.0, "true": True,
 
 
 @pytest.mark.parametrize(("text", "value"), LITERALS.items())
-def test_a_literal_is_what_it_is_in_json(text: str, value: Value) -> None:
+def test_a_literal_has_the_value_of_json(text: str, value: Value) -> None:
     assert literal(text) == value
     assert type(literal(text)) is type(value)
 
@@ -245,7 +245,7 @@ DOUBTFUL = {
 
 
 @pytest.mark.parametrize(("text", "words"), DOUBTFUL.values(), ids=DOUBTFUL)
-def test_what_is_doubtful_is_a_warning(text: str, words: str) -> None:
+def test_doubtful_text_is_a_warning(text: str, words: str) -> None:
     _, findings = read(text)
     assert not findings.errors
     assert [words in warning.message for warning in findings.warnings] == [True]
@@ -268,7 +268,7 @@ SECRETS = [
 
 
 @pytest.mark.parametrize("text", SECRETS)
-def test_a_mistake_beside_a_password_does_not_show_it(text: str) -> None:
+def test_a_mistake_beside_a_password_does_not_show_the_password(text: str) -> None:
     _, findings = read(text, json=text.startswith("["))
     assert findings.errors
     assert not [str(problem) for problem in findings.errors + findings.warnings if "hunter2" in str(problem)]
@@ -279,7 +279,7 @@ def test_text_is_shown_on_one_line_and_cut() -> None:
     assert len(fit_to_show("x" * 1000)) == 82
 
 
-def test_the_nearest_name_is_suggested_only_when_it_is_near() -> None:
+def test_the_nearest_name_is_suggested_only_within_a_small_distance() -> None:
     assert nearest("LISTNER", ["listener", "router"]) == "did you mean 'listener'?"
     assert nearest("elephant", ["listener", "router"]) == ""
 

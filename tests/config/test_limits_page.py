@@ -133,7 +133,7 @@ def test_a_number_of_the_table_is_that_of_the_code(name: str, constants: tuple[s
 
 
 @pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.name)
-def test_what_a_limit_names_exists(limit: Limit) -> None:
+def test_the_attributes_conditions_and_metrics_named_by_a_limit_exist(limit: Limit) -> None:
     if "`" in limit.set_by:
         assert attributes_of(limit)
     for condition in conditions_of(limit):

@@ -172,7 +172,7 @@ def test_all_attributes_of_a_listener() -> None:
     )
 
 
-def test_what_is_not_given_has_the_default_of_the_table() -> None:
+def test_an_absent_attribute_has_the_default_of_the_table() -> None:
     given = listener("")
     assert given == ListenerEntity(max_sessions=1024)  # fewer than the table says, for the role is normal
     assert given.port_or_service == 5672
@@ -200,7 +200,7 @@ INSECURE_PLAIN = {"yes": "yes", "TRUE": "yes", "no": "no", "off": "no", "loopbac
 
 
 @pytest.mark.parametrize(("text", "value"), INSECURE_PLAIN.items())
-def test_who_may_send_a_password_in_clear(text: str, value: str) -> None:
+def test_allow_insecure_plain_takes_each_of_its_values(text: str, value: str) -> None:
     assert listener(f"allowInsecurePlain: {text}").allow_insecure_plain == value
 
 
@@ -484,7 +484,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize(("text", "message"), ERRORS.values(), ids=ERRORS)
-def test_an_error_says_where_and_what(text: str, message: str) -> None:
+def test_an_error_names_its_place_and_its_cause(text: str, message: str) -> None:
     errors = errors_of(text)
     assert len(errors) == 1
     assert message in errors[0]
@@ -534,7 +534,7 @@ WARNED = {
 
 
 @pytest.mark.parametrize(("text", "message"), WARNED.values(), ids=WARNED)
-def test_what_is_probably_not_meant_is_warned_of(text: str, message: str) -> None:
+def test_a_probable_mistake_is_a_warning(text: str, message: str) -> None:
     assert [message in warning for warning in warnings_of(text)] == [True]
 
 
@@ -580,7 +580,7 @@ def test_a_field_name_gives_the_attribute_name() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(pages()))
-def test_a_page_of_the_manual_is_fresh_and_what_it_shows_loads(name: str) -> None:
+def test_a_page_of_the_manual_is_fresh_and_its_examples_load(name: str) -> None:
     text = pages()[name]
     assert (ROOT / "docs" / name).read_text(encoding="utf-8") == text, "make docs"
     blocks = text.split("```\n")[1::2]
@@ -602,7 +602,7 @@ NOT_SERVED = {
 
 
 @pytest.mark.parametrize(("text", "section", "reason"), NOT_SERVED.values(), ids=NOT_SERVED)
-def test_what_is_not_served_loads_and_says_why_and_is_warned_of(text: str, section: str, reason: str) -> None:
+def test_an_unserved_setting_loads_with_a_reason_and_a_warning(text: str, section: str, reason: str) -> None:
     configuration = load(text=text)
     unserved = {entity.type.section: configuration.unserved(entity) for entity in configuration.entities}
     assert reason in unserved.pop(section)[0]
@@ -621,7 +621,7 @@ def test_what_is_not_served_loads_and_says_why_and_is_warned_of(text: str, secti
         "policy { maxConnections: 65535 }",
     ],
 )
-def test_what_is_so_anyway_is_served(text: str) -> None:
+def test_a_setting_that_states_the_default_is_served(text: str) -> None:
     configuration = load(text=text)
     assert not any(configuration.unserved(entity) for entity in configuration.entities)
     assert configuration.warnings == ()

@@ -55,7 +55,7 @@ def served(configuration: Configuration) -> list[object]:
 
 
 @given(sections)
-def test_the_result_is_served_alike_and_stays_as_it_is(said: list[Section]) -> None:
+def test_a_migrated_file_is_served_alike_and_a_second_migration_changes_nothing(said: list[Section]) -> None:
     for name, old in (("a.conf", conf(said)), ("a.json", as_json(said))):
         path = Path(name)
         try:

@@ -22,7 +22,7 @@ TEXT = "router {{ secureDefaults: {secure} }}\nlistener {{\n host: ::1\n httpRoo
 
 @pytest.mark.parametrize("secure", ["yes", "no"])
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_where_its_folder_is_absent_our_console_is_served_and_it_is_reported(folder: str, secure: str) -> None:
+def test_the_own_console_is_served_and_reported_where_the_older_folder_is_absent(folder: str, secure: str) -> None:
     configuration = load(text=TEXT.format(folder=folder, secure=secure))
     (listener,) = configuration.listeners
     assert (listener.serves_http, listener.http_root_dir) == (True, folder)
@@ -35,7 +35,7 @@ def test_where_its_folder_is_absent_our_console_is_served_and_it_is_reported(fol
 
 
 @pytest.mark.parametrize("secure", ["yes", "no"])
-def test_where_it_is_there_it_is_served(tmp_path: Path, secure: str) -> None:
+def test_the_older_console_is_served_where_its_folder_exists(tmp_path: Path, secure: str) -> None:
     folder = tmp_path / "share" / "qpid-dispatch" / "console"
     folder.mkdir(parents=True)
     configuration = load(text=TEXT.format(folder=folder, secure=secure))
@@ -46,7 +46,7 @@ def test_where_it_is_there_it_is_served(tmp_path: Path, secure: str) -> None:
     assert ("files-served" in points) is (secure == "yes")
 
 
-def test_another_folder_that_is_absent_stays_one_that_cannot_be_read() -> None:
+def test_another_absent_folder_stays_an_unreadable_folder() -> None:
     for folder in ("/no/such/console", "/usr/share/qpid-dispatch/console2"):
         assert http_settings(load(text=TEXT.format(folder=folder, secure="no")).listeners[0]).root == Path(folder)
         with pytest.raises(ConfigurationError, match="cannot be read"):

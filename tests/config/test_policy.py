@@ -138,7 +138,7 @@ NO_HOSTS = [
 
 
 @pytest.mark.parametrize("text", NO_HOSTS)
-def test_what_is_no_host_is_refused(text: str) -> None:
+def test_a_faulty_remote_host_is_refused(text: str) -> None:
     with pytest.raises(BadValue) as caught:
         remote_hosts(tuple(entry.strip() for entry in text.split(",")))
     assert caught.value.suggestion
@@ -157,7 +157,7 @@ RULES = {
 
 
 @pytest.mark.parametrize(("text", "expected"), RULES.items())
-def test_what_a_group_may_do(text: str, expected: tuple[str, object]) -> None:
+def test_a_group_takes_its_rights_from_its_attributes(text: str, expected: tuple[str, object]) -> None:
     assert getattr(groups(f"g: {{\n {text}\n }}")["g"], expected[0]) == expected[1]
 
 
@@ -191,7 +191,7 @@ def test_every_error_of_every_group_is_reported_at_its_place() -> None:
     assert found == [(5, "groups.g.maxSenders"), (6, "groups.g.foo"), (9, "groups.h.remoteHosts")]
 
 
-def test_what_is_wrong_is_reported_on_one_printable_line() -> None:
+def test_a_fault_is_reported_on_one_printable_line() -> None:
     text = '[["vhost", {"hostname": "a", "al\x1bias": 1, "groups": {"g\r\x00": {"us\u2028ers": "x"}}}]]'
     with pytest.raises(ConfigurationError) as caught:
         load(Path("x.json"), text)
@@ -288,7 +288,7 @@ def test_only_vhosts_are_taken_from_them(folder: Path) -> None:
     assert sum("left out" in warning.message for warning in configuration.warnings) == 2
 
 
-def test_what_is_wrong_in_them_is_named_with_its_place(folder: Path) -> None:
+def test_faults_in_policy_files_are_named_with_their_place(folder: Path) -> None:
     (folder / "d.json").write_text('[["vhost", {"hostnam": "x"}],\n ["listener", {"prt": 1}]]')
     (folder / "e.json").write_text('{"vhost": {}}')
     (folder / "f.json").write_text("")

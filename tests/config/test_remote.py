@@ -51,7 +51,7 @@ def test_a_listener_may_stand_anywhere_unless_defaults_are_secure(host: str) -> 
 
 
 @pytest.mark.parametrize("host", ELSEWHERE)
-def test_a_listener_may_stand_nowhere_else_unless_it_is_said(host: str) -> None:
+def test_management_may_create_a_listener_elsewhere_only_within_allowed_bind_addresses(host: str) -> None:
     text = refused(listening, configured(SECURE), host=host, requireSsl=False)
     assert text.endswith("is not among the allowedBindAddresses of the router")
     listening(configured(f"{SECURE}\n allowedBindAddresses: *"), host=host, requireSsl=False)
@@ -86,7 +86,7 @@ def test_a_listener_may_not_be_moved_either_but_may_be_changed() -> None:
 
 
 @pytest.mark.parametrize("text", ["10.0.0.0/33", "10.0.0.1/8", "a b/c", "-a"])
-def test_what_is_no_address_is_no_entry(text: str) -> None:
+def test_a_faulty_bind_address_is_refused(text: str) -> None:
     with pytest.raises(Exception, match="is no address, network or host name"):
         configured(f"allowedBindAddresses: {text}")
 
@@ -189,7 +189,9 @@ def test_management_has_no_secret_from_any_file(
     with_secret(configuration, short, {**others, secret: f"file:{tmp_path / 'in' / 'password'}"})
 
 
-def test_what_the_configuration_has_secrets_from_may_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_management_may_name_the_secrets_that_the_configuration_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SOME_SECRET", "secret")
     (tmp_path / "password").write_text("secret\n")
     text = "connector {{ name: {}, host: ::1, port: 1, saslUsername: a, saslPassword: {}:{} }}\n"
@@ -202,7 +204,7 @@ def test_what_the_configuration_has_secrets_from_may_be_named(tmp_path: Path, mo
     assert "secretDir" in refused(changed, configuration, "connector/::1:1:f", saslPassword="file:/etc/passwd")
 
 
-def test_the_file_of_a_key_s_password_is_held_to_it_too(tmp_path: Path) -> None:
+def test_the_password_file_of_a_key_is_restricted_too(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("secret\n")
     attributes: dict[str, object] = {"passwordFile": str(tmp_path / "password")}
     assert "passwordFile: management may name" in refused(with_secret, configured(), "sslProfile", attributes)
@@ -224,8 +226,8 @@ FILES: dict[str, tuple[str, dict[str, object], str, bool]] = {
 
 @pytest.mark.parametrize("secure", [False, True])
 @pytest.mark.parametrize("attribute", FILES)
-def test_management_does_not_tell_what_files_there_are(tmp_path: Path, attribute: str, secure: bool) -> None:
-    """One answer, whatever is there: a file of any kind, a folder, nothing."""
+def test_management_does_not_reveal_which_files_exist(tmp_path: Path, attribute: str, secure: bool) -> None:
+    """The answer is the same for a file of any kind, a folder and a missing path."""
     short, others, form, older = FILES[attribute]
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "link").symlink_to("/etc/passwd")
@@ -255,7 +257,7 @@ def test_management_does_not_tell_what_files_there_are(tmp_path: Path, attribute
     assert not asked(configured(defaults, more), tmp_path / "in" / "named").startswith("403")
 
 
-def test_management_does_not_tell_what_folders_there_are(tmp_path: Path) -> None:
+def test_management_does_not_reveal_which_folders_exist(tmp_path: Path) -> None:
     answers = {
         refused(listening, configured(), host="::1", httpRootDir=str(path)) for path in (tmp_path, tmp_path / "none")
     }

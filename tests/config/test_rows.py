@@ -15,35 +15,35 @@ TESTS = Path(__file__).parents[1]
 HOLDS: dict[str, tuple[str, ...]] = {
     "config.strictness.passwords_in_clear_go_as_the_switch_says": ("passwords-in-clear", "password-sent-in-clear", "service-in-clear"),
     "e2e.connectors.plain_without_tls_logs_in_unless_defaults_are_secure": ("password-sent-in-clear",),
-    "config.strict.what_is_unsafe_is_found": ("authenticate-peer", "pages-of-every-site", "tls-if-they-like", "never-opens", "any-host-name", "old-tls", "secret-in-file", "idle-vhost"),
+    "config.strict.an_unsafe_setting_is_found": ("authenticate-peer", "pages-of-every-site", "tls-if-they-like", "never-opens", "any-host-name", "old-tls", "secret-in-file", "idle-vhost"),
     "config.secure_defaults.a_listener_on_this_machine_authenticates": ("authenticate-peer",),
     "config.secure_defaults.a_listener_elsewhere_requires_tls_too": ("require-tls", "health-for-others"),
     "config.secure_defaults.a_client_has_fewer_sessions_where_defaults_are_secure": ("sessions",),
-    "config.secure_defaults.the_policy_holds_whether_it_has_a_section_or_not": ("vhost-policy",),
+    "config.secure_defaults.the_policy_is_enabled_with_and_without_its_section": ("vhost-policy",),
     "config.strictness.a_listener_for_routers_opens_unless_defaults_are_secure": ("unproven-router",),
     "config.remote.a_listener_may_stand_anywhere_unless_defaults_are_secure": ("listener-elsewhere",),
-    "config.remote.a_listener_may_stand_nowhere_else_unless_it_is_said": ("listener-elsewhere",),
+    "config.remote.management_may_create_a_listener_elsewhere_only_within_allowed_bind_addresses": ("listener-elsewhere",),
     "config.remote.management_logs_anywhere_but_to_special_files_unless_defaults_are_secure": ("log-elsewhere",),
     "config.remote.without_log_dir_only_to_files_that_are_logged_to": ("log-elsewhere",),
-    "plugins.users_file.a_symbolic_link_is_read_if_what_it_leads_to_is_safe": ("users-by-link",),
+    "plugins.users_file.a_symbolic_link_is_read_if_its_target_is_safe": ("users-by-link",),
     "config.strictness.a_mechanism_that_nothing_serves": ("no-mechanism", "unserved-mechanism"),
-    "config.strict.what_every_user_of_the_machine_can_read_or_write_is_found": ("readable-by-others", "writable-by-others"),
+    "config.strict.files_that_every_user_of_the_machine_can_read_or_write_are_found": ("readable-by-others", "writable-by-others"),
     "config.strict.the_mode_of_a_private_file_counts": ("writable-by-group",),
     "config.strict.a_group_for_every_user_from_everywhere_is_found": ("open-group",),
-    "config.secure_defaults.what_is_given_counts_and_is_reported": ("traces-kept", "files-served"),
-    "config.older_console.where_its_folder_is_absent_our_console_is_served_and_it_is_reported": ("older-console",),
-    "cli.check.a_router_that_may_take_less_than_it_does_at_its_start_is_reported": ("no-memory-left",),
-    "config.strictness.what_the_older_router_reads_in_its_own_way": ("unknown-in-group", "unknown-tls-version", "unknown-uid-letter", "size-clamped", "port-too-high", "reported-attribute", "unknown-component", "unknown-profile", "half-a-pair", "key-alone", "service-without-host", "same-addresses", "encryption-without-profile", "external-without-profile", "password-without-user", "no-such-mechanism", "unreadable-folder"),
+    "config.secure_defaults.explicit_unsafe_values_count_and_are_reported": ("traces-kept", "files-served"),
+    "config.older_console.the_own_console_is_served_and_reported_where_the_older_folder_is_absent": ("older-console",),
+    "cli.check.a_memory_limit_below_the_memory_at_start_up_is_reported": ("no-memory-left",),
+    "config.strictness.a_value_that_the_older_router_reads_in_its_own_way_is_read_alike": ("unknown-in-group", "unknown-tls-version", "unknown-uid-letter", "size-clamped", "port-too-high", "reported-attribute", "unknown-component", "unknown-profile", "half-a-pair", "key-alone", "service-without-host", "same-addresses", "encryption-without-profile", "external-without-profile", "password-without-user", "no-such-mechanism", "unreadable-folder"),
     "config.strictness.a_section_that_the_older_router_leaves_out_is_left_out": ("left-out",),
-    "config.strictness.a_file_that_cannot_be_read_fails_only_what_needs_it": ("unreadable-file",),
-    "config.strict.what_lets_others_in_is_reported": ("unheld-tenants",),
+    "config.strictness.an_unreadable_file_fails_only_the_entities_that_need_the_file": ("unreadable-file",),
+    "config.strict.a_setting_that_admits_more_peers_is_reported": ("unheld-tenants",),
     "e2e.free_tenants.the_hostname_of_the_open_is_the_tenant": ("unheld-tenants",),
     "e2e.tenants.with_policy_and_secure_defaults_the_tenant_must_be_named": ("unheld-tenants",),
     "e2e.free_tenants.addresses_of_the_router_are_the_same_for_all_tenants": ("tenants-outside",),
     "e2e.tenants.a_tenant_may_not_attach_to_an_address_with_a_leading_underscore": ("tenants-outside",),
     "network.management_rights.what_a_group_may_do_on_its_own_router": ("group-management",),
     "network.management_rights.what_requests_may_do_that_come_from_another_router": ("router-management",),
-    "config.remote.management_does_not_tell_what_files_there_are": ("files-by-management",),
+    "config.remote.management_does_not_reveal_which_files_exist": ("files-by-management",),
     "security.addresses.who_did_not_prove_a_name_has_addresses_unless_defaults_are_secure": ("unproven-name",),
     "config.secure_defaults.the_links_of_a_connection": ("many-links",),
     "tls.hostnames.a_common_name_counts_unless_defaults_are_secure": ("common-names",),
@@ -55,7 +55,7 @@ HOLDS: dict[str, tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize("test", HOLDS)
-def test_what_the_table_names_exists(test: str) -> None:
+def test_every_test_named_in_the_table_exists(test: str) -> None:
     folder, module, function = test.split(".")
     text = (TESTS / folder / f"test_{module}.py").read_text(encoding="utf-8")
     assert re.search(rf"def test_{function}\(", text)

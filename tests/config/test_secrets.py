@@ -94,7 +94,7 @@ def test_a_file_that_cannot_be_read(path: str) -> None:
         from_file(path)
 
 
-def test_a_secret_is_given_only_to_the_plugin_that_asks_for_it() -> None:
+def test_a_secret_is_shown_and_written_nowhere() -> None:
     secret = Secret("hunter2")
     assert (repr(secret), str(secret), f"{secret}") == ("Secret(***)", "***", "***")
     assert secret == Secret("hunter2")

@@ -14,7 +14,7 @@ def configured(text: str) -> Configuration:
     return load(text=SECURE + text)
 
 
-def test_without_it_everything_is_as_in_the_older_router() -> None:
+def test_without_secure_defaults_all_defaults_are_those_of_the_older_router() -> None:
     configuration = load(text="listener { host: 0.0.0.0, port: 0 }\n")
     (listener,) = configuration.listeners
     assert not listener.authenticate_peer
@@ -45,7 +45,7 @@ def test_a_client_has_fewer_sessions_where_defaults_are_secure() -> None:
     assert load(text=interior).listeners[0].max_sessions == 32768
 
 
-def test_what_is_given_counts_and_is_reported() -> None:
+def test_explicit_unsafe_values_count_and_are_reported() -> None:
     text = "listener { host: ::1, port: 0, authenticatePeer: no, stripAnnotations: no }\npolicy { enableVhostPolicy: no }\n"
     configuration = configured(text)
     (listener,) = configuration.listeners
@@ -55,13 +55,13 @@ def test_what_is_given_counts_and_is_reported() -> None:
 
 
 @pytest.mark.parametrize("policy", ["", "policy { maxConnections: 10 }\n"])
-def test_the_policy_holds_whether_it_has_a_section_or_not(policy: str) -> None:
+def test_the_policy_is_enabled_with_and_without_its_section(policy: str) -> None:
     configuration = configured(f"{policy}vhost {{ hostname: a }}\n")
     assert configuration.policy.enable_vhost_policy
     assert not [warning for warning in configuration.warnings if "does not have enableVhostPolicy" in warning.message]
 
 
-def test_management_is_held_to_it_too() -> None:
+def test_a_listener_created_by_management_has_secure_defaults_too() -> None:
     configuration = configured("listener { name: l, host: ::1, port: 0 }\n")
     kind = type_named("listener")
     assert kind is not None
@@ -84,7 +84,7 @@ def test_the_links_of_a_connection(
         assert (listener.max_links, connector.max_links) == (expected, expected)
 
 
-def test_who_has_everything_in_management_is_reported() -> None:
+def test_full_management_access_is_reported() -> None:
     groups = (
         'a: { targets: "*", management: read }, b: { targets: q }, c: { targets: "$man*" }, d: { targetPattern: "#" }'
     )

@@ -47,7 +47,7 @@ UNSAFE = {
 
 
 @pytest.mark.parametrize(("text", "message"), UNSAFE.values(), ids=UNSAFE)
-def test_what_is_unsafe_is_found(text: str, message: str) -> None:
+def test_an_unsafe_setting_is_found(text: str, message: str) -> None:
     problems = found(text)
     assert len(problems) == 1
     assert message in problems[0]
@@ -83,7 +83,7 @@ def test_a_group_for_some_is_not_found(text: str) -> None:
     assert found(text) == []
 
 
-def test_what_every_user_of_the_machine_can_read_or_write_is_found(tmp_path: Path) -> None:
+def test_files_that_every_user_of_the_machine_can_read_or_write_are_found(tmp_path: Path) -> None:
     for name in ("cert", "key", "password", "users"):
         (tmp_path / name).write_text("x")
         (tmp_path / name).chmod(0o644)
@@ -133,7 +133,7 @@ LETS_IN = {
 
 
 @pytest.mark.parametrize(("text", "point"), LETS_IN.values(), ids=LETS_IN)
-def test_what_lets_others_in_is_reported(text: str, point: str) -> None:
+def test_a_setting_that_admits_more_peers_is_reported(text: str, point: str) -> None:
     assert point in {finding.point for finding in unsafe(load(text=text)) if finding.severity is Severity.UNSAFE}
 
 

@@ -161,7 +161,7 @@ def test_a_section_that_the_older_router_leaves_out_is_left_out(text: str) -> No
     assert [REFUSED in problem.message for problem in refused.value.problems] == [True]
 
 
-def test_management_refuses_what_a_file_would_have_left_out() -> None:
+def test_management_refuses_values_that_a_file_load_would_leave_out() -> None:
     kind = type_named("router.config.linkRoute")
     assert kind is not None
     both = {"prefix": "a", "direction": "in", "connection": "c", "containerId": "d"}
@@ -195,7 +195,7 @@ REFUSED_THERE: Final = {
 
 
 @pytest.mark.parametrize("text", REFUSED_THERE.values(), ids=REFUSED_THERE)
-def test_what_the_older_router_does_not_start_with(text: str) -> None:
+def test_a_file_that_the_older_router_refuses_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         load(text=text)
     assert len(refused.value.problems) == 1
@@ -203,7 +203,7 @@ def test_what_the_older_router_does_not_start_with(text: str) -> None:
 
 
 @pytest.mark.parametrize(("point", "text", "get", "value"), READ_AS.values(), ids=READ_AS)
-def test_what_the_older_router_reads_in_its_own_way(
+def test_a_value_that_the_older_router_reads_in_its_own_way_is_read_alike(
     point: str, text: str, get: Callable[[Configuration], object], value: object
 ) -> None:
     configuration = load(text=text)
@@ -252,7 +252,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE)
-def test_a_file_that_cannot_be_read_fails_only_what_needs_it(text: str, tmp_path: Path) -> None:
+def test_an_unreadable_file_fails_only_the_entities_that_need_the_file(text: str, tmp_path: Path) -> None:
     text = text.format(tmp_path / "none")
     configuration = load(text=text)
     told = {finding.point: finding.severity for finding in configuration.warnings if finding.point}

@@ -63,7 +63,7 @@ def test_types_of_our_own_come_after_them() -> None:
 
 
 @pytest.mark.parametrize("fact", FACTS, ids=BY_TYPE)
-def test_a_type_is_what_it_is_there(fact: dict[str, Any]) -> None:
+def test_a_type_equals_the_type_of_the_older_router(fact: dict[str, Any]) -> None:
     kind = kind_of(fact["type"])
     flags = [name for name in ("singleton", "deprecated", "referenced") if getattr(kind, name)]
     assert (kind.key, list(kind.bases), flags) == (fact["key"], fact["bases"], fact["flags"])
@@ -74,7 +74,7 @@ def test_a_type_is_what_it_is_there(fact: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("fact", FACTS[1:], ids=list(BY_TYPE)[1:])
-def test_its_attributes_stand_in_the_same_order_and_those_of_its_own_after_them(fact: dict[str, Any]) -> None:
+def test_attributes_have_the_order_of_the_older_router_and_new_ones_follow(fact: dict[str, Any]) -> None:
     kind = kind_of(fact["type"])
     theirs = [attribute["name"] for attribute in fact["attributes"]]
     assert [attribute.name for attribute in kind.own if not attribute.extra] == theirs
@@ -85,7 +85,7 @@ def test_its_attributes_stand_in_the_same_order_and_those_of_its_own_after_them(
 @pytest.mark.parametrize(
     ("short", "fact"), ATTRIBUTES, ids=lambda value: value if isinstance(value, str) else value["name"]
 )
-def test_an_attribute_is_what_it_is_there(short: str, fact: dict[str, Any]) -> None:
+def test_an_attribute_equals_the_attribute_of_the_older_router(short: str, fact: dict[str, Any]) -> None:
     attribute = ours(short, fact["name"])
     name, flags = fact["name"], ("required", "unique", "graph", "deprecated")
     found = {"type": attribute.type_name, "default": attribute.schema_default or None}
@@ -102,7 +102,7 @@ def test_an_attribute_is_what_it_is_there(short: str, fact: dict[str, Any]) -> N
 @pytest.mark.parametrize(
     ("short", "fact"), ATTRIBUTES, ids=lambda value: value if isinstance(value, str) else value["name"]
 )
-def test_what_could_be_given_or_changed_there_can_be_given_and_changed_here(short: str, fact: dict[str, Any]) -> None:
+def test_an_attribute_that_the_older_router_sets_can_be_set_here(short: str, fact: dict[str, Any]) -> None:
     attribute, flags = ours(short, fact["name"]), fact.get("flags", ())
     assert attribute.create or "create" not in flags or kind_of(short).entity is None
     assert attribute.update or "update" not in flags
@@ -115,7 +115,7 @@ def test_a_type_is_found_by_either_name() -> None:
     assert type_named("org.apache.qpid.dispatch.nonsense") is None
 
 
-def test_every_attribute_says_in_one_sentence_or_two_what_it_is() -> None:
+def test_the_doc_of_each_type_and_attribute_ends_with_a_full_stop() -> None:
     for kind in TYPES:
         assert kind.doc.endswith(".")
         for attribute in kind.attributes:
@@ -135,7 +135,7 @@ def test_more_can_be_done_than_is_listed() -> None:
     assert kind_of("router.link").all_operations == ("UPDATE", "READ")
 
 
-def test_what_can_be_set_is_reported() -> None:
+def test_the_settable_attributes_are_reported() -> None:
     names = [attribute.name for attribute in kind_of("connector").settable]
     assert "saslPassword" in names
     assert "name" in names
@@ -159,7 +159,7 @@ def test_every_entity_that_is_declared_is_held() -> None:
     assert set(declared()) == set(HOLDS.values())
 
 
-def test_what_rows_show_is_in_the_schema() -> None:
+def test_the_columns_of_rows_are_in_the_schema() -> None:
     for short, columns in CORE_COLUMNS.items():
         told = {name for attribute in kind_of(short).attributes for name in (attribute.name, attribute.twin)}
         assert set(columns) - told <= {"linksBlocked"}, short  # the older router's schema says blockedLinkCount

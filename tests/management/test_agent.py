@@ -40,7 +40,7 @@ async def test_pages_neither_repeat_nor_skip_while_links_come_and_go(nursery: tr
     assert lasting <= set(seen)
 
 
-async def test_two_who_page_do_not_disturb_each_other(nursery: trio.Nursery) -> None:
+async def test_two_paging_clients_do_not_disturb_each_other(nursery: trio.Nursery) -> None:
     one = await serve(nursery)
     two = Asker(one.memory, one.control, one.agent)
     [one.client.receiver(f"a{number}") for number in range(20)]
@@ -111,7 +111,7 @@ async def test_answers_to_requests_of_one_moment_leave_together(nursery: trio.Nu
     assert len(asker.receiver.received) == MAX_TOGETHER
 
 
-async def test_an_answer_to_who_is_gone_is_dropped(nursery: trio.Nursery) -> None:
+async def test_an_answer_to_a_disconnected_client_is_dropped(nursery: trio.Nursery) -> None:
     asker = await serve(nursery)
     asker.control.gate = trio.Event()
     other = Asker(asker.memory, asker.control, asker.agent)
@@ -172,7 +172,7 @@ async def test_other_tasks_have_a_turn_while_rows_are_made(nursery: trio.Nursery
     assert turns > 20
 
 
-async def test_the_addresses_of_the_node_are_gone_when_it_stops() -> None:
+async def test_the_addresses_of_the_node_end_with_the_agent() -> None:
     async with trio.open_nursery() as nursery:
         asker = await serve(nursery)
         records = asker.memory.core.table.entries
@@ -193,7 +193,7 @@ async def test_numbers_of_configured_addresses_are_not_used_twice(nursery: trio.
     assert await asker.page(kind, 0, 0) == [made[0], made[2], again]
 
 
-async def test_an_answer_goes_to_an_exchange_only_for_who_may_send_there(
+async def test_an_answer_goes_to_an_exchange_only_for_a_client_that_may_send_there(
     monkeypatch: pytest.MonkeyPatch, nursery: trio.Nursery
 ) -> None:
     asker = await serve(nursery)

@@ -28,7 +28,7 @@ def test_without_either_the_answer_has_none(node: Node) -> None:
     assert not node.receive().message.correlation_id
 
 
-def test_an_answer_says_to_whom_it_goes_and_nothing_else(node: Node) -> None:
+def test_an_answer_names_its_reply_address_and_its_status_only(node: Node) -> None:
     message = node.ask("READ", **NODE).message
     assert message.address == node.reply_to
     properties: Any = message.properties

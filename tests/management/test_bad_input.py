@@ -80,7 +80,7 @@ BAD_ATTRIBUTES: list[tuple[str, dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("kind", "attributes", "named", "accepted"), BAD_ATTRIBUTES)
-def test_a_bad_attribute_is_named_with_what_would_be_accepted(
+def test_a_bad_attribute_is_named_with_its_accepted_values(
     node: Node, kind: str, attributes: dict[str, Any], named: str, accepted: str
 ) -> None:
     before = len(node.query(kind))
@@ -122,7 +122,7 @@ def test_a_body_that_is_no_map_of_attributes_is_a_bad_request(node: Node, operat
 
 
 @pytest.mark.parametrize("operation", ["READ", "GET-TYPES", "GET-SCHEMA", "GET-MGMT-NODES"])
-def test_a_body_that_is_not_needed_may_be_anything(node: Node, operation: str) -> None:
+def test_an_unused_body_may_be_any_value(node: Node, operation: str) -> None:
     bodies: list[Any] = [None, {}, [], "text"]
     for body in bodies:
         assert node.ask(operation, body, **NODE).status == 200
@@ -152,7 +152,7 @@ def test_octets_that_are_no_value_are_answered(node: Node) -> None:
         assert "malformed" in answer.description
 
 
-def test_who_names_no_place_for_the_answer_is_accepted_and_gets_none(node: Node, shared: RunningRouter) -> None:
+def test_a_request_without_a_usable_reply_address_is_accepted_and_dropped(node: Node, shared: RunningRouter) -> None:
     node.send({"operation": "READ", **NODE}, reply_to=None)
     node.send({"operation": "CREATE", "name": "unheard", **DUMMY}, reply_to=None)
     node.send({"operation": "CREATE", "name": "unheard", **DUMMY}, reply_to="nobody/listens/here")

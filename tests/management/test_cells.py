@@ -25,7 +25,7 @@ ROWS = st.recursive(st.lists(CELLS, max_size=8), lambda inner: st.lists(CELLS | 
 
 
 @given(ROWS)
-def test_a_row_is_written_as_the_codec_writes_it(row: list[object]) -> None:
+def test_a_row_is_encoded_like_the_codec_encodes(row: list[object]) -> None:
     assert encode_row(row) == encode(row)
 
 

@@ -21,7 +21,7 @@ def listening_port(router: RunningRouter, name: str) -> int:
     return int(router.wait_for_line(rf"Listening on \S+:(\d+) \({name}\)")[1])
 
 
-def test_a_listener_listens_when_it_is_answered_and_is_gone_when_that_is(router: RunningRouter, own: Node) -> None:
+def test_a_created_listener_listens_at_once_and_a_deleted_one_is_gone_at_once(router: RunningRouter, own: Node) -> None:
     created = own.create("listener", {**LISTENER, "name": "second"})
     assert (created["role"], created["cost"], created.get("linkCapacity")) == ("normal", 1, None)
     assert created["identity"] == "listener/127.0.0.1:0:second"
@@ -88,7 +88,7 @@ def test_a_dummy_lives_its_life(own: Node) -> None:
     assert own.refused("READ", name="d")[0] == 404
 
 
-def test_an_update_may_say_again_what_identifies_the_entity(own: Node) -> None:
+def test_an_update_may_repeat_the_identity_of_the_entity(own: Node) -> None:
     own.create("dummy", {"name": "d"})
     again = {"name": "d", "identity": "dummy/0", "type": PREFIX + "dummy"}
     assert own.get("UPDATE", {**again, "arg1": "x"}, name="d")["arg1"] == "x"
@@ -155,7 +155,7 @@ def test_a_log_writes_to_a_file_from_now_on(own: Node, tmp_path: Any) -> None:
 # --- routing
 
 
-def test_an_address_holds_for_what_comes_into_being_afterwards(own: Node) -> None:
+def test_an_address_rule_applies_to_addresses_created_afterwards(own: Node) -> None:
     created = own.create(PREFIX + "router.config.address", {"prefix": "fan", "distribution": "multicast"})
     assert (created["name"], created["prefix"], created["distribution"]) == (None, "fan", "multicast")
     assert re.fullmatch(r"\d+", created["identity"])
@@ -229,7 +229,7 @@ def test_a_connection_makes_link_routes_for_itself_alone(shared: RunningRouter, 
     assert not [each for each in node.query("router.address") if each["key"].startswith("E")]
 
 
-def test_link_routes_of_a_connection_go_with_it(shared: RunningRouter, node: Node) -> None:
+def test_link_routes_of_a_connection_end_with_the_connection(shared: RunningRouter, node: Node) -> None:
     with node_of(shared.port) as other:
         other.create("router.connection.linkRoute", {"pattern": "passing/#", "direction": "out"})
         assert [each for each in node.query("router.address") if each["key"] == "Dpassing"]
@@ -404,7 +404,7 @@ def test_management_may_not_open_the_machine(node: Node, kind: str, attributes: 
     assert node.refused("READ", type=PREFIX + kind, name="spy")[0] == 404
 
 
-def test_management_may_not_write_where_it_likes(node: Node) -> None:
+def test_management_may_not_choose_where_the_log_is_written(node: Node) -> None:
     path = Path("/dev/planted")
     status, text = node.refused("UPDATE", {"outputFile": str(path)}, name="log/AGENT")
     assert (status, "log.outputFile: " in text) == (403, True)

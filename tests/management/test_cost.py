@@ -33,12 +33,12 @@ def test_looking_up_a_name_measures_no_memory(node: Node, name: str) -> None:
     assert "memory.owners" not in calls
 
 
-def test_a_listing_of_memory_measures_it_once(node: Node) -> None:
+def test_a_memory_listing_measures_memory_once(node: Node) -> None:
     calls = calls_during(node, lambda: node.query("allocator"))
     assert calls["memory.owners"] == 1
 
 
-def test_memory_is_measured_anew_when_it_is_asked_for_again(node: Node) -> None:
+def test_memory_is_measured_again_for_each_new_request(node: Node) -> None:
     def links() -> int:
         return int(node.get("READ", identity="allocator/qdr_link_t")["totalAllocFromHeap"])
 

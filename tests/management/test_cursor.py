@@ -25,7 +25,7 @@ def page(
     return found
 
 
-def test_pages_go_on_where_the_last_one_ended_whatever_comes_and_goes() -> None:
+def test_pages_go_on_where_the_last_page_ended_while_rows_disappear() -> None:
     cursors = Cursors()
     keys = list(range(100))
     gone: set[int] = set()
@@ -60,7 +60,7 @@ def test_requesters_do_not_disturb_each_other() -> None:
     assert page(cursors, ("b",), keys, 20, 20, {0, 1, 2}) == list(range(20, 30))
 
 
-def test_those_who_stop_asking_are_forgotten() -> None:
+def test_cursors_of_inactive_clients_are_forgotten() -> None:
     cursors = Cursors()
     for number in range(3 * MAX_CURSORS):
         page(cursors, (str(number),), list(range(30)), 0, 10, set())

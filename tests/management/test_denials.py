@@ -74,7 +74,7 @@ def test_a_denied_link_a_denied_host_and_a_refused_login_are_reported(router: Ru
         assert node.refused("DELETE", type="denial", name=login["name"])[0] in {403, 501}
 
 
-def test_the_memory_of_denials_is_short_and_counts_what_repeats() -> None:
+def test_the_denials_list_is_short_and_counts_repeats() -> None:
     now = 1_000.0
     memory = Denials(lambda: now)
     again = What("attach", "sender", "u", "h", "v", "r", "again")
@@ -121,7 +121,7 @@ def test_a_question_that_cannot_be_answered_is_refused(router: RunningRouter, as
         assert node.refused("EXPLAIN-POLICY", type="org.amqp.management", name="self", **asked)[0] == 400
 
 
-def test_a_log_of_records_shows_how_many_it_lost(router: RunningRouter) -> None:
+def test_a_record_log_shows_its_number_of_lost_records(router: RunningRouter) -> None:
     with node_of(router.port) as node:
         (row,) = node.query("recordLog")
         assert row["recordsLost"] == 0

@@ -96,7 +96,7 @@ def test_routes_carry_old_and_new_names_and_say_that_they_are_inactive(node: Nod
     assert (route["direction"], route["dir"], route["operStatus"]) == ("in", "in", "inactive")
 
 
-def test_only_routing_says_null_for_what_is_absent(node: Node) -> None:
+def test_only_routing_entities_show_null_for_absent_attributes(node: Node) -> None:
     assert None not in node.get("READ", name="l0").values()
     assert None in node.get("READ", type="router.config.address", name="near").values()
 
@@ -116,7 +116,7 @@ def test_secrets_are_never_shown(node: Node) -> None:
     assert "hush-hush" not in str(node.query())
 
 
-def test_what_stands_for_a_secret_changes_nothing_and_makes_none(node: Node) -> None:
+def test_the_placeholder_of_a_secret_keeps_the_secret_and_creates_none(node: Node) -> None:
     before = node.get("READ", name="out")
     node.get("UPDATE", {**before, "saslUsername": "v"}, type="connector", name="out")
     assert node.get("READ", name="out")["saslPassword"] == "*****"
@@ -127,7 +127,7 @@ def test_what_stands_for_a_secret_changes_nothing_and_makes_none(node: Node) -> 
     assert why == "connector.saslPassword: ***** stands for a secret that is not shown; write the secret"
 
 
-def test_a_module_of_the_log_exists_whether_it_is_configured_or_not(node: Node) -> None:
+def test_a_log_module_exists_with_and_without_configuration(node: Node) -> None:
     assert node.get("READ", name="log/SERVER")["module"] == "SERVER"
     assert len(node.query("log")) == 18
     assert len(node.query("logStats")) == 20
@@ -161,7 +161,7 @@ def test_a_type_must_fit_the_name(node: Node) -> None:
     assert PREFIX + "listener" in text
 
 
-def test_what_is_ambiguous_is_not_guessed(node: Node) -> None:
+def test_an_ambiguous_identity_is_refused(node: Node) -> None:
     status, text = node.refused("READ", identity="1")  # the router's, and that of the first configured address
     assert status == 400
     assert "give the type" in text

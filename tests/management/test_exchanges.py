@@ -162,7 +162,7 @@ def present(shared: Any) -> None:
 
 @pytest.mark.usefixtures("present")
 @pytest.mark.parametrize(("kind", "attributes", "text"), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_said_in_the_words_that_programs_know(
+def test_a_fault_is_answered_with_the_text_that_programs_parse(
     node: Node, kind: str, attributes: dict[str, Any], text: str
 ) -> None:
     before = (node.query(EXCHANGE), node.query(BINDING))

@@ -18,7 +18,7 @@ def open_to(port: int) -> None:
     BlockingConnection(f"127.0.0.1:{port}", timeout=60).close()
 
 
-def test_a_listener_changes_for_those_who_come_afterwards(router: RunningRouter, own: Node) -> None:
+def test_a_changed_listener_applies_to_later_connections(router: RunningRouter, own: Node) -> None:
     own.create("listener", {**LISTENER, "name": "l1"})
     port = int(router.wait_for_line(r"Listening on \S+:(\d+) \(l1\)")[1])
     with node_of(port) as before:
@@ -45,7 +45,7 @@ def test_a_listener_moves_without_losing_a_client(router: RunningRouter, own: No
             open_to(old)
 
 
-def test_a_listener_that_cannot_move_stays_as_it_is(router: RunningRouter, own: Node) -> None:
+def test_a_listener_that_cannot_move_stays_unchanged(router: RunningRouter, own: Node) -> None:
     own.create("listener", {**LISTENER, "name": "l1"})
     port = int(router.wait_for_line(r"Listening on \S+:(\d+) \(l1\)")[1])
     before = own.get("READ", name="l1")
@@ -56,7 +56,7 @@ def test_a_listener_that_cannot_move_stays_as_it_is(router: RunningRouter, own: 
     open_to(port)
 
 
-def test_a_connector_dials_at_once_and_hangs_up_when_it_is_deleted(start_router: StartRouter) -> None:
+def test_a_created_connector_dials_at_once_and_a_deleted_one_disconnects(start_router: StartRouter) -> None:
     here = start_router("router { id: HERE }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n")
     there = start_router("router { id: THERE }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n")
     with node_of(here.port) as node:
@@ -95,7 +95,7 @@ def test_a_profile_is_kept_and_read_and_its_password_is_not(own: Node, tmp_path:
     own.get("DELETE", name="p")
 
 
-def test_what_has_no_certificate_is_refused_for_what_it_is(own: Node) -> None:
+def test_a_listener_on_a_profile_without_a_certificate_is_refused_with_the_cause(own: Node) -> None:
     own.create("sslProfile", {"name": "p"})
     status, text = own.refused("CREATE", {**LISTENER, "sslProfile": "p", "name": "l1"}, type="listener")
     assert status == 400

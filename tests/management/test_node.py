@@ -13,7 +13,7 @@ from tests.routers import RunningRouter, StartRouter
 from trouter.config import TYPES
 
 
-def test_get_types_maps_each_type_to_what_it_extends(node: Node) -> None:
+def test_get_types_maps_each_type_to_its_base_types(node: Node) -> None:
     types = node.node("GET-TYPES")
     assert len(types) == len(TYPES)
     assert types[PREFIX + "listener"] == [PREFIX + "configurationEntity", PREFIX + "entity"]
@@ -21,7 +21,7 @@ def test_get_types_maps_each_type_to_what_it_extends(node: Node) -> None:
     assert types[PREFIX + "entity"] == []
 
 
-def test_get_types_of_a_type_gives_those_that_extend_it_too(node: Node) -> None:
+def test_get_types_of_a_type_includes_its_derived_types(node: Node) -> None:
     assert list(node.node("GET-TYPES", entityType="listener")) == [PREFIX + "listener"]
     found = node.node("GET-TYPES", entityType="operationalEntity")
     assert {PREFIX + "operationalEntity", PREFIX + "connection", PREFIX + "router.link"} <= set(found)
@@ -34,13 +34,13 @@ def test_both_spellings_of_the_standard_type_are_one(node: Node, spelling: str) 
     assert node.get("READ", type=spelling, name="self")["identity"] == "self"
 
 
-def test_get_attributes_lists_own_ones_first(node: Node) -> None:
+def test_get_attributes_lists_own_attributes_first(node: Node) -> None:
     attributes = node.node("GET-ATTRIBUTES", entityType="dummy")[PREFIX + "dummy"]
     assert attributes == ["arg1", "arg2", "num1", "num2", "name", "identity", "type"]
     assert len(node.node("GET-ATTRIBUTES")) == len(TYPES)
 
 
-def test_get_operations_lists_own_ones_then_inherited_ones(node: Node) -> None:
+def test_get_operations_lists_own_operations_before_inherited_ones(node: Node) -> None:
     operations = node.node("GET-OPERATIONS")
     assert operations[PREFIX + "sslProfile"] == ["CREATE", "DELETE", "READ"]
     assert operations[PREFIX + "router.link"] == ["UPDATE", "READ"]
@@ -166,7 +166,7 @@ def test_the_pools_show_how_many_connections_and_sessions_there_are(router: Runn
     assert min(memory["qd_connection_t"], memory["qd_session_t"]) > 100
 
 
-def test_get_memory_groups_what_is_held_by_connection_user_vhost_and_address(node: Node) -> None:
+def test_get_memory_groups_memory_by_connection_user_vhost_and_address(node: Node) -> None:
     receiver = node.connection.create_receiver("memory/waiting")
     sender = node.connection.create_sender("memory/waiting")
     sender.link.send(Message(b"x" * 10_000, durable=True))

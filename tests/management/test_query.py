@@ -74,14 +74,14 @@ def test_the_listing_of_everything(node: Node) -> None:
     assert not {"router.link", "router.address", "connection"} & {row["type"].removeprefix(PREFIX) for row in rows}
 
 
-def test_rows_of_nothing_are_left_out_of_it(node: Node) -> None:
+def test_a_query_leaves_out_rows_without_the_requested_attributes(node: Node) -> None:
     rows = node.query(names=["host", "port"])
     assert {frozenset(row) for row in rows} == {frozenset(("host", "port"))}
     assert len(rows) == 2
 
 
 @pytest.mark.parametrize("base", ["entity", "operationalEntity"])
-def test_a_base_type_lists_all_that_extends_it(node: Node, base: str) -> None:
+def test_a_base_type_lists_the_entities_of_its_derived_types(node: Node, base: str) -> None:
     types = {row["type"].removeprefix(PREFIX) for row in node.query(base)}
     assert {"router.link", "router.address", "connection", "logStats", "management"} <= types
     assert ("listener" in types) == (base == "entity")
@@ -139,7 +139,7 @@ def test_a_router_that_stands_alone_has_no_nodes_to_list(node: Node) -> None:
     assert node.query("router.connection.linkRoute") == []
 
 
-def test_a_fresh_router_has_the_addresses_that_it_serves_itself(own: Node) -> None:
+def test_a_fresh_router_has_its_own_addresses(own: Node) -> None:
     keys = {row["key"] for row in own.query("router.address")}
     assert {"M0$management", "L$management", "L$_management_internal"} <= keys
     assert len([key for key in keys if re.match(r"Ltemp\.", key)]) == 1

@@ -46,7 +46,7 @@ def test_a_number_may_have_any_integer_type_or_be_decimal_text(value: object) ->
 
 
 @pytest.mark.parametrize("value", [True, "five", "", 5.0, b"5", "9" * 100, []])
-def test_anything_else_is_no_number_and_the_refusal_names_the_property(value: object) -> None:
+def test_a_value_that_is_no_number_is_refused_with_the_name_of_the_property(value: object) -> None:
     with pytest.raises(Refusal, match="'count' must be an integer") as refused:
         read_request(message({"count": value})).number("count")
     assert refused.value.status == 400
@@ -79,7 +79,7 @@ def test_the_keys_of_a_body_are_text() -> None:
         read_request(message({}, {1: 2})).map_body()
 
 
-def test_who_is_not_understood_is_answered_all_the_same() -> None:
+def test_a_malformed_request_keeps_its_reply_address_for_the_refusal() -> None:
     request = read_request(message({}, {}, reply_to="here", correlation_id="7")[:-1] + b"\xff\xff")
     assert request.reply_to == "here"
     assert request.correlation_id == "7"

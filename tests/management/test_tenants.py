@@ -82,7 +82,7 @@ def test_a_tenant_sees_its_addresses_only(both: tuple[Node, Node]) -> None:
         assert keys == {f"M0t{number}/queue{number}", "Ltemp." + node.reply_to.rpartition("temp.")[2]}
 
 
-def test_everything_is_what_is_its_own(both: tuple[Node, Node]) -> None:
+def test_a_tenant_sees_exactly_its_own_entities(both: tuple[Node, Node]) -> None:
     first = both[0]
     assert [row["name"] for row in first.query()] == ["self"]
     kinds = {row["type"].removeprefix(PREFIX) for row in first.query("entity")}
@@ -91,7 +91,7 @@ def test_everything_is_what_is_its_own(both: tuple[Node, Node]) -> None:
     assert seen[0] & seen[1] == {(PREFIX + "management", "self")}
 
 
-def test_what_is_of_another_cannot_be_read(router: RunningRouter, both: tuple[Node, Node]) -> None:
+def test_a_tenant_cannot_read_entities_of_another_tenant(router: RunningRouter, both: tuple[Node, Node]) -> None:
     first, second = both
     for kind in OWNED:
         for row in second.query(kind):
@@ -126,19 +126,19 @@ CLOSED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("operation", CLOSED)
-def test_no_tenant_has_done_what_concerns_all(both: tuple[Node, Node], operation: str) -> None:
+def test_a_tenant_may_not_run_operations_on_the_whole_router(both: tuple[Node, Node], operation: str) -> None:
     assert both[0].refused(operation, **{**NODE, **CLOSED[operation]}) == (
         403,
         f"Forbidden: {operation.upper().replace('_', '-')} by a tenant",
     )
 
 
-def test_a_tenant_learns_that_it_is_one_and_may_read(both: tuple[Node, Node]) -> None:
+def test_get_rights_shows_a_tenant_its_level_and_that_the_client_is_a_tenant(both: tuple[Node, Node]) -> None:
     rights = both[0].node("GET-RIGHTS")
     assert (rights["level"], rights["tenant"]) == ("read", True)
 
 
-def test_no_tenant_changes_anything(both: tuple[Node, Node]) -> None:
+def test_no_tenant_changes_any_entity(both: tuple[Node, Node]) -> None:
     first, second = both
     new = {"host": "127.0.0.1", "port": "0"}
     assert first.refused("CREATE", new, type=PREFIX + "listener", name="mine")[0] == 403
@@ -200,7 +200,7 @@ def test_no_client_is_given_the_requests_of_its_own_tenant(both: tuple[Node, Nod
         both[0].connection.create_receiver("$management")
 
 
-def test_a_tenant_whose_name_begins_like_anothers_sees_nothing_of_it(
+def test_a_tenant_with_the_prefix_of_another_name_sees_nothing_of_the_other_tenant(
     router: RunningRouter, both: tuple[Node, Node]
 ) -> None:
     assert both

@@ -14,7 +14,8 @@ from tests.advisories.test_rows import NO, functions_of
 
 ONE_ROUTER_TOO: dict[str, tuple[str, ...]] = {
     "Start-up: six mismatches of role and mode, in files and through management": (
-        "config.load.an_error_says_where_and_what", "config.changes.what_a_file_could_not_say_is_refused"),
+        "config.load.an_error_names_its_place_and_its_cause",
+        "config.changes.a_value_that_a_file_may_not_have_is_refused"),
     "Annotations: ingress, trace and the user's own keys over hops": (
         "core.networks.trace_and_ingress_tell_the_way_and_the_sender_s_annotations_stay",
         "network.spans.every_outcome_comes_back_from_any_distance",

@@ -64,7 +64,7 @@ async def ask(
     return answer
 
 
-async def test_what_was_said_is_remembered_for_as_long_as_configured() -> None:
+async def test_an_answer_is_cached_as_long_as_configured() -> None:
     service, clock = Service(cache_s=10), Clock(1000.0)
     memory = Remembering(service, clock)
     assert await ask(memory) == ALICE

@@ -15,7 +15,7 @@ def nice() -> int:
     return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
 
-async def test_the_thread_is_nicer_than_ours_once_and_for_all_and_ours_stays_as_it_is() -> None:
+async def test_the_worker_thread_has_a_lower_priority_and_the_main_thread_keeps_its_own() -> None:
     own = nice()
     limiter = trio.CapacityLimiter(1)
     for _ in range(3):  # most likely in the same thread
@@ -23,7 +23,7 @@ async def test_the_thread_is_nicer_than_ours_once_and_for_all_and_ours_stays_as_
     assert nice() == own
 
 
-async def test_what_the_work_returns_or_raises_is_passed_on() -> None:
+async def test_the_result_and_the_exception_of_the_work_are_passed_on() -> None:
     limiter = trio.CapacityLimiter(1)
     assert await in_background(max, 1, 3, 2, limiter=limiter) == 3
     with pytest.raises(ZeroDivisionError):

@@ -88,7 +88,7 @@ def test_a_rate_goes_with_slowing_down() -> None:
         ({"action": "block-host", "subject": "192.0.2.1", "vhost": "acme"}, "vhost does not belong to block-host"),
     ],
 )
-def test_what_is_no_decision_is_rejected_with_the_reason(changed: dict[str, Any], reason: str) -> None:
+def test_a_message_that_is_no_decision_is_rejected_with_the_reason(changed: dict[str, Any], reason: str) -> None:
     answer = consumer_of(SETTINGS).consume(message(fields(**changed)))
     assert isinstance(answer, Rejected)
     assert reason in answer.reason
@@ -124,7 +124,7 @@ def test_nothing_lasts_longer_than_is_allowed() -> None:
     assert answer == Rejected("until_us is more than maxSeconds (3600) away")
 
 
-def test_who_decides_cannot_be_locked_out() -> None:
+def test_the_user_who_sends_decisions_cannot_be_locked_out() -> None:
     answer = consumer_of(SETTINGS).consume(message(fields(subject="meter")))
     assert isinstance(answer, Rejected)
     assert answer.condition == "amqp:not-allowed"

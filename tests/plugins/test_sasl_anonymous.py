@@ -26,19 +26,19 @@ def peer_of(*mechanisms: str, authenticate_peer: bool = False) -> PeerFacts:
     ],
     ids=str,
 )
-def test_it_serves_where_the_listener_lists_it_or_nothing(peer: PeerFacts, served: bool) -> None:
+def test_anonymous_is_served_where_the_listener_lists_anonymous_or_nothing(peer: PeerFacts, served: bool) -> None:
     assert tuple(sasl_anonymous.sasl_mechanisms(peer.listener)) == (("ANONYMOUS",) if served else ())
     assert (sasl_anonymous.open_sasl("ANONYMOUS", peer) is not None) is served
     plugins = Plugins([sasl_anonymous])
     assert (plugins.open_sasl("ANONYMOUS", peer) is not None) is served
 
 
-def test_it_runs_no_other_mechanism() -> None:
+def test_anonymous_opens_no_other_mechanism() -> None:
     assert sasl_anonymous.open_sasl("PLAIN", peer_of()) is None
 
 
 @pytest.mark.parametrize("trace", [b"", b"me@example.com", b"\xff\x00", b"x" * 5000])
-async def test_every_client_is_anonymous_whatever_it_says(trace: bytes) -> None:
+async def test_every_client_is_anonymous_for_any_trace(trace: bytes) -> None:
     plugins = Plugins([sasl_anonymous])
     exchange = plugins.open_sasl("ANONYMOUS", peer_of())
     assert exchange is not None

@@ -132,7 +132,7 @@ async def test_plain(plugins: Plugins, response: bytes, lets_in: bool) -> None:
         assert not answer.temporary
 
 
-async def test_an_init_without_response_is_asked_for_it(plugins: Plugins) -> None:
+async def test_an_init_without_a_response_is_challenged(plugins: Plugins) -> None:
     exchange = exchange_of(plugins, "PLAIN")
     assert await exchange.respond(b"") == Challenge(b"")
     assert await exchange.respond(plain("alice", "wonderland")) == Authenticated("alice")
@@ -270,7 +270,7 @@ async def test_more_than_may_wait_are_asked_to_come_back() -> None:
 # Configuration
 
 
-def test_what_is_weak_is_served_only_where_it_is_named(plugins: Plugins) -> None:
+def test_weak_mechanisms_are_served_only_where_the_listener_names_them(plugins: Plugins) -> None:
     offered = plugins.sasl_mechanisms(ListenerFacts("here", "", "amqp"))
     assert not {"ANONYMOUS", "EXTERNAL", "CRAM-MD5", "DIGEST-MD5", "LOGIN", "NTLM", "SCRAM-SHA-1"} & set(offered)
     assert "PLAIN" in offered
@@ -279,7 +279,7 @@ def test_what_is_weak_is_served_only_where_it_is_named(plugins: Plugins) -> None
     assert plugins.open_sasl("DIGEST-MD5", peer_of("CRAM-MD5")) is None
 
 
-def test_it_serves_only_when_configured(plugins: Plugins) -> None:
+def test_cyrus_serves_only_when_configured(plugins: Plugins) -> None:
     plugins.configure(RouterFacts("QDR.A"))
     assert plugins.sasl_mechanisms(ListenerFacts("here", "", "amqp")) == ()
     assert plugins.open_sasl("PLAIN", peer_of()) is None

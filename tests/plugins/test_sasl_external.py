@@ -21,7 +21,7 @@ def peer_with(tls: TlsFacts | None, listener: ListenerFacts = LISTENER) -> PeerF
 
 
 @pytest.mark.parametrize("tls", STRANGERS.values(), ids=STRANGERS)
-def test_who_shows_no_certificate_is_not_offered_it_and_cannot_use_it(tls: TlsFacts | None) -> None:
+def test_a_client_without_a_certificate_is_not_offered_external_and_cannot_use_external(tls: TlsFacts | None) -> None:
     plugins = Plugins([sasl_external])
     assert plugins.sasl_mechanisms_for(peer_with(tls)) == ()
     assert plugins.open_sasl("EXTERNAL", peer_with(tls)) is None
@@ -45,6 +45,6 @@ async def test_a_client_that_asks_to_be_another_user_is_refused(response: bytes,
     assert isinstance(await exchange.respond(response), answer)
 
 
-def test_it_is_left_out_where_the_listener_names_others() -> None:
+def test_external_is_left_out_where_the_listener_names_other_mechanisms() -> None:
     listener = ListenerFacts("here", "127.0.0.1", "5671", sasl_mechanisms=("PLAIN",))
     assert Plugins([sasl_external]).sasl_mechanisms_for(peer_with(ALICE, listener)) == ()

@@ -90,7 +90,7 @@ RESPONSES = {"OAUTHBEARER": bearer, "XOAUTH2": xoauth2, "PLAIN": plain}
 
 
 @pytest.mark.parametrize("mechanism", RESPONSES)
-async def test_a_token_lets_in_until_it_expires(judge: Judge, mechanism: str) -> None:
+async def test_a_token_authenticates_until_it_expires(judge: Judge, mechanism: str) -> None:
     until = time.time() + 100
     answer = await TokenExchange(mechanism, judge).respond(RESPONSES[mechanism](token(exp=until)))
     assert isinstance(answer, Authenticated)
@@ -265,7 +265,7 @@ async def test_any_bytes_are_answered(keys_file: Path, mechanism: str, responses
 
 
 @given(st.binary(max_size=200), st.integers(0, 2))
-async def test_any_part_of_a_token_may_be_anything(keys_file: Path, part: bytes, place: int) -> None:
+async def test_random_octets_in_any_part_of_a_token_are_refused(keys_file: Path, part: bytes, place: int) -> None:
     parts = TOKEN.split(".")
     parts[place] = jwt.utils.base64url_encode(part).decode()
     with pytest.raises(BadToken):
@@ -483,7 +483,7 @@ def test_half_a_configuration_is_refused(keys_file: Path, missing: str) -> None:
         Plugins([sasl_oauth]).configure(RouterFacts("QDR.A", oauth_plain=True))
 
 
-async def test_a_reload_keeps_what_was_fetched(server: KeyServer) -> None:
+async def test_a_reload_keeps_the_fetched_keys(server: KeyServer) -> None:
     plugins = configured(server.url)
     for _ in range(2):
         exchange = plugins.open_sasl("XOAUTH2", peer_of())

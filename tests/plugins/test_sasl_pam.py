@@ -233,7 +233,7 @@ def test_a_service_that_is_not_there_refuses_the_configuration(name: str) -> Non
 
 
 @with_pam
-def test_it_serves_only_when_configured_and_where_passwords_may_travel(service: WriteService) -> None:
+def test_pam_serves_only_when_configured_and_where_passwords_may_travel(service: WriteService) -> None:
     plugins = plugins_for(service("auth required pam_deny.so\n"))
     assert plugins.sasl_mechanisms_for(peer_of()) == ("PLAIN",)
     assert plugins.sasl_mechanisms_for(peer_of(encrypted=False)) == ()

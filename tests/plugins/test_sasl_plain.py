@@ -103,7 +103,7 @@ async def test_one_exchange_judges_one_response(first: bytes) -> None:
     assert await exchange.respond(plain("alice", SECRET)) == Refused("the exchange is over")
 
 
-async def test_another_authorization_id_is_refused_whatever_the_password() -> None:
+async def test_another_authorization_id_is_refused_with_the_right_password_too() -> None:
     answer = await exchange_with().respond(plain("alice", SECRET, "root"))
     assert answer == Refused("the authorization id is not the user", user="alice", authorization_id="root")
 
@@ -216,7 +216,7 @@ async def test_a_user_of_the_file_gets_in(plugins: Plugins) -> None:
     ],
     ids=str,
 )
-def test_without_encryption_it_serves_only_whom_the_listener_lets_through(
+def test_without_encryption_plain_is_served_only_to_peers_that_the_listener_allows(
     plugins: Plugins, users_file: Path, peer: PeerFacts, served: bool
 ) -> None:
     assert ("PLAIN" in plugins.sasl_mechanisms_for(peer)) is served
@@ -234,7 +234,7 @@ def test_passwords_in_clear_for_every_host_are_warned_about_once(
     assert caplog.messages == ["listener here: allowInsecurePlain lets passwords travel unencrypted"]
 
 
-def test_without_a_users_file_it_serves_nothing() -> None:
+def test_plain_without_a_users_file_serves_nothing() -> None:
     plugins = Plugins([sasl_plain])
     plugins.configure(RouterFacts("QDR.A"))
     assert plugins.sasl_mechanisms(peer_of().listener) == ()
@@ -242,7 +242,7 @@ def test_without_a_users_file_it_serves_nothing() -> None:
     assert alone.open_sasl("PLAIN", peer_of(encrypted=True)) is None
 
 
-def test_it_runs_no_other_mechanism(users_file: Path) -> None:
+def test_plain_opens_no_other_mechanism(users_file: Path) -> None:
     alone = sasl_plain.Plugin()
     alone.configure(RouterFacts("QDR.A", sasl_users_file=str(users_file)))
     assert alone.open_sasl("ANONYMOUS", peer_of(encrypted=True)) is None
@@ -276,7 +276,9 @@ def test_a_file_open_to_others_refuses_the_configuration(users_file: Path, mode:
         Plugins([sasl_plain]).configure(RouterFacts("QDR.A", sasl_users_file=str(users_file)))
 
 
-async def test_a_file_that_changes_is_followed_and_who_is_gone_may_not_stay(plugins: Plugins, users_file: Path) -> None:
+async def test_a_changed_users_file_is_followed_and_a_removed_user_may_not_stay(
+    plugins: Plugins, users_file: Path
+) -> None:
     exchange = plugins.open_sasl("PLAIN", peer_of(encrypted=True))
     assert exchange is not None
     answer = await exchange.respond(plain("alice", SECRET))

@@ -235,7 +235,9 @@ def peer_of(*named: str, encrypted: bool = False, bindings: tuple[tuple[str, byt
     ],
     ids=str,
 )
-def test_what_is_offered(plugins: Plugins, peer: PeerFacts, offered: tuple[str, ...]) -> None:
+def test_the_offered_mechanisms_fit_the_users_file_and_the_channel(
+    plugins: Plugins, peer: PeerFacts, offered: tuple[str, ...]
+) -> None:
     assert plugins.sasl_mechanisms_for(peer) == offered
     assert all(plugins.open_sasl(mechanism, peer) is not None for mechanism in offered)
 
@@ -251,7 +253,7 @@ async def test_a_user_of_the_file_gets_in(plugins: Plugins) -> None:
     assert not plugins.faults
 
 
-async def test_who_is_lied_to_about_bound_mechanisms_is_refused(plugins: Plugins) -> None:
+async def test_a_client_that_was_not_offered_bound_mechanisms_is_refused(plugins: Plugins) -> None:
     for named, kind in (((), Refused), (("SCRAM-SHA-256",), Challenge)):
         exchange = plugins.open_sasl("SCRAM-SHA-256", peer_of(*named, bindings=(BINDING,)))
         assert exchange is not None
@@ -277,7 +279,7 @@ def test_a_file_with_errors_refuses_the_configuration(tmp_path: Path) -> None:
 # The file
 
 
-def test_a_verifier_comes_back_from_its_line_as_it_was() -> None:
+def test_a_verifier_survives_formatting_and_parsing() -> None:
     for verifier in VERIFIERS:
         again = ScramVerifier.parse(verifier.format())
         assert again == verifier

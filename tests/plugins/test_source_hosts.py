@@ -58,7 +58,7 @@ def test_a_reply_address_takes_a_network() -> None:
     assert not loaded.may_attach(attaching("2001:db9::1", None, dynamic=True))
 
 
-def test_without_a_table_everything_stays_as_it_is() -> None:
+def test_without_a_table_every_attach_is_allowed() -> None:
     assert plugins({}).may_attach(attaching("192.0.2.1", "payroll"))
 
 

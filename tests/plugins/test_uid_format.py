@@ -84,7 +84,7 @@ CHOICES: dict[str, tuple[Sequence[str], dict[str, object], str | None]] = {
 
 
 @pytest.mark.parametrize(("parts", "choices", "user"), CHOICES.values(), ids=CHOICES)
-def test_what_is_missing_or_doubtful_is_treated_as_configured(
+def test_a_missing_or_doubtful_part_is_treated_as_configured(
     parts: Sequence[str], choices: dict[str, object], user: str | None
 ) -> None:
     made = uid(parts, "csloun", None, **choices)

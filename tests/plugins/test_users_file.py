@@ -31,7 +31,7 @@ SALT = "c2FsdHNhbHRzYWx0c2FsdA"
 DIGEST = "A" * 43
 
 
-def test_a_line_is_what_scrypt_makes_of_the_password() -> None:
+def test_a_line_holds_the_scrypt_digest_of_the_password() -> None:
     digest = hashlib.scrypt(b"secret", salt=HASH.salt, n=2**14, r=8, p=1, dklen=32)
     assert HASH.digest == digest
     assert LINE.startswith("$scrypt$ln=14,r=8,p=1$")
@@ -117,7 +117,7 @@ def decoy(users: Users, user: str) -> PasswordHash:
     return verifier
 
 
-def test_an_unknown_user_costs_what_some_known_user_costs_and_always_the_same() -> None:
+def test_an_unknown_user_always_costs_the_same_as_one_of_the_known_users() -> None:
     costs = [Cost(14), Cost(15), Cost(16)]
     users = Users({f"user{number}": PasswordHash(cost, b"s" * 16, b"d" * 32) for number, cost in enumerate(costs)})
     drawn = {name: decoy(users, name).cost for name in (f"stranger{number}" for number in range(200))}
@@ -141,7 +141,7 @@ def test_an_unknown_user_has_the_same_salt_after_a_restart_and_a_change(tmp_path
     assert path.read_text().count("#decoys ") == 1
 
 
-def test_each_file_has_salts_of_its_own_for_those_who_are_unknown(tmp_path: Path) -> None:
+def test_each_file_has_its_own_salts_for_unknown_users(tmp_path: Path) -> None:
     for name in ("one", "two"):
         put_user(tmp_path / name, "alice", b"secret")
     one, two = (read_users(tmp_path / name).scram("SCRAM-SHA-256", "bob")[0].salt for name in ("one", "two"))
@@ -199,7 +199,7 @@ def test_the_first_user_of_a_file(tmp_path: Path, before: str | None) -> None:
     assert line.startswith("alice:$scrypt$")
 
 
-def test_a_file_with_errors_stays_as_it_is_and_nothing_is_left_behind(tmp_path: Path) -> None:
+def test_a_file_with_errors_stays_unchanged_and_no_temporary_file_is_left(tmp_path: Path) -> None:
     path = tmp_path / "users"
     private(path).write_text("alice\n")
     with pytest.raises(UsersFileError, match="line 1"):
@@ -255,7 +255,7 @@ def test_a_standing_that_makes_no_sense_is_reported(words: str, problem: str) ->
     assert problem in str(error.value)
 
 
-def test_who_is_disabled_or_expired_has_the_wrong_password_whatever_it_is() -> None:
+def test_a_disabled_or_expired_user_is_refused_for_every_password() -> None:
     now = [1000.0]
     scram = ScramVerifier.make("SCRAM-SHA-256", b"secret", 4096)
     entries = {
@@ -300,7 +300,7 @@ def test_a_symbolic_link_a_pipe_and_a_giant_are_not_believed(tmp_path: Path) -> 
             put_user(path, "bob", b"secret")
 
 
-def test_a_symbolic_link_is_read_if_what_it_leads_to_is_safe(tmp_path: Path) -> None:
+def test_a_symbolic_link_is_read_if_its_target_is_safe(tmp_path: Path) -> None:
     real, other, link = (tmp_path / name for name in ("real", "other", "link"))
     private(real).write_text(f"alice:{LINE}\n")
     private(other).write_text(f"bob:{LINE}\n")
@@ -323,7 +323,7 @@ def test_a_symbolic_link_is_read_if_what_it_leads_to_is_safe(tmp_path: Path) -> 
 # A file that changes
 
 
-def test_a_store_follows_its_file_and_keeps_what_it_had_while_that_is_unfit(
+def test_a_store_follows_its_file_and_keeps_the_last_good_users(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "users"
@@ -352,7 +352,7 @@ def test_a_store_follows_its_file_and_keeps_what_it_had_while_that_is_unfit(
     assert list(store.users.entries) == ["carol"]
 
 
-def test_two_who_write_at_once_lose_nothing(tmp_path: Path) -> None:
+def test_concurrent_writers_lose_no_user(tmp_path: Path) -> None:
     path = tmp_path / "users"
     one = Entry((HASH,))
     names = [f"user{number}" for number in range(20)]
@@ -386,7 +386,7 @@ def test_the_password_is_not_in_the_file_in_any_form(tmp_path: Path, scram: tupl
     assert read_users(path).verify("alice", secret)
 
 
-def test_a_record_costs_what_the_rules_ask() -> None:
+def test_a_record_has_the_required_cost() -> None:
     (alone,) = hashed(b"secret", ())
     assert isinstance(alone, PasswordHash)
     assert alone.cost == ALONE == Cost(14, 8, 5)  # as much as 600,000 turns of PBKDF2

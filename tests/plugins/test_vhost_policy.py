@@ -42,11 +42,11 @@ def test_a_name_that_is_not_proven_is_none() -> None:
 
 
 @pytest.mark.parametrize("more", [{"outgoing": True}, {"role": "inter-router"}])
-def test_routers_and_whom_we_call_are_left_to_the_configuration(more: dict[str, Any]) -> None:
+def test_routers_and_outgoing_connections_are_left_to_the_configuration(more: dict[str, Any]) -> None:
     assert plugins(ON).vhost_policy(opening("alice@example.com", **more)) is None
 
 
-def test_without_the_setting_it_says_nothing() -> None:
+def test_without_the_setting_the_plugin_chooses_no_vhost() -> None:
     assert plugins({}).vhost_policy(opening("alice@example.com")) is None
 
 

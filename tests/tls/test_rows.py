@@ -19,7 +19,7 @@ FORMAT = "test_a_format_makes_the_user"
 RENEWED = "test_a_broken_renewal_keeps_the_old_pair_and_a_whole_one_replaces_it"
 
 ROWS: dict[str, tuple[str, ...]] = {
-    "2.1 name": (BROKEN, "test_who_is_needed_cannot_be_deleted"),
+    "2.1 name": (BROKEN, "test_an_entity_in_use_cannot_be_deleted"),
     "2.1 caCertFile": (WHOSE, BROKEN),
     "2.1 certFile, privateKeyFile": ("test_what_cannot_be_used_is_refused_by_its_name", BROKEN),
     "2.1 password": ("test_a_password_in_the_configuration_itself", "test_a_password_from_the_environment"),
@@ -51,7 +51,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         "test_anonymous_with_a_certificate_stays_anonymous",
     ),
     "2.3 rule 10, R-2.3a": (BROKEN,),
-    "2.3 R-2.3b uidMissing, R-2.3c uidEscape": ("test_what_is_missing_or_doubtful_is_treated_as_configured",),
+    "2.3 R-2.3b uidMissing, R-2.3c uidEscape": ("test_a_missing_or_doubtful_part_is_treated_as_configured",),
     "2.3 R-2.3c control characters": ("test_a_name_with_control_characters_is_refused",),
     "2.3 R-2.3d mapping followed, no name twice": ("test_other_names_are_followed",),
     "2.3 R-2.3e never unverified": (WHOSE, "test_external_without_a_certificate_stays_out"),

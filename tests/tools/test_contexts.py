@@ -95,7 +95,7 @@ async def test_contexts_are_listed_shown_and_removed(folder: Path) -> None:
     assert (await run("contexts", "forget")).status == 2
 
 
-async def test_versions_are_those_that_run() -> None:
+async def test_the_printed_versions_are_those_of_the_running_packages() -> None:
     found = json.loads((await run("version", "--json")).out)
     assert {"trouter", "twin", "python", "trio", "proton", "libsasl2", "spark", "plugins"} <= found.keys()
     assert found["plugins"]["sasl_plain"].startswith("trouter ")

@@ -149,7 +149,9 @@ async def test_json_is_indented_as_wanted(indent: str, text: str) -> None:
         (Symbol("s"), "s\n"),
     ],
 )
-async def test_another_operation_prints_a_text_as_it_is_and_nothing_for_nothing(answer: object, text: str) -> None:
+async def test_another_operation_prints_a_text_unchanged_and_an_empty_answer_as_nothing(
+    answer: object, text: str
+) -> None:
     ran, _ = await managed("get-something", answer=answer)
     assert (ran.status, ran.out, ran.err) == (0, text, "")
 
@@ -209,7 +211,7 @@ async def test_words_besides_stdin_are_refused(monkeypatch: pytest.MonkeyPatch) 
         ("callme --properties x", "ValueError: --properties is not a JSON map"),
     ],
 )
-async def test_what_is_wrong_is_found_before_anything_is_sent(line: str, message: str) -> None:
+async def test_wrong_arguments_are_found_before_any_request_is_sent(line: str, message: str) -> None:
     ran, requests = await managed(*line.split())
     assert (ran.status, ran.out, requests) == (1, "", [])
     assert ran.err.startswith(message)

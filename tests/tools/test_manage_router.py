@@ -97,7 +97,7 @@ def test_a_custom_operation_reaches_an_entity(manage: Manage) -> None:
     manage("delete", "--identity", made["identity"])
 
 
-def test_a_listener_listens_at_once_and_no_longer_once_it_is_deleted(manage: Manage) -> None:
+def test_a_created_listener_listens_at_once_and_a_deleted_one_is_closed(manage: Manage) -> None:
     port = free_port()
     made = manage("create", "type=listener", f"port={port}", "host=127.0.0.1", "name=extra", "saslMechanisms=ANONYMOUS")
     assert (made["role"], made["port"], made["name"]) == ("normal", str(port), "extra")
@@ -170,7 +170,7 @@ def test_configured_entities_keep_their_names_and_their_order(manage: Manage, ki
         assert row["type"] == f"{PREFIX}router.config.{kind}"
 
 
-def test_what_is_not_set_is_absent(manage: Manage) -> None:
+def test_an_unset_attribute_is_absent(manage: Manage) -> None:
     (row,) = manage("query", "--type", "linkRoute")
     assert "pattern" not in row
     assert "connection" not in row
@@ -250,7 +250,7 @@ def test_every_type_is_reported(manage: Manage) -> None:
         assert all(name.startswith(PREFIX) for name in found)
 
 
-def test_what_belongs_to_an_ssl_profile(manage: Manage) -> None:
+def test_an_ssl_profile_has_its_types_operations_and_attributes(manage: Manage) -> None:
     name = PREFIX + "sslProfile"
     assert manage("get-types", "sslProfile") == {name: [PREFIX + "configurationEntity", PREFIX + "entity"]}
     assert manage("get-operations", "sslProfile") == {name: ["CREATE", "DELETE", "READ"]}
@@ -291,7 +291,7 @@ def test_the_router_is_asked_under_its_own_name_too(manage: Manage) -> None:
         (["update", "log/DEFAULT", "enable=nonsense"], ""),
     ],
 )
-def test_what_the_router_refuses(manage: Manage, words: list[str], message: str) -> None:
+def test_a_refusal_of_the_router_is_printed(manage: Manage, words: list[str], message: str) -> None:
     assert manage(*words, fails=True).startswith(message)
 
 

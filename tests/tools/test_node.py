@@ -43,7 +43,7 @@ def always(**fields: Any) -> Callable[[Message], Sequence[Message]]:
     return lambda request: [reply(request, **fields)]
 
 
-async def test_a_request_says_what_management_wants_to_know() -> None:
+async def test_a_request_carries_its_operation_its_entity_and_its_reply_address() -> None:
     server = ManagementServer()
     async with asking(server) as node:
         await node.call("READ", type="t", name="n", other=None)
@@ -177,7 +177,7 @@ async def test_octets_that_are_no_message_are_refused() -> None:
             await node.call("READ")
 
 
-async def test_an_answer_to_something_else_is_not_ours() -> None:
+async def test_an_answer_to_another_request_is_ignored() -> None:
     def answer(request: Message) -> Sequence[Message]:
         stray = reply(request, "stray")
         stray.properties.correlation_id = "another"

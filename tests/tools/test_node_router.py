@@ -80,7 +80,7 @@ async def test_without_options_a_tool_is_anonymous(router: RunningRouter) -> Non
     assert "sasl" not in row
 
 
-async def test_a_tool_logs_in_where_the_router_asks_for_it(guarded: RunningRouter, tmp_path: Path) -> None:
+async def test_a_tool_logs_in_where_the_router_requires_a_login(guarded: RunningRouter, tmp_path: Path) -> None:
     file = tmp_path / "password"
     file.write_text(f"{PASSWORD}\n")
     words = ("manage", "query", "--type", "connection", "user", "-t", "30", "-b")

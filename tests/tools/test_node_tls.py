@@ -148,7 +148,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-async def test_who_is_let_in_over_what(way: Way, material: Material) -> None:
+async def test_each_way_of_connecting_is_admitted_or_refused_as_listed(way: Way, material: Material) -> None:
     contexts = {"either": material.server, "tls": material.server, "strict": material.strict}
     server = ManagementServer(
         lambda request: [reply(request, ["amqp:/_topo/0/R/$management"])],

@@ -226,7 +226,7 @@ MECHANISMS = {
 
 
 @pytest.mark.parametrize(("arguments", "names"), MECHANISMS.items(), ids=" ".join)
-def test_mechanisms_are_those_that_fit(arguments: tuple[str, ...], names: list[str]) -> None:
+def test_the_mechanisms_fit_the_given_credentials(arguments: tuple[str, ...], names: list[str]) -> None:
     assert [each.name for each in options(*arguments).sasl_mechanisms()] == names
 
 
@@ -246,7 +246,7 @@ def test_a_missing_password_is_asked_for_only_at_a_terminal(monkeypatch: pytest.
         options("--sasl-username", "u").sasl_mechanisms()
 
 
-def test_there_is_tls_only_where_something_asks_for_it() -> None:
+def test_tls_is_used_only_where_an_option_requests_tls() -> None:
     assert options().ssl_context() is None
     found = options("-b", "amqps://h").ssl_context()
     assert found is not None

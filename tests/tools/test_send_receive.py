@@ -149,7 +149,7 @@ def test_messages_are_written_as_text_as_json_and_as_files(
     assert [path.read_bytes() for path in sorted(folder.iterdir())] == [b"text", b"octets", b'{"a": [1]}', large.body]
 
 
-def test_what_send_reads_is_what_receive_prints(bus: str) -> None:
+def test_receive_prints_the_lines_that_send_reads(bus: str) -> None:
     lines = (
         b'{"header": {"durable": true}, "properties": {"content-type": "a/b"}, "body-base64": "/wA="}\n'
         b'{"application-properties": {"n": 1.5}, "body": [[1], ["two"]], "body-kind": "sequence"}\n'
@@ -168,7 +168,7 @@ def test_what_send_reads_is_what_receive_prints(bus: str) -> None:
     assert ended(receiving)[1] == lines
 
 
-def test_a_receiver_asks_for_no_more_than_it_wants(bus: str, proton: BlockingConnection) -> None:
+def test_a_receiver_requests_no_more_messages_than_its_count(bus: str, proton: BlockingConnection) -> None:
     receiving = started(bus, "receive", "few", "--count", 2, "--credit", 50, "-q")
     sender = proton.create_sender("few")
     assert [sender.send(Message(body=str(number))).remote_state for number in range(2)] == [Delivery.ACCEPTED] * 2
@@ -176,7 +176,7 @@ def test_a_receiver_asks_for_no_more_than_it_wants(bus: str, proton: BlockingCon
     sender.close()
 
 
-def test_interrupted_each_says_what_was_done(bus: str) -> None:
+def test_interrupted_commands_print_their_counts(bus: str) -> None:
     receiving = started(bus, "receive", "half")
     sending = started(bus, "send", "half", "--lines", stdin=subprocess.PIPE)
     assert sending.stdin is not None
@@ -211,7 +211,7 @@ def test_a_request_prints_its_answer_or_why_there_is_none(bus: str, proton: Bloc
     assert ended(asking) == (1, b"", "RequestRefused: sent 1 message: 1 rejected\n")
 
 
-def test_what_goes_wrong_is_said_on_standard_error(bus: str, tmp_path: Path) -> None:
+def test_failures_are_printed_on_standard_error(bus: str, tmp_path: Path) -> None:
     status, out, err = ran(bus, "send", "nowhere", "x", "--timeout", 0.2)
     assert (status, out) == (1, b"")
     assert "Timeout: no credit for 0.2 s" in err
@@ -239,7 +239,7 @@ def test_a_rate_that_is_none_is_refused_as_a_rate(capsys: pytest.CaptureFixture[
         ("send", "a", "b", "-b", "127.0.0.1/path"),
     ],
 )
-def test_a_wrong_command_line_is_reported_before_anything_is_sent(
+def test_a_wrong_command_line_is_reported_before_any_message_is_sent(
     wrong: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:

@@ -29,7 +29,7 @@ from trouter.wire.types import Symbol, UInt, ULong
         ("half \ud83d", "half \\ud83d"),
     ],
 )
-def test_a_value_is_shown_as_it_is_but_cannot_move_the_cursor(value: object, shown: str) -> None:
+def test_a_value_is_shown_without_control_characters(value: object, shown: str) -> None:
     assert formats.plain(value) == shown
 
 
@@ -91,7 +91,7 @@ def test_a_path_that_is_not_set_is_nil() -> None:
     assert (formats.or_nil(""), formats.or_nil(None), formats.or_nil("/p")) == ("(nil)", "(nil)", "/p")
 
 
-def test_log_times_are_those_of_this_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_times_are_local_times(monkeypatch: pytest.MonkeyPatch) -> None:
     for zone in ("UTC", "America/New_York"):
         monkeypatch.setitem(os.environ, "TZ", zone)
         time.tzset()
@@ -125,7 +125,7 @@ def test_columns_are_as_wide_as_needed_and_two_apart() -> None:
     ]
 
 
-def test_comma_separated_cells_are_quoted_and_empty_ones_are_nothing() -> None:
+def test_comma_separated_cells_are_quoted_and_empty_cells_are_left_empty() -> None:
     assert list(comma_separated(GRID)) == [
         "Fruit",
         '"name","n","note"',

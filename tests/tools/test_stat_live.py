@@ -115,7 +115,7 @@ def looks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Ran]]:
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_a_view_looks_as_it_did(name: str, looks: dict[str, Ran]) -> None:
+def test_a_view_equals_its_golden_file(name: str, looks: dict[str, Ran]) -> None:
     ran = looks[name]
     assert (ran.status, ran.err) == (0, ""), ran.out
     text = steady(ran.out)

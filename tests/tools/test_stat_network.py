@@ -60,7 +60,7 @@ async def test_every_router_is_shown_in_turn() -> None:
     assert steady(ran.out).splitlines() == lines
 
 
-async def test_why_shows_which_hop_holds_what() -> None:
+async def test_why_shows_the_verdict_of_each_hop() -> None:
     ran = await stat(ManagementServer(network), "--why", "orders")
     verdicts = [line.split(maxsplit=1)[1] for line in ran.lines if line.startswith("  verdict")]
     assert verdicts == ["no consumer", "no consumer", "consumers without credit: link 7 on connection 2"]
@@ -68,7 +68,7 @@ async def test_why_shows_which_hop_holds_what() -> None:
 
 
 @pytest.mark.parametrize("options", [["-r", "C"], ["-d", "C"]])
-async def test_why_asks_one_router_if_it_is_named(options: list[str]) -> None:
+async def test_why_with_a_router_option_sends_one_request_to_that_router(options: list[str]) -> None:
     server = ManagementServer(network)
     await stat(server, "--why", "orders", *options)
     asked = [

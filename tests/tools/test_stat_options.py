@@ -118,7 +118,7 @@ def test_no_limit_and_a_limit_of_nothing_mean_all(given: list[str], limit: int) 
         ["--address", "--connection"],
     ],
 )
-def test_what_makes_no_sense_together_is_a_usage_error(words: list[str]) -> None:
+def test_contradictory_options_are_a_usage_error(words: list[str]) -> None:
     with pytest.raises(UsageError):
         stat.wishes_of(parsed(*words))
 

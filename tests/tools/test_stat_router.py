@@ -90,7 +90,7 @@ async def test_the_pools_have_the_names_of_the_older_router(fresh: RunningRouter
     assert re.search(r"qdr_address_t\s+[0-9]+", (await stat(fresh, "-m")).out)
 
 
-async def test_the_log_shows_that_it_was_asked_for(fresh: RunningRouter) -> None:
+async def test_the_log_view_shows_its_own_request(fresh: RunningRouter) -> None:
     ran = await stat(fresh, "--log", "--limit=5")
     assert len(ran.lines) <= 5
     assert re.search(r"AGENT \(debug\).*GET-LOG", ran.out)
@@ -123,7 +123,7 @@ async def test_an_unknown_router_times_out(fresh: RunningRouter) -> None:
 @pytest.mark.parametrize(
     "view", ["-n", "--vhosts", "--vhostgroups", "--vhoststats", "-e", "--autolinks", "--linkroutes"]
 )
-async def test_a_view_with_nothing_in_it_ends(fresh: RunningRouter, view: str) -> None:
+async def test_a_view_without_rows_ends_and_prints_lines(fresh: RunningRouter, view: str) -> None:
     assert (await stat(fresh, view, "--limit", "1")).lines
 
 

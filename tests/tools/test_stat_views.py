@@ -73,7 +73,9 @@ def connection(**attributes: object) -> dict[str, object]:
         ({"sasl": "EXTERNAL", "user": None}, "no-security", "x.509"),
     ],
 )
-def test_a_connection_says_how_safe_it_is(attributes: Row, security: str, authentication: str) -> None:
+def test_a_connection_shows_its_security_and_its_authentication(
+    attributes: Row, security: str, authentication: str
+) -> None:
     row = connection(**attributes)
     cells = {field.head: field.value(row) for field in CONNECTIONS.listings([[row]])[0].fields}
     assert (cells["security"], cells["authentication"]) == (security, authentication)
@@ -249,7 +251,7 @@ def test_memory_that_is_not_known_is_a_dash() -> None:
     assert shown(POOLS, [POOL], []).splitlines()[-1] == "  -       1.95 MiB"
 
 
-def test_owners_of_memory_are_sorted_by_what_they_hold() -> None:
+def test_owners_of_memory_are_sorted_by_size() -> None:
     request = OWNERS.requests[0]
     assert request.rows is not None
     reply = [
@@ -331,7 +333,7 @@ def test_vhosts_count_their_groups() -> None:
     assert shown(VHOSTS, []) == "No Vhosts\n"
 
 
-def test_what_a_group_does_not_set_is_the_default_of_the_schema() -> None:
+def test_an_unset_attribute_of_a_group_has_the_default_of_the_schema() -> None:
     schema = VHOST_GROUPS.requests[1].rows
     assert schema is not None
     text = shown(VHOST_GROUPS, [{"hostname": "h", "groups": GROUPS}], schema(SCHEMA))
@@ -385,7 +387,7 @@ def test_log_entries_are_lines_also_for_other_programs() -> None:
     assert shown(LOG, []) == ""
 
 
-def test_the_router_in_general_leaves_out_what_it_does_not_tell() -> None:
+def test_the_general_view_leaves_out_absent_values() -> None:
     text = shown(GENERAL, [{"version": "1", "mode": "standalone", "id": "R", "memoryUsage": None, "linksBlocked": 2}])
     assert "VmSize" not in text
     assert "Uptime" not in text
@@ -477,7 +479,7 @@ NETWORK = Lookup(
         (LOG, "connection", "9", {"text": "[C9][L3] gone"}, True),
     ],
 )
-def test_a_filter_keeps_what_belongs_to_it(view: View, name: str, wanted: str, row: Row, kept: bool) -> None:
+def test_a_filter_keeps_its_rows(view: View, name: str, wanted: str, row: Row, kept: bool) -> None:
     assert view.filters[name].keep(row, wanted, NETWORK) is kept
 
 
