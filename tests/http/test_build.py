@@ -22,7 +22,7 @@ def test_the_bundle_is_within_its_bound() -> None:
     assert sum(sizes.values()) <= MAX_BUNDLE_BYTES, sizes
 
 
-async def test_the_build_is_served_with_everything_that_it_names() -> None:
+async def test_the_build_is_served_with_every_file() -> None:
     async with listening(Site()) as listener:
         start = await ask(listener, "/")
         assert start.status == 200

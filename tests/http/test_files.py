@@ -43,7 +43,7 @@ def test_a_file_is_found_and_a_folder_means_its_index(root: Path, names: tuple[s
 
 
 @pytest.mark.parametrize("names", [("nothing",), ("sub",), ("a.js", ""), ("a.js", "x"), ("x" * 300,), ("a\0",)])
-def test_what_is_no_file_is_none(root: Path, names: tuple[str, ...]) -> None:
+def test_a_name_that_is_no_file_opens_none(root: Path, names: tuple[str, ...]) -> None:
     assert open_file(root, names) is None
 
 

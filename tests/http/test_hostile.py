@@ -54,7 +54,7 @@ def patient_clock() -> MockClock:
     ],
     ids=lambda value: repr(value)[:60],
 )
-async def test_what_is_no_request_here_is_answered_with_that_reason(octets: bytes, status: int) -> None:
+async def test_an_invalid_request_is_answered_with_its_status(octets: bytes, status: int) -> None:
     async with listening(Site()) as listener:
         async with client_of(listener) as client:
             await client.send(octets)
@@ -93,7 +93,7 @@ async def test_a_body_is_skipped_to_the_next_request() -> None:
 
 
 @pytest.mark.parametrize("framing", ["length", "chunked"])
-async def test_a_body_beyond_the_limit_is_refused_while_it_comes(framing: str) -> None:
+async def test_a_body_beyond_the_limit_is_refused_while_the_client_sends(framing: str) -> None:
     async with listening(Site()) as listener, client_of(listener) as client:
         header = "Content-Length: 99999999999" if framing == "length" else "Transfer-Encoding: chunked"
         await client.send(f"POST /healthz HTTP/1.1\r\nHost: x\r\n{header}\r\n\r\n".encode())
@@ -104,7 +104,7 @@ async def test_a_body_beyond_the_limit_is_refused_while_it_comes(framing: str) -
         assert (answer.status, answer.headers["connection"]) == (413, "close")
 
 
-async def test_who_asks_before_sending_a_body_is_answered_without_it() -> None:
+async def test_a_client_that_expects_100_continue_is_answered_without_its_body() -> None:
     async with listening(Site()) as listener, client_of(listener) as client:
         answer = await client.ask("/healthz", "POST", Expect="100-continue", Content_Length="10")
         assert (answer.status, answer.headers["connection"]) == (200, "close")
@@ -160,7 +160,7 @@ async def test_a_connection_that_asks_nothing_more_is_closed(patient_clock: Mock
         assert trio.current_time() - begun == pytest.approx(IDLE_S, abs=1)
 
 
-async def test_who_does_not_read_is_given_up(tmp_path: Path, patient_clock: MockClock) -> None:
+async def test_a_client_that_does_not_read_is_disconnected(tmp_path: Path, patient_clock: MockClock) -> None:
     with (tmp_path / "x").open("wb") as file:
         file.truncate(64 * 1024 * 1024)
     async with listening(Site(), http_root_dir=str(tmp_path)) as listener, client_of(listener) as client:
@@ -197,7 +197,9 @@ async def test_scraping_goes_on_while_clients_die() -> None:
             assert (await ask(listener, "/metrics")).status == 200
 
 
-async def test_beyond_the_most_who_waits_longest_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_beyond_the_limit_the_client_that_has_been_idle_longest_is_disconnected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(listener, "MAX_PLAIN", 3)
     async with listening(Site()) as door:
         first, second, third = [Client(await connect(door)) for _ in range(3)]
@@ -251,7 +253,7 @@ async def test_accept_rate_spaces_connections(patient_clock: MockClock) -> None:
         assert trio.current_time() - begun == pytest.approx(1.5, abs=0.2)
 
 
-async def test_a_stopped_listener_ends_who_waits_and_answers_who_asked() -> None:
+async def test_a_stopped_listener_disconnects_idle_clients_and_answers_pending_requests() -> None:
     class Slow(Site):
         async def healthy(self) -> bool:
             asked.set()

@@ -78,7 +78,7 @@ def test_the_series_of_the_older_router_are_there(shared: RunningRouter) -> None
     assert {name for name in figures if name.startswith("qdr_") and ":" not in name} == set(OLDER_ROUTERS)
 
 
-def test_what_clients_do_can_be_seen(shared: RunningRouter) -> None:
+def test_messages_of_clients_show_in_the_metrics(shared: RunningRouter) -> None:
     port = http_port(shared)
     before = scrape(port)
     exchange(shared.port, "seen", 7)
@@ -99,7 +99,7 @@ def test_what_clients_do_can_be_seen(shared: RunningRouter) -> None:
     assert grown("trouter_connections_accepted_total", listener="web") == 1
 
 
-def test_who_is_connected_can_be_seen(shared: RunningRouter) -> None:
+def test_connections_links_and_addresses_show_in_the_metrics(shared: RunningRouter) -> None:
     port = http_port(shared)
     connection = BlockingConnection(f"127.0.0.1:{shared.port}", allowed_mechs="ANONYMOUS", timeout=DEADLINE_S)
     connection.create_receiver("here")
@@ -115,7 +115,7 @@ def test_who_is_connected_can_be_seen(shared: RunningRouter) -> None:
     connection.close()
 
 
-def test_the_series_do_not_change_with_what_strangers_do(shared: RunningRouter) -> None:
+def test_clients_create_no_new_series(shared: RunningRouter) -> None:
     port = http_port(shared)
     before = set(scrape(port))
     for number in range(5):
@@ -178,7 +178,7 @@ def test_a_port_in_use_is_an_error_at_the_start_and_no_crash(tmp_path: Path) -> 
             router.assert_no_fault_of_ours()
 
 
-def test_a_router_stops_whatever_its_http_clients_do(start_router: StartRouter) -> None:
+def test_a_router_stops_despite_pending_http_clients(start_router: StartRouter) -> None:
     router = start_router(configured())
     address = ("127.0.0.1", http_port(router))
     with ExitStack() as stack:
@@ -189,7 +189,7 @@ def test_a_router_stops_whatever_its_http_clients_do(start_router: StartRouter) 
         router.assert_no_fault_of_ours()
 
 
-def test_while_a_router_drains_it_is_alive_and_not_ready(start_router: StartRouter) -> None:
+def test_a_draining_router_is_alive_and_not_ready(start_router: StartRouter) -> None:
     router = start_router(configured())
     port = http_port(router)
     receiving = BlockingConnection(f"127.0.0.1:{router.port}", allowed_mechs="ANONYMOUS", timeout=DEADLINE_S)

@@ -56,7 +56,9 @@ VISITS = {
 
 
 @pytest.mark.parametrize(("attributes", "headers", "status"), VISITS.values(), ids=VISITS)
-async def test_who_reads_figures(tmp_path: Path, attributes: str, headers: dict[str, str], status: int) -> None:
+async def test_each_visitor_may_read_the_metrics_as_configured(
+    tmp_path: Path, attributes: str, headers: dict[str, str], status: int
+) -> None:
     token = tmp_path / "token"
     token.write_text(TOKEN + "\n")
     (entity,) = load(text=TEXT.format(attributes.format(token=f"file:{token}"))).listeners
@@ -82,6 +84,6 @@ async def test_who_reads_figures(tmp_path: Path, attributes: str, headers: dict[
         ("metricsToken: 0123456789abcdef 0123", "is not a token"),
     ],
 )
-def test_what_would_let_in_no_host_or_any_host_is_refused(attribute: str, message: str) -> None:
+def test_an_attribute_that_admits_no_host_or_any_host_is_refused(attribute: str, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         load(text=TEXT.format(attribute))

@@ -77,6 +77,6 @@ def test_configured_origins_are_kept_as_browsers_send_them() -> None:
 @pytest.mark.parametrize(
     "word", ["console.example", "ws://a", "https://a/b", "https://*.a", "https://", "https://a:b", "https://u@a"]
 )
-def test_what_is_no_origin_is_refused(word: str) -> None:
+def test_a_word_that_is_no_origin_is_refused(word: str) -> None:
     with pytest.raises(BadValue, match="not the origin of a page"):
         web_socket_origins(word)

@@ -74,7 +74,7 @@ async def test_metrics_are_text_that_a_scraper_parses() -> None:
 
 
 @pytest.mark.parametrize(("path", "status"), [("/metrics", 405), ("/", 405), ("/x", 405)])
-async def test_only_reading_is_allowed_where_there_is_something_to_read(path: str, status: int) -> None:
+async def test_only_get_and_head_are_allowed_on_pages(path: str, status: int) -> None:
     async with listening(Site()) as listener:
         answer = await ask(listener, path, "POST", Content_Length="0")
         assert answer.status == status
@@ -113,7 +113,7 @@ async def test_no_target_leads_out_of_the_root(tmp_path: Path, target: str) -> N
         assert (await ask(listener, target)).status == 404
 
 
-async def test_a_file_is_served_in_full_and_its_head_without_it(tmp_path: Path) -> None:
+async def test_a_file_is_served_in_full_and_its_head_without_a_body(tmp_path: Path) -> None:
     octets = bytes(range(256)) * 2000
     (tmp_path / "x.bin").write_bytes(octets)
     async with listening(Site(), http_root_dir=str(tmp_path)) as listener, client_of(listener) as client:
@@ -130,7 +130,7 @@ async def test_an_empty_file_is_an_answer(tmp_path: Path) -> None:
         assert (await client.ask("/healthz")).status == 200
 
 
-async def test_a_file_that_shrinks_while_it_is_sent_is_not_passed_off_as_whole(tmp_path: Path) -> None:
+async def test_a_file_that_shrinks_while_being_sent_is_not_sent_as_whole(tmp_path: Path) -> None:
     path = tmp_path / "x.bin"
     with path.open("wb") as file:
         file.truncate(64 * 1024 * 1024)
@@ -182,7 +182,7 @@ async def test_a_client_of_http_1_0_gets_an_answer_and_the_end() -> None:
         assert rest.endswith(b"\r\n\r\nOK")
 
 
-async def test_many_who_scrape_at_once_share_one_text() -> None:
+async def test_concurrent_scrapes_share_one_text() -> None:
     site = Site()
     async with listening(site) as listener, trio.open_nursery() as nursery:
         for _ in range(50):
@@ -190,7 +190,7 @@ async def test_many_who_scrape_at_once_share_one_text() -> None:
     assert 1 <= site.shown < 50
 
 
-async def test_figures_that_cannot_be_had_are_an_error_for_all_who_wait() -> None:
+async def test_failing_figures_are_an_error_for_every_waiting_client() -> None:
     class Broken(Site):
         def figures(self) -> Figures:
             self.shown += 1

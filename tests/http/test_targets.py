@@ -41,12 +41,12 @@ def test_a_path_is_decoded_once_name_by_name(target: bytes, path: tuple[str, ...
 
 
 @pytest.mark.parametrize("target", NONE, ids=repr)
-def test_what_could_lead_elsewhere_is_no_path(target: bytes) -> None:
+def test_a_target_that_could_lead_elsewhere_is_no_path(target: bytes) -> None:
     assert path_of(target) is None
 
 
 @given(st.binary(max_size=60).map(lambda text: b"/" + text))
-def test_no_name_leads_up_out_or_into_what_is_hidden(target: bytes) -> None:
+def test_no_name_leads_to_a_parent_or_a_hidden_file(target: bytes) -> None:
     *folders, last = path_of(target) or ("",)
     assert all(folders)
     for name in (*folders, last):

@@ -47,7 +47,7 @@ async def test_a_listener_without_a_folder_serves_the_console(attributes: dict[s
             assert policy_of((await ask(listener, path)).headers) == {"frame-ancestors": "'self'"}
 
 
-async def test_a_folder_is_served_as_it_is_in_place_of_the_console(tmp_path: Path) -> None:
+async def test_a_configured_folder_is_served_in_place_of_the_console(tmp_path: Path) -> None:
     root = tmp_path / "share" / "qpid-dispatch" / "console"
     root.mkdir(parents=True)
     (root / "index.html").write_text("<script>older()</script>")
@@ -95,7 +95,7 @@ async def test_a_page_of_the_console_runs_its_own_code_alone() -> None:
         ("", False),
     ],
 )
-async def test_code_is_sent_compressed_to_clients_that_take_it(accepted: str, packed: bool) -> None:
+async def test_code_is_sent_compressed_to_clients_that_accept_gzip(accepted: str, packed: bool) -> None:
     async with listening(Site()) as listener:
         answer = await ask(listener, "/assets/index-Cx3a.js", Accept_Encoding=accepted)
     assert answer.headers["content-type"] == "text/javascript; charset=utf-8"
@@ -105,7 +105,7 @@ async def test_code_is_sent_compressed_to_clients_that_take_it(accepted: str, pa
     assert (gzip.decompress(answer.body) if packed else answer.body) == CODE
 
 
-async def test_what_was_not_compressed_is_sent_plain() -> None:
+async def test_an_uncompressed_file_is_sent_plain() -> None:
     async with listening(Site()) as listener:
         answer = await ask(listener, "/assets/icon-Ab12.svg", Accept_Encoding="gzip")
         assert (answer.body, answer.headers.get("content-encoding")) == (b"<svg/>", None)
@@ -124,7 +124,7 @@ async def test_no_target_leads_out_of_the_console(target: str) -> None:
         assert answer.body == b"404 Not Found\n"
 
 
-async def test_a_checkout_without_the_build_says_how_to_make_it(build: Path) -> None:
+async def test_a_checkout_without_the_build_answers_with_the_build_command(build: Path) -> None:
     (build / "index.html").unlink()
     async with listening(Site()) as listener:
         answer = await ask(listener, "/")

@@ -165,7 +165,7 @@ async def test_a_handshake_by_another_method_is_refused() -> None:
         assert answer.status == 400
 
 
-async def test_an_upgrade_to_something_else_is_ignored() -> None:
+async def test_an_upgrade_to_another_protocol_is_ignored() -> None:
     async with listening(Site()) as listener, client_of(listener) as client:
         answer = await client.ask("/healthz", Connection="Upgrade, HTTP2-Settings", Upgrade="h2c", HTTP2_Settings="")
         assert (answer.status, answer.body) == (200, b"OK")
@@ -272,7 +272,7 @@ async def test_the_end_of_amqp_is_a_normal_close_after_its_last_words() -> None:
         assert await sockets.closed() == CloseReason.NORMAL_CLOSURE
 
 
-async def test_amqp_that_lingers_for_the_client_learns_that_it_has_gone() -> None:
+async def test_amqp_that_waits_for_the_client_sees_the_end_of_the_stream() -> None:
     async def amqp(stream: trio.SocketStream) -> None:
         await stream.send_all(b"close")
         await stream.send_eof()

@@ -111,7 +111,7 @@ DENIED = {
 
 
 @pytest.mark.parametrize(("name", "options"), DENIED.values(), ids=DENIED)
-def test_who_is_denied_gets_nothing(scene: Scene, name: str, options: dict[str, Any]) -> None:
+def test_a_denied_login_fails_without_a_trace_of_the_password(scene: Scene, name: str, options: dict[str, Any]) -> None:
     with pytest.raises(LoginFailed):
         scene.login(name, **options)
     assert PASSWORD not in scene.router.text()

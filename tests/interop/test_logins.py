@@ -77,7 +77,7 @@ def credentials(authority: Authority, kind: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("kind", ["password", "certificate"])
-def test_it_gets_in_and_to_its_own_addresses(guarded: RunningRouter, authority: Authority, kind: str) -> None:
+def test_a_client_logs_in_and_uses_its_own_addresses(guarded: RunningRouter, authority: Authority, kind: str) -> None:
     way = credentials(authority, kind)
     address = f"alice/{kind}"
     with agent("rhea", "receive", guarded.port, address=address, count=3, **way) as receiving:
@@ -88,7 +88,7 @@ def test_it_gets_in_and_to_its_own_addresses(guarded: RunningRouter, authority: 
             assert sending.result()["outcomes"] == [["accepted", None, None]] * 3
 
 
-def test_a_wrong_password_does_not_get_it_in(guarded: RunningRouter, authority: Authority) -> None:
+def test_a_client_with_a_wrong_password_is_refused(guarded: RunningRouter, authority: Authority) -> None:
     way = credentials(authority, "password") | {"password": "looking-glass"}
     with agent("rhea", "send", guarded.port, address="alice/x", **way) as sending:
         guarded.wait_for_line(r"Authentication failed \[mech=PLAIN\] user='alice' ")
@@ -113,7 +113,7 @@ DENIED: dict[str, tuple[dict[str, Any], list[str]]] = {
 
 
 @pytest.mark.parametrize(("tries", "said"), DENIED.values(), ids=DENIED)
-def test_it_hears_why_something_is_denied(
+def test_a_client_gets_the_reason_of_each_denial(
     guarded: RunningRouter, authority: Authority, tries: dict[str, Any], said: list[str]
 ) -> None:
     way = credentials(authority, "password")
@@ -125,7 +125,7 @@ def test_it_hears_why_something_is_denied(
         assert trying.result()["heard"] == said
 
 
-def test_it_hears_that_it_may_not_open(guarded: RunningRouter, authority: Authority) -> None:
+def test_a_client_gets_the_reason_of_a_refused_open(guarded: RunningRouter, authority: Authority) -> None:
     way = credentials(authority, "password") | {"username": "carol"}
     with agent("rhea", "denied", guarded.port, terminus=MINE, **way) as trying:
         said = trying.wait_for("failed")

@@ -53,7 +53,7 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
             yield Network(first, second, edge)
 
 
-def test_it_starts_with_the_schema_the_nodes_and_itself(network: Network) -> None:
+def test_the_console_reads_the_schema_the_nodes_and_its_own_connection(network: Network) -> None:
     schema, nodes, connections = network.ask(
         operation("GET-SCHEMA"), operation("GET-MGMT-NODES"), query("connection", [])
     )
@@ -69,7 +69,7 @@ def test_it_starts_with_the_schema_the_nodes_and_itself(network: Network) -> Non
     ("to", "name"),
     [("_topo/0/A/$management", "A"), ("_topo/0/B/$management", "B"), ("_edge/E/$management", "E")],
 )
-def test_it_asks_each_router_by_an_anonymous_sender(network: Network, to: str, name: str) -> None:
+def test_the_console_queries_each_router_by_an_anonymous_sender(network: Network, to: str, name: str) -> None:
     router, links, nodes = network.ask(
         query("router", [], to),
         query("router.link", ["undeliveredCount", "unsettledCount", "linkType", "linkDir"], to),
@@ -96,7 +96,7 @@ def test_the_replies_to_more_than_ten_requests_are_distinguished(network: Networ
     assert sum(map(len, types)) >= 5 * 5
 
 
-def test_it_closes_a_connection(network: Network) -> None:
+def test_the_console_closes_a_connection(network: Network) -> None:
     with node_of(network.first.port) as other:
         container = other.connection.container.container_id
         (connections,) = network.ask(query("connection", []))

@@ -42,7 +42,9 @@ def test_every_message_arrives_whole_once_and_in_order(
 
 
 @each_pair
-def test_a_sender_hears_what_the_receiver_says(router: RunningRouter, address: str, sender: str, receiver: str) -> None:
+def test_a_sender_gets_the_outcomes_of_the_receiver(
+    router: RunningRouter, address: str, sender: str, receiver: str
+) -> None:
     answers = list(OUTCOMES)
     # One at a time: rhea gives two deliveries that it answers in one go the same outcome.
     with agent(receiver, "receive", router.port, address=address, count=8, credit=1, answers=answers) as receiving:

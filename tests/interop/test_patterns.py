@@ -21,7 +21,9 @@ each_client = pytest.mark.parametrize("client", CLIENTS)
 
 
 @each_client
-def test_a_drain_brings_what_is_there_and_ends_the_credit(router: RunningRouter, address: str, client: str) -> None:
+def test_a_drain_brings_the_waiting_messages_and_ends_the_credit(
+    router: RunningRouter, address: str, client: str
+) -> None:
     with agent(client, "drain", router.port, address=address, credit=10, count=7) as draining:
         draining.wait_for("ready")
         with Peer(router.port) as sender:
@@ -106,10 +108,8 @@ def test_a_message_whose_sender_is_killed_in_the_middle_is_taken_back(
 
 
 @each_client
-def test_a_large_message_waits_for_a_receiver_that_takes_it_later(
-    router: RunningRouter, address: str, client: str
-) -> None:
-    """More than the session's window holds; the azure client sends all of it, whatever the window is."""
+def test_a_large_message_waits_for_a_slow_receiver(router: RunningRouter, address: str, client: str) -> None:
+    """The message is larger than the window of the session; the azure client sends all of it regardless of the window."""
     with Peer(router.port, incoming_window=4) as late:
         link = late.attach_receiver(address, credit=10)
         late.be_heard()

@@ -67,7 +67,7 @@ def test_an_entry_shows_everything() -> None:
     assert before <= found.seconds <= time.time()
 
 
-def test_what_is_not_enabled_is_not_kept() -> None:
+def test_a_disabled_level_is_not_kept() -> None:
     configured("log { module: DEFAULT, enable: debug error, outputFile: /dev/null }")
     say_everything("AGENT")
     assert [each.level for each in logs.book.recent(2)] == ["debug", "error"]
@@ -103,7 +103,7 @@ def grown(act: Callable[[], None]) -> dict[str, dict[str, int]]:
 
 
 @pytest.mark.parametrize("enable", ["none", "trace+", "error", "debug critical"])
-def test_every_event_is_counted_whether_or_not_it_is_enabled(enable: str) -> None:
+def test_every_event_is_counted_at_enabled_and_disabled_levels(enable: str) -> None:
     configured(f"log {{ module: DEFAULT, enable: {enable}, outputFile: /dev/null }}")
     assert grown(lambda: say_everything("AGENT")) == {"AGENT": dict.fromkeys(LEVELS, 1)}
 

@@ -22,7 +22,7 @@ ROUTER = RouterEntity(id="r")
 CLOCK = Clock(time.gmtime, "%H.%M (%%06lu)")
 
 
-def test_a_line_says_when_who_how_grave_and_what(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_line_has_its_time_module_level_and_text(capfd: pytest.CaptureFixture[str]) -> None:
     logs.configure(Configuration(ROUTER))
     logs.of("SERVER").info("Listening on %s:%d", "127.0.0.1", 5672)
     line = capfd.readouterr().err
@@ -40,19 +40,19 @@ def test_times_are_shown_to_the_microsecond_in_the_format_asked_for() -> None:
     assert own.text(59.9999999) == "00.01 (000000)"
 
 
-def test_the_source_is_reported_on_demand_and_is_where_it_was_logged(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_source_on_demand_is_the_line_that_logged(capfd: pytest.CaptureFixture[str]) -> None:
     configured("log { module: DEFAULT, includeSource: yes, includeTimestamp: no, enable: trace+ }")
     log = logs.of("ROUTER")
     for say in (log.debug, log.info, log.warning, log.error, log.critical):
         say("x")
     log.log(logs.NOTICE, "x")
     log.log(logs.TRACE, "x", stacklevel=1)
-    line = test_the_source_is_reported_on_demand_and_is_where_it_was_logged.__code__.co_firstlineno
+    line = test_the_source_on_demand_is_the_line_that_logged.__code__.co_firstlineno
     places = re.findall(r"x \(tests/logs/test_lines\.py:(\d+)\)\n", capfd.readouterr().err)
     assert [int(place) - line for place in places] == [4, 4, 4, 4, 4, 5, 6]
 
 
-def test_what_a_stranger_said_stays_on_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+def test_text_of_a_peer_stays_on_one_line(capfd: pytest.CaptureFixture[str]) -> None:
     configured("log { module: DEFAULT, includeTimestamp: no }")
     logs.of("ROUTER").info("container %s", "a\nROUTER (info) forged\r\x1b[2J\x7f\x9b\0é\u2028\u202e\U000e0001\ud800")
     assert capfd.readouterr().err == (
@@ -61,7 +61,7 @@ def test_what_a_stranger_said_stays_on_one_line(capfd: pytest.CaptureFixture[str
 
 
 @given(st.text(st.characters()))
-def test_any_text_becomes_one_that_prints_and_can_be_written(text: str) -> None:
+def test_any_text_becomes_printable_and_encodable(text: str) -> None:
     shown = one_line(text)
     assert shown.isprintable()
     assert shown.encode().decode() == shown
@@ -124,7 +124,7 @@ def test_a_json_line_is_one_object_that_says_the_same() -> None:
     ]
 
 
-def test_a_json_line_leaves_out_what_was_not_asked_for_or_is_not_there() -> None:
+def test_a_json_line_leaves_out_absent_fields_and_fields_not_requested() -> None:
     shape = Shape(timestamp=False, source=False, json=True)
     assert json.loads(line_of(entry("Stopping"), "", shape, CLOCK)) == {
         "module": "SERVER",
@@ -156,7 +156,7 @@ def test_json_times_are_iso_8601_in_the_zone_asked_for(monkeypatch: pytest.Monke
 
 
 @given(st.text(st.characters()), st.booleans())
-def test_whatever_the_text_a_line_is_one_line(text: str, json_lines: bool) -> None:
+def test_any_text_gives_one_line(text: str, json_lines: bool) -> None:
     shown = line_of(entry(one_line(text)), "", Shape(True, True, json_lines), CLOCK)
     assert shown.isprintable()
 

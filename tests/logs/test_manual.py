@@ -48,7 +48,7 @@ def test_the_examples_of_lines_are_lines() -> None:
     assert line_of(cut, "", replace(shape, json=True), clock) == example.rstrip("\n")
 
 
-def test_the_example_of_frames_is_what_is_written() -> None:
+def test_the_example_of_frames_equals_the_written_lines() -> None:
     (text,) = (block for _, block in BLOCKS if "EMPTY FRAME" in block)
     told = [f"PROTOCOL (trace) {line}" for line in frames()]
     assert [line for line in text.splitlines() if "open" not in line] == told
@@ -65,6 +65,6 @@ def frames() -> list[str]:
     return lines
 
 
-def test_the_bounds_are_those_of_the_page() -> None:
+def test_the_page_names_the_bounds_of_the_code() -> None:
     for bound in (KEPT, MAX_TEXT_BYTES, MAX_TEXT, MAX_TRACEBACK):
         assert re.search(rf"\b{bound}\b", PAGE)

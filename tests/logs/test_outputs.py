@@ -206,7 +206,7 @@ def test_files_that_were_renamed_are_left_and_begun_anew_on_request(tmp_path: Pa
     assert path.read_text() == "ROUTER (info) c\n"
 
 
-def test_a_file_that_cannot_be_reopened_goes_on_as_it_was(tmp_path: Path) -> None:
+def test_a_log_file_that_cannot_be_reopened_stays_in_use(tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()
     path = folder / "log"

@@ -106,7 +106,7 @@ def test_a_change_that_cannot_be_had_changes_nothing(tmp_path: Path) -> None:
     assert path.read_text() == "AGENT (info) x\n"
 
 
-def test_what_was_prepared_takes_effect_when_it_is_applied(capfd: pytest.CaptureFixture[str]) -> None:
+def test_prepared_settings_take_effect_when_applied(capfd: pytest.CaptureFixture[str]) -> None:
     configured("log { module: DEFAULT, includeTimestamp: no }")
     prepared = logs.prepare(entities("log { module: DEFAULT, includeTimestamp: no, enable: error }"), ROUTER)
     logs.of("SERVER").info("before")
@@ -115,7 +115,7 @@ def test_what_was_prepared_takes_effect_when_it_is_applied(capfd: pytest.Capture
     assert capfd.readouterr().err == "SERVER (info) before\n"
 
 
-def test_what_was_prepared_and_dropped_leaves_the_files_in_use_open(tmp_path: Path) -> None:
+def test_dropped_settings_leave_the_open_files_open(tmp_path: Path) -> None:
     kept, new = tmp_path / "kept", tmp_path / "new"
     text = f"log {{ module: DEFAULT, outputFile: {kept}, includeTimestamp: no }}"
     configured(text)
@@ -134,7 +134,7 @@ def test_configuring_anew_changes_every_module(tmp_path: Path) -> None:
     assert len([one for one in logging.getLogger(logs.ROOT).handlers if isinstance(one, logs.LogHandler)]) == 1
 
 
-def test_a_line_that_was_asked_for_in_particular_is_logged_whatever_is_enabled(
+def test_a_line_logged_always_ignores_the_enabled_levels(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     configured("log { module: DEFAULT, enable: none, includeTimestamp: no, includeSource: yes }")

@@ -76,7 +76,7 @@ def about(value: Performative | bytes, channel: int = 0, payload: bytes = b"") -
     return line.removeprefix(f"[C5]:FRAME: {channel} <- ")
 
 
-def test_a_line_says_whose_frame_it_is_on_which_channel_and_which_way_it_goes() -> None:
+def test_a_line_names_the_connection_the_channel_and_the_direction() -> None:
     octets = encode(End(), channel=7)
     assert told(octets) == ["[C5]:FRAME: 7 <- @end(23) []"]
     assert told(octets, sent=True) == ["[C5]:FRAME: 7 -> @end(23) []"]
@@ -103,7 +103,7 @@ def test_protocol_headers_and_empty_frames_have_lines_of_their_own() -> None:
     ]
 
 
-def test_performatives_are_reported_field_by_field_and_without_those_that_are_null() -> None:
+def test_performatives_are_reported_field_by_field_without_null_fields() -> None:
     assert about(Open("x", None, 512, 9, properties={"a": 1, "b": "x y"})) == (
         '@open(16) [container-id="x", max-frame-size=0x200, channel-max=0x9, properties={:a=1, :b="x y"}]'
     )
@@ -172,13 +172,13 @@ def test_long_texts_and_long_values_are_cut() -> None:
 
 
 @pytest.mark.parametrize("performative", SASL, ids=lambda each: type(each).__name__)
-def test_what_authenticates_is_hidden(performative: Performative) -> None:
+def test_secrets_of_sasl_frames_are_hidden(performative: Performative) -> None:
     body = encode_performative(performative)
     for octets in (encode(performative), frame(0, body), frame(0, codec.encode([codec.decode_all(body)]), FRAME_SASL)):
         assert "sesame" not in "".join(told(octets))
 
 
-def test_what_does_not_authenticate_is_reported() -> None:
+def test_fields_without_secrets_are_reported() -> None:
     assert [about(each) for each in SASL] == [
         "@sasl-mechanisms(64) [sasl-server-mechanisms=@<symbol>[:PLAIN, :ANONYMOUS]]",
         '@sasl-init(65) [mechanism=:PLAIN, initial-response=<hidden>, hostname="example.org"]',
@@ -206,7 +206,7 @@ ODD_SASL = [
 
 
 @pytest.mark.parametrize("value", ODD_SASL, ids=repr)
-def test_what_authenticates_is_hidden_even_where_it_does_not_belong(value: object) -> None:
+def test_secrets_of_sasl_are_hidden_in_every_place(value: object) -> None:
     octets = codec.encode(value)
     for kind in (octets, octets[:-1], octets + SECRET):
         assert "sesame" not in "".join(told(frame(0, kind, FRAME_SASL)))
@@ -294,7 +294,7 @@ def test_no_bytes_hurt_and_how_they_are_cut_makes_no_difference(stream: bytes, c
     assert all(line.isprintable() and len(line) <= MAX_SHOWN + 100 for line in whole)
 
 
-def test_little_is_kept_of_a_frame_however_large_it_says_it_is() -> None:
+def test_little_is_kept_of_a_frame_for_any_announced_size() -> None:
     lines: list[str] = []
     trace = FrameTrace("[C5]", lines.append)
     trace.received(b"\xff\xff\xff\xff\x02\x00\x00\x00" + b"\x00\x53\x14\x45")

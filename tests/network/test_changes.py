@@ -29,7 +29,7 @@ def changes(node: Node) -> list[dict[str, Any]]:
     return node.query("topologyChange")
 
 
-async def test_a_lost_router_is_reported_with_the_reason_who_moved_and_how_long_it_took(
+async def test_a_lost_router_is_reported_with_the_reason_the_moved_paths_and_the_time_taken(
     start_router: StartRouter, tmp_path: Path
 ) -> None:
     folder = tmp_path / "records"

@@ -90,7 +90,7 @@ def test_links_go_to_the_container_behind_an_edge_router(client: Client, there: 
     assert there.attached[-1][2] == "p.x.q"
 
 
-def test_what_is_no_link_route_is_an_address(client: Client) -> None:
+def test_an_address_without_a_link_route_is_an_ordinary_address(client: Client) -> None:
     receiver = client.create_receiver("plain.address", credit=1)
     client.create_sender("plain.address", options=AtMostOnce()).send(Message(body="here"))
     assert receiver.receive(timeout=DEADLINE_S).body == "here"

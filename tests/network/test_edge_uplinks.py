@@ -136,7 +136,7 @@ vhost {
 """
 
 
-async def test_a_policy_says_which_edge_routers_there_are_and_what_their_clients_may_use(tmp_path: Path) -> None:
+async def test_a_policy_names_the_edge_routers_and_the_addresses_of_their_clients(tmp_path: Path) -> None:
     with running(interior("A", {}, EDGE_LISTENER + POLICY), tmp_path) as above, ExitStack() as stack:
         first, second = (
             stack.enter_context(running(edge(name, [edge_port(above)]), tmp_path)) for name in ("E1", "E2")

@@ -61,7 +61,7 @@ async def everywhere(
 
 
 @pytest.mark.parametrize("prefix", ADDRESSES)
-async def test_a_message_finds_its_consumer_wherever_it_is(routers: dict[str, RunningRouter], prefix: str) -> None:
+async def test_a_message_reaches_its_consumer_on_every_router(routers: dict[str, RunningRouter], prefix: str) -> None:
     async def check(here: str, there: str) -> None:
         address = f"{prefix}.{here}.{there}"
         async with (
@@ -221,8 +221,8 @@ async def test_messages_without_a_receiver_come_back(routers: dict[str, RunningR
                 assert isinstance(await sender.send(Message("?", Properties(to=to))), Released), to
 
 
-async def test_no_client_receives_what_is_for_others(routers: dict[str, RunningRouter]) -> None:
-    """An edge router's own address, or the way to all others, is no source for clients."""
+async def test_no_client_receives_from_the_address_of_a_router(routers: dict[str, RunningRouter]) -> None:
+    """The address of an edge router, or of another router, is no source for clients."""
     with trio.fail_after(HANG_S):
         for here, address in (("A", "_edge/E1/x"), ("E1", "_edge/E2/x"), ("E1", "_topo/0/A/x"), ("B", "_edge/E7/x")):
             async with connect(url(routers[here])) as client:
@@ -232,7 +232,7 @@ async def test_no_client_receives_what_is_for_others(routers: dict[str, RunningR
                 assert refused.value.condition == "qd:no-route-to-dest"
 
 
-async def test_phases_and_fallbacks_stay_what_they_are(routers: dict[str, RunningRouter]) -> None:
+async def test_phases_and_fallbacks_are_kept_across_edge_routers(routers: dict[str, RunningRouter]) -> None:
     async def staged(here: str, there: str) -> None:
         """What is sent goes to the waypoint first, and from there to the consumer."""
         address = f"staged.{here}.{there}"

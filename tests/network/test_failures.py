@@ -122,7 +122,7 @@ async def test_a_silent_router_is_given_up_and_taken_back(routers: Routers) -> N
         under.check()
 
 
-async def test_a_connector_that_is_deleted_and_a_cheaper_one_that_is_made(routers: Routers) -> None:
+async def test_a_deleted_connector_moves_the_path_and_a_cheaper_new_one_takes_the_path(routers: Routers) -> None:
     async with load(routers, "deleted.x") as under:
         with node_of(client_port(routers["B"])) as node:
             [row] = [row for row in node.query("connector") if row["name"] == "toD"]

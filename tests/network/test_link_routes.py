@@ -63,7 +63,7 @@ def client(routers: dict[str, RunningRouter], request: pytest.FixtureRequest) ->
     made.close()
 
 
-def test_messages_go_to_the_container_and_come_from_it(client: Client, there: Broker) -> None:
+def test_messages_go_to_the_container_and_come_from_the_container(client: Client, there: Broker) -> None:
     sender = client.create_sender("b.q")
     assert sender.link.remote_target.address == "b.q"
     assert there.attached[-1][2] == "ext.b.q"
@@ -111,12 +111,14 @@ def test_a_name_is_made_unique_once(client: Client, there: Broker) -> None:
     there.wait(lambda b: (f"mine@{client.connection.container}", True, None) in b.detached)
 
 
-def test_what_the_container_refuses_is_refused_everywhere(client: Client, there: Broker) -> None:
+def test_an_attach_that_the_container_refuses_is_refused_everywhere(client: Client, there: Broker) -> None:
     there.refused["ext.b.closed"] = Condition("amqp:not-found", "no such queue")
     assert client.refusal_of(lambda c: c.create_sender("b.closed")) == ("amqp:not-found", "no such queue")
 
 
-def test_who_hangs_up_is_lost_to_the_container(routers: dict[str, RunningRouter], there: Broker) -> None:
+def test_the_container_sees_a_lost_link_when_a_client_disconnects(
+    routers: dict[str, RunningRouter], there: Broker
+) -> None:
     for name in NAMES:
         gone = Client(Ear(), client_port(routers[name]))
         gone.create_receiver("b.gone")

@@ -69,14 +69,14 @@ def levels(node: Node) -> str:
 
 
 @pytest.mark.parametrize("address", ["$management", "_local/$management", "_topo/0/A/$management"])
-def test_what_a_group_may_do_on_its_own_router(scene: Scene, address: str) -> None:
+def test_a_group_has_its_rights_on_its_own_router(scene: Scene, address: str) -> None:
     routers, own, _ = scene
     with node_of(client_port(routers["A"]), address, allowed_mechs="ANONYMOUS") as node:
         assert levels(node) == own
 
 
 @pytest.mark.parametrize(("here", "there"), [("A", "B"), ("B", "A")])
-def test_what_requests_may_do_that_come_from_another_router(scene: Scene, here: str, there: str) -> None:
+def test_requests_from_another_router_have_the_rights_of_routers(scene: Scene, here: str, there: str) -> None:
     routers, _, others = scene
     address = f"_topo/0/{there}/$management"
     with node_of(client_port(routers[here]), address, allowed_mechs="ANONYMOUS") as node:

@@ -205,8 +205,8 @@ async def test_a_line_that_is_dead_in_one_direction_is_given_up_by_both_and_take
     assert len(triangle.routers["C"].matching(LOST.format("."))) == seen["C"]
 
 
-async def test_a_network_that_falls_apart_is_whole_again_when_it_can_be(triangle: Land) -> None:
-    """A is cut off from the others, which go on; what it sends comes back, and later arrives."""
+async def test_a_divided_network_becomes_whole_again(triangle: Land) -> None:
+    """A is cut off from the others, which go on; its messages come back, and later arrive."""
     await triangle.until_led("A", "B", None)
     async with (
         traffic(triangle, "A", "B", "apart") as passing,

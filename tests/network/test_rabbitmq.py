@@ -62,10 +62,10 @@ def test_a_link_to_a_queue_behind_three_routers_carries_all_that_was_sent(
         assert not router.matching("transfer-limit-exceeded")
 
 
-def test_an_attach_is_refused_where_it_is_known_that_no_broker_serves_it(
+def test_an_attach_is_refused_where_no_broker_serves_the_route(
     isolated: dict[str, RunningRouter], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """The identical configuration on the other routers says that b2 is meant for a broker, which is not there."""
+    """The identical configuration on the other routers says that b2 is meant for a broker, which is not connected."""
     text = "router { mode: interior, id: Alone }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
     with running(
         text + "linkRoute { prefix: b2, dir: in, connection: broker }\n", tmp_path_factory.mktemp("alone")
@@ -137,7 +137,7 @@ def test_a_queue_as_waypoint_under_the_brokers_own_name_with_the_counters_of_the
 PAGE = (ROOT / "docs" / "rabbitmq.md").read_text(encoding="utf-8")
 
 
-def test_the_page_on_rabbitmq_works_as_it_stands(rabbit: RabbitMQ, tmp_path: Path) -> None:
+def test_the_configuration_on_the_page_on_rabbitmq_works(rabbit: RabbitMQ, tmp_path: Path) -> None:
     blocks = re.findall(r"^```\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     (text,) = (block for block in blocks if block.startswith("router {"))
     text = text.replace("port: 5672", "port: 0").replace("port: 5673", f"port: {rabbit.port}")

@@ -249,10 +249,10 @@ class _Numbered(Message):
         self.number = number
 
 
-async def test_what_was_accepted_comes_although_brokers_and_routers_are_killed(
+async def test_every_accepted_message_arrives_although_brokers_and_routers_are_killed(
     rabbits: list[RabbitMQ], tmp_path: Path
 ) -> None:
-    """The queue is durable and the messages are persistent; senders send again what was released."""
+    """The queue is durable and the messages are persistent; senders send released messages again."""
     began_s = trio.current_time()
 
     def progress(text: str) -> None:

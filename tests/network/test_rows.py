@@ -73,7 +73,7 @@ CREDIT: dict[str, tuple[str, ...]] = {
         "network.edge_link_routes.links_go_to_the_container_behind_an_edge_router"),
     "Credit: blocked links are told": (
         "core.watch.a_link_without_credit_is_blocked_until_it_has_some",
-        "network.seeing.addresses_and_links_tell_what_came_from_where"),
+        "network.seeing.addresses_and_links_show_ingress_transit_and_egress"),
 }  # fmt: skip
 
 MULTICAST: dict[str, tuple[str, ...]] = {
@@ -118,21 +118,21 @@ DISTRIBUTION: dict[str, tuple[str, ...]] = {
         "core.across.waypoints_one_behind_the_other_are_passed_in_their_order",
         "core.across.waypoints_beside_each_other_share_the_work"),
     "Phases: a waypoint between any two places": (
-        "network.edges.phases_and_fallbacks_stay_what_they_are",
+        "network.edges.phases_and_fallbacks_are_kept_across_edge_routers",
         "network.spans.stages_of_an_address_on_different_routers"),
     "Phases: a chain of nine stages": ("core.networks.a_chain_of_phases_crosses_routers_at_each_stage",),
     "Fallback: from and to the primary in turn, senders of both kinds": (
         "core.networks.messages_turn_to_the_fallback_and_back",
         "core.networks.a_fallback_that_cannot_be_reached_does_not_keep_the_message"),
     "Fallback: every placement at edge and interior routers": (
-        "network.edges.phases_and_fallbacks_stay_what_they_are",
+        "network.edges.phases_and_fallbacks_are_kept_across_edge_routers",
         "core.uplinks.phases_and_fallbacks_survive_the_hop"),
     "Auto-links: for the whole network": ("network.link_routes.auto_links_serve_the_whole_network",),
 }  # fmt: skip
 
 LINK_ROUTES: dict[str, tuple[str, ...]] = {
     "Link routes: prefixes and patterns lead to the container": (
-        "network.link_routes.messages_go_to_the_container_and_come_from_it",
+        "network.link_routes.messages_go_to_the_container_and_come_from_the_container",
         "network.link_routes.a_name_is_made_unique_once",
         "core.link_routes_across.the_attach_arrives_with_everything_and_its_name_is_made_unique_once"),
     "Link routes: tags are kept, long ones are not taken": (
@@ -145,14 +145,14 @@ LINK_ROUTES: dict[str, tuple[str, ...]] = {
         "core.link_routes_across.an_empty_message_is_rejected_and_the_link_goes_on",),
     "Link routes: external prefixes from both sides of a hop": (
         "core.link_routes_across.prefixes_of_the_container_are_its_own",
-        "network.link_routes.messages_go_to_the_container_and_come_from_it"),
+        "network.link_routes.messages_go_to_the_container_and_come_from_the_container"),
     "Link routes: outcomes and extension states over three routers": (
         "core.link_routes_across.states_cross_three_routers",),
     "Link routes: large messages do not wait for each other": (
         "core.link_routes_across.large_messages_on_one_way_do_not_wait_for_each_other",),
     "Link routes: what is lost is lost at both ends": (
         "core.link_routes_across.a_connection_between_routers_that_breaks_loses_the_link_at_both_ends",
-        "network.link_routes.who_hangs_up_is_lost_to_the_container"),
+        "network.link_routes.the_container_sees_a_lost_link_when_a_client_disconnects"),
     "Link routes: addresses are addresses again without them": (
         "network.link_routes.a_container_that_leaves_takes_its_routes_along",),
     "Connection-scoped: known everywhere, both patterns at once, gone with the connection": (
@@ -179,20 +179,20 @@ MESSAGES: dict[str, tuple[str, ...]] = {
     "Abort: routed over routers": ("core.link_routes_across.a_message_that_breaks_off_is_aborted_at_the_container",),
     "Counters: of links, routers and addresses agree": (
         "core.networks.routers_count_outcomes_ingress_egress_and_transit",
-        "network.seeing.addresses_and_links_tell_what_came_from_where"),
+        "network.seeing.addresses_and_links_show_ingress_transit_and_egress"),
 }  # fmt: skip
 
 TOPOLOGY: dict[str, tuple[str, ...]] = {
-    "Topology: costs pick the way": ("network.seeing.every_router_is_listed_with_the_way_to_it",
+    "Topology: costs pick the way": ("network.seeing.every_router_is_listed_with_its_next_hop_and_cost",
                                      "mesh.tree.every_router_works_out_the_same"),
     "Topology: a connector is deleted, does not return, a dearer one changes nothing, a cheaper one does": (
-        "network.failures.a_connector_that_is_deleted_and_a_cheaper_one_that_is_made",
+        "network.failures.a_deleted_connector_moves_the_path_and_a_cheaper_new_one_takes_the_path",
         "network.connectors.a_deleted_connector_takes_the_neighbour_along"),
     "Topology: what a router had before its restart is forgotten": (
         "network.failures.a_router_that_is_killed_under_load_and_started_again",
         "mesh.mesh.a_restart_voids_the_earlier_state_of_a_router"),
     "Edge: every kind of traffic in all placements": (
-        "network.edges.a_message_finds_its_consumer_wherever_it_is", "network.edges.an_answer_finds_its_requester",
+        "network.edges.a_message_reaches_its_consumer_on_every_router", "network.edges.an_answer_finds_its_requester",
         "network.edges.every_receiver_gets_one_copy_of_a_multicast",
         "network.edges.a_large_message_crosses_everything_whole"),
     "Edge: who takes what, as it changes": (
@@ -226,7 +226,7 @@ ASKED = [
 
 
 @pytest.mark.parametrize("name", TESTS)
-def test_what_the_table_names_exists(name: str) -> None:
+def test_every_test_named_in_the_table_exists(name: str) -> None:
     folder, module, function = name.split(".")
     assert function in functions_of(folder, module)
 

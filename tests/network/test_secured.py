@@ -117,7 +117,7 @@ def test_a_router_joins_by_its_certificate_or_its_password(site: Site, mechanism
         ("PLAIN", "wrong", "amqp:unauthorized-access Authentication failed [mech=PLAIN]"),
     ],
 )
-def test_a_router_that_cannot_prove_who_it_is_stays_outside(
+def test_a_router_with_wrong_credentials_does_not_join(
     site: Site, mechanism: str, password: str, why: str, tmp_path: Path
 ) -> None:
     folder = tmp_path / "spoke"
@@ -130,7 +130,7 @@ def test_a_router_that_cannot_prove_who_it_is_stays_outside(
         assert "Wrong" not in {row["id"] for row in node.query("router.node")}
 
 
-def test_no_router_joins_without_proof_where_it_is_asked_for(site: Site, tmp_path: Path) -> None:
+def test_no_router_joins_without_credentials_where_they_are_required(site: Site, tmp_path: Path) -> None:
     """R-4.11: neither in clear nor as anonymous."""
     folder = tmp_path / "spoke"
     folder.mkdir()

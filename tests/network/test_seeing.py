@@ -33,7 +33,7 @@ def nodes(node: Node) -> dict[str, dict[str, Any]]:
     return {row["id"]: row for row in node.query("router.node")}
 
 
-def test_every_router_is_listed_with_the_way_to_it(at_a: Node) -> None:
+def test_every_router_is_listed_with_its_next_hop_and_cost(at_a: Node) -> None:
     found = nodes(at_a)
     assert list(found) == ["A", "B", "C", "D"]
     assert {row["identity"] for row in found.values()} == {f"router.node/{name}" for name in "ABCD"}
@@ -52,7 +52,7 @@ def test_every_router_is_listed_with_the_way_to_it(at_a: Node) -> None:
     assert all(row["instance"] > 1_700_000_000_000 and row["protocolVersion"] == 1 for row in found.values())
 
 
-def test_a_neighbour_is_listed_with_the_link_to_it(at_a: Node) -> None:
+def test_a_neighbour_is_listed_with_its_router_link(at_a: Node) -> None:
     links = {row["identity"]: row for row in at_a.query("router.link")}
     found = nodes(at_a)
     assert found["A"]["routerLink"] is None
@@ -119,7 +119,7 @@ def test_a_router_is_managed_from_any_other(routers: Routers, address: str, anon
         assert node.refused("READ", type="listener", name="none")[0] == 404
 
 
-async def test_addresses_and_links_tell_what_came_from_where(routers: Routers) -> None:
+async def test_addresses_and_links_show_ingress_transit_and_egress(routers: Routers) -> None:
     a, d = client_port(routers["A"]), client_port(routers["D"])
     async with (
         connect(f"amqp://127.0.0.1:{a}") as sending,

@@ -36,7 +36,7 @@ def settled(text: str) -> str:
 
 
 @pytest.mark.parametrize("name", LOOKS)
-def test_a_view_of_the_network_looks_as_it_did(name: str, ring: Ring) -> None:
+def test_a_view_of_the_network_equals_its_golden_file(name: str, ring: Ring) -> None:
     ran = ring.looks[name]
     assert (ran.status, ran.err) == (0, ""), ran.out
     text = settled(ran.out)
@@ -73,12 +73,14 @@ async def test_the_history_shows_how_the_network_came_together(ring: Ring) -> No
         (["--paths", "A", "X"], "NoPath: A knows no router X, only A, B, C, D: is it started with this id"),
     ],
 )
-async def test_a_missing_way_is_reported_with_what_to_look_at(ring: Ring, options: list[str], said: str) -> None:
+async def test_a_path_to_an_unknown_router_is_reported_with_the_known_routers(
+    ring: Ring, options: list[str], said: str
+) -> None:
     ran = await asked(ring, *options)
     assert (ran.status, ran.err[: len(said)]) == (1, said)
 
 
-async def test_an_unknown_router_is_reported_with_what_to_look_at(ring: Ring) -> None:
+async def test_an_unknown_router_is_reported_with_the_command_to_run_next(ring: Ring) -> None:
     ran = await asked(ring, "-g", "-r", "X", timeout="0.5")
     assert ran.status == 1
     assert ran.err.startswith("Timeout: no answer from _topo/0/X/$management (is router X in reach? `stat -n` lists ")

@@ -69,7 +69,7 @@ async def test_an_answer_finds_its_way_back(routers: dict[str, RunningRouter]) -
         assert await tracker.outcome() == Accepted()
 
 
-async def test_messages_between_routers_are_logged_where_it_is_asked_for(start_router: StartRouter) -> None:
+async def test_messages_between_routers_are_logged_where_configured(start_router: StartRouter) -> None:
     logged = f"{OPEN}, role: inter-router, allowInsecureRole: yes, messageLoggingComponents: to"
     there = start_router(
         f"router {{ mode: interior, id: B }}\nlistener {{ {OPEN} }}\nlistener {{ {logged} }}\n"

@@ -32,12 +32,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_is_whole_is_proved(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_whole_folder_is_proved(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["records", "check", str(folder)]) == 0
     assert capsys.readouterr().out == "4 records in 1 segments, all proved\n"
 
 
-def test_what_is_harmed_is_reported_with_its_file_and_octet(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_changed_octet_is_reported_with_its_file_and_offset(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place,) = segments_in(folder)
     octets = place.path.read_bytes()
     place.path.write_bytes(octets.replace(b'"ok":false', b'"ok":true ', 1))
@@ -68,7 +68,7 @@ def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path, capsys: pytest.C
         (("--since", "1h"), 0),
     ],
 )
-def test_what_is_wanted_is_printed(
+def test_the_selected_records_are_printed(
     folder: Path, options: tuple[str, ...], count: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["records", "cat", str(folder), *options]) == 0
@@ -100,7 +100,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize(("fields", "readable"), HOSTILE.values(), ids=HOSTILE)
-def test_a_file_of_a_stranger_does_nothing_to_who_reads_it(
+def test_a_hostile_record_file_harms_no_reader(
     tmp_path: Path, fields: bytes, readable: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     opened(tmp_path).write(taken(1), at(1))
@@ -123,7 +123,7 @@ def test_a_wrong_filter_is_an_error(folder: Path, words: tuple[str, str], capsys
     assert words[0].lstrip("-") in capsys.readouterr().err
 
 
-def test_what_is_written_is_followed_from_segment_to_segment(tmp_path: Path) -> None:
+def test_records_are_followed_from_segment_to_segment(tmp_path: Path) -> None:
     writer = opened(tmp_path, Bounds(segment_bytes=5000))
     writer.write(taken(3), at(1))
     command = [sys.executable, "-m", "trouter", "records", "follow", "--json", str(tmp_path)]

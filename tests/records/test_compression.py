@@ -47,7 +47,7 @@ def test_segments_that_are_complete_are_compressed_and_prove_themselves(tmp_path
     assert check_folder(tmp_path / "gzip").errors == []
 
 
-def test_what_the_end_left_plain_is_compressed_after_the_next_start(tmp_path: Path) -> None:
+def test_a_segment_left_plain_at_the_end_is_compressed_after_the_next_start(tmp_path: Path) -> None:
     written(tmp_path, bounds=Bounds(segment_bytes=100_000)).close(at(20))
     writer = opened(tmp_path, GZIP, 30)
     for second in range(31, 60):
@@ -71,7 +71,7 @@ def test_a_compression_that_is_broken_off_costs_nothing(tmp_path: Path, stage: s
     assert links_of(tmp_path) == list(range(2560))
 
 
-def test_a_segment_that_cannot_be_compressed_stays_as_it_is(
+def test_a_segment_that_cannot_be_compressed_stays_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fails(*_: object) -> None:
@@ -86,7 +86,7 @@ def test_a_segment_that_cannot_be_compressed_stays_as_it_is(
     assert "it stays as it is: No space left on device" in caplog.text
 
 
-def test_the_oldest_go_compressed_or_not_and_it_is_reported_which(tmp_path: Path) -> None:
+def test_the_oldest_segments_are_deleted_compressed_or_not_and_reported(tmp_path: Path) -> None:
     writer = written(tmp_path, 200, Bounds(max_bytes=200_000, compress=True))
     assert writer.held_bytes <= 200_000
     assert ".gz" in rests(tmp_path)
@@ -111,7 +111,7 @@ def other(octets: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("spoil", [cut, longer, other])
-def test_whatever_is_wrong_with_one_is_reported(tmp_path: Path, spoil: Callable[[bytes], bytes]) -> None:
+def test_any_damage_of_a_compressed_segment_is_reported(tmp_path: Path, spoil: Callable[[bytes], bytes]) -> None:
     written(tmp_path).close(at(20))
     path = segments_in(tmp_path)[1].path
     path.write_bytes(spoil(path.read_bytes()))
@@ -119,7 +119,7 @@ def test_whatever_is_wrong_with_one_is_reported(tmp_path: Path, spoil: Callable[
     assert any(str(path) in error and "octet " in error for error in errors)
 
 
-def test_no_flipped_bit_goes_unnoticed_but_in_what_is_no_content(tmp_path: Path) -> None:
+def test_every_flipped_bit_of_the_content_is_noticed(tmp_path: Path) -> None:
     written(tmp_path).close(at(20))
     path = segments_in(tmp_path)[1].path
     octets, chance = path.read_bytes(), random.Random(7)
@@ -137,7 +137,7 @@ def test_no_flipped_bit_goes_unnoticed_but_in_what_is_no_content(tmp_path: Path)
         assert bool(errors) != same
 
 
-def test_who_follows_reads_no_segment_twice(tmp_path: Path) -> None:
+def test_a_follower_reads_no_segment_twice(tmp_path: Path) -> None:
     writer = written(tmp_path)
     following = _Follower(tmp_path)
     follower = following.lines()

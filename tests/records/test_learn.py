@@ -100,7 +100,7 @@ def test_everything_that_was_allowed_is_allowed_and_nothing_else(proposal: Path,
         assert isinstance(policy.admit("example.com", user, host, authenticated=True), Denial)
 
 
-def test_users_who_did_the_same_are_one_group(proposal: Path) -> None:
+def test_users_with_the_same_actions_are_one_group(proposal: Path) -> None:
     ((_, vhost),) = json.loads((proposal / "learned.json").read_text())
     assert [group["users"] for group in vhost["groups"].values()] == ["alice, bob", "carol", "dave"]
 
@@ -110,7 +110,9 @@ def test_nothing_to_learn_from_is_an_error(proposal: Path, tmp_path: Path, capsy
     assert "nobody.com" in capsys.readouterr().err
 
 
-def test_what_no_list_can_hold_is_left_out_and_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_address_that_no_list_can_hold_is_left_out_and_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     writer = opened(tmp_path)
     writer.write(Taken([attached("alice", "a,b", "in"), attached("alice", "all*", "in")], Counter()), at(1))
     writer.close(at(2))

@@ -50,7 +50,7 @@ def kept(folder: Path) -> list[int]:
     return [place.first for place in places(folder)]
 
 
-def test_what_was_compacted_goes_first_the_oldest_of_it_before_others(tmp_path: Path) -> None:
+def test_compacted_segments_are_deleted_before_others_the_oldest_first(tmp_path: Path) -> None:
     writer = opened(tmp_path, BOUNDS)
     batches(writer, 0, 20)
     there = places(tmp_path)
@@ -165,8 +165,8 @@ def test_a_better_mark_is_believed_later(tmp_path: Path) -> None:
     writer.close(at(2))
 
 
-def test_what_reported_a_hole_may_go_for_it_is_reported_again(tmp_path: Path) -> None:
-    """The first segment was never compacted; all that come after it are, and so is what tells of them."""
+def test_a_deleted_report_of_a_hole_is_written_again(tmp_path: Path) -> None:
+    """The first segment was never compacted; all later ones are, with the records that report the hole."""
     writer = opened(tmp_path, BOUNDS)
     batches(writer, 0, 20)
     for number in range(20, 80, 2):
@@ -182,7 +182,7 @@ def test_what_reported_a_hole_may_go_for_it_is_reported_again(tmp_path: Path) ->
     assert [fault for fault in check_folder(tmp_path).errors if f"{middle.first}-" in fault]
 
 
-def test_holes_of_an_earlier_start_are_reported_again_by_later_ones(tmp_path: Path) -> None:
+def test_holes_of_an_earlier_start_are_reported_again_by_later_starts(tmp_path: Path) -> None:
     for start in range(4):
         writer = opened(tmp_path, BOUNDS, seconds=start * 100)
         for number in range(0, 32, 2):
@@ -211,7 +211,7 @@ def test_holes_are_bounded(tmp_path: Path) -> None:
     assert marked - set(missing)
 
 
-def test_age_does_not_ask_what_was_compacted(tmp_path: Path) -> None:
+def test_deletion_by_age_ignores_marks(tmp_path: Path) -> None:
     writer = opened(tmp_path, Bounds(keep_us=3600 * SECOND, segment_us=SECOND))
     writer.write(taken(10), at(1))
     writer.tick(at(2))
@@ -237,7 +237,7 @@ def test_a_mark_whose_segment_is_gone_goes_when_room_is_made(tmp_path: Path) -> 
     writer.close(at(2))
 
 
-def test_a_mark_is_left_once_and_changed_if_it_is_another(tmp_path: Path) -> None:
+def test_a_mark_is_written_once_and_replaced_by_a_different_one(tmp_path: Path) -> None:
     name = f"QDR~1~{0:016}.jsonl"
     assert write_mark(tmp_path, name, 5)
     assert not write_mark(tmp_path, name, 5)
@@ -269,7 +269,7 @@ def test_runs_of_a_hole_grow_together() -> None:
     assert list(holes) == [(2, 20, 29)]
 
 
-def test_of_a_manifest_what_can_be_read_counts(tmp_path: Path) -> None:
+def test_the_readable_lines_of_a_manifest_count(tmp_path: Path) -> None:
     path = tmp_path / f"R~1{MANIFEST}"
     assert deleted_in(path) == []
     line = b'{"seg":"x","first":3,"last":5,"count":3,"bytes":9,"crc":0,"state":"deleted"}\n'

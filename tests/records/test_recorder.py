@@ -30,7 +30,7 @@ def test_no_taker_gets_records_that_no_taker_wants() -> None:
     assert not recorder.active
 
 
-def test_each_taker_has_the_kinds_that_it_wants() -> None:
+def test_each_stream_gets_the_kinds_that_it_subscribed_to() -> None:
     recorder = Recorder()
     every, some = Stream(lambda: None), Stream(lambda: None, kinds={"alarm"})
     recorder.add(every)
@@ -54,7 +54,7 @@ def about(tenant: str | None, vhost: str | None = None) -> PolicyDecision:
         ({"acme", "other"}, {"acme"}, ["other"]),
     ],
 )
-def test_a_stream_has_the_records_of_those_it_is_for(
+def test_a_stream_gets_the_records_of_its_tenants(
     tenants: set[str] | None, excepted: set[str], wanted: list[str]
 ) -> None:
     records: dict[str, Record] = {

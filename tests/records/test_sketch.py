@@ -36,7 +36,7 @@ def test_counts_of_one_bucket_are_added() -> None:
     assert merged([(7, 2), (3, 1), (7, 5), (9, 0)]) == ([3, 7], [1, 7])
 
 
-def test_a_sketch_shows_what_is_new_by_class_of_address() -> None:
+def test_a_sketch_shows_new_latencies_by_class_of_address() -> None:
     latency = Latency()
     sketches = Sketches(latency)
     latency.count(0, 0x24, 0.002)

@@ -52,9 +52,7 @@ async def turn(clock: MockClock, seconds: float) -> None:
     await wait_all_tasks_blocked()
 
 
-async def test_a_link_without_credit_is_reported_and_when_it_has_some_again(
-    scene: Scene, mock_clock: MockClock
-) -> None:
+async def test_a_stalled_link_is_reported_at_its_start_and_at_its_end(scene: Scene, mock_clock: MockClock) -> None:
     async with connect(scene.url, idle_timeout=0) as client, client.open_sender("dry") as sender:
         await turn(mock_clock, max(ROUND_S, BLOCKED_AFTER_S) + 1)
         records = scene.records()

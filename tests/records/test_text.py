@@ -54,7 +54,7 @@ def test_hostile_text_stays_one_harmless_line(text: str) -> None:
     assert len(read["user"]) <= MAX_CHARACTERS
 
 
-def test_plain_text_stays_as_it_is() -> None:
+def test_plain_text_stays_unchanged() -> None:
     assert clean("Zoë/Ω/日本 $1") == "Zoë/Ω/日本 $1"
 
 
@@ -82,7 +82,7 @@ def test_the_rules_of_a_vhost_stay_complete() -> None:
     assert len(record.rules) == 5000
 
 
-def test_what_counts_by_kind_is_left_alone() -> None:
+def test_counts_by_kind_are_kept_by_tidy() -> None:
     record = RecordsDropped(reason="disk-full", from_n=1, to_n=2, count=2, by_kind={"alarm": 2})
     tidy(record)
     assert record.by_kind == {"alarm": 2}
@@ -114,6 +114,6 @@ def test_texts_and_numbers_of_amqp_types_are_plain_in_a_line() -> None:
     assert json.loads(numbered(3, record))["conn"] == 7
 
 
-def test_no_field_hides_what_every_record_has() -> None:
+def test_no_field_of_a_kind_hides_the_tag_of_every_record() -> None:
     for kind in KINDS.values():
         assert "tag" not in kind.__struct_fields__

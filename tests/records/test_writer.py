@@ -25,7 +25,7 @@ def assert_proved(folder: Path) -> None:
     assert report.errors == []
 
 
-def test_what_was_written_is_read_again(tmp_path: Path) -> None:
+def test_written_records_are_read_back(tmp_path: Path) -> None:
     writer = opened(tmp_path)
     writer.write(taken(1000), at(1))
     writer.close(at(2))
@@ -116,7 +116,7 @@ def test_the_manifest_reports_every_segment(tmp_path: Path) -> None:
 # --- what is bounded
 
 
-def test_the_oldest_segments_make_room_and_it_is_reported(tmp_path: Path) -> None:
+def test_the_oldest_segments_are_deleted_for_room_and_reported(tmp_path: Path) -> None:
     writer = opened(tmp_path, Bounds(max_bytes=200_000, segment_bytes=30_000))
     for batch in range(50):
         writer.write(taken(100, batch * 100), at(batch))
@@ -144,7 +144,7 @@ def test_segments_of_earlier_starts_make_room_too(tmp_path: Path) -> None:
     assert_proved(tmp_path)
 
 
-def test_evidence_is_kept_and_what_is_new_is_dropped(tmp_path: Path) -> None:
+def test_evidence_is_kept_and_new_records_are_dropped(tmp_path: Path) -> None:
     writer = opened(tmp_path, Bounds(max_bytes=100_000, segment_bytes=20_000, keeps_oldest=True))
     for batch in range(30):
         writer.write(taken(50, batch * 50), at(batch * 0.1))
@@ -192,7 +192,7 @@ def test_old_segments_go(tmp_path: Path) -> None:
     assert_proved(tmp_path)
 
 
-def test_what_found_no_room_in_the_queue_is_reported(tmp_path: Path) -> None:
+def test_records_without_room_in_the_queue_are_reported(tmp_path: Path) -> None:
     rung: list[None] = []
     stream = Stream(lambda: rung.append(None), limit=100)
     for record in records(250):
@@ -324,7 +324,7 @@ while True:
 """
 
 
-def test_what_a_killed_process_has_written_is_there_after_the_next_start(tmp_path: Path) -> None:
+def test_records_of_a_killed_process_are_read_after_the_next_start(tmp_path: Path) -> None:
     lucky = random.Random(20260)
     for run in range(6):
         folder = tmp_path / str(run)

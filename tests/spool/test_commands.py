@@ -168,7 +168,7 @@ async def test_proton_sends_through_a_router_and_everything_accepted_is_there(ro
 
 
 @pytest.mark.slow
-async def test_killed_in_midstream_it_has_what_was_accepted_and_goes_on(router: Router, folder: Path) -> None:
+async def test_a_spool_killed_in_midstream_has_every_accepted_message_and_goes_on(router: Router, folder: Path) -> None:
     count = 3000
     async with proton_sending(router.url, count) as accepted:
         for milestone in (300, 1200):
@@ -186,7 +186,7 @@ async def test_killed_in_midstream_it_has_what_was_accepted_and_goes_on(router: 
 
 
 @pytest.mark.slow
-async def test_shards_share_the_work_and_one_that_dies_comes_back(router: Router, folder: Path) -> None:
+async def test_shards_share_the_messages_and_a_killed_shard_is_started_again(router: Router, folder: Path) -> None:
     async with spooling(router.url, folder, "--shards", "2") as command:
         await until(lambda: len(spools_in(folder)) == 2)
         first, second = spools_in(folder)
@@ -248,7 +248,7 @@ def spool_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> Callable[
         (("--backlog-bytes", "0"), "--backlog-bytes: invalid octets value: '0'"),
     ],
 )
-def test_what_makes_no_sense_is_reported_before_anything_happens(
+def test_wrong_arguments_are_reported_before_the_folder_is_made(
     folder: Path, spool_command: Callable[..., str], more: tuple[str, ...], why: str
 ) -> None:
     assert why in spool_command("--url", "amqp://127.0.0.1:1", *more)

@@ -52,7 +52,7 @@ def fill_up(spool: Spool) -> OSError:
     return full.value
 
 
-def test_what_did_not_fit_is_not_there_and_the_reason_stays(volume: Path) -> None:
+def test_a_message_that_did_not_fit_is_absent_and_the_error_stays(volume: Path) -> None:
     with Spool.open(volume) as spool:
         error = fill_up(spool)
         durable = spool.durable
@@ -67,7 +67,9 @@ def test_what_did_not_fit_is_not_there_and_the_reason_stays(volume: Path) -> Non
 
 
 @pytest.mark.parametrize("segment_bytes", [1 << 20, 16 << 20])
-def test_a_full_spool_is_opened_without_room_and_has_room_once_it_is_consumed(volume: Path, segment_bytes: int) -> None:
+def test_a_full_spool_opens_without_room_and_has_room_once_messages_are_consumed(
+    volume: Path, segment_bytes: int
+) -> None:
     with Spool.open(volume, segment_bytes=segment_bytes) as spool:
         fill_up(spool)
         durable = spool.durable
@@ -96,7 +98,7 @@ def test_segments_of_a_full_spool_go_one_by_one(volume: Path) -> None:
     holds(volume, 250, durable + 100, SIZE)
 
 
-async def test_exactly_what_the_disk_took_is_accepted(volume: Path, nursery: trio.Nursery) -> None:
+async def test_exactly_the_messages_on_the_disk_are_accepted(volume: Path, nursery: trio.Nursery) -> None:
     feed = Feed(size=SIZE)
     await nursery.start(feed.serve)
     progress = Progress()

@@ -59,7 +59,7 @@ def kept(folder: Path) -> list[bytes]:
     return [frame.message for frame in frames(folder)]
 
 
-async def test_what_a_sender_hears_accepted_lies_in_the_spool(router: Router, spool: Spool, folder: Path) -> None:
+async def test_every_message_accepted_to_the_sender_is_in_the_spool(router: Router, spool: Spool, folder: Path) -> None:
     async with receiving(spool, settings_for(router.url)) as progress:
         assert await send(router, 300) == list(range(300))
     assert kept(folder) == [message(number) for number in range(300)]
@@ -84,7 +84,9 @@ ServeFeed = Callable[..., Awaitable[Feed]]
 # --- when messages are accepted
 
 
-async def test_nothing_is_accepted_before_it_can_be_read(serve: ServeFeed, spool: Spool, folder: Path) -> None:
+async def test_no_message_is_accepted_before_a_reader_can_read_the_message(
+    serve: ServeFeed, spool: Spool, folder: Path
+) -> None:
     reader = SpoolReader(folder)
     durable_when_accepted: list[int] = []
 
@@ -117,7 +119,7 @@ async def test_many_messages_are_settled_by_few_words(serve: ServeFeed, spool: S
     assert progress.groups <= 20
 
 
-async def test_what_the_sender_settled_itself_is_kept_and_marked(serve: ServeFeed, spool: Spool, folder: Path) -> None:
+async def test_presettled_messages_are_kept_and_marked(serve: ServeFeed, spool: Spool, folder: Path) -> None:
     feed = await serve(count=300, settled=True)
     async with receiving(spool, settings_for(feed.url, credit=20)) as progress:
         await until(lambda: progress.messages == 300)
@@ -126,7 +128,9 @@ async def test_what_the_sender_settled_itself_is_kept_and_marked(serve: ServeFee
     assert kept(folder) == [message(number) for number in range(300)]
 
 
-async def test_cancelled_it_keeps_and_settles_what_has_come(serve: ServeFeed, spool: Spool, folder: Path) -> None:
+async def test_a_cancelled_receiver_keeps_and_settles_the_received_messages(
+    serve: ServeFeed, spool: Spool, folder: Path
+) -> None:
     feed = await serve(count=10)
     async with receiving(spool, settings_for(feed.url, linger_s=600.0)):
         await feed.until(lambda: len(feed.deliveries) == 10)
@@ -229,7 +233,7 @@ async def test_a_link_that_the_server_detaches_is_attached_again(router: Router,
         assert len(await send(router, 10)) == 10
 
 
-async def test_credentials_that_are_refused_end_it(serve: ServeFeed, spool: Spool) -> None:
+async def test_refused_credentials_end_the_receiver(serve: ServeFeed, spool: Spool) -> None:
     feed = await serve(mechanisms=("PLAIN",))
     feed.sasl_answers = [1]
     settings = settings_for(feed.url, servers=Servers(urls=(feed.url,), user="me", password="wrong"))
@@ -248,7 +252,7 @@ async def test_credentials_that_cannot_be_looked_at_now_are_shown_again(serve: S
     assert second.said == [b"\0me\0right"]
 
 
-async def test_an_address_that_is_refused_ends_it(serve: ServeFeed, spool: Spool) -> None:
+async def test_a_refused_address_ends_the_receiver(serve: ServeFeed, spool: Spool) -> None:
     feed = await serve()
     feed.refusal = Error("amqp:unauthorized-access", "not for you")
     with trio.fail_after(60), pytest.raises(LinkDetached, match="amqp:unauthorized-access: not for you"):
@@ -266,7 +270,7 @@ async def test_a_refusal_that_may_pass_is_borne_for_as_many_attempts(nursery: tr
     assert all(feed.link_detached or feed.links for feed in feeds)
 
 
-async def test_two_receivers_share_what_the_router_spreads(router: Router, tmp_path: Path) -> None:
+async def test_two_receivers_share_the_messages_that_the_router_distributes(router: Router, tmp_path: Path) -> None:
     with Spool.open(tmp_path / "a") as one, Spool.open(tmp_path / "b") as other:
         async with (
             receiving(one, settings_for(router.url)) as first,
@@ -301,7 +305,7 @@ async def test_over_tls_with_a_certificate_of_ours(
     assert kept(folder) == [message(number, 3000) for number in range(100)]
 
 
-async def test_a_server_that_is_not_to_be_trusted_ends_it(serve: ServeFeed, spool: Spool, authority: Authority) -> None:
+async def test_an_untrusted_server_ends_the_receiver(serve: ServeFeed, spool: Spool, authority: Authority) -> None:
     feed = await serve(tls=authority.server("127.0.0.9"))
     for servers, why in [
         (Servers(urls=(feed.url.replace("amqp", "amqps"),)), "certificate"),

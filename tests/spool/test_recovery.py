@@ -70,7 +70,7 @@ def test_cut_at_any_octet_the_frames_before_are_there_and_the_sequence_goes_on(w
         assert (found[-1].sequence, found[-1].message) == (good, b"more")
 
 
-def test_any_octet_changed_is_noticed_and_nothing_after_it_believed(written: Path, folder: Path) -> None:
+def test_any_changed_octet_is_noticed_and_no_later_message_is_read(written: Path, folder: Path) -> None:
     whole = (written / f"{0:016}.spool").read_bytes()
     ends = ends_of(whole)
     for at in range(len(whole)):
@@ -81,7 +81,7 @@ def test_any_octet_changed_is_noticed_and_nothing_after_it_believed(written: Pat
                 assert (spool.next, spool.durable) == (good, good), (at, bit)
 
 
-def test_what_was_accepted_and_is_damaged_is_an_error_with_its_place(written: Path, folder: Path) -> None:
+def test_damage_to_accepted_messages_is_an_error_with_its_place(written: Path, folder: Path) -> None:
     whole = (written / f"{0:016}.spool").read_bytes()
     ends = ends_of(whole)
     for good in range(len(ends) - 1):

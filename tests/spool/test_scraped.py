@@ -63,7 +63,7 @@ async def page_of(command: Command) -> Page:
     return Page((await command.until_said(r"metrics at (http://127\.0\.0\.1:\d+)/metrics\n"))[1])
 
 
-async def test_what_it_has_done_is_scraped_and_it_is_ready_while_it_receives(router: Router, folder: Path) -> None:
+async def test_the_metrics_show_the_received_messages_and_readiness(router: Router, folder: Path) -> None:
     async with spooling(router.url, folder, "--metrics", "127.0.0.1:0") as command:
         page = await page_of(command)
         await page.until("/readyz", 200)
@@ -86,7 +86,7 @@ async def test_what_it_has_done_is_scraped_and_it_is_ready_while_it_receives(rou
         assert await command.end() == 0
 
 
-async def test_it_is_not_ready_without_a_server_nor_without_a_consumer(router: Router, folder: Path) -> None:
+async def test_a_receiver_is_not_ready_without_a_server_nor_without_a_consumer(router: Router, folder: Path) -> None:
     async with spooling("127.0.0.1:1", folder.parent / "lost", "--metrics", "127.0.0.1:0") as lost:
         page = await page_of(lost)
         found = await page.until_figures(lambda figures: "last_error_timestamp_secondsconnection" in figures)
@@ -124,7 +124,7 @@ async def test_a_shard_that_was_killed_shows(router: Router, folder: Path) -> No
         assert await command.end() == 0
 
 
-def test_a_port_in_use_is_reported_before_anything_happens(folder: Path, spool_command: Callable[..., str]) -> None:
+def test_a_port_in_use_is_reported_before_the_folder_is_made(folder: Path, spool_command: Callable[..., str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         where = f"127.0.0.1:{taken.getsockname()[1]}"
         said = spool_command("--url", "127.0.0.1:1", "--metrics", where)
@@ -133,7 +133,7 @@ def test_a_port_in_use_is_reported_before_anything_happens(folder: Path, spool_c
 
 
 @pytest.mark.parametrize("where", ["9100", ":9100", "host:", "host:65536", "::1:9100", "host:http", "http://host:9"])
-def test_what_is_no_place_to_listen_is_reported(where: str, folder: Path, spool_command: Callable[..., str]) -> None:
+def test_a_faulty_metrics_address_is_reported(where: str, folder: Path, spool_command: Callable[..., str]) -> None:
     assert f"--metrics {where}: is no HOST:PORT" in spool_command("--url", "127.0.0.1:1", "--metrics", where)
     assert not folder.exists()
 

@@ -22,7 +22,7 @@ from trouter.spool import (
 )
 
 
-def test_what_was_appended_is_read_once_it_is_safe_and_not_before(spool: Spool, folder: Path) -> None:
+def test_appended_messages_are_readable_after_a_sync_and_not_before(spool: Spool, folder: Path) -> None:
     reader = SpoolReader(folder)
     assert spool.append(b"one", format=7, tag=b"t", presettled=True, ingest_us=5) == 0
     assert spool.append(b"", ingest_us=1 << 50) == 1
@@ -59,7 +59,7 @@ def test_blocks_are_as_large_as_asked_for_or_one_frame(folder: Path) -> None:
     assert max(others) <= 1000 < large
 
 
-def test_a_spool_goes_on_where_it_ended(folder: Path) -> None:
+def test_a_reopened_spool_goes_on_at_its_end(folder: Path) -> None:
     with Spool.open(folder) as spool:
         fill(spool, 10)
         uuid = spool.uuid
@@ -69,7 +69,7 @@ def test_a_spool_goes_on_where_it_ended(folder: Path) -> None:
     holds(folder, 0, 20)
 
 
-def test_the_second_opener_hears_who_has_it(spool: Spool, folder: Path) -> None:
+def test_the_second_opener_gets_the_process_that_holds_the_spool(spool: Spool, folder: Path) -> None:
     with pytest.raises(SpoolBusy, match=f"in use by process {os.getpid()}"):
         Spool.open(folder)
     code = f"from trouter.spool import Spool; Spool.open({str(folder)!r})"
@@ -111,7 +111,7 @@ def test_a_segment_that_cannot_be_seen_is_an_error(folder: Path) -> None:
         frames(folder, 3, 4)
 
 
-def test_what_is_consumed_goes_whether_or_not_a_writer_is_there(folder: Path) -> None:
+def test_consumed_segments_are_deleted_with_and_without_a_writer(folder: Path) -> None:
     with Spool.open(folder, segment_bytes=500) as spool:
         for _ in range(4):
             fill(spool, 5)

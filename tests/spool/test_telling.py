@@ -29,7 +29,7 @@ def shard(number: int = 0, address: str = "orders", **values: object) -> Shard:
     return Shard(number, address, progress)
 
 
-def test_the_line_says_how_it_goes() -> None:
+def test_the_line_shows_the_progress() -> None:
     one = shard(messages=1_234_567, backlog_bytes=5_000_000, groups=10, sync_s=0.02)
     assert line_of([one], 12_345.6, 1_500_000.0) == (
         "12,346 messages/s (1.5 MB/s), 1,234,567 kept, 5.0 MB not consumed, sync 2.0 ms, receiving"

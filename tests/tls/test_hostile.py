@@ -66,8 +66,8 @@ def calling(authority: Authority, port: int) -> Configuration:
     )
 
 
-async def test_a_session_is_resumed_only_with_the_host_it_was_made_with(tmp_path: Path) -> None:
-    """Who is resumed shows no certificate: another host's session would let it pass for the one that is called."""
+async def test_a_session_is_resumed_only_with_its_own_host(tmp_path: Path) -> None:
+    """A resumed handshake shows no certificate: the session of another host would let that host pass for the one dialled."""
     authority = Authority(tmp_path)
     other = authority.issue("CN=other", "other.example")
     with server(other, ssl.TLSVersion.TLSv1_2) as port:
@@ -242,8 +242,8 @@ def a_hello() -> bytes:
 
 
 @pytest.mark.parametrize(("kind", "content"), [(22, a_hello()), (23, b"")], ids=["hellos", "nothing"])
-def test_tls_1_2_has_no_floods_of_what_is_not_for_us(scene: Scene, kind: int, content: bytes) -> None:
-    """A new handshake is refused each time, which costs, and is written down to be sent one day."""
+def test_tls_1_2_has_no_floods_of_handshake_or_empty_records(scene: Scene, kind: int, content: bytes) -> None:
+    """The router refuses each new handshake, which costs time and queues an answer."""
     before = len(scene.router.matching("more than 16 changes of keys"))
     with socket.create_connection(("127.0.0.1", scene.router.ports[1]), DEADLINE_S) as sock:
         scribe = Scribe(scene, sock)

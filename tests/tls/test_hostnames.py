@@ -52,7 +52,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 @pytest.mark.parametrize(("subject", "names", "host", "right"), CERTIFICATES.values(), ids=CERTIFICATES)
-def test_whom_a_certificate_is_for(
+def test_a_certificate_is_valid_for_its_names_only(
     authority: Authority, subject: str, names: tuple[str, ...], host: str, right: bool
 ) -> None:
     octets = authority.issue(subject, *names).certificate.public_bytes(Encoding.DER)
@@ -60,7 +60,7 @@ def test_whom_a_certificate_is_for(
 
 
 @pytest.mark.parametrize("octets", [None, b"", b"rubbish"])
-def test_what_is_no_certificate_is_for_no_host(octets: bytes | None) -> None:
+def test_octets_that_are_no_certificate_are_valid_for_no_host(octets: bytes | None) -> None:
     assert not is_for(octets, "router.example.com")
 
 

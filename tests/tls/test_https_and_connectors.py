@@ -63,7 +63,7 @@ def answer(sock: socket.socket) -> bytes:
     return octets
 
 
-def test_https_answers_and_http_is_asked_to_use_it(scene: Scene) -> None:
+def test_https_answers_and_plain_http_is_refused(scene: Scene) -> None:
     context = ssl.create_default_context(cafile=str(scene.authority.file))
     with (
         socket.create_connection(("127.0.0.1", web_port(scene)), DEADLINE_S) as sock,

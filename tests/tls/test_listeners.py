@@ -194,7 +194,9 @@ HANDSHAKES = {
 
 
 @pytest.mark.parametrize(("name", "arguments", "agreed"), HANDSHAKES.values(), ids=HANDSHAKES)
-def test_what_is_agreed_on(scene: Scene, name: str, arguments: list[str], agreed: bool) -> None:
+def test_each_client_agrees_on_tls_or_fails_as_listed(
+    scene: Scene, name: str, arguments: list[str], agreed: bool
+) -> None:
     told = s_client(scene, name, *arguments)
     assert ("Cipher is (NONE)" not in told and "Cipher is" in told) == agreed, told
 
@@ -273,7 +275,7 @@ def test_no_password_is_asked_for_in_clear_where_tls_is_required(scene: Scene, n
 
 
 @pytest.mark.parametrize("sent", [b"", b"\x16", b"\x16\x03\x01\x02\x00\x01\x00", b"AMQP\x02"])
-def test_who_stops_before_or_in_the_handshake_is_not_kept(scene: Scene, sent: bytes) -> None:
+def test_a_peer_that_stops_in_the_handshake_is_disconnected(scene: Scene, sent: bytes) -> None:
     with socket.create_connection(("127.0.0.1", scene.port("quick")), DEADLINE_S) as sock:
         sock.sendall(sent)
         assert read_all(sock) == b""
@@ -357,7 +359,7 @@ async def test_anonymous_with_a_certificate_stays_anonymous(scene: Scene) -> Non
     assert "auth=ANONYMOUS user=anonymous " in await opened_as(scene, "mixed", scene.alice, Anonymous())
 
 
-async def test_who_skips_sasl_is_the_subject_of_its_certificate(scene: Scene) -> None:
+async def test_a_client_that_skips_sasl_is_the_subject_of_its_certificate(scene: Scene) -> None:
     assert "auth=no user=CN=alice,OU=Dev,O=Client,C=US " in await opened_as(scene, "skip", scene.alice)
 
 

@@ -56,7 +56,9 @@ ROWS: dict[str, tuple[str, int, str, Any]] = {
 
 
 @pytest.mark.parametrize(("minimum", "level", "attributes", "shown"), ROWS.values(), ids=ROWS)
-def test_what_the_machine_demands_holds(tmp_path: Path, minimum: str, level: int, attributes: str, shown: Any) -> None:
+def test_the_minimum_of_the_machine_holds(
+    tmp_path: Path, minimum: str, level: int, attributes: str, shown: Any
+) -> None:
     pair = Authority(tmp_path).issue("CN=x", "router.example.com")
     (tmp_path / "openssl.cnf").write_text(MACHINE.format(minimum=minimum, level=level))
     text = f"sslProfile {{\n name: p\n certFile: {pair.cert}\n privateKeyFile: {pair.key}\n {attributes}\n}}\n"
@@ -73,7 +75,7 @@ def test_what_the_machine_demands_holds(tmp_path: Path, minimum: str, level: int
     assert json.loads(told.stdout) == ([shown] * 2 if shown else ["protocols"])
 
 
-def test_secure_defaults_let_no_profile_go_below_it() -> None:
+def test_under_secure_defaults_no_profile_may_go_below_the_minimum_of_the_machine() -> None:
     profile = "sslProfile {\n name: p\n protocols: TLSv1\n belowSystemMinimum: yes\n}\n"
     assert load(text=profile).ssl_profiles[0].below_system_minimum
     with pytest.raises(ConfigurationError, match=r"sslProfile\.belowSystemMinimum: is forbidden by secureDefaults"):

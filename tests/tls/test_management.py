@@ -154,7 +154,7 @@ WHO = {
 
 @pytest.mark.usefixtures("stack")
 @pytest.mark.parametrize(("client", "mechanism", "shown"), WHO.values(), ids=WHO)
-def test_management_shows_tls_and_who_it_is(
+def test_management_shows_the_tls_and_the_user_of_a_connection(
     scene: Scene, client: str | None, mechanism: str, shown: tuple[object, ...]
 ) -> None:
     port = scene.router.ports[1 if mechanism else 3]
@@ -275,7 +275,7 @@ def _profiles(scene: Scene) -> None:
 
 @pytest.mark.usefixtures("_profiles")
 @pytest.mark.parametrize(("section", "attributes", "named"), BROKEN.values(), ids=BROKEN)
-def test_what_cannot_be_used_is_refused_when_it_is_created(
+def test_an_unusable_profile_or_listener_is_refused_when_created(
     scene: Scene, section: str, attributes: dict[str, str], named: str
 ) -> None:
     place = {"host": "127.0.0.1", "port": "0"} if section == "listener" else {}
@@ -297,8 +297,8 @@ def test_a_profile_is_deleted_when_no_entity_uses_it(scene: Scene) -> None:
     assert scene.shown() is not None
 
 
-def test_with_secure_defaults_what_cannot_be_used_ends_the_start(scene: Scene, tmp_path: Path) -> None:
-    """All of it in one file: each is told, by its attribute."""
+def test_unusable_profiles_end_the_start_under_secure_defaults(scene: Scene, tmp_path: Path) -> None:
+    """All of them stand in one file: each is reported, by its attribute."""
     text = f"router {{ id: R, secureDefaults: yes }}\n{profile_text(scene.authority, scene.first)}"
     text += f"sslProfile {{\n name: bare\n certFile: {scene.first.cert}\n privateKeyFile: {scene.first.key}\n}}\n"
     text += f"sslProfile {{\n name: trust\n caCertFile: {scene.authority.file}\n}}\n"

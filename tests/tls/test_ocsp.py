@@ -92,7 +92,7 @@ def authority(tmp_path: Path) -> Authority:
 
 @pytest.mark.parametrize("mode", ["soft", "hard"])
 @pytest.mark.parametrize(("change", "believed"), ANSWERS.values(), ids=ANSWERS)
-async def test_what_becomes_of_an_answer(
+async def test_each_ocsp_answer_counts_as_listed(
     authority: Authority, change: Callable[[Responder], None], believed: tuple[bool, bool], mode: str
 ) -> None:
     async with Responder.running(authority) as responder:
@@ -223,7 +223,7 @@ async def test_a_silent_responder_is_waited_for_once(authority: Authority, mock_
         assert len(responder.asked) == 1
 
 
-async def test_of_two_authorities_of_one_name_the_one_that_signed_is_asked_about(authority: Authority) -> None:
+async def test_of_two_authorities_with_one_name_the_signer_is_queried(authority: Authority) -> None:
     other = Authority(authority.folder)
     both = authority.folder / "both.pem"
     both.write_bytes(other.file.read_bytes() + authority.file.read_bytes())

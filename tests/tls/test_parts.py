@@ -51,7 +51,7 @@ def test_records_are_counted_however_they_come(piece: int) -> None:
 
 
 @pytest.mark.parametrize("subject", ["C=US,ST=NC,O=Client,CN=alice", "CN=#x y ", 'O=a;b+c"<>,CN=d\\e', "CN=Zo\xeb\n"])
-def test_a_subject_reads_as_openssl_writes_it(tmp_path: Path, subject: str) -> None:
+def test_a_subject_is_written_like_openssl_writes_it(tmp_path: Path, subject: str) -> None:
     pair = Authority(tmp_path).issue(subject)
     command = ["openssl", "x509", "-in", str(pair.cert), "-noout", "-subject", "-nameopt", "RFC2253"]
     told = subprocess.run(command, capture_output=True, check=True).stdout.decode()

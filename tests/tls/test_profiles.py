@@ -63,7 +63,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("attribute", "make"), BROKEN.values(), ids=BROKEN)
-def test_what_cannot_be_used_is_refused_by_its_name(attribute: str, make: object, authority: Authority) -> None:
+def test_an_unusable_profile_is_refused_with_the_attribute(attribute: str, make: object, authority: Authority) -> None:
     with pytest.raises(TlsProblem) as problem:
         load_profile(make(authority), NONE, time.time())  # type: ignore[operator]
     assert problem.value.attribute == attribute
@@ -145,7 +145,7 @@ async def test_open_connections_are_judged_by_the_lists_of_now(authority: Author
     assert "expired" in await profiles.objection(chain, "p")
 
 
-async def test_who_is_vouched_for_by_an_authority_that_has_expired_is_not_believed(authority: Authority) -> None:
+async def test_a_certificate_of_an_expired_authority_is_not_trusted(authority: Authority) -> None:
     alice, now = authority.issue("CN=alice", days=500), [time.time()]
     profiles = TlsProfiles(lambda: now[0])
     (await profiles.prepare(load(text=f"sslProfile {{\n name: p\n caCertFile: {authority.file}\n}}"))).apply()

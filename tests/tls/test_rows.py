@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-BROKEN = "test_what_cannot_be_used_is_refused_when_it_is_created"
-AT_THE_START = "test_with_secure_defaults_what_cannot_be_used_ends_the_start"
-AGREED = "test_what_is_agreed_on"
+BROKEN = "test_an_unusable_profile_or_listener_is_refused_when_created"
+AT_THE_START = "test_unusable_profiles_end_the_start_under_secure_defaults"
+AGREED = "test_each_client_agrees_on_tls_or_fails_as_listed"
 WHOSE = "test_whose_certificate_counts"
 FORMAT = "test_a_format_makes_the_user"
 RENEWED = "test_a_broken_renewal_keeps_the_old_pair_and_a_whole_one_replaces_it"
@@ -21,7 +21,7 @@ RENEWED = "test_a_broken_renewal_keeps_the_old_pair_and_a_whole_one_replaces_it"
 ROWS: dict[str, tuple[str, ...]] = {
     "2.1 name": (BROKEN, "test_an_entity_in_use_cannot_be_deleted"),
     "2.1 caCertFile": (WHOSE, BROKEN),
-    "2.1 certFile, privateKeyFile": ("test_what_cannot_be_used_is_refused_by_its_name", BROKEN),
+    "2.1 certFile, privateKeyFile": ("test_an_unusable_profile_is_refused_with_the_attribute", BROKEN),
     "2.1 password": ("test_a_password_in_the_configuration_itself", "test_a_password_from_the_environment"),
     "2.1 passwordFile": ("test_the_password_of_a_key_is_preferred_to_its_file",),
     "2.1 ciphers": (AGREED, BROKEN),
@@ -40,12 +40,12 @@ ROWS: dict[str, tuple[str, ...]] = {
     "2.2 R-2.2d names": (
         "test_whose_certificate_a_connector_takes",
         "test_a_connector_takes_no_server_of_another_name",
-        "test_a_session_is_resumed_only_with_the_host_it_was_made_with",
+        "test_a_session_is_resumed_only_with_its_own_host",
     ),
     "2.2 R-2.2f requireSsl without a profile": (BROKEN,),
     "2.2 R-2.2g changes of keys": ("test_keys_cannot_be_changed_for_ever",),
     "2.3 letters, rules 1 to 8": (FORMAT, "test_a_digest_is_that_of_the_certificate_in_lower_case"),
-    "2.3 rule 8 the subject": ("test_a_subject_reads_as_openssl_writes_it",),
+    "2.3 rule 8 the subject": ("test_a_subject_is_written_like_openssl_writes_it",),
     "2.3 rule 9 only EXTERNAL": (
         "test_external_makes_the_user_of_the_certificate",
         "test_anonymous_with_a_certificate_stays_anonymous",
@@ -72,18 +72,21 @@ ROWS: dict[str, tuple[str, ...]] = {
     ),
     "2.5 wss, only EXTERNAL": ("test_only_external_is_offered",),
     "2.5 R-2.5b origins": ("test_whose_pages_may_connect", "test_any_other_page_is_not"),
-    "2.5 R-2.5c /metrics, /healthz": ("test_who_reads_figures", "test_a_token_is_taken_within_tls"),
-    "2.5 R-2.5d paths": ("test_no_path_leads_out_of_the_files", "test_what_could_lead_elsewhere_is_no_path"),
+    "2.5 R-2.5c /metrics, /healthz": (
+        "test_each_visitor_may_read_the_metrics_as_configured",
+        "test_a_token_is_taken_within_tls",
+    ),
+    "2.5 R-2.5d paths": ("test_no_path_leads_out_of_the_files", "test_a_target_that_could_lead_elsewhere_is_no_path"),
     "2.5 R-2.5e names": ("test_two_of_one_host_have_different_names",),
     "2.5 R-2.5f 16 KiB": (
         "test_a_head_that_is_too_large_is_refused",
-        "test_what_is_no_request_here_is_answered_with_that_reason",
+        "test_an_invalid_request_is_answered_with_its_status",
     ),
     "2.5 R-2.5f 10 s": ("test_a_request_that_comes_too_slowly_is_given_up", "test_a_byte_now_and_then_buys_no_time"),
     "8.4 crlFile": (WHOSE, "test_a_certificate_that_is_revoked_by_list_ends_its_connection"),
     "8.4 crlRequired": ("test_open_connections_are_judged_by_the_lists_of_now",),
     "8.4 ocsp": (
-        "test_what_becomes_of_an_answer",
+        "test_each_ocsp_answer_counts_as_listed",
         "test_a_silent_responder_*",
         "test_not_every_url_is_a_responders",
         "test_a_responder_that_is_not_there_or_not_named_is_no_answer",
@@ -111,7 +114,7 @@ PATTERNS = sorted({name for names in ROWS.values() for name in names})
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_what_the_table_names_exists(pattern: str) -> None:
+def test_every_test_named_in_the_table_exists(pattern: str) -> None:
     assert any(fnmatchcase(name, pattern) for name in TESTS)
 
 

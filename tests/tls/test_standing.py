@@ -149,10 +149,8 @@ async def test_a_certificate_that_is_revoked_by_its_responder_ends_its_connectio
         assert len(responder.asked) == 3
 
 
-async def test_a_silent_responder_does_not_end_a_handshake_that_it_may_not_decide(
-    scene: Scene, mock_clock: MockClock
-) -> None:
-    """``soft``: its time is less than the handshake's."""
+async def test_a_silent_responder_does_not_end_a_handshake_under_soft_ocsp(scene: Scene, mock_clock: MockClock) -> None:
+    """The time-out of the responder is shorter than that of the handshake."""
     mock_clock.rate = 20
     async with Responder.running(scene.authority) as responder:
         responder.octets = None

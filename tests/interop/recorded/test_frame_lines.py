@@ -43,7 +43,7 @@ def test_its_line_can_be_taken_apart(frame: dict[str, str]) -> None:
     assert ("@transfer(20)" in text) == (SIZE.search(text) is not None)
 
 
-def test_quotes_in_a_text_do_not_end_it() -> None:
+def test_quotes_within_a_text_do_not_end_the_text() -> None:
     name = 'a"b\\c'
     body = b"\x00\x53\x10\xc0" + bytes([len(name) + 3, 1, 0xA1, len(name)]) + name.encode()
     frame = (len(body) + 8).to_bytes(4, "big") + b"\x02\x00\x00\x00" + body

@@ -68,7 +68,7 @@ def shape(text: str, one_thing: bool) -> list[Any]:
 
 
 @pytest.mark.parametrize("command", PRINTED)
-def test_a_tool_prints_what_the_other_one_printed(router: RunningRouter, command: str) -> None:
+def test_a_tool_prints_the_output_of_the_older_tool(router: RunningRouter, command: str) -> None:
     if "--name x" in command:
         printed(CREATE, router.port)  # it may be there already
     status, text = printed(command, router.port)

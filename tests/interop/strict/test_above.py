@@ -58,7 +58,7 @@ def port(edge: tuple[RunningRouter, Above]) -> int:
     return edge[0].port
 
 
-def test_an_uplink_is_what_an_interior_router_expects(above: Above) -> None:
+def test_an_uplink_has_the_address_and_the_heartbeat_that_an_interior_router_expects(above: Above) -> None:
     down = above.find("down")
     assert down is not None
     assert down.address == "E"
@@ -131,7 +131,7 @@ def test_answers_to_links_that_are_given_up_make_no_other_links(above: Above, po
 
 
 @pytest.mark.parametrize("failed", [False, True])
-def test_a_modified_outcome_says_what_was_said_above(above: Above, port: int, failed: bool) -> None:
+def test_a_modified_outcome_of_the_router_above_is_relayed_unchanged(above: Above, port: int, failed: bool) -> None:
     address = f"modified.{failed}"
     above.listen([address], code=MODIFIED, fields=(YES if failed else NO, YES))
     with Peer(port) as client:

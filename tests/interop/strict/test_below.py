@@ -68,7 +68,7 @@ def test_an_edge_router_hears_where_its_messages_are_taken(between: Net) -> None
     below.detach(link)
 
 
-def test_a_message_for_the_edge_router_says_where_it_has_been(between: Net) -> None:
+def test_a_message_for_the_edge_router_carries_its_ingress_and_its_trace(between: Net) -> None:
     between.below.listen("for.below", code=MODIFIED, fields=(NO, YES))
     with Peer(between.router.port) as client:
         sent = client.send_message(client.attach_sender("for.below"), b"down")

@@ -31,7 +31,7 @@ def address_row(net: Net, address: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["east", "west"])
-def test_links_of_routers_name_what_they_are_by_a_bare_symbol(between: Net, name: str) -> None:
+def test_links_between_routers_name_their_kind_by_a_bare_symbol(between: Net, name: str) -> None:
     peer = getattr(between, name)
     kinds = [each.kind for each in peer.links if each.sends]
     assert kinds[: 1 + PRIORITIES] == [CONTROL] + [DATA] * PRIORITIES
@@ -87,7 +87,7 @@ def test_a_clients_trace_is_kept_where_nothing_is_stripped(between: Net) -> None
 
 
 @pytest.mark.parametrize("failed", [False, True])
-def test_a_modified_outcome_says_what_the_neighbour_said(between: Net, failed: bool) -> None:
+def test_a_modified_outcome_of_the_neighbour_is_relayed_unchanged(between: Net, failed: bool) -> None:
     address = f"modified.{failed}"
     between.east.listen(address, code=MODIFIED, fields=(YES if failed else NO, YES))
     ready(between, address)
@@ -96,7 +96,7 @@ def test_a_modified_outcome_says_what_the_neighbour_said(between: Net, failed: b
         assert client.expect_outcome(sent) == Modified(delivery_failed=failed, undeliverable_here=True)
 
 
-def test_what_is_under_way_to_others_is_counted_once_there_was_any(between: Net) -> None:
+def test_transit_deliveries_under_way_are_counted_from_the_first_delivery_on(between: Net) -> None:
     address = f"{HELD}.W"
     ready(between, address)
     assert address_row(between, address)["transitOutstanding"] is None
@@ -109,7 +109,7 @@ def test_what_is_under_way_to_others_is_counted_once_there_was_any(between: Net)
         assert sum(address_row(between, address)["transitOutstanding"]) == 0
 
 
-def test_a_message_that_a_router_brings_on_a_routed_link_is_one_that_comes_in(between: Net) -> None:
+def test_a_message_of_a_router_on_a_routed_link_counts_as_ingress(between: Net) -> None:
     def counted() -> int:
         with node_of(between.router.port) as node:
             return int(node.query("router", names=["deliveriesIngress"])[0]["deliveriesIngress"])
@@ -141,7 +141,9 @@ def test_a_tag_that_is_too_long_costs_its_delivery_and_nothing_else(between: Net
 
 
 @pytest.mark.parametrize(("size", "outcome"), [(32, Accepted), (33, Rejected)])
-def test_a_clients_tag_goes_as_far_as_the_older_router_takes_it(between: Net, size: int, outcome: type) -> None:
+def test_a_tag_of_a_client_passes_up_to_the_length_that_the_older_router_takes(
+    between: Net, size: int, outcome: type
+) -> None:
     address = f"{ROUTED}.E.client{size}"
     between.west.wait_listed("E", f"C{ROUTED}.E")
     with Peer(between.router.port) as client:
@@ -165,7 +167,7 @@ def test_names_are_as_long_as_addresses_may_be_and_more(between: Net) -> None:
 
 
 @pytest.mark.parametrize("name", ["east", "west"])
-def test_credit_comes_back_to_a_sender_that_waits_for_it_each_time(between: Net, name: str) -> None:
+def test_a_waiting_sender_gets_credit_again_each_time(between: Net, name: str) -> None:
     peer = getattr(between, name)
     other = between.west if name == "east" else between.east
     peer.wait_listed(other.name, f"M0{TAKEN}.{other.name}")
@@ -177,8 +179,8 @@ def test_credit_comes_back_to_a_sender_that_waits_for_it_each_time(between: Net,
         peer.wait_flow(link, flows)
 
 
-def test_our_router_asks_and_advertises_as_long_as_it_is_there(between: Net) -> None:
-    """Its hellos come often enough, and its addresses in an order that needs no question."""
+def test_the_router_sends_hellos_and_address_updates_in_order_while_running(between: Net) -> None:
+    """Its hellos come often enough, and its address updates in an order that needs no request."""
     with Peer(between.router.port) as client:
         client.attach_receiver("of.ours", credit=1)
         for peer in (between.east, between.west):

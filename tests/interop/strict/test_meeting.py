@@ -23,7 +23,7 @@ QUERY = mapped((text("operation"), text("QUERY")), (text("entityType"), text("or
 
 
 @pytest.mark.parametrize("ours_dials", [False, True])
-def test_two_ticks_of_an_older_router_are_enough_to_reach_it_and_be_reached(
+def test_two_ticks_of_an_older_router_are_enough_to_become_neighbours(
     start_router: StartRouter, peers: list[End], ours_dials: bool
 ) -> None:
     with listening() as server:
@@ -81,7 +81,7 @@ def test_a_connector_has_succeeded_once_the_other_router_has_opened_and_goes_whe
             router.wait_for_line(r"Connection to 127\.0\.0\.1:\d+ failed: amqp:connection:forced restarting")
 
 
-def test_a_connector_goes_on_trying_and_says_why_it_had_to(start_router: StartRouter) -> None:
+def test_a_connector_keeps_dialling_and_shows_the_reason_of_the_last_failure(start_router: StartRouter) -> None:
     with listening() as server:
         port = server.getsockname()[1]
         router = start_router(

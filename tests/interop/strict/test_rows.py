@@ -13,14 +13,14 @@ from tests.advisories.test_rows import functions_of
 HERE = "interop/strict"
 ROWS: dict[str, tuple[str, ...]] = {
     "capabilities of routers' links, dialling and dialled": (
-        f"{HERE}.beside.links_of_routers_name_what_they_are_by_a_bare_symbol",
-        f"{HERE}.above.an_uplink_is_what_an_interior_router_expects",
+        f"{HERE}.beside.links_between_routers_name_their_kind_by_a_bare_symbol",
+        f"{HERE}.above.an_uplink_has_the_address_and_the_heartbeat_that_an_interior_router_expects",
         f"{HERE}.above.the_phase_of_an_address_is_named_by_a_bare_symbol",
         f"{HERE}.reading.a_capability_is_one_bare_symbol",
     ),
     "neighbours are confirmed at the first hello, and in reach at once": (
-        f"{HERE}.meeting.two_ticks_of_an_older_router_are_enough_to_reach_it_and_be_reached",
-        f"{HERE}.beside.our_router_asks_and_advertises_as_long_as_it_is_there",
+        f"{HERE}.meeting.two_ticks_of_an_older_router_are_enough_to_become_neighbours",
+        f"{HERE}.beside.the_router_sends_hellos_and_address_updates_in_order_while_running",
         "mesh.hellos.every_tick_has_its_hello_though_some_come_late_and_the_next_not",
         "sim.first_messages.what_cannot_be_reached_is_not_listed",
     ),
@@ -33,7 +33,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     ),
     "a delivery-tag over 32 bytes": (
         f"{HERE}.beside.a_tag_that_is_too_long_costs_its_delivery_and_nothing_else",
-        f"{HERE}.beside.a_clients_tag_goes_as_far_as_the_older_router_takes_it",
+        f"{HERE}.beside.a_tag_of_a_client_passes_up_to_the_length_that_the_older_router_takes",
     ),
     "long names": (
         f"{HERE}.beside.names_are_as_long_as_addresses_may_be_and_more",
@@ -47,21 +47,21 @@ ROWS: dict[str, tuple[str, ...]] = {
         f"{HERE}.above.a_long_message_comes_down_on_a_link_of_its_own",
     ),
     "presettledCount": ("e2e.drop_in_routing.an_outgoing_link_counts_dropped_presettled_deliveries",),
-    "deliveriesIngress": (f"{HERE}.beside.a_message_that_a_router_brings_on_a_routed_link_is_one_that_comes_in",),
+    "deliveriesIngress": (f"{HERE}.beside.a_message_of_a_router_on_a_routed_link_counts_as_ingress",),
     "transitOutstanding, and a QUERY of many addresses": (
-        f"{HERE}.beside.what_is_under_way_to_others_is_counted_once_there_was_any",
+        f"{HERE}.beside.transit_deliveries_under_way_are_counted_from_the_first_delivery_on",
         "e2e.drop_in_routing.all_of_many_addresses_arrive_whole",
     ),
     "a connection deleted by management": ("management.changes.a_connection_is_closed_with_a_word",),
     "the status of a connector, and the failover list of an open": (
         f"{HERE}.meeting.a_connector_has_succeeded_once_the_other_router_has_opened_and_goes_where_that_says",
-        f"{HERE}.meeting.a_connector_goes_on_trying_and_says_why_it_had_to",
+        f"{HERE}.meeting.a_connector_keeps_dialling_and_shows_the_reason_of_the_last_failure",
     ),
     "waits between tries": (
         "connections.connector_patience.a_connector_waits_five_seconds_at_most_and_never_twice_the_same",
     ),
     "owed credit": (
-        f"{HERE}.beside.credit_comes_back_to_a_sender_that_waits_for_it_each_time",
+        f"{HERE}.beside.a_waiting_sender_gets_credit_again_each_time",
         "e2e.owed_credit.a_sender_that_sends_one_message_for_each_flow_comes_to_its_end",
     ),
     "a client's own trace": (
@@ -69,9 +69,9 @@ ROWS: dict[str, tuple[str, ...]] = {
         "e2e.drop_in_routing.a_clients_own_trace_is_kept_where_nothing_is_stripped",
     ),
     "delivery-failed of a relayed outcome": (
-        f"{HERE}.beside.a_modified_outcome_says_what_the_neighbour_said",
-        f"{HERE}.above.a_modified_outcome_says_what_was_said_above",
-        f"{HERE}.below.a_message_for_the_edge_router_says_where_it_has_been",
+        f"{HERE}.beside.a_modified_outcome_of_the_neighbour_is_relayed_unchanged",
+        f"{HERE}.above.a_modified_outcome_of_the_router_above_is_relayed_unchanged",
+        f"{HERE}.below.a_message_for_the_edge_router_carries_its_ingress_and_its_trace",
     ),
     "texts that programs match": (
         f"{HERE}.below.a_link_route_of_the_edge_router_is_known_everywhere_until_it_is_deleted",
@@ -83,6 +83,6 @@ NAMES = sorted({name for names in ROWS.values() for name in names})
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_the_table_names_exists(name: str) -> None:
+def test_every_test_named_in_the_table_exists(name: str) -> None:
     folder, module, function = name.split(".")
     assert function in functions_of(folder, module)
