@@ -109,7 +109,7 @@ def test_a_message_whose_sender_is_killed_in_the_middle_is_taken_back(
 
 @each_client
 def test_a_large_message_waits_for_a_slow_receiver(router: RunningRouter, address: str, client: str) -> None:
-    """The message is larger than the window of the session; the azure client sends all of it regardless of the window."""
+    """The message is larger than the window of the session; the azure client sends all of it nevertheless."""
     with Peer(router.port, incoming_window=4) as late:
         link = late.attach_receiver(address, credit=10)
         late.be_heard()

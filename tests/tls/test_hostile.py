@@ -67,7 +67,7 @@ def calling(authority: Authority, port: int) -> Configuration:
 
 
 async def test_a_session_is_resumed_only_with_its_own_host(tmp_path: Path) -> None:
-    """A resumed handshake shows no certificate: the session of another host would let that host pass for the one dialled."""
+    """A resumed handshake shows no certificate: with the session of another host, that host would pass for this one."""
     authority = Authority(tmp_path)
     other = authority.issue("CN=other", "other.example")
     with server(other, ssl.TLSVersion.TLSv1_2) as port:
