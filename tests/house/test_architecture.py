@@ -13,7 +13,7 @@ from .sources import PACKAGE, ROOT
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 #: `room/module.py`, or `room/module.py:name`, or `room/module.py:Class.name`.
-CITED = re.compile(r"`([\w./-]+\.(?:py|pxd|md|toml))(?::([\w.]+))?`")
+CITED = re.compile(r"`([\w./-]+\.(?:py|pxd|md|toml|tsx?))(?::([\w.]+))?`")
 #: A row of a table of rooms: the room, and the files in it to look at first.
 ROW = re.compile(r"^\| `(\w+)/` \|.*\| ([^|]+) \|$", re.MULTILINE)
 FOLDER = re.compile(r"`((?:trouter/)?\w+(?:/\w+)*)/`")

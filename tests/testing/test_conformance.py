@@ -57,7 +57,7 @@ def run(subject: Subject) -> dict[str, str]:
 
 def test_every_hook_has_its_row() -> None:
     hooks = {name for name, value in vars(specs).items() if hasattr(value, f"{specs.PROJECT}_spec")}
-    assert hooks == ASK.keys() == DENIED.keys(), "say in trouter.testing.conformance how it is asked, and what denies"
+    assert hooks == ASK.keys() == DENIED.keys(), "say in trouter.testing.asking how it is asked, and what denies"
 
 
 @pytest.mark.parametrize(
