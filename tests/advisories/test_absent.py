@@ -57,7 +57,7 @@ def where(path: Path, node: ast.AST) -> str:
     return f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
 
 
-def test_there_is_something_to_search() -> None:
+def test_there_are_sources_to_search() -> None:
     assert len(SOURCES) > 200
 
 

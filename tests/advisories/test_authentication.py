@@ -93,7 +93,7 @@ def name(performative: object) -> str:
 
 @pytest.mark.parametrize("early", EARLY, ids=name)
 @pytest.mark.parametrize("when", ["with the init", "after the outcome", "before the init"])
-def test_nothing_is_done_for_who_was_refused(router: RunningRouter, when: str, early: Performative) -> None:
+def test_frames_around_a_refused_login_have_no_effect(router: RunningRouter, when: str, early: Performative) -> None:
     """CVE-2015-0224, CVE-2016-4432, CVE-2026-27446: frames of AMQP around a login that fails."""
     octets = AMQP_HEADER + frame(0, encode_performative(Open("intruder"))) + frame(0, encode_performative(early))
     init = frame(0, encode_performative(SaslInit("PLAIN", b"\0alice\0wrong")), 1)
@@ -111,7 +111,7 @@ def test_nothing_is_done_for_who_was_refused(router: RunningRouter, when: str, e
 
 
 @pytest.mark.parametrize("early", EARLY[1:], ids=name)
-def test_who_does_without_sasl_is_refused_whatever_comes_along(router: RunningRouter, early: Performative) -> None:
+def test_a_client_without_sasl_is_refused_with_any_first_frames(router: RunningRouter, early: Performative) -> None:
     with Peer(router.port, opened=False) as peer:
         opened = frame(0, encode_performative(Open("intruder"))) + frame(0, encode_performative(early))
         peer.raw(AMQP_HEADER + opened)
@@ -124,10 +124,10 @@ def test_who_does_without_sasl_is_refused_whatever_comes_along(router: RunningRo
 
 
 @pytest.mark.parametrize(("listener", "password", "code"), [(0, SECRET, OK), (0, "other", AUTH), (1, SECRET, OK)])
-def test_each_listener_asks_the_service_that_it_names(
+def test_each_listener_uses_its_own_authentication_service(
     router: RunningRouter, listener: int, password: str, code: int
 ) -> None:
-    """CVE-2017-15702: the service of the second says yes to anybody, but not for the first."""
+    """CVE-2017-15702: the service of the second listener admits every user, but not for the first listener."""
     with Peer(router.ports[listener], opened=False) as peer:
         assert peer.authenticate("PLAIN", f"\0alice\0{password}".encode()) == code
     with Peer(router.ports[0], opened=False) as peer:
@@ -148,8 +148,8 @@ def offered_by_websocket(router: RunningRouter, host: str, **said: str) -> tuple
         return peer.expect(SaslMechanisms).sasl_server_mechanisms
 
 
-def test_where_a_peer_is_is_not_what_it_says(router: RunningRouter) -> None:
-    """CVE-2026-57216, 67411: "this machine only" goes by the real remote address, whoever is said to be behind it."""
+def test_headers_of_a_peer_do_not_change_its_address(router: RunningRouter) -> None:
+    """CVE-2026-57216, 67411: "this machine only" goes by the real remote address, not by an address in a header."""
     assert "PLAIN" in offered_by_websocket(router, "127.0.0.1")
     far = address_of_this_machine()
     assert "PLAIN" not in offered_by_websocket(router, far)
@@ -171,8 +171,8 @@ NAMES = ["*)(uid=*", "cn=a,dc=b", "../../etc/passwd", "a\0b", "%s%n", "${user}",
 
 
 @pytest.mark.parametrize("user", NAMES)
-def test_a_name_comes_to_plugins_as_it_is(user: str) -> None:
-    """CVE-2026-67223, CVE-2024-12582, CVE-2022-24407: it is data, never put into a query, a pattern or a path."""
+def test_plugins_get_a_user_name_unchanged(user: str) -> None:
+    """CVE-2026-67223, CVE-2024-12582, CVE-2022-24407: a name is data, never put into a query, a pattern or a path."""
     seen: list[str] = []
 
     class Asks:
@@ -187,7 +187,7 @@ def test_a_name_comes_to_plugins_as_it_is(user: str) -> None:
 
 
 @pytest.mark.parametrize("user", NAMES)
-def test_a_name_is_looked_up_as_it_is(router: RunningRouter, user: str) -> None:
+def test_a_user_name_is_looked_up_unchanged(router: RunningRouter, user: str) -> None:
     for login in (f"\0{user}\0{SECRET}", f"{user}\0alice\0{SECRET}"):
         with Peer(router.port, opened=False) as peer:
             assert peer.authenticate("PLAIN", login.encode()) == AUTH

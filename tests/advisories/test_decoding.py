@@ -206,7 +206,7 @@ LIES = {
 
 @pytest.mark.parametrize("said", [before_open, before_login])
 @pytest.mark.parametrize("name", LIES)
-def test_what_is_claimed_is_not_made(name: str, said: Callable[[bytes], Connection]) -> None:
+def test_announced_sizes_allocate_no_memory(name: str, said: Callable[[bytes], Connection]) -> None:
     octets = open_with(LIES[name]) if said is before_open else init_with(LIES[name])
     assert len(octets) < 100
     said(octets)  # whatever is made once
@@ -272,7 +272,7 @@ def descriptors(depth: int) -> bytes:
 
 @pytest.mark.parametrize("nested", [lists, maps, arrays, descriptions, descriptors])
 @pytest.mark.parametrize("depth", [1, MAX_NESTING, MAX_NESTING + 1, 1_000, 100_000])
-def test_nesting_is_bounded_whatever_is_nested(nested: Callable[[int], bytes], depth: int) -> None:
+def test_nesting_is_bounded_for_every_type(nested: Callable[[int], bytes], depth: int) -> None:
     octets = nested(depth)
     if depth <= MAX_NESTING:
         codec.decode_all(octets)
@@ -411,7 +411,7 @@ def test_no_performative_of_amqp_belongs_into_the_sasl_layer(wrong: Performative
 
 @pytest.mark.parametrize("kind", [0, 1])
 @pytest.mark.parametrize("wrong", SASL, ids=name)
-def test_no_performative_of_sasl_belongs_above_it(wrong: Performative, kind: int) -> None:
+def test_sasl_performatives_are_refused_above_the_sasl_layer(wrong: Performative, kind: int) -> None:
     octets = frame(0, encode_performative(wrong), kind)
     for before in (b"", encode(Open("x"))):
         assert condition(before_open(before + octets)) in {"amqp:connection:framing-error", "amqp:not-implemented"}

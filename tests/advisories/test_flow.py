@@ -65,7 +65,7 @@ def test_a_hundred_thousand_echoes_are_few_answers(router: RunningRouter) -> Non
         assert 0 < answers < 10_000
 
 
-def test_the_widest_disposition_costs_what_there_is(router: RunningRouter) -> None:
+def test_the_widest_disposition_costs_only_the_present_deliveries(router: RunningRouter) -> None:
     """CVE-2026-66276, through a real router: thousands of the widest ranges over a few deliveries."""
     with Peer(router.port) as receiver, Peer(router.port) as sender:
         source = receiver.attach_receiver("wide", credit=3)

@@ -45,7 +45,7 @@ async def test_dispatch_2308_a_hundred_thousand_rows_in_one_answer(nursery: trio
 
 @pytest.mark.parametrize("nested", [lists, maps, arrays, descriptions, descriptors])
 @pytest.mark.parametrize("depth", [33, 1_000, 20_000])
-def test_a_body_may_be_nested_as_deep_as_anything_else(nested: Callable[[int], bytes], depth: int) -> None:
+def test_a_management_body_has_the_nesting_limit_of_every_value(nested: Callable[[int], bytes], depth: int) -> None:
     """CVE-2026-57822."""
     properties = encode(Described(ULong(0x74), {"operation": "CREATE", "type": "dummy"}))
     request = read_request(properties + b"\0\x53\x77" + nested(depth))

@@ -78,7 +78,7 @@ REPORTED: dict[str, tuple[str, ...]] = {
                                       "engine.any_bytes.frames_in_an_open_session",
                                       "fuzz.replay.some_mutations_of_the_seeds_pass"),
     "DISPATCH-1011, 1025": ("security.addresses.the_name_of_a_user_is_text",
-                            "security.addresses.an_address_is_allowed_iff_some_entry_has_it"),
+                            "security.addresses.an_address_is_allowed_if_and_only_if_an_entry_matches_the_address"),
     "DISPATCH-1732": ("advisories.authorization.dispatch_1732_an_open_without_a_hostname",),
     "DISPATCH-1821": ("advisories.authorization.dispatch_1821_a_wrong_policy_is_refused_with_its_place",
                       "advisories.authorization.dispatch_1821_a_wrong_policy_ends_the_start_and_says_why",),
@@ -104,16 +104,16 @@ DECODING: dict[str, tuple[str, ...]] = {
     "CVE-2026-66257, -68074, -67588, -67465": (
         "advisories.decoding.symbols_of_strangers_are_not_kept",
         "advisories.decoding.tens_of_thousands_of_symbols_leave_nothing_behind"),
-    "CVE-2026-66273, -68060, -67589, -67551": ("advisories.decoding.what_is_claimed_is_not_made",
+    "CVE-2026-66273, -68060, -67589, -67551": ("advisories.decoding.announced_sizes_allocate_no_memory",
                                                "wire.codec.octets_that_lie_are_refused"),
     "CVE-2026-66274, -68073, -67590, -67552": (
-        "advisories.decoding.nesting_is_bounded_whatever_is_nested",
+        "advisories.decoding.nesting_is_bounded_for_every_type",
         "advisories.decoding.nesting_ends_the_connection_before_any_user_is_known",
         "e2e.bad_input.a_value_nested_10_000_deep_closes_the_connection"),
     "CVE-2026-66275, -68075, -67591, -67553": (
         "e2e.bad_input.transfers_beyond_the_session_window_end_the_session",
         "e2e.bad_input.a_message_that_overruns_the_window_by_more_than_a_window_ends_its_session"),
-    "CVE-2026-66276, -68077, -67554": ("advisories.flow.the_widest_disposition_costs_what_there_is",
+    "CVE-2026-66276, -68077, -67554": ("advisories.flow.the_widest_disposition_costs_only_the_present_deliveries",
                                        "engine.session.the_widest_range_costs_no_more_than_the_deliveries_there_are",
                                        "engine.session.a_range_of_half_of_all_ids_or_more_runs_backwards"),
     "CVE-2026-66277, -68078, -67592, -67555": ("advisories.flow.a_message_of_countless_frames_ends_its_link",
@@ -129,12 +129,12 @@ DECODING: dict[str, tuple[str, ...]] = {
                        "e2e.guard.an_oversized_sasl_frame_is_refused_on_its_first_octets"),
     "PROTON-2853": ("engine.faults.a_fault_is_reported_on_its_scope_and_the_rest_goes_on",),
     "PROTON-2945": ("advisories.decoding.no_performative_of_amqp_belongs_into_the_sasl_layer",
-                    "advisories.decoding.no_performative_of_sasl_belongs_above_it"),
+                    "advisories.decoding.sasl_performatives_are_refused_above_the_sasl_layer"),
     "PROTON-2952, 2954": ("advisories.decoding.values_of_a_performative_are_counted",
                           "core.memory.small_pieces_of_a_message_are_kept_together"),
     "CVE-2026-66079, CVE-2026-67414": (
         "wire.codec.array_items_without_octets_are_read_to_their_bound_and_refused_beyond",
-        "advisories.decoding.what_is_claimed_is_not_made"),
+        "advisories.decoding.announced_sizes_allocate_no_memory"),
     "CVE-2026-67416": ("wire.sections.symbolic_descriptors_are_matched_whole",
                        "wire.transfers.descriptors_outside_the_standard_are_distinguished_from_no_descriptor"),
     "CVE-2021-22116": ("advisories.decoding.no_open_costs_much_more_than_an_ordinary_one",
@@ -153,18 +153,18 @@ DECODING: dict[str, tuple[str, ...]] = {
 
 RIGHTS: dict[str, tuple[str, ...]] = {
     "CVE-2015-0223": ("e2e.guard.a_mechanism_that_was_not_offered",),
-    "CVE-2015-0224": ("advisories.authentication.nothing_is_done_for_who_was_refused",),
+    "CVE-2015-0224": ("advisories.authentication.frames_around_a_refused_login_have_no_effect",),
     "CVE-2012-2145": ("e2e.guard.so_many_handshakes_from_one_host_and_the_next_is_closed",
                       "e2e.guard.so_many_handshakes_in_all"),
     "CVE-2016-3094, CVE-2018-1298": ("advisories.authentication.nuls_in_a_login",
                                      "advisories.authentication.a_login_of_a_megabyte",
                                      "e2e.guard.a_malformed_login_is_refused_and_the_next_one_is_not"),
-    "CVE-2016-4432": ("advisories.authentication.nothing_is_done_for_who_was_refused",
-                      "advisories.authentication.who_does_without_sasl_is_refused_whatever_comes_along",
+    "CVE-2016-4432": ("advisories.authentication.frames_around_a_refused_login_have_no_effect",
+                      "advisories.authentication.a_client_without_sasl_is_refused_with_any_first_frames",
                       "engine.states.every_frame_in_every_state_of_a_connection"),
     "CVE-2016-8741": ("e2e.sasl_plugins.an_unknown_user_goes_the_steps_of_a_wrong_password",
                       "e2e.guard.a_lock_reveals_neither_the_existing_users_nor_the_right_password"),
-    "CVE-2017-15702": ("advisories.authentication.each_listener_asks_the_service_that_it_names",),
+    "CVE-2017-15702": ("advisories.authentication.each_listener_uses_its_own_authentication_service",),
     "CVE-2016-2166": ("tls.https_and_connectors.a_connector_with_tls_says_nothing_in_clear",
                       "client.tls.a_server_without_tls_is_an_os_error"),
     "CVE-2016-4467, CVE-2018-17187": ("tls.https_and_connectors.a_connector_takes_no_server_of_another_name",
@@ -178,14 +178,14 @@ RIGHTS: dict[str, tuple[str, ...]] = {
     "CVE-2026-67404": ("tls.profiles.an_unusable_profile_is_refused_with_the_attribute",
                        "tls.profiles.a_broken_renewal_keeps_the_old_pair_and_a_whole_one_replaces_it",
                        "auth.auth_service.without_its_profile_a_service_gets_no_question"),
-    "CVE-2026-57216, 67411": ("advisories.authentication.where_a_peer_is_is_not_what_it_says",
+    "CVE-2026-57216, 67411": ("advisories.authentication.headers_of_a_peer_do_not_change_its_address",
                               "advisories.authentication.a_proxys_preface_is_no_amqp",
                               "e2e.authentication.a_password_from_another_machine_needs_the_listeners_yes"),
     "CVE-2026-57217": ("e2e.tenants.no_address_leads_into_the_space_of_another",
                        "core.tenants.every_message_stays_in_its_space"),
     "CVE-2026-44838, 67407": ("security.addresses.the_name_of_a_user_is_text",
                               "advisories.absent.no_pattern_is_another_projects"),
-    "CVE-2026-67223": ("advisories.authentication.a_name_comes_to_plugins_as_it_is",),
+    "CVE-2026-67223": ("advisories.authentication.plugins_get_a_user_name_unchanged",),
     "CVE-2026-57218, 67420": (
         "e2e.policy.a_policy_change_applies_to_open_connections",
         "e2e.sasl_plugins.a_changed_users_file_closes_only_connections_of_disabled_users",
@@ -208,7 +208,7 @@ RIGHTS: dict[str, tuple[str, ...]] = {
         "advisories.management.secrets_are_nowhere", "config.secrets.no_secret_of_a_configuration_is_shown",
         "e2e.dump.connectors_say_how_far_they_are_and_keep_their_passwords"),
     "CVE-2026-27446, 57967, 49362, 49363, 49364": (
-        "advisories.authentication.nothing_is_done_for_who_was_refused",
+        "advisories.authentication.frames_around_a_refused_login_have_no_effect",
         "advisories.decoding.nothing_is_done_before_the_open",
         "e2e.policy.nothing_that_comes_with_a_denied_open_is_looked_at",
         "core.attaching.no_terminus_outlives_its_link"),
@@ -216,14 +216,14 @@ RIGHTS: dict[str, tuple[str, ...]] = {
     "CVE-2022-23913, 2021-4040": ("e2e.bad_input.a_receiver_that_never_reads_costs_no_more_than_a_window",
                                   "engine.faults.memory_may_be_held_up_to_the_limit_and_a_refused_transfer_is_not_counted",
                                   "core.memory.small_pieces_of_a_message_are_kept_together"),
-    "CVE-2026-57822": ("advisories.management.a_body_may_be_nested_as_deep_as_anything_else",
+    "CVE-2026-57822": ("advisories.management.a_management_body_has_the_nesting_limit_of_every_value",
                        "advisories.absent.octets_make_values_only",
                        "management.requests.a_request_that_is_too_large_is_refused_unread"),
     "CVE-2024-6535": ("advisories.authentication.no_secret_is_built_in",
                       "plugins.sasl_plain.without_users_no_client_gets_in"),
     "CVE-2024-12582": ("http.pages.no_target_leads_out_of_the_root",
                        "plugins.users_file.the_password_is_not_in_the_file_in_any_form",
-                       "advisories.authentication.a_name_is_looked_up_as_it_is"),
+                       "advisories.authentication.a_user_name_is_looked_up_unchanged"),
     "CVE-2019-19906, 2022-24407": ("plugins.sasl_cyrus.an_over_long_response_never_reaches_the_library",
                                    "plugins.sasl_cyrus.any_bytes_are_answered_and_let_no_user_in",
                                    "plugins.sasl_cyrus.a_library_that_stalls_is_left_behind"),
@@ -234,7 +234,7 @@ RIGHTS: dict[str, tuple[str, ...]] = {
 
 #: The numbers of security.md 8.9, too.
 NUMBERS: dict[str, tuple[str, ...]] = {
-    "depth 32": ("advisories.decoding.nesting_is_bounded_whatever_is_nested",),
+    "depth 32": ("advisories.decoding.nesting_is_bounded_for_every_type",),
     "nodes of a frame": ("advisories.decoding.values_of_a_performative_are_counted",),
     "symbols of 1,024 octets": ("wire.codec.a_symbol_has_at_most_1024_octets_and_a_string_as_many_as_there_are",),
     "link names of 8,192 octets, container ids of 1,024 octets": ("engine.limits.a_limit_holds_at_n_and_at_n_plus_1",),
@@ -257,7 +257,7 @@ def functions_of(folder: str, module: str) -> frozenset[str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_the_table_names_exists(name: str) -> None:
+def test_every_test_named_in_the_table_exists(name: str) -> None:
     folder, module, function = name.split(".")
     assert function in functions_of(folder, module)
 
@@ -284,4 +284,4 @@ def test_every_test_here_stands_for_a_row() -> None:
         if module != "rows"
         for name in functions_of("advisories", module)
     }
-    assert here - set(NAMES) == {"advisories.absent.there_is_something_to_search"}
+    assert here - set(NAMES) == {"advisories.absent.there_are_sources_to_search"}

@@ -29,7 +29,7 @@ def follow(rules: Rules, addresses: list[AddressEntity]) -> list[str]:
 
 
 @given(CONFIGURATIONS)
-def test_what_was_before_leaves_no_trace(configurations: list[list[AddressEntity]]) -> None:
+def test_earlier_rules_leave_no_trace(configurations: list[list[AddressEntity]]) -> None:
     rules = Rules(AddressTable("R"))
     for addresses in configurations:
         rules.prepare([]).drop()
@@ -37,7 +37,7 @@ def test_what_was_before_leaves_no_trace(configurations: list[list[AddressEntity
 
 
 @given(ADDRESSES)
-def test_only_what_changes_is_touched(addresses: list[AddressEntity]) -> None:
+def test_unchanged_rules_are_not_touched(addresses: list[AddressEntity]) -> None:
     rules = Rules(AddressTable("R"))
     follow(rules, addresses)
     before = list(rules.present.values())

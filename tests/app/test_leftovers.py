@@ -108,7 +108,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 @pytest.mark.usefixtures("no_collector")
-async def test_one_that_was_looked_at_in_passing_is_gone_at_once(looks: Counter[str], process: RouterProcess) -> None:
+async def test_a_connection_inspected_by_a_task_is_freed_at_once(looks: Counter[str], process: RouterProcess) -> None:
     url = f"amqp://127.0.0.1:{process.listeners[0].sockets[0].getsockname()[1]}"
     before = len(of_the_router())
     async with connect(url, idle_timeout=0.8):
@@ -123,7 +123,7 @@ async def test_one_that_was_looked_at_in_passing_is_gone_at_once(looks: Counter[
 
 
 @pytest.mark.usefixtures("no_collector")
-async def test_a_configuration_that_was_looked_at_is_gone_when_it_is_changed(process: RouterProcess) -> None:
+async def test_an_inspected_configuration_is_freed_when_replaced(process: RouterProcess) -> None:
     control, dummy = process.control, type_named("dummy")
     assert dummy is not None
     port = process.listeners[0].sockets[0].getsockname()[1]

@@ -80,19 +80,19 @@ def test_every_thread_is_an_ordinary_user_with_no_group_and_no_right_of_roots(ro
     assert status["NoNewPrivs"] == "1"
 
 
-def test_it_serves_the_port_that_it_could_not_bind_any_more(router: RunningRouter) -> None:
+def test_the_router_serves_a_port_that_its_user_could_not_bind(router: RunningRouter) -> None:
     with Peer(router.port):
         pass
 
 
-def test_no_process_may_look_into_it_and_it_leaves_no_core(router: RunningRouter) -> None:
+def test_no_process_may_inspect_the_router_and_no_core_is_written(router: RunningRouter) -> None:
     process = Path(f"/proc/{router.process.pid}")
     assert (process / "environ").stat().st_uid == 0  # the kernel's way to say: not even for processes of that user
     limits = (process / "limits").read_text(encoding="ascii")
     assert re.search(r"^Max core file size\s+0\s+0\s", limits, re.MULTILINE)
 
 
-def test_it_reads_its_configuration_again_and_makes_its_log_file_anew(router: RunningRouter) -> None:
+def test_a_reload_reads_the_configuration_and_creates_the_log_file_again(router: RunningRouter) -> None:
     log = router.configuration.parent / "logs" / "core.log"
     moved = log.rename(log.with_suffix(".1"))
     router.process.send_signal(signal.SIGHUP)
@@ -100,7 +100,7 @@ def test_it_reads_its_configuration_again_and_makes_its_log_file_anew(router: Ru
     assert log.stat().st_uid == moved.stat().st_uid == pwd.getpwnam(NOBODY).pw_uid
 
 
-def test_what_it_cannot_read_any_more_is_reported_and_a_reload_refused(folder: Path) -> None:
+def test_files_unreadable_for_the_new_user_are_reported_and_a_reload_is_refused(folder: Path) -> None:
     path = folder / "private.conf"
     (folder / "users").write_text("# nobody yet\n")
     (folder / "users").chmod(0o600)

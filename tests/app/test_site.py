@@ -36,7 +36,7 @@ def url(process: RouterProcess) -> str:
     return f"amqp://127.0.0.1:{process.listeners[0].sockets[0].getsockname()[1]}"
 
 
-async def test_the_figures_are_those_of_the_moment(process: RouterProcess) -> None:
+async def test_the_figures_show_the_current_connections_links_and_deliveries(process: RouterProcess) -> None:
     async with (
         connect(url(process), hostname="known") as connection,
         connection.open_receiver("a") as receiver,
@@ -70,7 +70,7 @@ async def test_a_router_that_drains_is_not_ready_and_lives(process: RouterProces
     assert (process.site.ready(), process.site.live(), process.site.figures().ready) == (False, True, False)
 
 
-async def test_who_comes_through_a_websocket_is_an_ordinary_connection(process: RouterProcess) -> None:
+async def test_a_client_on_a_websocket_is_an_ordinary_connection(process: RouterProcess) -> None:
     (entity,) = load(text="listener { name: web, host: 127.0.0.1, port: 0, http: yes }").listeners
     near, far = socket.socketpair()
     near.setblocking(False)

@@ -19,7 +19,7 @@ from trouter.app.supervision import Supervisor
 UNIT = ROOT / "packaging" / "trouter.service"
 
 
-def test_the_manager_hears_that_the_router_is_ready_that_it_lives_and_that_it_stops(
+def test_the_service_manager_is_notified_of_ready_watchdog_and_stop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
@@ -52,7 +52,7 @@ def test_a_watchdog_for_another_process_is_none_of_ours() -> None:
     supervisor.stopping()  # to nobody
 
 
-def test_the_unit_is_what_systemd_takes(tmp_path: Path) -> None:
+def test_systemd_verifies_the_unit(tmp_path: Path) -> None:
     analyse = shutil.which("systemd-analyze")
     if analyse is None:
         pytest.skip("systemd is not here to read it")
@@ -60,7 +60,7 @@ def test_the_unit_is_what_systemd_takes(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_unit_starts_what_there_is() -> None:
+def test_the_unit_starts_an_existing_command_as_an_existing_user() -> None:
     unit = ConfigParser(strict=False, interpolation=None)
     unit.optionxform = str  # type: ignore[assignment, method-assign]
     unit.read(UNIT)

@@ -30,12 +30,12 @@ def test_a_ledger_without_a_failure_is_clean(ledger: Ledger) -> None:
     assert (ledger.totals().attempted, ledger.totals().accepted, ledger.totals().received) == (2, 2, 2)
 
 
-def test_what_was_accepted_and_never_came_is_lost(ledger: Ledger) -> None:
+def test_an_accepted_message_that_never_arrives_is_lost(ledger: Ledger) -> None:
     ledger.heard[ledger.attempt()] = Heard.ACCEPTED
     assert ledger.totals().failures == ["lost: 1"]
 
 
-def test_what_was_accepted_although_the_receiver_released_it_is_falsely_accepted(ledger: Ledger) -> None:
+def test_an_accepted_message_that_the_receiver_released_is_falsely_accepted(ledger: Ledger) -> None:
     number = ledger.attempt()
     ledger.arrive(number, accepted=False)
     ledger.heard[number] = Heard.ACCEPTED
@@ -43,7 +43,7 @@ def test_what_was_accepted_although_the_receiver_released_it_is_falsely_accepted
 
 
 @pytest.mark.parametrize(("broker", "told"), [(False, ["duplicated: 1"]), (True, [])])
-def test_what_came_twice_is_duplicated_unless_a_broker_may_deliver_again(
+def test_a_message_that_arrives_twice_is_duplicated_unless_a_broker_may_redeliver(
     ledger: Ledger, broker: bool, told: list[str]
 ) -> None:
     ledger.at_least_once = broker
@@ -52,7 +52,7 @@ def test_what_came_twice_is_duplicated_unless_a_broker_may_deliver_again(
     assert ledger.totals().redelivered == broker
 
 
-def test_what_has_no_outcome_is_stuck_unless_the_senders_connection_was_lost(ledger: Ledger) -> None:
+def test_a_message_without_an_outcome_is_stuck_unless_its_sender_lost_the_connection(ledger: Ledger) -> None:
     ledger.attempt()
     ledger.heard[ledger.attempt()] = Heard.CONNECTION_LOST
     assert ledger.totals().failures == ["stuck: 1"]
@@ -78,7 +78,7 @@ def test_a_row_has_every_number_and_the_longest_time(ledger: Ledger) -> None:
     assert written.count("|") == HEAD[0].count("|") == HEAD[1].count("|")
 
 
-def test_rows_go_into_a_page_in_order_and_in_the_place_of_older_ones(ledger: Ledger, tmp_path: Path) -> None:
+def test_rows_go_into_a_page_in_order_and_replace_older_rows(ledger: Ledger, tmp_path: Path) -> None:
     page = tmp_path / "faults.md"
     first, second, third = (row(each, ledger.totals()) for each in SCENARIOS[:3])
     page.write_text("\n".join(["Before", "", *HEAD, "| `connection_slow` | old |", first, "", "After", ""]))

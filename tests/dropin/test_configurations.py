@@ -199,7 +199,7 @@ def test_check_finds_nothing_that_would_not_be_served(case: Case, checked: Check
 
 
 @pytest.mark.parametrize("case", EVERY, ids=lambda case: case.name)
-def test_with_secure_defaults_it_is_served_or_refused_with_a_cure(case: Case, checked: Checked) -> None:
+def test_under_secure_defaults_a_configuration_is_served_or_refused_with_a_cure(case: Case, checked: Checked) -> None:
     problems = checked[case.name, True]
     words = " ".join(f"{problem.get('attribute', '')} {problem['message']}" for problem in problems)
     assert case.strict in words

@@ -70,9 +70,7 @@ def test_the_manual_shows_the_example() -> None:
     assert f"```python\n{TARGET.read_text()}```" in PAGE
 
 
-def test_the_command_prints_what_it_did_and_fails_on_a_crash(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_prints_its_counts_and_fails_on_a_crash(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "finds_ab.py"
     target.write_text("def check(data):\n    if data[:2] == b'ab':\n        raise IndexError\n")
     command = [str(target), "--rng-seed", "1"]
@@ -191,7 +189,7 @@ def test_a_plugin_that_serves_nothing_says_so() -> None:
         hook_target(Mute(), "open_sasl")
 
 
-def test_what_is_drawn_is_of_its_type_and_ends_with_the_octets() -> None:
+def test_a_drawn_value_has_its_type_and_ends_with_the_octets() -> None:
     draw = Draw(bytes(range(1, 9)))
     assert draw.number(0, 255) == 1
     assert draw.flag() is False

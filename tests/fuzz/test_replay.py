@@ -54,7 +54,7 @@ def test_the_seeds_pass_whole_and_cut(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", run.targets())
-def test_a_target_has_seeds_and_states_its_invariant_and_what_it_allows(name: str) -> None:
+def test_a_target_has_seeds_and_documents_its_invariant_and_allowed_exceptions(name: str) -> None:
     text = ast.get_docstring(ast.parse((run.HERE / f"{name}.py").read_text())) or ""
     assert text.startswith("Any ")
     assert "Allowed: " in text
@@ -112,7 +112,7 @@ def test_an_input_that_takes_too_long_is_a_failure(monkeypatch: pytest.MonkeyPat
     assert isinstance(try_one(lambda data: None, b""), SlowInput)
 
 
-def test_a_mutation_is_bounded_and_an_empty_seed_does_not_stop_it() -> None:
+def test_a_mutation_is_bounded_and_an_empty_seed_does_not_stop_the_mutation() -> None:
     rng = random.Random(1)
     mutators = {run.load(name).mutator for name in run.targets()}
     for mutator in mutators:

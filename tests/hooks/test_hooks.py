@@ -116,7 +116,7 @@ def test_each_hook_has_a_test_named_after_it(hook: str) -> None:
 
 
 @pytest.mark.parametrize("hook", HOOKS)
-def test_each_hookspec_says_what_a_raise_and_silence_mean(hook: str) -> None:
+def test_each_hookspec_documents_a_raise_and_silence(hook: str) -> None:
     contract = HOOKS[hook].__doc__
     assert "raise" in contract
     assert "silence" in contract.lower()
@@ -163,7 +163,7 @@ def test_configure_reports_the_problems_of_all_plugins() -> None:
     assert plugins.faults == {"configure": 1}
 
 
-def test_configure_that_returns_something_is_refused() -> None:
+def test_configure_with_a_return_value_is_refused() -> None:
     plugins = Plugins([plugin(configure=gives(True))])
     with pytest.raises(ConfigurationRefused, match="made_up: configure must return nothing"):
         plugins.configure(RouterFacts("QDR.A"))
@@ -359,7 +359,7 @@ def test_open_sasl() -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["", "X-OTHER", "X-OWN ", "X-OW\u0130N"])
-def test_open_sasl_is_not_asked_for_what_was_not_offered(mechanism: str) -> None:
+def test_open_sasl_is_not_called_for_mechanisms_that_were_not_offered(mechanism: str) -> None:
     assert Plugins([serving("X-OWN", Echo())]).open_sasl(mechanism, peer_of()) is None
 
 
@@ -459,7 +459,7 @@ async def test_an_exchange_that_does_not_await_is_a_temporary_refusal() -> None:
     assert plugins.faults == {"respond": 1}
 
 
-async def test_an_exchange_that_raises_is_refused_and_what_it_says_is_not_logged(
+async def test_an_exchange_that_raises_is_refused_and_its_text_is_not_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Leaky:
@@ -493,7 +493,7 @@ async def test_the_cancellation_of_an_exchange_passes_through() -> None:
     assert not plugins.faults
 
 
-def test_answers_do_not_show_what_they_carry() -> None:
+def test_the_repr_of_an_answer_hides_its_octets() -> None:
     assert "sesame" not in repr((Challenge(b"sesame"), Authenticated("me", b"sesame")))
 
 
@@ -567,7 +567,7 @@ async def test_our_side_that_fails_says_nothing_of_why(
 @pytest.mark.parametrize(
     ("answer", "satisfied"), [(True, True), (False, False), (1, False), (None, False), (ValueError("sesame"), False)]
 )
-async def test_our_side_is_satisfied_only_if_it_says_so(answer: object, satisfied: bool) -> None:
+async def test_the_client_side_is_satisfied_only_by_its_own_answer(answer: object, satisfied: bool) -> None:
     assert await Plugins().client_is_satisfied(Client(answer), b"") is satisfied
 
 
@@ -688,7 +688,7 @@ OFFERED = ("SCRAM-SHA-256", "plain", "ANONYMOUS", "EXTERNAL", "SCRAM-SHA-256-PLU
         (("GSSAPI",), False, True, ()),
     ],
 )
-def test_what_a_service_offers_is_filtered_and_keeps_its_order(
+def test_mechanisms_of_a_service_are_filtered_and_keep_their_order(
     listed: tuple[str, ...], required: bool, encrypted: bool, expected: tuple[str, ...]
 ) -> None:
     listener = ListenerFacts(
@@ -772,7 +772,7 @@ def test_sasl_mechanisms_that_two_plugins_serve_are_offered_to_no_client(caplog:
     assert refused.value.problems == (conflict,)
 
 
-def test_a_listener_that_does_not_list_what_two_plugins_serve_has_no_conflict() -> None:
+def test_a_listener_that_does_not_list_a_mechanism_of_two_plugins_has_no_conflict() -> None:
     plugins = Plugins([plugin(name, sasl_mechanisms=gives(["X-OWN", f"X-{name}"])) for name in "ab"])
     listener = ListenerFacts("here", "", "amqp", sasl_mechanisms=("X-A",))
     plugins.configure(RouterFacts("QDR.A", listeners=(listener,)))
@@ -780,7 +780,7 @@ def test_a_listener_that_does_not_list_what_two_plugins_serve_has_no_conflict() 
     assert plugins.conflicts(listener) == ()
 
 
-def test_sasl_mechanisms_that_are_bound_need_something_to_be_bound_to() -> None:
+def test_sasl_mechanisms_with_channel_binding_need_a_binding() -> None:
     plugins = Plugins([plugin(sasl_mechanisms=gives(["X-OWN-PLUS", "X-OWN"]), open_sasl=gives(Echo()))])
     bare = peer_of()
     bound = PeerFacts(
@@ -847,7 +847,7 @@ def test_vhost_policy() -> None:
     assert Plugins([first, silent]).vhost_policy(OPENING) == VhostPolicy("asked second")
 
 
-def test_vhost_policy_silence_leaves_it_to_the_configuration() -> None:
+def test_vhost_policy_silence_leaves_the_vhost_to_the_configuration() -> None:
     assert Plugins([plugin("silent", vhost_policy=gives(None))]).vhost_policy(OPENING) is None
     assert Plugins().vhost_policy(OPENING) is None
 
@@ -921,7 +921,7 @@ def test_a_fault_in_observe_is_counted_and_the_others_hear_of_the_record() -> No
     assert plugins.faults["observe"] == 300
 
 
-def test_who_observes_some_kinds_hears_of_those_only() -> None:
+def test_a_plugin_that_observes_some_kinds_gets_only_those_kinds() -> None:
     heard: list[object] = []
 
     def observe(record: Mapping[str, object]) -> None:
@@ -982,7 +982,7 @@ async def test_the_exchange_of_a_plugin_is_its_own(answer: object, exception: st
     assert "secret" not in str(plugins.culprits)
 
 
-def test_who_fails_in_observe_is_known() -> None:
+def test_a_plugin_that_fails_in_observe_is_blamed_by_name() -> None:
     plugins = Plugins([plugin("one", observe=raises), plugin("two", observe=gives(7))])
     plugins.observe({"k": "alarm"})
     assert blames(plugins) == {("observe", "one", "RuntimeError"): 1, ("observe", "two", ""): 1}

@@ -191,7 +191,7 @@ def test_without_installed_plugins_no_client_gets_in() -> None:
     assert plugins.sasl_mechanisms(ListenerFacts("here", "", "amqp")) == ()
 
 
-def test_what_is_installed_and_not_listed_is_reported(install: Install, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_installed_plugin_that_is_not_listed_is_reported(install: Install, caplog: pytest.LogCaptureFixture) -> None:
     install("tp_stranger", "raise AssertionError('its code never runs')\n")
     assert Plugins.load(entry_point_group=GROUP).describe() == ()
     assert caplog.messages == [
@@ -232,7 +232,7 @@ def said(command: str, folder: Path) -> str:
     return done.stdout.split()[0]
 
 
-def test_the_hash_is_what_the_shell_says(install: Install, tmp_path: Path) -> None:
+def test_the_hash_equals_the_output_of_sha256sum(install: Install, tmp_path: Path) -> None:
     install("tp_eighth", GOOD.format(8))
     assert digest_of(the_only()) == said("sha256sum tp_eighth.py | sha256sum", tmp_path)
 

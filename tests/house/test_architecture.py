@@ -44,7 +44,7 @@ def _names(node: ast.stmt) -> set[str]:
 
 
 @pytest.mark.parametrize(("name", "what"), CITATIONS, ids=lambda part: part or "-")
-def test_what_the_page_names_exists(name: str, what: str) -> None:
+def test_every_file_and_name_on_the_page_exists(name: str, what: str) -> None:
     path = located(name)
     assert path is not None, name
     if what:

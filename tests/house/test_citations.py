@@ -52,7 +52,7 @@ def test_citations_are_found_in_every_form_they_have() -> None:
     }
 
 
-def test_what_a_file_cites_is_there() -> None:
+def test_every_cited_rule_exists() -> None:
     assert {
         (named(path), page, rule)
         for path in SOURCES

@@ -33,7 +33,7 @@ def test_no_file_names_a_machine_or_a_registry() -> None:
     assert {name: found[0] for name, text in texts.items() if (found := REGISTRY.search(text))} == {}
 
 
-def test_the_patterns_above_would_find_something() -> None:
+def test_the_patterns_above_find_planted_text() -> None:
     assert MACHINE_PATH.search('open("/' + 'home/somebody/file")')
     assert REGISTRY.search("https://" + "registry.npmjs.org/rhea")
 
@@ -89,7 +89,7 @@ def test_the_locks_pin_everything_that_is_asked_for() -> None:
     assert running.items() <= whole.items()
 
 
-def test_what_only_some_need_is_no_part_of_what_the_router_runs_with() -> None:
+def test_packages_of_the_extras_are_not_locked_for_the_router() -> None:
     extras = project()["project"]["optional-dependencies"]
     heavy = names_in([*extras["spark"], *extras["records"]]) - {"trouter"}
     assert heavy
@@ -97,7 +97,7 @@ def test_what_only_some_need_is_no_part_of_what_the_router_runs_with() -> None:
 
 
 @pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock"])
-def test_what_is_locked_installs_on_the_oldest_python_that_is_supported(lock: str) -> None:
+def test_locked_packages_support_the_oldest_python(lock: str) -> None:
     oldest = str(project()["project"]["requires-python"]).removeprefix(">=") + ".0"
     asked = {name: str(metadata.metadata(name).json.get("requires_python", "")) for name in pins(lock)}
     assert {name: text for name, text in asked.items() if oldest not in SpecifierSet(text)} == {}

@@ -175,7 +175,7 @@ def test_a_plugin_imports_only_the_hooks_of_the_router(path: Path) -> None:
         assert top != "trouter" or within(rest, "hooks"), f"a plugin may not import {name}"
 
 
-def test_the_rule_sees_what_it_should_see(tmp_path: Path) -> None:
+def test_the_import_finder_sees_python_and_cython_imports(tmp_path: Path) -> None:
     assert "trouter.core.patterns" in imported_by(PACKAGE / "config" / "rules.py")
     assert "trouter.hooks" in imported_by(PACKAGE / "cli" / "startup.py")
     types = tmp_path / "x.pxd"

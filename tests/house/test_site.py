@@ -80,8 +80,8 @@ def test_links_lead_to_files_and_headings_of_the_project(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_list_is_apart_from_the_text_above_it(page: Path) -> None:
-    """Else forges show a list and the site a paragraph."""
+def test_a_list_has_an_empty_line_above(page: Path) -> None:
+    """Without the empty line forges show a list and the site a paragraph."""
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
     assert re.findall(r"^(?![-\s]|\d+\. )[^\n]+\n(- [^\n]*)", text, re.MULTILINE) == []
 

@@ -73,7 +73,7 @@ def test_an_inlined_module_has_the_same_functions_on_both_sides(module: str) -> 
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_a_package_with_compiled_modules_chooses_the_twin_before_it_imports_one(package: str) -> None:
+def test_a_package_with_compiled_modules_chooses_the_twin_before_its_first_import(package: str) -> None:
     folder = ROOT.joinpath(*package.split("."))
     assert (folder / "__init__.pxd").is_file()
     body = ast.parse((folder / "__init__.py").read_text(encoding="utf-8")).body
@@ -86,20 +86,20 @@ def test_the_interpreted_twin_runs_on_demand() -> None:
     assert says("from trouter import _twin; print(_twin.running())", TROUTER_PURE="1") == "interpreted"
 
 
-def test_the_compiled_twin_runs_where_it_was_built() -> None:
+def test_the_compiled_twin_runs_where_the_modules_were_built() -> None:
     if not all(extension_of(module) for module in LISTED):
         pytest.skip("not built here")
     assert says("from trouter import _twin; print(_twin.running())") == "compiled"
 
 
-def test_this_run_is_the_twin_it_was_asked_to_be() -> None:
+def test_this_run_uses_the_requested_twin() -> None:
     if _twin.PURE:
         assert _twin.running() == "interpreted"
     elif all(extension_of(module) for module in LISTED):
         assert _twin.running() == "compiled"
 
 
-def test_the_switch_prefers_the_source_to_a_file_that_shadows_it(tmp_path: Path) -> None:
+def test_the_switch_prefers_the_source_to_an_extension_that_shadows_the_source(tmp_path: Path) -> None:
     package = tmp_path / "twins"
     package.mkdir()
     (package / "__init__.py").write_text("from trouter import _twin\n_twin.select(__path__)\n")
@@ -130,7 +130,7 @@ def taken_from(path: Path) -> Iterator[tuple[str, str]]:
             yield from ((source, alias.name) for alias in node.names)
 
 
-def test_no_module_imports_what_the_compiled_twin_hides() -> None:
+def test_no_module_imports_names_that_the_compiled_twin_hides() -> None:
     hidden = {(module, name) for module in LISTED for name in hidden_names(module)}
     assert ("trouter.engine.ports", "NO_SINK") in hidden
     names = {name for _, name in hidden}

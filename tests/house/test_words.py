@@ -50,7 +50,7 @@ def test_a_room_calls_things_by_their_names(rooms: tuple[str, ...], names: re.Pa
     assert {name: old for name, old in found.items() if old} == {}
 
 
-def test_the_pattern_of_names_finds_the_old_ones() -> None:
+def test_the_pattern_of_names_finds_replaced_names() -> None:
     assert all(NAMES.fullmatch(name) for name in ("Record", "_tell_users", "ask", "most", "_MOST_ORIGINS"))
     assert all(OWN_NAMES.fullmatch(name) for name in ("Hold", "_tell_end", "tell", "MOST"))
     assert not any(OWN_NAMES.fullmatch(name) for name in ("Holders", "told", "teller"))

@@ -44,7 +44,7 @@ ROOT = Path(__file__).parents[2]
         Load(count=1000, connections=3, addresses=3, rate=50_000),
     ],
 )
-def test_what_is_sent_is_what_arrives(load: Load, sink: Sink) -> None:
+def test_every_sent_message_arrives(load: Load, sink: Sink) -> None:
     sent = SendFleet(replace(load, port=sink.port)).run()
     received = sink.finish()
     kind = "presettled" if load.presettled else "accepted"
@@ -123,7 +123,7 @@ def test_a_led_sender_whose_harness_is_gone_ends(start_sink: StartSink) -> None:
     assert sender.process.returncode == 1
 
 
-def test_a_receiver_that_is_interrupted_says_what_it_had(router: RunningRouter) -> None:
+def test_an_interrupted_receiver_prints_its_count(router: RunningRouter) -> None:
     command = [sys.executable, "-m", "trouter", "bench", "receive", "--port", str(router.port), "--json"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as receiver:
         router.wait_for_line("Link attached: dir=out")

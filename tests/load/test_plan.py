@@ -45,13 +45,13 @@ def test_a_sink_has_the_window_of_a_router() -> None:
 
 
 @pytest.mark.parametrize("role", [name for name, role in bench.ROLES.items() if role.ends])
-def test_what_sends_must_know_when_to_stop(role: str) -> None:
+def test_a_sending_role_needs_a_count_or_a_duration(role: str) -> None:
     with pytest.raises(UsageError, match="--count or --seconds"):
         bench.load_of(parse(role))
 
 
 @pytest.mark.parametrize("option", ["addresses", "connections", "size", "window", "credit"])
-def test_nothing_of_what_it_takes_is_refused(option: str) -> None:
+def test_an_option_of_zero_is_refused(option: str) -> None:
     with pytest.raises(UsageError, match=f"--{option} is at least 1"):
         bench.load_of(parse("pair", "--count", "1", f"--{option}", "0"))
 

@@ -56,7 +56,7 @@ def test_the_chart_has_the_version_of_the_router_and_no_fault() -> None:
 
 
 @pytest.mark.parametrize("values", [(), EVERYTHING, ("edge.replicas=0", "networkPolicy.enabled=false")], ids=len)
-def test_kubernetes_takes_what_is_rendered(values: tuple[str, ...], tmp_path: Path) -> None:
+def test_kubernetes_validates_the_rendered_chart(values: tuple[str, ...], tmp_path: Path) -> None:
     path = tmp_path / "rendered.yaml"
     rendered = [document for document in render(*values) if document["kind"] != NOT_OF_KUBERNETES]
     path.write_text(yaml.safe_dump_all(rendered), encoding="utf-8")
@@ -72,7 +72,7 @@ def test_values_that_make_no_sense_are_refused(wrong: str) -> None:
         render(wrong)
 
 
-def test_a_pod_runs_without_rights_on_a_disk_that_it_cannot_write_to(documents: list[dict[str, Any]]) -> None:
+def test_a_pod_runs_without_rights_on_a_read_only_disk(documents: list[dict[str, Any]]) -> None:
     workloads = of_kind(documents, "StatefulSet") + of_kind(documents, "Deployment")
     assert len(workloads) == 2
     for workload in workloads:
@@ -89,7 +89,7 @@ def test_a_pod_runs_without_rights_on_a_disk_that_it_cannot_write_to(documents: 
         assert {"startupProbe", "livenessProbe", "readinessProbe"} <= set(router)
 
 
-def test_what_is_selected_is_there(documents: list[dict[str, Any]]) -> None:
+def test_every_selector_selects_a_pod(documents: list[dict[str, Any]]) -> None:
     workloads = of_kind(documents, "StatefulSet") + of_kind(documents, "Deployment")
     pods = [workload["spec"]["template"]["metadata"]["labels"] for workload in workloads]
     selectors = [d["spec"]["selector"] for d in of_kind(documents, "Service")]

@@ -102,7 +102,7 @@ def test_every_metric_and_label_that_is_asked_for_is_reported_by_a_router_or_a_s
     assert not wrong
 
 
-def test_the_dashboards_are_what_their_table_says() -> None:
+def test_the_dashboards_equal_their_table() -> None:
     table = runpy.run_path(str(GRAFANA / "dashboards.py"))
     written = {name: table["as_json"](dashboard) for name, dashboard in table["DASHBOARDS"].items()}
     assert written == {path.name: path.read_text(encoding="utf-8") for path in GRAFANA.glob("*.json")}
@@ -216,7 +216,7 @@ def _test(name: str, case: Case, *, fires: bool) -> dict[str, Any]:
     }
 
 
-def test_each_alert_fires_when_it_should_and_stays_quiet_otherwise(tmp_path: Path) -> None:
+def test_each_alert_fires_in_its_case_and_only_then(tmp_path: Path) -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("promtool is not here; Debian has it in the package prometheus")

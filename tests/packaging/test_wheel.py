@@ -35,7 +35,7 @@ def test_the_changelog_names_this_version_and_has_room_for_the_next() -> None:
     assert sections[:2] == ["Unreleased", __version__]
 
 
-def test_the_sdist_contains_what_the_wheel_is_made_of_and_no_binary(built: Built) -> None:
+def test_the_sdist_contains_the_sources_of_the_wheel_and_no_binary(built: Built) -> None:
     with tarfile.open(built.sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {

@@ -96,7 +96,7 @@ def test_no_spelling_of_an_address_leads_to_another(
         assert verdict.rule.endswith(":none")
 
 
-def test_no_spelling_leads_around_what_a_service_grants() -> None:
+def test_no_spelling_of_an_address_evades_the_rights_from_a_service() -> None:
     admission = granted(OFF)
     assert admission.may_receive("b:c")
     assert not admission.may_receive("b:/secret")
@@ -142,7 +142,7 @@ NOBODY = {
 
 @pytest.mark.parametrize("secure", [False, True])
 @pytest.mark.parametrize(("user", "authenticated", "outside", "inside"), NOBODY.values(), ids=NOBODY)
-def test_who_did_not_prove_a_name_has_addresses_unless_defaults_are_secure(
+def test_an_unauthenticated_name_fills_user_patterns_unless_defaults_are_secure(
     user: str, authenticated: bool, outside: list[str], inside: str, secure: bool
 ) -> None:
     router = "router { id: R, secureDefaults: yes }\n" if secure else ""
@@ -236,7 +236,9 @@ def one_token_at_most(entry: str) -> bool:
 
 @given(st.lists(TEXTS.filter(one_token_at_most), max_size=8), TEXTS, TEXTS)
 @example(["priv-${user}"], "*", "priv-bob")
-def test_an_address_is_allowed_iff_some_entry_has_it(entries: list[str], user: str, address: str) -> None:
+def test_an_address_is_allowed_if_and_only_if_an_entry_matches_the_address(
+    entries: list[str], user: str, address: str
+) -> None:
     rules = NameRules(entries)
     candidates = [address, user]
     for entry in entries:
@@ -305,7 +307,9 @@ TOKENS = st.lists(st.sampled_from(["a", "b", "*", "#", ""]), min_size=1, max_siz
 
 
 @given(st.lists(TOKENS, max_size=6), st.lists(st.sampled_from(["a", "b", ""]), min_size=1, max_size=6))
-def test_an_address_is_allowed_iff_some_pattern_has_it(patterns: list[list[str]], tokens: list[str]) -> None:
+def test_an_address_is_allowed_if_and_only_if_a_pattern_matches_the_address(
+    patterns: list[list[str]], tokens: list[str]
+) -> None:
     written = ["/".join(pattern) for pattern in patterns]
     address = ".".join(tokens)
     number = PatternRules(written).find(address, "")
@@ -359,7 +363,7 @@ def granted(rules: Policy, permissions: Permissions = GRANT, user: str = "alice"
     return admission
 
 
-def test_what_a_service_grants_is_all_there_is_without_vhosts() -> None:
+def test_without_vhosts_the_rights_from_a_service_are_the_only_rights() -> None:
     admission = granted(OFF)
     for number, address in enumerate(("a", "bb", "c,d", "alice-in"), 1):
         assert admission.may_receive(address).rule == f"auth-service:sources:{number}"

@@ -14,7 +14,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 40), WHAT, st.integers(0, 90)), max_si
 
 
 @given(st.integers(1, 50), STEPS)
-def test_a_bucket_is_what_arithmetic_says(rate: int, steps: list[tuple[int, str, int]]) -> None:
+def test_a_bucket_equals_exact_arithmetic(rate: int, steps: list[tuple[int, str, int]]) -> None:
     bucket, tokens, now = Bucket(rate, 0.0), Fraction(rate), Fraction(0)
     for eighths, what, count in steps:
         now += Fraction(eighths, 8)
@@ -55,7 +55,7 @@ def test_in_no_time_more_is_taken_than_that_time_and_one_second_allow(rate: int,
             assert sum(count for _, count in taken[first : last + 1]) <= rate * (span + 1)
 
 
-def test_what_came_in_the_meantime_is_used_before_it_flows_over() -> None:
+def test_tokens_of_the_meantime_pay_the_debt_before_the_bucket_overflows() -> None:
     bucket = Bucket(10, 0.0)
     bucket.owe(30, 2.0)
     assert bucket.tokens(2.0) == 0

@@ -75,7 +75,7 @@ def test_a_name_is_counted_once() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"), st.booleans()), max_size=60))
-def test_counts_are_what_counting_gives(steps: list[tuple[str, str, bool]]) -> None:
+def test_counts_equal_a_plain_count(steps: list[tuple[str, str, bool]]) -> None:
     counts = ConnectionCounts()
     names = itertools.count()
     there: dict[str, tuple[str, str]] = {}

@@ -253,7 +253,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize(("row", "failures"), FAILURES.items())
-def test_what_is_not_as_expected_is_reported_with_its_place(
+def test_an_unmet_expectation_is_reported_with_its_place(
     tmp_path: Path, row: str, failures: list[tuple[str, str]]
 ) -> None:
     path = written(tmp_path, f'{{"expectations": [\n{row}]}}')

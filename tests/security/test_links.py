@@ -76,7 +76,7 @@ def test_there_are_as_many_as_the_group_says(attach: Attach, most: int, limit: s
     assert judged(LENIENT, attach, 10**6).allowed
 
 
-def test_who_is_held_to_nothing_is_not_counted() -> None:
+def test_a_connection_without_limits_is_not_counted() -> None:
     def counts() -> int:
         raise AssertionError("nobody need count")
 

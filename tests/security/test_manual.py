@@ -26,14 +26,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_example_is_explained_as_it_is_printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_is_explained_with_the_printed_text(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = block("sh").split()
     assert command[0] == "trouter"
     assert main(command[1:]) == 0
     assert capsys.readouterr().out == block("text")
 
 
-def test_the_example_is_as_expected_and_its_failure_is_reported_as_it_is_printed(
+def test_the_example_meets_its_expectations_and_a_failure_has_the_printed_text(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["policy", "test", "expected.json"]) == 0

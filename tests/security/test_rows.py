@@ -130,7 +130,7 @@ POLICY: dict[str, tuple[str, ...]] = {
                              "admission.policing.names_are_looked_up_again"),
     "4.6 numbers and flags": ("security.settings.a_connection_has_the_settings_of_its_group",
                               "security.settings.settings_that_make_no_sense_are_refused",
-                              "security.settings.the_first_level_that_says_anything_counts"),
+                              "security.settings.the_first_level_with_a_limit_counts"),
     "4.6 R-4.6a 0 is none": ("e2e.denials_by_proton.one_link_too_many", "config.policy.no_links_at_all_is_warned_of"),
     "4.6 R-4.6b a session too many": ("e2e.denials_by_proton.a_session",
                                       "e2e.policy.a_policy_change_applies_to_open_connections"),
@@ -142,11 +142,11 @@ POLICY: dict[str, tuple[str, ...]] = {
     "4.7 R-4.7b the token": ("security.addresses.an_entry_that_cannot_be_decided_is_refused",
                              "config.policy.the_users_token_is_distinguished_from_its_text"),
     "4.7 R-4.7c who has proven no name": (
-        "security.addresses.who_did_not_prove_a_name_has_addresses_unless_defaults_are_secure",
+        "security.addresses.an_unauthenticated_name_fills_user_patterns_unless_defaults_are_secure",
         "security.addresses.substitute_anonymous_gives_them_some"),
-    "4.7 R-4.7d any name": ("security.addresses.an_address_is_allowed_iff_some_entry_has_it",),
+    "4.7 R-4.7d any name": ("security.addresses.an_address_is_allowed_if_and_only_if_an_entry_matches_the_address",),
     "4.8 R-4.8 patterns": ("security.addresses.a_pattern_is_for_addresses",
-                           "security.addresses.an_address_is_allowed_iff_some_pattern_has_it",
+                           "security.addresses.an_address_is_allowed_if_and_only_if_a_pattern_matches_the_address",
                            "security.addresses.a_search_made_long_on_purpose_is_given_up_and_denied"),
     "4.9 the router is full": ("e2e.denials_by_proton.one_connection_too_many_for_the_router",),
     "4.9 no vhost, user, host": ("e2e.denials_by_proton.a_connection",),
@@ -321,7 +321,7 @@ REQUIRED = [
 
 
 @pytest.mark.parametrize("name", TESTS)
-def test_what_the_table_names_exists(name: str) -> None:
+def test_every_test_named_in_the_table_exists(name: str) -> None:
     folder, module, function = name.split(".")
     assert function in functions_of(folder, module)
 

@@ -75,9 +75,7 @@ LEVELS = {
 
 
 @pytest.mark.parametrize(("levels", "largest"), LEVELS.items(), ids=str)
-def test_the_first_level_that_says_anything_counts(
-    levels: tuple[int | None, int | None, int], largest: int | None
-) -> None:
+def test_the_first_level_with_a_limit_counts(levels: tuple[int | None, int | None, int], largest: int | None) -> None:
     assert largest_message(*levels) == largest
     of_group, of_vhost, of_policy = ("" if level is None else f"maxMessageSize: {level}" for level in levels)
     rules = policy(

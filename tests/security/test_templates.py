@@ -22,7 +22,7 @@ def test_each_has_its_expectations() -> None:
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_a_template_does_what_is_expected_of_it(name: str) -> None:
+def test_a_template_meets_its_expectations(name: str) -> None:
     expectations = read_expectations(FOLDER / "tests" / f"{name}.json")
     assert expectations.policy is not None
     assert expectations.policy.resolve() == FOLDER / f"{name}.json"
@@ -39,7 +39,7 @@ def test_a_template_says_nothing_that_is_warned_of_but_that_links_are_forbidden(
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-def test_a_template_lets_in_no_user_without_a_name_nor_under_a_name_it_does_not_have(name: str) -> None:
+def test_a_template_admits_no_unnamed_and_no_unlisted_user(name: str) -> None:
     policy = policy_at(FOLDER / f"{name}.json", enforce=True)
     for vhost in ("stranger.example.net", "", *policy.vhosts):
         assert isinstance(policy.admit(vhost, "", "127.0.0.1", authenticated=False), Denial)

@@ -140,7 +140,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_decided_is_not_loaded(text: str) -> None:
+def test_an_undecidable_policy_is_not_loaded(text: str) -> None:
     with pytest.raises(ConfigurationError):
         load(text=text)
 
@@ -250,7 +250,7 @@ def test_names_are_looked_up_elsewhere_and_kept_until_they_are_again() -> None:
     assert opened(given, host="10.0.0.7").host_entry == 1
 
 
-def test_a_user_who_is_listed_elsewhere_is_not_unknown() -> None:
+def test_a_user_listed_in_another_group_is_not_unknown() -> None:
     rules = policy("""vhost {
  hostname: v
  allowUnknownUser: yes
@@ -309,7 +309,7 @@ def test_a_connector_without_policy_vhost_is_exempt() -> None:
 
 
 # ------------------------------------------------------------------------------------------------- limits, section 4.10
-def test_limits_of_a_group_are_before_those_of_the_vhost() -> None:
+def test_limits_of_a_group_precede_limits_of_the_vhost() -> None:
     rules = policy("""vhost {
  hostname: v
  maxConnections: 9
@@ -327,7 +327,7 @@ def test_limits_of_a_group_are_before_those_of_the_vhost() -> None:
 
 
 # ------------------------------------------------------------------------------------------------ changes, section 4.13
-def test_what_did_not_change_is_compiled_once() -> None:
+def test_an_unchanged_vhost_is_compiled_once() -> None:
     first, second = load(text=f"vhost {{\n hostname: a\n {OPEN}\n}}\nvhost {{\n hostname: b\n {OPEN}\n}}").vhosts
     entity = load(text="policy { enableVhostPolicy: yes }").policy
     before = Policy.compile(entity, (first, second))

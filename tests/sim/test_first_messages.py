@@ -54,7 +54,7 @@ def test_every_router_listed_can_answer(count: int) -> None:
     assert network.accepted == {body: 1}
 
 
-def test_what_cannot_be_reached_is_not_listed() -> None:
+def test_unreachable_routers_are_not_listed() -> None:
     network, names = connected(3)
     network.run(10)
     near = network.sites[names[0]].backbone
@@ -67,5 +67,5 @@ def test_what_cannot_be_reached_is_not_listed() -> None:
 
 
 @pytest.mark.parametrize(("now_s", "next_s"), [(10.0, 11.0), (10.9, 11.0), (11.0, 12.0), (11.4, 12.0), (14.99, 15.0)])
-def test_a_late_tick_does_not_put_off_those_behind_it(now_s: float, next_s: float) -> None:
+def test_a_late_tick_does_not_delay_later_ticks(now_s: float, next_s: float) -> None:
     assert next_due_s(10.0, now_s) == next_s

@@ -98,7 +98,7 @@ def storm(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_after_a_storm_every_router_knows_what_there_is(seed: int) -> None:
+def test_after_a_storm_every_router_knows_the_paths_and_addresses_of_the_oracle(seed: int) -> None:
     storm(seed)
 
 

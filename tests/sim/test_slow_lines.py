@@ -25,7 +25,7 @@ def test_delay_alone_loses_no_neighbour(delay_s: float) -> None:
 
 
 @pytest.mark.parametrize(("max_age_s", "losses"), [(3.0, True), (30.0, False)])
-def test_a_gap_loses_the_neighbour_if_it_is_longer_than_hellos_may_be_away(max_age_s: float, losses: bool) -> None:
+def test_a_gap_longer_than_the_hello_age_loses_the_neighbour(max_age_s: float, losses: bool) -> None:
     network = Network(1, Timers(hello_max_age_s=max_age_s))
     network.start("A", "B")
     wire = network.wires[network.connect("A", "B", delay_s=2.0)]

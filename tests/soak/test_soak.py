@@ -17,8 +17,8 @@ HOUR = [second / 3600 for second in range(0, 3600, 5)]
 
 
 @pytest.mark.slow
-async def test_a_planted_leak_is_what_is_left_over(tmp_path: Path) -> None:
-    """The plugin `soak_leak` keeps what it is asked about at each attach; all other objects must go."""
+async def test_only_the_planted_leak_is_left_over(tmp_path: Path) -> None:
+    """The plugin `soak_leak` keeps each request of the attach hook; all other objects must go."""
     for folder in ("routers", "report"):
         (tmp_path / folder).mkdir()
     with network(tmp_path / "routers", ["soak_leak"]) as world:

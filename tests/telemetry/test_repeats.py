@@ -14,7 +14,7 @@ def teller(told: Told, what: str) -> Callable[[int], None]:
     return lambda count: told.append((what, count))
 
 
-def test_the_first_are_reported_one_by_one_and_what_follows_together() -> None:
+def test_the_first_events_are_reported_one_by_one_and_later_ones_together() -> None:
     made, told = Repeats(), Told()
     for number in range(6):
         made.happened("x", 2, teller(told, str(number)))

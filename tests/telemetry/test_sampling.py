@@ -44,7 +44,7 @@ def digest(value: object) -> str:
 
 
 @pytest.mark.parametrize("body", [b"plain", "a text", b"\xff\x00"])
-def test_a_body_is_recorded_with_what_it_is(body: bytes | str) -> None:
+def test_a_body_is_recorded_with_its_properties(body: bytes | str) -> None:
     record = sampled(message(body, "text/plain"))
     octets = body.encode() if isinstance(body, str) else body
     assert shown(record) == octets
@@ -84,7 +84,7 @@ def test_fields_are_hashed_wherever_they_are() -> None:
         b"\x00",
     ],
 )
-def test_what_cannot_be_searched_is_a_hash(octets: bytes) -> None:
+def test_an_unsearchable_body_is_recorded_as_a_hash(octets: bytes) -> None:
     record = sampled(octets, "card")
     assert record.body is None
     assert record.hashed == ["*"]
@@ -102,12 +102,12 @@ def test_one_in_so_many_is_due_and_not_too_many_in_a_second() -> None:
     assert sampling.is_due(1.0)
 
 
-def test_nothing_is_recorded_unless_it_is_asked_for() -> None:
+def test_no_body_is_recorded_without_a_setting() -> None:
     configuration = load(text="router { id: A }\nvhost { hostname: acme, groups: {} }")
     assert samplings_of(configuration.vhosts, 0.0) == {}
 
 
-def test_a_vhost_says_what_is_recorded(tmp_path: Path) -> None:
+def test_a_vhost_sets_which_bodies_are_recorded(tmp_path: Path) -> None:
     (tmp_path / "key").write_bytes(KEY)
     more = f"sampleBytes: 10, sampleHashFields: 'card, holder', sampleKeyFile: {tmp_path}/key"
     configuration = load(text="router { id: A }\n" + VHOST.format(more))

@@ -277,7 +277,7 @@ def test_a_router_that_asked_broken_hooks_and_believed_them_would_be_caught(monk
     assert set(failed) == {"annotation_filter that raises denies", "annotation_filter that answers rubbish denies"}
 
 
-def test_the_hooks_of_a_plugin_are_what_it_implements() -> None:
+def test_the_hooks_of_a_plugin_are_those_that_the_plugin_implements() -> None:
     assert hooks_of(strip_annotations) == ("annotation_filter",)
     assert hooks_of(Mutant()) == ("open_sasl", "sasl_mechanisms")
 

@@ -139,7 +139,7 @@ def test_the_router_ends_the_connection_when_the_ticket_ends(site: Path, router:
 
 
 @pytest.mark.parametrize("name", ["pyproject.toml", "src/trouter_tickets.py", "tests/test_tickets.py"])
-def test_the_guide_shows_what_is_tested(name: str) -> None:
+def test_the_guide_shows_the_tested_files(name: str) -> None:
     shown = GUIDE.partition(f"`{name}`")[2].partition("\n```")[2].partition("\n")[2].partition("\n```")[0]
     assert shown, f"the guide does not show {name}"
     source = (TEMPLATE / name).read_text(encoding="utf-8")

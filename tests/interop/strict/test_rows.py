@@ -22,7 +22,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         f"{HERE}.meeting.two_ticks_of_an_older_router_are_enough_to_become_neighbours",
         f"{HERE}.beside.the_router_sends_hellos_and_address_updates_in_order_while_running",
         "mesh.hellos.every_tick_has_its_hello_though_some_come_late_and_the_next_not",
-        "sim.first_messages.what_cannot_be_reached_is_not_listed",
+        "sim.first_messages.unreachable_routers_are_not_listed",
     ),
     "defaultDistribution: unavailable": (
         f"{HERE}.below.with_a_default_that_takes_no_address_all_that_routers_need_is_served",
