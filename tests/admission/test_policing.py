@@ -308,7 +308,7 @@ async def test_names_are_looked_up_again(resolver: dict[str, list[str] | None]) 
     assert made.admit(request(2, hostname="named")) is None
 
 
-def test_a_tenant_is_reported_though_nothing_else_is_asked_of_its_messages() -> None:
+def test_a_denial_of_a_tenant_is_recorded_although_no_rule_reads_its_messages() -> None:
     made, takes = policing("")
     enter(made, request(role="route-container"))
     takes.records.clear()
@@ -382,7 +382,7 @@ def test_without_a_policy_a_name_that_was_proven_is_kept(
     assert plain is None or plain.stamp is None
 
 
-def test_as_many_sessions_as_the_group_says() -> None:
+def test_a_connection_may_begin_the_sessions_of_its_group() -> None:
     made, takes = policing(POLICY.replace("sources: *,", "sources: *, maxSessions: 2,"))
     hold = hold_of(made, request())
     assert hold.may_begin(1) is None

@@ -81,7 +81,7 @@ def test_nothing_is_unpacked() -> None:
 
 
 def test_octets_make_values_only() -> None:
-    """CVE-2026-57822: nobody's octets become objects of any class, or code."""
+    """CVE-2026-57822: octets of a peer never become objects of other classes, or code."""
     found = [str(path) for path in SOURCES if imports_of(path) & REVIVERS]
     called = [
         where(path, call)

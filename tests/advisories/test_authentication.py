@@ -216,14 +216,14 @@ def test_a_login_of_a_megabyte(router: RunningRouter) -> None:
 
 @pytest.mark.parametrize("password", ["", "\0", "anonymous"])
 def test_a_login_without_a_password_is_none(router: RunningRouter, password: str) -> None:
-    """CVE-2021-26117, CVE-2016-9877: no mechanism ends well without what it asks for."""
+    """CVE-2021-26117, CVE-2016-9877: no mechanism succeeds without its credentials."""
     with Peer(router.port, opened=False) as peer:
         assert peer.authenticate("PLAIN", f"\0alice\0{password}".encode()) == AUTH
         peer.expect_end_of_stream()
 
 
 def test_no_secret_is_built_in() -> None:
-    """CVE-2024-6535: what makes somebody unknown look like a user is drawn anew in each process."""
+    """CVE-2024-6535: the secret that makes an unknown user look like a known one is drawn anew in each process."""
     code = "from trouter_plugins import users; print(users._DECOY_KEY.hex())"
     drawn = {
         subprocess.run(

@@ -217,7 +217,7 @@ def test_dispatch_1821_a_wrong_policy_is_refused_with_its_place(wrong: str) -> N
 
 
 @pytest.mark.parametrize("wrong", ["two tokens in one entry", "groups that are a text"])
-def test_dispatch_1821_a_wrong_policy_ends_the_start_and_says_why(tmp_path: Path, wrong: str) -> None:
+def test_dispatch_1821_a_wrong_policy_ends_the_start_with_the_reason(tmp_path: Path, wrong: str) -> None:
     with process(wrong_policy(wrong), tmp_path) as started:
         assert started.wait() == 1
         assert started.ports == []

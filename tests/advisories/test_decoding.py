@@ -356,7 +356,7 @@ def test_no_open_costs_much_more_than_an_ordinary_one(name: str) -> None:
 
 
 def test_values_of_a_performative_are_counted() -> None:
-    """PROTON-2952, 2954: what stands within others counts, too; an attach may list unsettled deliveries."""
+    """PROTON-2952, 2954: nested values count, too; an attach may list unsettled deliveries."""
 
     def nulls(count: int) -> dict[str, Any]:
         return {"all": [None] * count}

@@ -124,7 +124,7 @@ UNREADABLE = (b"\0\x53\x72\xd1\0\0\0\x0a\xff\xff\xff\xffxxxxxx", b"\0\x53\x70\xa
 
 
 def test_a_bad_message_harms_its_own_delivery_only(router: RunningRouter) -> None:
-    """CVE-2026-92608: of three receivers and ten messages, and of another sender, everybody else gets everything."""
+    """CVE-2026-92608: three receivers, ten messages and another sender: all other deliveries arrive."""
     with Peer(router.port) as receiver, Peer(router.port) as bad, Peer(router.port) as good:
         source = receiver.attach_receiver("mixed", credit=100)
         worse, better = bad.attach_sender("mixed"), good.attach_sender("mixed")

@@ -36,13 +36,13 @@ def test_the_service_manager_is_notified_of_ready_watchdog_and_stop(
         assert last == b"STOPPING=1"
 
 
-def test_without_a_manager_nothing_is_said() -> None:
+def test_without_a_service_manager_no_notification_is_sent() -> None:
     supervisor = Supervisor({})
     supervisor.ready()
     trio.run(supervisor.watch)  # and nobody waits
 
 
-def test_a_watchdog_for_another_process_is_none_of_ours() -> None:
+def test_a_watchdog_for_another_process_is_ignored() -> None:
     environment = {"NOTIFY_SOCKET": "/nowhere", "WATCHDOG_USEC": "3000000", "WATCHDOG_PID": "1"}
     assert Supervisor(environment).pause_s is None
     assert environment == {}

@@ -360,7 +360,7 @@ async def test_a_service_that_stops_later(stage: str, dies: bool) -> None:
 
 
 @pytest.mark.parametrize("code", [1, 2, 3, 4, 200])
-async def test_a_service_that_says_no(code: int) -> None:
+async def test_a_refusal_of_the_service_is_a_refused_login(code: int) -> None:
     with service(says_no(code)) as double:
         answer = await logged_in(remote(double.port))
     assert answer == Refused("the authentication service refused the user", temporary=code == 4)

@@ -97,7 +97,9 @@ STANDINGS: dict[str, tuple[Callable[[], Any], bool]] = {
 
 
 @pytest.mark.parametrize(("still_good", "stays"), STANDINGS.values(), ids=STANDINGS)
-async def test_credentials_are_good_as_long_as_the_plugin_says_yes(still_good: Callable[[], Any], stays: bool) -> None:
+async def test_credentials_are_valid_as_long_as_the_plugin_confirms_them(
+    still_good: Callable[[], Any], stays: bool
+) -> None:
     async with (
         open_router(CONFIGURATION, {"mine": Answers(Authenticated("alice", still_good=still_good))}) as router,
         router.connect(sasl=[Mine()], idle_timeout=0) as client,

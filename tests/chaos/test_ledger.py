@@ -89,7 +89,7 @@ def test_rows_go_into_a_page_in_order_and_replace_older_rows(ledger: Ledger, tmp
         write_into(page, {})
 
 
-def test_where_a_scenario_cannot_run_the_command_says_why_and_goes_on(
+def test_a_scenario_that_cannot_run_is_reported_with_the_reason_and_skipped(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", "")

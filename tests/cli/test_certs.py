@@ -71,7 +71,7 @@ def test_a_key_is_private_for_every_umask(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("ca",), ("server", "router"), ("client", "alice"), ("client", "router")])
-def test_nothing_is_overwritten_unless_asked_to(
+def test_no_file_is_overwritten_without_the_option(
     folder: Path, arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = {path.name: path.read_bytes() for path in folder.iterdir()}

@@ -45,7 +45,7 @@ def errors_in(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("option", ["--version", "-v"])
-def test_the_version_says_which_twin_runs(option: str) -> None:
+def test_the_version_names_the_running_twin(option: str) -> None:
     done = command(option)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"trouter {trouter.__version__} ({_twin.running()}, Python 3.")

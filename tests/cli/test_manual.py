@@ -50,7 +50,7 @@ def test_a_page_names_no_path_of_the_machine_that_wrote_the_page() -> None:
 
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="groff is what shows manual pages")
-def test_groff_has_nothing_to_say_against_a_page(tmp_path: Path) -> None:
+def test_groff_formats_a_page_without_a_warning(tmp_path: Path) -> None:
     man.write(tmp_path)
     paths = sorted(map(str, tmp_path.rglob("*.*[158]")))
     assert len(paths) == len(MAN)

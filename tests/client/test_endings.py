@@ -42,7 +42,7 @@ GONE = Error("amqp:resource-deleted", "it is gone", {"why": "test"})
 # --- refusals
 
 
-async def test_a_refused_receiver_says_why(start_router: StartRouter) -> None:
+async def test_a_refused_receiver_raises_the_reason(start_router: StartRouter) -> None:
     router = await start_router(
         "router { id: R }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
         "address { prefix: nowhere, distribution: unavailable }\n"
@@ -60,7 +60,7 @@ async def test_a_refused_receiver_says_why(start_router: StartRouter) -> None:
             assert receiver.usable
 
 
-async def test_other_termini_may_be_asked_for_and_refused(connection: Connection) -> None:
+async def test_other_termini_may_be_requested_and_refused(connection: Connection) -> None:
     with pytest.raises(LinkDetached) as refused:
         async with connection.open_sender(target=Coordinator()):  # type: ignore[arg-type]
             pytest.fail("it was refused")
@@ -510,7 +510,7 @@ async def test_a_cancelled_block_closes_and_hangs_on_nothing() -> None:
         assert not connection.usable
 
 
-async def test_a_server_that_does_not_answer_our_close_is_left() -> None:
+async def test_a_server_that_does_not_answer_the_close_is_disconnected() -> None:
     server = Server()
     server.answers_close = False
     async with serving(server), connect(server.url, close_timeout=0.01):
@@ -529,7 +529,7 @@ async def test_a_missing_server_is_an_os_error() -> None:
             pytest.fail("no server is there")
 
 
-async def test_a_server_that_says_nothing_is_given_up_in_time() -> None:
+async def test_a_silent_server_times_out() -> None:
     (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
     async with listener:
         with pytest.raises(trio.TooSlowError):
@@ -541,7 +541,7 @@ async def test_a_server_that_says_nothing_is_given_up_in_time() -> None:
     ("words", "condition"),
     [(b"HTTP/1.1 400 Bad Request\r\n\r\n", "amqp:connection:framing-error"), (b"", None)],
 )
-async def test_another_kind_of_server_is_distinguished_from_ours(words: bytes, condition: str | None) -> None:
+async def test_another_protocol_of_the_server_raises_its_own_condition(words: bytes, condition: str | None) -> None:
     async def serve(stream: trio.SocketStream) -> None:
         await stream.receive_some()
         await stream.send_all(words)

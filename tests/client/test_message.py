@@ -153,7 +153,7 @@ def test_octets_that_are_no_message_are_refused_with_the_reason(octets: bytes, w
     [(b"x", BodyKind.DATA), (bytearray(b"x"), BodyKind.DATA), (memoryview(b"x"), BodyKind.DATA)]
     + [(value, BodyKind.VALUE) for value in ("x", None, 1, [1], {"a": 1}, True)],
 )
-def test_the_body_says_its_kind(body: Any, kind: BodyKind) -> None:
+def test_the_body_has_its_kind(body: Any, kind: BodyKind) -> None:
     assert Message(body).kind is kind
 
 

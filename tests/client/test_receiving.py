@@ -31,7 +31,7 @@ from trouter.wire.types import Described, Symbol
 pytestmark = pytest.mark.usefixtures("guard")
 
 
-async def test_each_way_to_settle_is_heard(connection: Connection) -> None:
+async def test_each_settlement_reaches_the_sender(connection: Connection) -> None:
     async with connection.open_receiver("q") as receiver, connection.open_sender("q") as sender:
         trackers = [await sender.submit(Message(number)) for number in range(5)]
         await (await receiver.receive()).accept()
@@ -69,7 +69,7 @@ async def test_settle_mode_second_waits_for_the_sender(connection: Connection, m
         assert await tracker.outcome() == ACCEPTED
 
 
-async def test_in_settle_mode_second_cancellation_leaves_the_outcome_said() -> None:
+async def test_in_settle_mode_second_a_cancellation_keeps_the_outcome() -> None:
     server = Server()
     async with (
         serving(server),
@@ -97,7 +97,7 @@ async def test_in_settle_mode_second_cancellation_leaves_the_outcome_said() -> N
             await trio.lowlevel.checkpoint()
 
 
-async def test_a_receiver_may_ask_for_settled_messages(connection: Connection) -> None:
+async def test_a_receiver_may_request_settled_messages(connection: Connection) -> None:
     async with (
         connection.open_receiver("q", sender_settle_mode=SenderSettleMode.SETTLED) as receiver,
         connection.open_sender("q") as sender,
@@ -188,7 +188,7 @@ async def test_drain_by_messages_alone_is_a_drain() -> None:
         await server.flush()  # the credit is used up: there is none to give back, so no flow says so
 
 
-async def test_after_a_drain_credit_goes_on_when_asked_to(connection: Connection) -> None:
+async def test_credit_goes_on_after_a_drain_on_request(connection: Connection) -> None:
     async with connection.open_receiver("q", credit=5) as receiver, connection.open_sender("q") as sender:
         await receiver.drain()
         tracker = await sender.submit(Message("a"))

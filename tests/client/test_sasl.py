@@ -82,7 +82,7 @@ async def test_without_a_mechanism_in_common_both_sides_are_named(guarded: str) 
             pytest.fail("ANONYMOUS is not offered")
 
 
-async def test_our_preferred_mechanism_is_taken() -> None:
+async def test_the_preferred_mechanism_of_the_client_is_chosen() -> None:
     server = Server(mechanisms=("ANONYMOUS", "PLAIN", "EXTERNAL"))
     async with serving(server), connect(server.url, sasl=[External("me"), Plain("u", "p"), Anonymous()]):
         assert server.sasl.mechanism == "EXTERNAL"
@@ -140,7 +140,7 @@ async def test_an_exception_of_a_mechanism_is_raised_to_the_caller() -> None:
 
 
 @pytest.mark.parametrize(("code", "why"), [(2, "could not"), (3, "nor will it"), (4, "now"), (9, "SASL outcome 9")])
-async def test_each_refusal_says_why(code: int, why: str) -> None:
+async def test_each_refusal_has_its_reason(code: int, why: str) -> None:
     server = Server()
     server.sasl_answers = [code]
     async with serving(server):

@@ -104,7 +104,7 @@ async def test_success_without_the_servers_proof_is_refused(additional: bytes | 
 
 @pytest.mark.usefixtures("guard")
 @pytest.mark.parametrize("rounds", [0, 1])
-async def test_a_server_that_says_yes_too_early_is_refused(rounds: int) -> None:
+async def test_a_server_that_succeeds_before_its_proof_is_refused(rounds: int) -> None:
     server = Server(mechanisms=("SCRAM-SHA-256",))
 
     class Echoing(Scram):

@@ -183,7 +183,7 @@ async def test_a_pipeline_waits_for_its_first_credit() -> None:
             await trio.testing.wait_all_tasks_blocked(0.01)
 
 
-async def test_trackers_tell_their_outcome_to_any_number_of_tasks(connection: Connection) -> None:
+async def test_a_tracker_gives_its_outcome_to_any_number_of_tasks(connection: Connection) -> None:
     async with connection.open_receiver("q") as receiver, connection.open_sender("q") as sender:
         tracker = await sender.submit(Message("a"))
         outcomes: list[Outcome] = []

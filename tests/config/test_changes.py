@@ -136,13 +136,13 @@ def test_a_name_may_stand_in_either_place() -> None:
     assert refusal("dummy", "a", name="b") == (400, "Conflicting names: 'a' and 'b'")
 
 
-def test_a_type_may_be_said_again_by_either_name() -> None:
+def test_an_update_may_repeat_the_type_by_either_name() -> None:
     assert make("dummy", "a", type="dummy")[1].name == "a"
     assert make("dummy", "a", type=kind("dummy").full_name)[1].name == "a"
     assert refusal("dummy", "a", type="log")[0] == 400
 
 
-def test_names_are_as_management_says_when_none_is_given() -> None:
+def test_an_entity_without_a_name_has_the_name_that_management_gives() -> None:
     assert make("listener", port=7)[1].name == "listener/:7"
     assert make("vhost", hostname="a")[1].name == "vhost/a"
     address = make("router.config.address", prefix="x")[1]

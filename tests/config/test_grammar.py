@@ -284,7 +284,7 @@ def test_the_nearest_name_is_suggested_only_within_a_small_distance() -> None:
     assert nearest("elephant", ["listener", "router"]) == ""
 
 
-def test_a_problem_says_everything_on_one_line() -> None:
+def test_a_problem_is_printed_on_one_line() -> None:
     _, findings = read("listener {\n  port = 1\n}\n")
     assert str(findings.errors[0]) == (
         "f:2:3: listener.port: expected 'attribute: value' or '}': 'port = 1' (write ':' instead of '=')"

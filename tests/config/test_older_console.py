@@ -53,7 +53,7 @@ def test_another_absent_folder_stays_an_unreadable_folder() -> None:
             load(text=TEXT.format(folder=folder, secure="yes"))
 
 
-def test_a_listener_with_http_alone_serves_our_console() -> None:
+def test_a_listener_with_http_alone_serves_the_own_console() -> None:
     listener = load(text="listener {\n host: ::1\n http: yes\n}").listeners[0]
     assert http_settings(listener).console
     assert not [

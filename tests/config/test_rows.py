@@ -13,7 +13,7 @@ TESTS = Path(__file__).parents[1]
 
 #: A test, as folder.module.function without what all of them share, and the points that it holds.
 HOLDS: dict[str, tuple[str, ...]] = {
-    "config.strictness.passwords_in_clear_go_as_the_switch_says": ("passwords-in-clear", "password-sent-in-clear", "service-in-clear"),
+    "config.strictness.passwords_in_clear_are_allowed_by_the_switch": ("passwords-in-clear", "password-sent-in-clear", "service-in-clear"),
     "e2e.connectors.plain_without_tls_logs_in_unless_defaults_are_secure": ("password-sent-in-clear",),
     "config.strict.an_unsafe_setting_is_found": ("authenticate-peer", "pages-of-every-site", "tls-if-they-like", "never-opens", "any-host-name", "old-tls", "secret-in-file", "idle-vhost"),
     "config.secure_defaults.a_listener_on_this_machine_authenticates": ("authenticate-peer",),

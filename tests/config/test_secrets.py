@@ -33,7 +33,7 @@ def test_a_password_in_the_configuration_itself(text: str, password: str) -> Non
     [("literal:a", "literal:a"), ("pass:a", "a"), ("a", "a"), ("literally:a", "literally:a"), ("literal:", "literal:")],
 )
 def test_the_password_of_a_connector_may_begin_with_literal(text: str, password: str) -> None:
-    """Only an sslProfile knows it as a prefix, as with the older router."""
+    """The prefix has a meaning for an sslProfile only, as with the older router."""
     configuration = load(text=f'connector {{\n saslUsername: u\n saslPassword: "{text}"\n}}')
     (connector,) = configuration.connectors
     assert connector.sasl_password is not None

@@ -76,7 +76,7 @@ def test_a_listener_created_by_management_has_secure_defaults_too() -> None:
 def test_the_links_of_a_connection(
     attributes: str, given: int | None, compatible: int | None, strict: int | None
 ) -> None:
-    """None is the default, 32,768, and for routers no limit."""
+    """The default is 32,768, and no limit for routers."""
     text = f"listener {{\n host: ::1\n{attributes}\n}}\nconnector {{\n host: ::1\n{attributes}\n}}"
     for router, expected in (("id: R", compatible), ("id: R\nsecureDefaults: yes", strict)):
         configuration = load(text=f"router {{\n mode: interior\n{router}\n}}\n{text}")

@@ -289,7 +289,7 @@ IN_CLEAR = {
 
 
 @pytest.mark.parametrize(("point", "text", "field", "strict"), IN_CLEAR.values(), ids=IN_CLEAR)
-def test_passwords_in_clear_go_as_the_switch_says(
+def test_passwords_in_clear_are_allowed_by_the_switch(
     point: str, text: str, field: str, strict: str, tmp_path: Path
 ) -> None:
     (tmp_path / "users").touch(0o600)

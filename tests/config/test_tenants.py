@@ -60,7 +60,7 @@ def test_a_file_that_says_nothing_certain_is_refused(tmp_path: Path, content: st
 
 
 def test_a_file_with_other_content_is_another_source(tmp_path: Path) -> None:
-    """So a reload sees that it has changed."""
+    """A reload therefore sees that the file has changed."""
     path = tmp_path / "tenants.json"
     path.write_text('{"ann": "a", "bob": ["a", "b"], "carol": []}')
     before = tenant_source(f"file:{path}")

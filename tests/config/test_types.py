@@ -58,7 +58,7 @@ def test_the_types_stand_in_the_order_of_the_older_router() -> None:
     assert len(FACTS) == 29
 
 
-def test_types_of_our_own_come_after_them() -> None:
+def test_new_types_follow_the_types_of_the_older_router() -> None:
     assert [kind.extra for kind in TYPES] == sorted(kind.extra for kind in TYPES)
 
 

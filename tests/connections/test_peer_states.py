@@ -18,7 +18,7 @@ FIRST, SECOND = Error("amqp:connection:forced", "first"), Error("amqp:not-allowe
 
 
 @pytest.mark.parametrize(("state", "step"), PEER_NEXT, ids=lambda each: each.name)
-def test_a_step_leads_where_the_table_says_and_never_back(state: PeerState, step: PeerStep) -> None:
+def test_a_step_leads_to_the_state_of_the_table_and_never_back(state: PeerState, step: PeerStep) -> None:
     assert advance(state, step) is PEER_NEXT[state, step]
     assert PEER_NEXT[state, step] >= state
 

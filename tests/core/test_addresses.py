@@ -177,7 +177,7 @@ def test_an_address_without_a_reserved_prefix_is_mobile(text: str) -> None:
     assert parse(text) == Address("M", f"M0{text}", text, text)
 
 
-def test_an_id_that_begins_like_ours_is_another_router() -> None:
+def test_an_id_that_begins_with_the_id_of_this_router_is_another_router() -> None:
     assert parse("_topo/0/QDR.AB/x").key == "RQDR.AB"
 
 

@@ -43,7 +43,7 @@ class Above:
     ("key", "pattern", "direction"),
     [("Cb", "b/#", "in"), ("Db.c", "b.c/#", "out"), ("Ea.*.b.#", "a.*.b.#", "in"), ("F#", "#", "out")],
 )
-def test_a_route_is_asked_for_as_the_older_router_does(key: str, pattern: str, direction: str) -> None:
+def test_a_route_is_requested_like_the_older_router_requests_routes(key: str, pattern: str, direction: str) -> None:
     above = Above()
     above.announcer.add(key)
     (note,) = above.asked
@@ -61,7 +61,7 @@ def test_a_route_is_asked_for_as_the_older_router_does(key: str, pattern: str, d
     assert len({note.correlation_id for note in above.asked}) == 2
 
 
-def test_nothing_is_asked_before_answers_can_be_had() -> None:
+def test_no_request_is_sent_before_answers_can_arrive() -> None:
     above = Above(begun=False)
     above.announcer.add("Ca")
     above.announcer.add("Cb")
@@ -131,7 +131,7 @@ def test_the_error_text_of_the_interior_router_is_cut_short() -> None:
 
 
 @pytest.mark.parametrize("number", ["99", 1, None, b"1", ["1"]])
-def test_an_answer_to_nothing_that_was_asked_says_nothing(number: object) -> None:
+def test_an_answer_to_an_unknown_request_is_ignored(number: object) -> None:
     above = Above()
     above.announcer.add("Cbroker")
     above.announcer.take(Note({"identity": "7"}, correlation_id=number, properties={"statusCode": 201}))

@@ -486,7 +486,7 @@ def test_an_attach_has_the_counts_and_sizes_of_a_router_without_limits() -> None
     assert receiver.attach.initial_delivery_count == receiver.link.delivery_count
 
 
-def test_an_answering_attach_says_nothing_else() -> None:
+def test_an_answering_attach_has_no_further_fields() -> None:
     _, client = one()
     mine = {Symbol("p"): 1}
     for link in (

@@ -195,7 +195,7 @@ def test_an_address_without_configuration_is_balanced() -> None:
 
 
 def test_an_unavailable_default_leaves_the_addresses_of_auto_links() -> None:
-    """Also before their container is there, and no longer than they are configured."""
+    """The addresses exist before their container connects, and no longer than they are configured."""
     here = room(AutoLinkRule("q", "out", container_id="B"), addresses=(), default_distribution="unavailable")
     client = here.router.connect()
     sender = client.sender("q")

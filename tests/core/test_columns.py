@@ -100,7 +100,7 @@ def test_rows_have_the_columns_in_their_order_with_their_types() -> None:
     assert list(columns(ROUTER)) == list(ROUTER_COLUMNS)
 
 
-def test_chosen_columns_come_in_the_order_they_are_asked_for(room: Room) -> None:
+def test_chosen_columns_have_the_requested_order(room: Room) -> None:
     assert list(link_row(room.core, room.egress, ["linkDir", "identity"])) == ["linkDir", "identity"]
     assert address_row(room.core, room.core.table.entries["M0x"], ["key"]) == {"key": "M0x"}
     with pytest.raises(KeyError):
@@ -306,7 +306,7 @@ def test_a_call_notes_the_pace_of_a_portion_only(monkeypatch: pytest.MonkeyPatch
     assert left == [12, 9, 6, 3, 0, 12]
 
 
-def test_a_router_that_stops_says_that_its_links_do(room: Room) -> None:
+def test_the_links_of_a_stopping_router_show_as_stopping(room: Room) -> None:
     assert {row["operStatus"] for row in room.both()} == {"up"}
     room.core.stop_credit()
     assert {row["operStatus"] for row in room.both()} == {"quiescing"}

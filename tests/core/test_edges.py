@@ -331,7 +331,7 @@ def test_a_downlink_names_an_edge_router(name: str) -> None:
 
 
 def test_an_edge_router_that_comes_back_takes_its_id_over() -> None:
-    """Its old connection may not be known to be lost yet; no other router has its id meanwhile."""
+    """The loss of its old connection may still be unknown; no other router has its id meanwhile."""
     above = router()
     old, new, thief = edge_of(above), edge_of(above), edge_of(above, user="thief")
     former = downlink(old)

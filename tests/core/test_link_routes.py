@@ -923,7 +923,7 @@ def test_link_routes_of_other_routers_are_known_by_their_keys() -> None:
     assert not [key for key in router.core.table.entries if key[0] in "CDEF"]
 
 
-def test_others_hear_of_the_first_container_and_of_the_last() -> None:
+def test_other_routers_are_notified_of_the_first_container_and_of_the_loss_of_the_last() -> None:
     router = MemoryRouter()
     told: list[tuple[str, int, bool]] = []
     router.core.network.on_local = lambda *what: told.append(what)
@@ -1167,7 +1167,7 @@ def test_a_container_that_allows_one_more_session_gets_only_one() -> None:
 
 
 def test_a_receiver_that_takes_nothing_in_holds_up_no_other() -> None:
-    """Its session's window closes, and what is kept for it is bounded; other clients' links go on."""
+    """The window of its session closes, and the bytes kept for it are bounded; links of other clients go on."""
     router = MemoryRouter()
     routes(router, *both())
     limits = EngineLimits(session_window_bytes=65536, max_frame_bytes=4096, idle_timeout_s=0.0)

@@ -171,7 +171,7 @@ def test_a_line_is_bounded() -> None:
     assert len(room.lines[0]) == MAX_LINE
 
 
-def test_connections_without_a_log_say_nothing() -> None:
+def test_connections_without_a_message_log_write_no_line() -> None:
     room = Room("all")
     silent = room.router.connect()
     silent.receiver("q", credit=1)
@@ -198,7 +198,7 @@ class Passing:
 @pytest.mark.parametrize("size", [10, 100_000, 300_000])
 @pytest.mark.parametrize("frames", [1, 5])
 def test_messages_between_routers_are_logged_once_at_each_end(size: int, frames: int) -> None:
-    """Those that go over links of their own too; what routers tell each other is not."""
+    """Messages on links of their own are logged too; messages of the routing protocol are not."""
     passing = Passing()
     receiver = passing.joined["B"].connect().receiver("q", credit=10)
     passing.joined["A"].connect().sender("q").send(compose(bytes(size), to="here"), frames=frames)

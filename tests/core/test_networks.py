@@ -285,7 +285,7 @@ def test_a_router_that_is_forgotten_leaves_no_records_behind() -> None:
 # --- unavailable, phases, fallback, priority
 
 
-def test_an_unavailable_address_that_is_asked_for_over_a_trunk_is_released() -> None:
+def test_a_message_for_an_unavailable_address_from_a_trunk_is_released() -> None:
     joined = Joined({("A", "B"): 1}, more_rules={"B": RULES})
     receiver(joined, "B", "work")
     link = sender(joined, "A")
@@ -432,7 +432,7 @@ def test_routers_count_outcomes_ingress_egress_and_transit() -> None:
         assert seen.presettled == (1 if name == "A" else 0)  # hellos and what passes through are not counted
 
 
-def test_trace_and_ingress_tell_the_way_and_the_sender_s_annotations_stay() -> None:
+def test_trace_and_ingress_show_the_path_and_annotations_of_the_sender_stay() -> None:
     joined = Joined(LINE, RULES)
     terms_that_show = joined.sides["A", "B"].terms.__class__(strip_in=True, strip_out=False)
     there = joined["C"].connect(terms_that_show).receiver("work", credit=10)

@@ -136,7 +136,7 @@ def test_a_large_message_comes_whole_and_is_paid_for_by_waiting() -> None:
 
 
 def test_one_vhost_at_its_cap_leaves_the_credit_of_others_alone() -> None:
-    """The same traffic beside a vhost that floods: message by message, the credit is what it is without."""
+    """The same traffic beside a vhost that floods: message by message, the credit equals the credit without it."""
 
     def credit_seen(noisy: bool) -> list[int]:
         world = World()

@@ -94,7 +94,7 @@ ROWS: dict[str, tuple[str, ...] | str] = {
         "test_a_receiver_that_wants_settled_gets_settled_and_the_sender_an_acceptance",
     ),
     "1.5 delivery count and message size": ("test_an_attach_has_the_counts_and_sizes_of_a_router_without_limits",),
-    "1.5 what is not sent": ("test_an_answering_attach_says_nothing_else",),
+    "1.5 what is not sent": ("test_an_answering_attach_has_no_further_fields",),
     "1.5 router-initiated attaches": LATER + "auto-links and other routers",
     "1.6 capacity": ("test_the_capacity_is_the_first_credit",),
     "1.6 granted at once": ("test_an_anonymous_sender_has_full*", "test_a_fallback_consumer_is_enough"),

@@ -74,7 +74,7 @@ class Space:
 def test_every_message_stays_in_its_space(
     listening: list[tuple[str, str]], sending: list[tuple[str, str, bool]]
 ) -> None:
-    """The model: for each tenant a dictionary from its addresses to those who listen, and one to what they hear."""
+    """The model has, for each tenant, its listeners by address and its messages by listener."""
     space = Space()
     clients: dict[str, MemoryClient] = {}
     listeners: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))

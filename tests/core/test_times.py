@@ -19,7 +19,7 @@ def counted(times: Times) -> dict[int, int]:
 
 
 @pytest.mark.parametrize("value", EDGES)
-def test_edges_fall_into_the_buckets_that_records_know(value: int) -> None:
+def test_edge_values_fall_into_the_buckets_of_the_records(value: int) -> None:
     times = Times()
     times.add(value)
     assert counted(times) == {bucket_of(value): 1}
@@ -51,7 +51,7 @@ def test_so_many_addresses_are_counted_and_no_more() -> None:
     assert times.take() == []
 
 
-def test_deliveries_are_counted_by_address_only_while_a_client_asks() -> None:
+def test_deliveries_are_counted_by_address_only_while_a_client_reads_them() -> None:
     router = MemoryRouter([])
     client = router.connect()
     receivers = [client.receiver(address, credit=10) for address in ("a", "b")]

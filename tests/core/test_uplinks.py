@@ -225,7 +225,7 @@ def test_a_forged_tracking_message_changes_nothing(message: bytes) -> None:
     assert sender.credit > 0
 
 
-def test_tracking_that_cannot_be_believed_is_reported_once() -> None:
+def test_an_invalid_tracking_message_is_reported_once() -> None:
     edge = Edge()
     edge.router.connect().sender("x")
     tracking = edge.one("_$qd.edge_addr_tracking")
@@ -236,7 +236,7 @@ def test_tracking_that_cannot_be_believed_is_reported_once() -> None:
 
 
 @pytest.mark.parametrize(("address", "here", "there"), [("near", 4, 0), ("many", 4, 4), ("far", 2, 2)])
-def test_consumers_here_and_elsewhere_share_as_the_address_says(address: str, here: int, there: int) -> None:
+def test_local_and_remote_consumers_share_by_the_treatment_of_the_address(address: str, here: int, there: int) -> None:
     """Nothing of ``closest`` goes up past a consumer here."""
     edge = Edge(capacity=100)
     client = edge.router.connect()

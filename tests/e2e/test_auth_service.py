@@ -131,7 +131,7 @@ SCRIPTS: dict[str, tuple[Script, int]] = {
 }
 
 
-def test_the_outcome_for_each_way_to_say_no_and_to_die(start_router: StartRouter) -> None:
+def test_each_refusal_and_each_death_of_the_service_has_its_outcome(start_router: StartRouter) -> None:
     with ExitStack() as stack:
         doubles = [stack.enter_context(service(script)) for script, _ in SCRIPTS.values()]
         router = start_router(configuration(*doubles))
@@ -145,7 +145,7 @@ def test_the_outcome_for_each_way_to_say_no_and_to_die(start_router: StartRouter
 def test_existing_services_let_users_in_unless_defaults_are_secure(
     start_router: StartRouter, tmp_path: Path, secure: bool
 ) -> None:
-    """One says who a user is as a plain string; one has a certificate for another name, which the file allows."""
+    """One service sends the user as a plain string; one has a certificate for another name, which the file allows."""
     authority = Authority(tmp_path, "services")
     profile = f"sslProfile {{ name: p, caCertFile: {authority.certificate} }}\n"
     forms = (

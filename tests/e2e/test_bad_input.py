@@ -212,7 +212,7 @@ def test_a_value_nested_10_000_deep_closes_the_connection(scene: Scene, value: b
     "section", [b"\0\x53\x72", b"\0\x53\x73", b"\0\x53\x70"], ids=["annotations", "properties", "header"]
 )
 def test_a_message_nested_10_000_deep_is_rejected_or_passed_on_unread(scene: Scene, section: bytes) -> None:
-    """Of a message only what routing needs is looked at, and never by recursion."""
+    """The router reads only the sections that routing needs, and never by recursion."""
     with Peer(scene.large_frames) as receiver, Peer(scene.large_frames) as bad:
         source = receiver.attach_receiver("deep", credit=10)
         link = bad.attach_sender(None)
@@ -297,7 +297,7 @@ def taken(receiver: Peer, link: Link) -> int:
 def test_a_receiver_whose_state_cannot_be_decoded_loses_its_connection_and_the_sender_does_not(
     scene: Scene, name: str
 ) -> None:
-    """What one peer said wrong the other would take for the router's fault."""
+    """Otherwise the sender would take the fault of the receiver for a fault of the router."""
     state, text = BAD_STATES[name]
     with Peer(scene.plain) as sender, Peer(scene.plain) as bad:
         link = bad.attach_receiver("states", credit=10)
@@ -409,7 +409,7 @@ def test_an_attach_with_a_name_in_use_closes_the_connection(scene: Scene) -> Non
 
 
 def test_transfers_beyond_the_session_window_end_the_session(scene: Scene) -> None:
-    """A receiver without credit keeps what was sent in the router, so the window does not open again."""
+    """The receiver has no credit, so the router keeps the messages, and the window does not open again."""
     with Peer(scene.small_window) as receiver, Peer(scene.small_window) as bad:
         receiver.attach_receiver("window", credit=0)
         receiver.be_heard()
@@ -659,7 +659,7 @@ def test_a_frame_that_comes_one_octet_at_a_time_is_no_sign_of_life(scene: Scene)
 
 
 def test_a_receiver_that_never_reads_costs_no_more_than_a_window(scene: Scene) -> None:
-    """100 MB are meant for somebody who grants credit for all of it and then does not read."""
+    """100 MB are sent to a receiver that grants credit for all of it and then does not read."""
     before = scene.router.resident_bytes()
     with Peer(scene.plain, receive_buffer=4096) as bad, Peer(scene.plain) as sender:
         bad.attach_receiver("never read", credit=1_000_000)

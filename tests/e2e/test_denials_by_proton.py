@@ -511,7 +511,7 @@ def test_a_message(scene: Scene, row: MessageRow) -> None:
     client.close()
 
 
-def test_a_message_whose_sender_wants_no_outcome(scene: Scene) -> None:
+def test_a_denied_presettled_message_has_no_outcome(scene: Scene) -> None:
     """Settled when it is sent: it is dropped, counted and recorded."""
     client = scene.client("alice", "free.org")
     sender = client.create_sender(None, options=AtMostOnce())
@@ -685,7 +685,7 @@ def test_a_certificate_that_is_good_is_recorded_too(scene: Scene) -> None:
 
 
 def test_clear_text_where_tls_is_required(scene: Scene) -> None:
-    """It is answered with the header of TLS, which proton does not expect there; no password is sent."""
+    """The router answers with the TLS header, which proton does not expect there; no password is sent."""
     heard = scene.refusal("alice", "any", TLS)
     assert (heard.said, heard.number, heard.outcome) == ([], 0, None)
     assert "AMQP TLS layer" in str(heard.broken)

@@ -150,7 +150,7 @@ def test_a_clients_own_trace_is_kept_where_nothing_is_stripped(
     receiving.close()
 
 
-def test_a_clients_word_on_where_its_message_goes_is_not_believed(start_router: StartRouter) -> None:
+def test_a_router_annotation_of_a_client_does_not_route_its_message(start_router: StartRouter) -> None:
     """Nor is a trace taken in without bounds."""
     router = start_router(FOUR)
     client = connect(router.port)

@@ -103,7 +103,7 @@ def test_names_of_strangers_stay_on_one_line_and_short(start_router: StartRouter
         assert len(line) < 1000
 
 
-def test_connectors_say_how_far_they_are_and_keep_their_passwords(start_router: StartRouter, tmp_path: Path) -> None:
+def test_the_dump_shows_the_state_of_connectors_without_passwords(start_router: StartRouter, tmp_path: Path) -> None:
     connector = "connector { name: out, host: 127.0.0.1, port: 1, saslUsername: me, saslPassword: pass:hush }\n"
     router = start_router(configuration(tmp_path) + connector)
     router.wait_for_line("Connection to 127.0.0.1:1 failed")

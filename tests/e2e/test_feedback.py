@@ -238,7 +238,7 @@ def test_a_malformed_one_is_rejected(scene: Scene, body: bytes, more: Any, condi
     assert why in str(said.description)
 
 
-def test_no_other_user_is_heard(scene: Scene) -> None:
+def test_decisions_of_other_users_are_refused(scene: Scene) -> None:
     lock = {"action": "lock-user", "subject": "guest"}
     attached = Said("amqp:unauthorized-access", "link disallowed by local policy")
     for user in ("outsider", "blind", ""):

@@ -217,7 +217,7 @@ MANUAL = (ROOT / "docs" / "link-routing.md").read_text(encoding="utf-8")
 
 
 def test_the_example_of_the_manual_works(start_router: StartRouter) -> None:
-    """Its configuration but for the ports, and its command, which prints what it says."""
+    """The configuration is the printed one with other ports; the command prints the printed text."""
     example, shown = re.findall(r"^```\n(.*?)^```", MANUAL, re.MULTILINE | re.DOTALL)
     command, _, expected = shown.partition("\n")
     with broker() as made:

@@ -67,7 +67,7 @@ def test_every_interface_in_both_families(start_router: StartRouter) -> None:
 
 @needs_ipv6
 @pytest.mark.parametrize(("family", "wildcard"), [("IPv4", "0.0.0.0"), ("IPv6", "[::]")])
-def test_only_the_family_that_is_asked_for(start_router: StartRouter, family: str, wildcard: str) -> None:
+def test_a_listener_listens_on_its_address_family_only(start_router: StartRouter, family: str, wildcard: str) -> None:
     router = start_router(f"listener {{ port: 0, socketAddressFamily: {family} }}")
     assert [line.split("Listening on ")[1] for line in router.matching("Listening on")] == [f"{wildcard}:{router.port}"]
 
@@ -183,7 +183,7 @@ def test_a_peer_that_only_sends_heartbeats_stays(start_router: StartRouter) -> N
         peer.be_heard()
 
 
-def test_the_handshake_may_take_for_ever_where_the_listener_says_so(start_router: StartRouter) -> None:
+def test_a_listener_without_a_handshake_limit_waits_for_ever(start_router: StartRouter) -> None:
     router = start_router(
         "listener { host: 127.0.0.1, port: 0, initialHandshakeTimeoutSeconds: 0 }\n"
         "listener { host: 127.0.0.1, port: 0, initialHandshakeTimeoutSeconds: 1 }\n"

@@ -44,7 +44,7 @@ def test_the_chosen_fields_of_a_message_are_logged_when_received_and_when_sent(s
     assert "not for the log" not in router.text()
 
 
-def test_nothing_is_logged_unless_asked_for(start_router: StartRouter) -> None:
+def test_no_message_is_logged_without_the_setting(start_router: StartRouter) -> None:
     router = start_router(CONFIGURATION.format(components="none"))
     pass_a_message(router.port)
     router.wait_for_line("Connection Closed")

@@ -15,7 +15,7 @@ COUNT = 20
 def test_a_sender_that_sends_one_message_for_each_flow_comes_to_its_end(
     start_router: StartRouter, settled: bool
 ) -> None:
-    """It never comes near the end of its credit, and each message brings it a flow all the same."""
+    """The sender never nears the end of its credit, and each message brings it a flow all the same."""
     router = start_router(PLAIN_LISTENER)
     with Peer(router.port) as receiving, Peer(router.port) as sending:
         taking = receiving.attach_receiver("flows", credit=2 * COUNT)

@@ -287,7 +287,7 @@ def test_nothing_that_comes_with_a_denied_open_is_looked_at(router: RunningRoute
     ("hostname", "first", "second", "third"),
     [("few.org", "alice", "bob", "alice"), ("user.org", "alice", "alice", "bob"), ("host.org", "alice", "bob", "bob")],
 )
-def test_as_many_connections_open_as_the_vhost_says(
+def test_a_vhost_has_its_limit_of_connections(
     router: RunningRouter, manager: Manager, hostname: str, first: str, second: str, third: str
 ) -> None:
     counters = Counters(manager, hostname)
@@ -456,7 +456,7 @@ def uints(fields: list[Any]) -> list[Any]:
 
 @pytest.mark.parametrize(("sends", "kind"), [(True, "senderDenied"), (False, "receiverDenied")])
 @pytest.mark.parametrize(("hostname", "most"), [("links.org", 2), ("none.org", 0)])
-def test_there_are_as_many_links_as_the_group_says(
+def test_a_group_has_its_limit_of_links(
     router: RunningRouter, manager: Manager, hostname: str, most: int, sends: bool, kind: str
 ) -> None:
     counters = Counters(manager, hostname)
@@ -476,7 +476,7 @@ def test_there_are_as_many_links_as_the_group_says(
     assert counters.changed() == {"policy.linksDenied": denied, "policy.totalDenials": denied, kind: denied}
 
 
-def test_a_proton_client_hears_why(router: RunningRouter) -> None:
+def test_a_proton_client_gets_the_reason_of_a_denial(router: RunningRouter) -> None:
     connection = by_proton(router.port, "alice", "links.org")
     with pytest.raises(LinkDetached, match="link disallowed by local policy"):
         connection.create_sender("other")
@@ -541,7 +541,7 @@ def test_a_message_may_name_its_own_user(router: RunningRouter, user_id: object)
 def test_a_message_in_the_name_of_another_is_rejected(
     router: RunningRouter, manager: Manager, user: str, user_id: object
 ) -> None:
-    """Q-02: the peer is nobody's name."""
+    """Q-02: the user-id is not the name of the user of the connection."""
     counters = Counters(manager)
     hostname = "free.org" if user == "alice" else "anon.org"
     with session_of(router.port, user, hostname) as peer:
@@ -590,7 +590,7 @@ def test_properties_stand_nowhere_else(router: RunningRouter, payload: bytes, pi
     [("alice", "size.org", 1000), ("bob", "size.org", 0), ("carol", "size.org", 5000), ("alice", "free.org", 100_000)],
     ids=["the group's", "no limit", "the vhost's", "the policy's"],
 )
-def test_the_first_level_that_says_how_large_a_message_may_be_counts(
+def test_the_first_level_with_a_message_limit_counts(
     router: RunningRouter, user: str, hostname: str, limit: int
 ) -> None:
     with session_of(router.port, user, hostname) as peer:
@@ -786,7 +786,7 @@ def test_levels_of_management(router: RunningRouter, manager: Manager) -> None:
 def test_answers_go_only_where_the_requester_may_send_or_receives_alone(
     router: RunningRouter, manager: Manager
 ) -> None:
-    """Else the agent would say to anybody what bob may not."""
+    """Otherwise the agent would send to addresses that are denied to the requester."""
     counters = Counters(manager)
     alice: Any = by_proton(router.port, "alice", "links.org")
     victim = alice.create_receiver("in", credit=10)
@@ -872,7 +872,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_listener_may_stamp_messages_with_their_user(start_router: StartRouter, folder: Path) -> None:
-    """Without a policy, too, nobody who has proven a name may use another's; who has proven none has none to keep."""
+    """Without a policy, too, an authenticated user may not use the name of another; others have no name to protect."""
     stamping = start_router(STAMPING.format(folder=folder))
     with session_of(stamping.port, "alice", "any") as peer, session_of(stamping.port, "anonymous", "any") as nobody:
         receiver = peer.attach_receiver("x", credit=10)

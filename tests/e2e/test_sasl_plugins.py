@@ -71,7 +71,7 @@ def by_proton(port: int, user: str, password: str, mechanism: str) -> BlockingCo
 # SCRAM
 
 
-async def test_scram_by_our_own_client(start_router: StartRouter, users: Path) -> None:
+async def test_the_client_of_the_project_logs_in_by_scram(start_router: StartRouter, users: Path) -> None:
     router = scram_router(start_router, users, "0, saslMechanisms: SCRAM-SHA-256 PLAIN")
     url = f"amqp://127.0.0.1:{router.port}"
     async with connect(url, user="alice", password=SECRET):
@@ -147,7 +147,7 @@ def test_a_connector_that_may_use_one_mechanism_uses_no_other(
 
 
 @pytest.mark.parametrize("rounds", [0, 1])
-def test_a_connector_does_not_believe_a_server_that_proves_nothing(
+def test_a_connector_does_not_trust_a_server_without_a_proof(
     start_router: StartRouter, tmp_path: Path, rounds: int
 ) -> None:
     (tmp_path / "password").write_text(f"{SECRET}\n")

@@ -239,7 +239,7 @@ def test_treatment_is_configured_with_the_tenants_prefix(clients: Callable[..., 
     assert [bodies(each, 1) for each in balanced] == [["one"]] * 2
 
 
-def test_a_user_of_two_tenants_says_which_is_meant(clients: Callable[..., Client]) -> None:
+def test_a_user_of_two_tenants_names_one_of_them(clients: Callable[..., Client]) -> None:
     receivers = [ann(clients).receiver("q"), bob(clients).receiver("q")]
     for number, hostname in enumerate(("T1.Example.:5672", "t2.example"), 1):
         clients("both", hostname).send("q", str(number))
@@ -609,7 +609,7 @@ def test_with_policy_and_secure_defaults_the_tenant_must_be_named(tmp_path: Path
         assert error.condition == MISSING
 
 
-def test_the_policy_knows_the_addresses_that_clients_write(policed: RunningRouter) -> None:
+def test_the_policy_checks_the_addresses_as_clients_write_them(policed: RunningRouter) -> None:
     node = visitor(policed, "mt.org")
     with pytest.raises(LinkDetached, match=REFUSED):
         node.connection.create_receiver("mt.org/q")

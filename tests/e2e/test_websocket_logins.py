@@ -265,7 +265,7 @@ def test_the_rights_from_a_service_hold_within_a_websocket(scene: Scene, name: s
         assert error.condition == "amqp:unauthorized-access"
 
 
-def test_a_client_that_vanishes_while_a_service_is_asked_leaves_nothing_behind(scene: Scene) -> None:
+def test_a_client_that_vanishes_during_a_login_at_a_service_leaves_no_connection(scene: Scene) -> None:
     for _ in range(5):
         with scene.peer("hung service") as peer:
             offered(peer)

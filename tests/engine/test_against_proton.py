@@ -382,7 +382,7 @@ def test_thousands_go_over_the_wrap_of_ids_windows_and_counts(pair: Pair, by_us:
 
 @BY
 @pytest.mark.parametrize("queued", [0, 2, 5, 8])
-def test_they_drain_us(pair: Pair, by_us: bool, queued: int) -> None:
+def test_proton_drains_the_engine(pair: Pair, by_us: bool, queued: int) -> None:
     link, theirs = pair.to_them("out", by_us=by_us)
     theirs.drain(5)
     queue(pair, link, *[b"x"] * queued)
@@ -399,7 +399,7 @@ def test_they_drain_us(pair: Pair, by_us: bool, queued: int) -> None:
 
 @BY
 @pytest.mark.parametrize("queued", [0, 2, 5])
-def test_we_drain_them(pair: Pair, by_us: bool, queued: int) -> None:
+def test_the_engine_drains_proton(pair: Pair, by_us: bool, queued: int) -> None:
     link, theirs = pair.to_us("in", by_us=by_us)
     link.grant(5)
     link.drain()
@@ -498,7 +498,7 @@ def test_links_and_sessions_end_and_come_back(pair: Pair, by_us: bool, closed: b
         assert pair.ours.sessions() == []
 
 
-def test_our_refusal_is_understood(pair: Pair) -> None:
+def test_proton_understands_a_refusal_of_the_engine(pair: Pair) -> None:
     session = pair.theirs.session()
     session.open()
     theirs = session.sender("in")
@@ -523,7 +523,7 @@ def refuse(pair: Pair) -> None:
             event.link.refuse(Error("amqp:not-found", "Node not found"))
 
 
-def test_a_fault_of_ours_is_understood() -> None:
+def test_proton_understands_a_fault_of_the_engine() -> None:
     both = Pair(we_serve=True)
     link, theirs = both.to_us("in", by_us=False)
     link.max_message_bytes = 1000

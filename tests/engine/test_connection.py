@@ -95,7 +95,7 @@ def test_a_client_may_send_everything_at_once() -> None:
 
 @pytest.mark.parametrize("piecemeal", [False, True], ids=["whole", "octet by octet"])
 def test_a_peer_may_send_everything_at_once(piecemeal: bool) -> None:
-    """Answers come in the order of the questions; what crosses them is kept or passed over."""
+    """Answers come in the order of the requests; frames that cross them are kept or skipped."""
     talk = Script(server(), piecemeal=piecemeal)
     talk.peer_sends(
         AMQP_HEADER,
@@ -139,7 +139,7 @@ def test_nothing_is_reported_behind_the_close() -> None:
     talk.engine_reports().engine_sends()
 
 
-def test_a_fault_behind_our_own_close_ends_the_wait_for_theirs() -> None:
+def test_a_fault_behind_the_local_close_ends_the_wait_for_the_close_of_the_peer() -> None:
     talk = opened()
     talk.connection.close()
     talk.peer_sends(b"garbage!")
@@ -266,7 +266,7 @@ def test_a_conversation_octet_by_octet_is_the_same() -> None:
 
 
 @pytest.mark.amqp("2.4.5")
-def test_a_connection_is_idle_when_no_frame_came_for_as_long_as_the_limit_says() -> None:
+def test_a_connection_without_a_frame_for_its_limit_is_idle() -> None:
     talk = opened(with_limits(idle_timeout_s=16.0))
     connection = talk.connection
     assert connection.tick_period_s == 4.0
@@ -342,13 +342,13 @@ def test_a_frame_goes_out_at_least_every_half_of_the_idle_timeout_of_the_peer(
     assert busy < 0.9 or empty < ticks / 2
 
 
-def test_a_peer_cannot_make_us_tick_without_end() -> None:
+def test_a_peer_cannot_cause_endless_ticks() -> None:
     talk = opened(peer=Open("peer", idle_time_out=1))
     assert talk.connection.tick_period_s == 0.1
 
 
 @pytest.mark.parametrize("state", ["header", "open received", "closing"])
-def test_ticks_say_nothing_before_our_open_and_behind_our_close(state: str) -> None:
+def test_ticks_send_no_frame_before_the_local_open_and_behind_the_local_close(state: str) -> None:
     talk = Script(server(with_limits(idle_timeout_s=1.0)))
     talk.peer_sends(AMQP_HEADER)
     if state != "header":

@@ -142,7 +142,7 @@ def test_a_number_from_the_wire_prints_as_a_number() -> None:
     assert str(event.fault) == "amqp:invalid-field: max-frame-size 100 is below the minimum of 512"
 
 
-def test_a_server_that_answers_without_a_name_is_heard_out() -> None:
+def test_a_server_that_answers_without_a_name_is_read_to_the_end() -> None:
     server = Connection(EngineLimits(), Open(""), [], None, True)
     client = Connection(EngineLimits(), Open("client"), [], None, False)
     client.open()

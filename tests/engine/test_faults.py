@@ -303,7 +303,7 @@ def test_a_fault_is_reported_on_its_scope_and_the_rest_goes_on(
     script.engine_sends()
 
 
-def test_a_message_that_is_too_large_may_end_the_connection_which_alone_says_why() -> None:
+def test_a_too_large_message_may_end_the_connection_and_only_the_close_has_the_error() -> None:
     """Clients report the first error that they read: the detach has none, and the close comes in the same write."""
     talk = rig()
     connection = talk.script.connection
@@ -358,7 +358,7 @@ EARLY: list[tuple[Fault, str, Callable[[], Script]]] = [
 
 
 @pytest.mark.parametrize(("fault", "text", "provoke"), EARLY, ids=[f"{row.name}-{text}" for row, text, _ in EARLY])
-def test_a_fault_before_the_opens_is_reported_behind_our_header_and_open(
+def test_a_fault_before_the_opens_is_sent_behind_the_local_header_and_open(
     fault: Fault, text: str, provoke: Callable[[], Script]
 ) -> None:
     talk = provoke()
@@ -474,7 +474,7 @@ def test_a_fault_below_the_connection_is_sent_without_waiting_for_earlier_answer
     talk.engine_sends()
 
 
-def test_a_session_that_is_not_begun_yet_hears_of_its_fault_too() -> None:
+def test_a_session_without_a_local_begin_gets_its_fault_too() -> None:
     talk = opening(AMQP_HEADER, Open("peer"), begin(), transfer(), End())
     error = like(Error, condition="amqp:session:unattached-handle")
     talk.engine_sends(AMQP_HEADER, Open, Begin, like(End, error=error))

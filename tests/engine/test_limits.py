@@ -182,7 +182,7 @@ def test_a_limit_holds_at_n_and_at_n_plus_1(case: Callable[[int, int], Script], 
     assert the_fault(case(limit, 1)) is fault
 
 
-def test_links_of_ours_count_as_links_and_their_answers_do_not() -> None:
+def test_local_links_count_as_links_and_their_answers_do_not() -> None:
     talk, session = begun(with_limits(max_links=2))
     for name in "ab":
         add_link(session, name, True).attach(None, None)

@@ -115,7 +115,7 @@ def test_a_delivery_under_way_needs_no_further_credit() -> None:
     assert talk.sink.deliveries[0].complete
 
 
-def test_credit_given_before_the_peer_answers_our_attach_is_reported_behind_its_answer() -> None:
+def test_credit_granted_before_the_answer_to_an_attach_is_sent_behind_the_answer() -> None:
     talk, session = begun()
     link = add_link(session, "one", True)
     assert isinstance(link, IncomingLink)
@@ -253,7 +253,7 @@ def test_the_settled_flag_may_come_with_any_frame(settled: str) -> None:
     assert talk.session.incoming.count == (1 if settled == "never" else 0)
 
 
-def test_a_delivery_that_we_settled_early_goes_on_to_its_end() -> None:
+def test_a_delivery_settled_early_goes_on_to_its_end() -> None:
     talk = receiving()
     talk.script.peer_sends(transfer(0, more=True), payload=b"a")
     (delivery,) = talk.sink.deliveries
@@ -340,7 +340,7 @@ def test_an_echo_is_answered_with_the_remaining_credit() -> None:
     talk.script.engine_sends(like(Flow, handle=0, delivery_count=serial(1), link_credit=9, drain=False))
 
 
-def test_a_flow_before_our_attach_is_kept() -> None:
+def test_a_flow_before_the_local_attach_is_kept() -> None:
     talk, session = begun()
     talk.peer_sends(attach(sends=False), flow(handle=0, link_credit=3))
     link: Any = session.links_by_handle[0]
@@ -571,7 +571,7 @@ def test_a_detach_carries_its_error_both_ways() -> None:
 @pytest.mark.parametrize("sends", [True, False], ids=["the peer sends", "the peer receives"])
 @pytest.mark.parametrize("hurried", [False, True], ids=["patient", "hurried"])
 def test_a_refused_link_is_attached_without_terminus_and_closed(sends: bool, hurried: bool) -> None:
-    """Also when the peer has detached again before it knew: a detach needs an attach to end."""
+    """This holds also when the peer has detached before it knew: a detach needs an attach to end."""
     talk, session = begun()
     talk.peer_sends(attach(sends=sends))
     if hurried:
@@ -590,7 +590,7 @@ def test_a_refused_link_is_attached_without_terminus_and_closed(sends: bool, hur
     assert isinstance(first, LinkAttached)
 
 
-def test_a_sender_of_ours_always_says_where_its_count_begins() -> None:
+def test_a_local_sender_always_sends_its_initial_delivery_count() -> None:
     for accepted in (True, False):
         talk, session = begun()
         talk.peer_sends(attach(sends=False))
@@ -602,7 +602,7 @@ def test_a_sender_of_ours_always_says_where_its_count_begins() -> None:
         assert talk.sent()[0].performative == like(Attach, role=False, initial_delivery_count=NEAR_WRAP)
 
 
-def test_a_link_of_ours_is_attached_pipelined_and_its_handles_differ() -> None:
+def test_a_local_link_is_attached_pipelined_and_its_handles_differ() -> None:
     talk = opened()
     session = talk.connection.add_session()
     session.begin()
@@ -620,7 +620,7 @@ def test_a_link_of_ours_is_attached_pipelined_and_its_handles_differ() -> None:
     talk.engine_sends(like(Sent, channel=0, performative=like(Transfer, handle=1)))
 
 
-def test_an_answer_to_a_link_that_we_detached_meanwhile_is_not_reported() -> None:
+def test_an_answer_to_a_link_detached_meanwhile_is_not_reported() -> None:
     talk, session = begun()
     link = add_link(session, "one", True)
     link.attach(None, None)

@@ -103,7 +103,7 @@ def test_any_order_of_settlement_leaves_an_empty_ring(first: int, order: list[in
 
 
 def test_a_straggler_does_not_keep_the_ring_wide() -> None:
-    """One delivery stays while 300,000 pass by: memory follows the deliveries outstanding."""
+    """A single delivery stays while 300,000 pass by: memory follows the deliveries outstanding."""
     tracemalloc.start()
     ring = DeliveryRing()
     stays = Delivery(LINK)

@@ -107,7 +107,7 @@ def test_an_empty_initial_response_is_not_the_same_as_none(response: bytes | Non
     talk.peer_sends(SaslInit("PLAIN", response)).engine_reports(SaslInitReceived("PLAIN", response, None))
 
 
-def test_a_server_may_have_to_ask_for_its_mechanisms() -> None:
+def test_a_server_may_get_its_mechanisms_later() -> None:
     sasl = SaslServer(None, True)
     talk = Script(server(sasl=sasl))
     talk.peer_sends(SASL_HEADER, INIT, AMQP_HEADER, OPEN).engine_reports(SaslMechanismsWanted)
@@ -119,7 +119,7 @@ def test_a_server_may_have_to_ask_for_its_mechanisms() -> None:
     talk.peer_sends(b"").engine_reports(ConnectionOpened)
 
 
-def test_a_server_that_asks_for_its_mechanisms_lets_a_client_do_without() -> None:
+def test_a_server_without_mechanisms_yet_lets_a_client_skip_sasl() -> None:
     talk = Script(server(sasl=SaslServer(None, False)))
     talk.peer_sends(AMQP_HEADER, OPEN).engine_reports(ConnectionOpened)
 
@@ -132,7 +132,7 @@ def test_mechanisms_are_offered_once() -> None:
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 2, 20])
-def test_challenges_and_responses_take_turns_as_often_as_the_limit_says(rounds: int) -> None:
+def test_challenges_and_responses_alternate_up_to_the_limit(rounds: int) -> None:
     talk, sasl = listening(rounds=rounds)
     talk.peer_sends(SASL_HEADER, CHALLENGED).engine_reports(SaslInitReceived)
     talk.sent()
@@ -213,9 +213,7 @@ def test_garbage_in_the_sasl_layer_ends_the_connection(octets: bytes) -> None:
         (True, True, "Client connection unencrypted - forbidden"),
     ],
 )
-def test_a_client_that_skips_a_layer_that_is_required_hears_so_and_no_more(
-    tls_due: bool, required: bool, text: str
-) -> None:
+def test_a_client_that_skips_a_required_layer_gets_that_error_only(tls_due: bool, required: bool, text: str) -> None:
     talk = Script(server(sasl=SaslServer(("PLAIN",), required, tls_due=tls_due)))
     talk.peer_sends(AMQP_HEADER, OPEN)
     talk.engine_reports(like(ConnectionClosed, fault=like(PeerFault, fault=Fault.FORBIDDEN, text=text)))
@@ -226,7 +224,7 @@ def test_a_client_that_skips_a_layer_that_is_required_hears_so_and_no_more(
 
 
 @pytest.mark.amqp("2.2")
-def test_a_client_that_should_have_begun_with_tls_hears_so_before_any_mechanism() -> None:
+def test_a_client_that_must_begin_with_tls_gets_the_tls_header_before_any_mechanism() -> None:
     talk = Script(server(sasl=SaslServer(("PLAIN",), False, tls_due=True)))
     talk.peer_sends(SASL_HEADER, INIT)
     talk.engine_reports(like(ConnectionClosed, fault=like(PeerFault, fault=Fault.FORBIDDEN)))
@@ -271,7 +269,7 @@ def test_a_sasl_frame_may_be_as_large_as_its_own_limit(size: int) -> None:
 # --- the client's side
 
 
-def test_a_client_of_ours_chooses_answers_and_opens() -> None:
+def test_a_local_client_chooses_answers_and_opens() -> None:
     talk, sasl = dialling()
     talk.peer_sends(SASL_HEADER, SaslMechanisms(MECHANISMS)).engine_reports(SaslMechanismsOffered(MECHANISMS))
     sasl.begin("SCRAM-SHA-256", b"1", "host")
@@ -297,7 +295,7 @@ def test_a_sasl_refusal_ends_the_connection() -> None:
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 3])
-def test_a_server_may_challenge_as_often_as_the_limit_says(rounds: int) -> None:
+def test_a_server_may_challenge_up_to_the_limit(rounds: int) -> None:
     talk, sasl = dialling(rounds)
     talk.peer_sends(SASL_HEADER, SaslMechanisms(("X",)))
     sasl.begin("X", None)

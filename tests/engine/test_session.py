@@ -61,7 +61,7 @@ def window(frames: int, seen: int) -> Like:
 
 
 @pytest.mark.amqp("2.5.6")
-def test_our_begin_says_the_window_and_where_our_ids_begin() -> None:
+def test_the_local_begin_has_the_window_and_the_first_id() -> None:
     talk = opened(SMALL)
     talk.peer_sends(begin()).engine_reports(SessionBegun)
     talk.connection.sessions()[0].begin()
@@ -230,7 +230,7 @@ def test_a_first_flow_with_an_odd_next_incoming_id_is_no_reason_to_stop(next_inc
     assert send(talk.link).complete
 
 
-def test_a_flow_without_next_incoming_id_has_seen_nothing_of_ours() -> None:
+def test_a_flow_without_next_incoming_id_acknowledges_no_transfer() -> None:
     talk = sending(window=5)
     for _ in range(3):
         send(talk.link)
@@ -364,7 +364,7 @@ def test_a_different_state_starts_a_new_range_and_the_order_is_kept() -> None:
     assert talk.session.incoming.count == 0
 
 
-def test_settling_twice_or_after_the_peer_says_nothing() -> None:
+def test_settling_twice_or_after_the_peer_sends_no_frame() -> None:
     talk = receiving()
     deliveries = received(talk.script, 3, talk.sink.deliveries)
     settle = talk.session.settle_incoming
@@ -519,7 +519,7 @@ def test_states_that_are_no_outcome_may_repeat_and_unknown_states_keep_their_oct
     talk.script.engine_reports()
 
 
-def test_frames_before_our_begin_are_taken_in() -> None:
+def test_frames_before_the_local_begin_are_accepted() -> None:
     """A client need not wait for our begin before it attaches and grants credit."""
     talk = opened(peer=Open("peer"))
     talk.peer_sends(

@@ -179,7 +179,7 @@ def test_a_hook_of_the_operators_is_no_target() -> None:
         hook_target(Good(), "configure")
 
 
-def test_a_plugin_that_serves_nothing_says_so() -> None:
+def test_a_plugin_without_mechanisms_is_refused_as_a_target() -> None:
     class Mute(Good):
         @hookimpl
         def sasl_mechanisms(self, listener: object) -> list[str]:

@@ -61,7 +61,7 @@ def test_a_target_has_seeds_and_documents_its_invariant_and_allowed_exceptions(n
     assert len(run.load(name).paths) >= 5
 
 
-def test_there_are_as_many_targets_and_seeds_as_the_manual_says() -> None:
+def test_the_manual_names_the_number_of_targets_and_seeds() -> None:
     assert len(run.targets()) >= 16
     assert sum(len(run.load(name).paths) for name in run.targets()) >= SEEDS_IN_ALL
 

@@ -202,7 +202,7 @@ def test_a_refresh_that_fails_or_answers_rubbish_changes_nothing_and_holds_up_no
     assert plugins.faults == {"refresh": 2}
 
 
-def test_offers_that_are_forgotten_are_asked_for_again() -> None:
+def test_forgotten_offers_are_requested_again() -> None:
     served = ["ANONYMOUS"]
     plugins = Plugins([plugin(sasl_mechanisms=lambda: list(served))])
     assert plugins.sasl_mechanisms(LISTENER) == ("ANONYMOUS",)
@@ -554,7 +554,7 @@ def test_open_sasl_client_that_raises_gives_up() -> None:
 
 @pytest.mark.parametrize("answer", [True, "sesame", 7, ValueError("sesame")])
 @pytest.mark.parametrize("challenge", [None, b"?"])
-async def test_our_side_that_fails_says_nothing_of_why(
+async def test_a_failing_client_side_does_not_reveal_the_reason(
     answer: object, challenge: bytes | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     plugins = Plugins()
@@ -697,7 +697,7 @@ def test_mechanisms_of_a_service_are_filtered_and_keep_their_order(
     assert Plugins.relayed_mechanisms(peer_of(listener, encrypted=encrypted), OFFERED) == expected
 
 
-def test_plugins_serve_nothing_where_a_service_is_asked() -> None:
+def test_plugins_serve_no_mechanism_where_a_service_authenticates() -> None:
     plugins = Plugins([serving("X-OWN", Echo())])
     assert plugins.sasl_mechanisms(ASKS) == ()
     assert plugins.open_sasl("X-OWN", peer_of(ASKS)) is None
@@ -722,7 +722,7 @@ def test_annotation_filter() -> None:
 
 
 @pytest.mark.parametrize("role", ["inter-router", "edge"])
-def test_annotation_filter_is_not_asked_between_routers(role: str) -> None:
+def test_annotation_filter_is_not_called_between_routers(role: str) -> None:
     plugins = Plugins([plugin(annotation_filter=raises)])
     listener = ListenerFacts("here", "", "amqp", role=role)
     assert plugins.annotation_filter(listener) == AnnotationFilter(strip_in=False, strip_out=False)
@@ -829,7 +829,7 @@ def test_map_uid_that_answers_rubbish_refuses(answer: object) -> None:
     assert plugins.faults["map_uid"] == 1
 
 
-def test_map_uid_that_raises_or_says_nothing_refuses() -> None:
+def test_map_uid_that_raises_or_returns_none_refuses() -> None:
     assert isinstance(Plugins([plugin(map_uid=raises)]).map_uid(CERTIFICATE, PROFILE), Refused)
     assert isinstance(Plugins().map_uid(CERTIFICATE, PROFILE), Refused)
 
@@ -904,7 +904,7 @@ def test_observe() -> None:
     assert not plugins.faults
 
 
-def test_a_fault_in_observe_is_counted_and_the_others_hear_of_the_record() -> None:
+def test_a_fault_in_observe_is_counted_and_the_other_plugins_get_the_record() -> None:
     heard: list[Mapping[str, object]] = []
 
     def fail(record: Mapping[str, object]) -> None:
@@ -1017,7 +1017,7 @@ def test_consumers() -> None:
     assert not plugins.faults
 
 
-def test_each_plugin_is_asked_with_its_own_settings() -> None:
+def test_each_plugin_is_called_with_its_own_settings() -> None:
     told: list[object] = []
 
     def consumers(router: RouterFacts) -> Sequence[Consumer]:

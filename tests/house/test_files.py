@@ -46,7 +46,7 @@ def test_every_make_command_that_is_written_down_exists(page: Path) -> None:
     assert named <= TARGETS
 
 
-def test_every_target_that_makes_no_file_says_so() -> None:
+def test_every_target_that_makes_no_file_is_phony() -> None:
     phony = set(re.search(r"^\.PHONY: (.*)", MAKEFILE, re.MULTILINE)[1].split())  # type: ignore[index]
     assert phony == TARGETS
 
@@ -80,7 +80,7 @@ def test_every_room_is_on_the_map() -> None:
     assert rooms <= on_the_map
 
 
-def test_the_locks_pin_everything_that_is_asked_for() -> None:
+def test_the_locks_pin_every_requirement() -> None:
     wanted = project()["project"]
     extras = [name for extra in wanted["optional-dependencies"].values() for name in extra]
     running, whole = pins("requirements.lock"), pins("requirements-dev.lock")

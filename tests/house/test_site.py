@@ -53,7 +53,7 @@ class Fetched(HTMLParser):
             self.addresses.append(given.get(FETCHED.get(tag, ""), "") or "")
 
 
-def test_the_site_asks_no_other_host(site: Path) -> None:
+def test_the_site_loads_nothing_from_other_hosts(site: Path) -> None:
     assert Fetched('<script src="https://host.example/x.js">').addresses == ["https://host.example/x.js"]
     pages = list(site.rglob("*.html"))
     assert len(pages) > len(list((ROOT / "docs").rglob("*.md")))

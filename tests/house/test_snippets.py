@@ -96,7 +96,7 @@ def configurations() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize(("page", "text"), [*configurations()])
 def test_a_configuration_is_read(page: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whole: a part that names a router's role has a network, and what it names of files is there."""
+    """A part that names the role of a router is completed to a network; the files that the part names are made."""
     monkeypatch.chdir(tmp_path)
     for name in FILE.findall(text):
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -51,7 +51,7 @@ def test_a_listed_module_has_its_source_and_its_types(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", LISTED)
-def test_a_source_knows_nothing_of_cython(module: str) -> None:
+def test_a_source_does_not_mention_cython(module: str) -> None:
     assert "cython" not in source_of(module).read_text(encoding="utf-8").lower()
 
 

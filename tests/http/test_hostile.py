@@ -152,7 +152,7 @@ async def test_without_a_limit_of_its_own_a_listener_still_has_one(patient_clock
         assert await client.rest() == b""
 
 
-async def test_a_connection_that_asks_nothing_more_is_closed(patient_clock: MockClock) -> None:
+async def test_an_idle_connection_is_closed(patient_clock: MockClock) -> None:
     async with listening(Site()) as listener, client_of(listener) as client:
         assert (await client.ask("/healthz")).status == 200
         begun = trio.current_time()
@@ -277,7 +277,7 @@ async def test_a_stopped_listener_disconnects_idle_clients_and_answers_pending_r
         await listener.done.wait()
 
 
-async def test_a_bug_of_ours_ends_one_connection(
+async def test_an_error_in_the_server_ends_one_connection(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with listening(Site()) as listener:

@@ -148,7 +148,7 @@ def test_a_websocket_is_a_connection_of_its_listener(shared: RunningRouter) -> N
         assert scrape(port)["trouter_connections{'listener': 'web'}"] >= 1
 
 
-def test_a_websocket_that_says_nothing_has_the_listeners_time_to_open(start_router: StartRouter) -> None:
+def test_a_silent_websocket_has_the_time_of_the_listener_to_open(start_router: StartRouter) -> None:
     router = start_router(configured(more="initialHandshakeTimeoutSeconds: 1"))
     with socket.create_connection(("127.0.0.1", http_port(router)), DEADLINE_S) as sock:
         sock.sendall(HANDSHAKE)

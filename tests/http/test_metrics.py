@@ -159,7 +159,7 @@ def test_vhosts_are_shown_with_their_alarms() -> None:
     assert samples["trouter_vhost_quota_alarms_raised{'vhost': 'v'}"] == 2
 
 
-def test_the_values_of_each_series_of_our_own_are_looked_at_here() -> None:
+def test_the_values_of_each_own_series_are_tested_here() -> None:
     here = Path(__file__).read_text(encoding="utf-8")
     families: list[Metric] = list(text_string_to_metric_families(exposition(PLAIN).decode()))
     ours = {family.name for family in families if family.name.startswith("trouter_")}

@@ -25,7 +25,7 @@ from trouter.http.upgrade import is_own_page
         ("http://console.localhost", "console.localhost", True),
     ],
 )
-def test_a_page_from_here_is_our_own(origin: str, host: str, on_loopback: bool) -> None:
+def test_a_page_of_the_same_origin_is_recognised(origin: str, host: str, on_loopback: bool) -> None:
     assert is_own_page(origin, host, on_loopback=on_loopback)
 
 

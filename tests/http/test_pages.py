@@ -32,7 +32,7 @@ async def test_a_probe_answers_any_method(method: str) -> None:
 @pytest.mark.parametrize(
     ("path", "attribute"), [("/healthz", "is_healthy"), ("/livez", "is_live"), ("/readyz", "is_ready")]
 )
-async def test_a_probe_says_no_with_503(path: str, attribute: str) -> None:
+async def test_a_failing_probe_answers_503(path: str, attribute: str) -> None:
     site = Site(**{attribute: False})  # type: ignore[arg-type]
     async with listening(site) as listener:
         answer = await ask(listener, path)
@@ -141,7 +141,7 @@ async def test_a_file_that_shrinks_while_being_sent_is_not_sent_as_whole(tmp_pat
         assert len(await client.rest()) < 64 * 1024 * 1024
 
 
-async def test_a_bug_of_ours_is_one_answer_of_500(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_error_in_the_server_is_one_answer_of_500(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(Site):
         def live(self) -> bool:
             raise ZeroDivisionError

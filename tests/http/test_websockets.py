@@ -283,7 +283,7 @@ async def test_amqp_that_waits_for_the_client_sees_the_end_of_the_stream() -> No
         assert await sockets.closed() == CloseReason.NORMAL_CLOSURE
 
 
-async def test_a_failure_of_ours_is_reported_as_one(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failure_of_the_server_is_reported_as_a_failure(caplog: pytest.LogCaptureFixture) -> None:
     async def amqp(stream: trio.SocketStream) -> None:
         await trio.lowlevel.checkpoint()
         raise ZeroDivisionError
@@ -370,7 +370,7 @@ async def test_a_client_that_is_lost_ends_amqp() -> None:
         await ended.wait()
 
 
-async def test_a_client_that_says_nothing_to_a_close_is_not_waited_for_long(autojump_clock: MockClock) -> None:
+async def test_a_client_that_does_not_answer_a_close_is_disconnected_soon(autojump_clock: MockClock) -> None:
     async def amqp(stream: trio.SocketStream) -> None:
         await trio.lowlevel.checkpoint()
 

@@ -82,7 +82,7 @@ TAKES_ABORTS = [
 def test_a_message_whose_sender_is_killed_in_the_middle_is_taken_back(
     router: RunningRouter, multicast_address: str, client: str, receiver: str
 ) -> None:
-    """One receiver takes only the first frames, so that the message is on its way when its sender dies."""
+    """A slow receiver takes only the first frames: the message is under way when its sender dies."""
     with ExitStack() as stack:
         other = stack.enter_context(agent(receiver, "receive", router.port, address=multicast_address, count=1))
         other.wait_for("ready")

@@ -63,7 +63,7 @@ def test_a_figure_is_judged_by_its_median(value: float, target: float, at_least:
     assert Figure("f", Spread(0.0, value, 9.0), "x").met is None
 
 
-def test_the_tables_say_target_and_verdict() -> None:
+def test_the_tables_have_a_target_and_a_verdict() -> None:
     text = render(results())
     rows = {line.split("|")[1].strip(): line for line in text.splitlines() if line.startswith("|")}
     assert "<= 2.50 x" in rows["100 B"] or "router" in rows["100 B"]
@@ -106,7 +106,7 @@ def test_a_router_under_test_is_measured_and_gone_afterwards(tmp_path: Path) -> 
     assert (tmp_path / "router" / "router.log").read_text() == ""
 
 
-def test_a_server_that_does_not_start_says_why(tmp_path: Path) -> None:
+def test_a_server_that_does_not_start_is_reported_with_the_reason(tmp_path: Path) -> None:
     with Router(tmp_path / "one") as first:
         second = Router(tmp_path / "two", port=first.port)
         with pytest.raises(ServerError, match="router ended with status 1: "), second:

@@ -13,7 +13,7 @@ THROUGH_PROPERTIES = 4
 
 
 @pytest.mark.parametrize("size", [1, 100, 255, 256, 10_000, 1 << 20])
-def test_a_message_is_one_data_section_of_the_size_asked_for(size: int) -> None:
+def test_a_message_is_one_data_section_of_the_requested_size(size: int) -> None:
     made = make_messages(size)
     assert made.repeats == 0
     (message,) = made.each

@@ -30,14 +30,14 @@ def test_the_last_lines_are_kept_oldest_first() -> None:
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(0, 20), (-3, 20), (1, 1), (7, 7), (20, 20), (99, 20)])
-def test_a_limit_asks_for_the_newest_only(limit: int, expected: int) -> None:
+def test_a_limit_selects_the_newest_lines(limit: int, expected: int) -> None:
     book = LogBook()
     for number in range(20):
         book.keep(entry(number))
     assert [int(each.text) for each in book.recent(limit)] == list(range(20 - expected, 20))
 
 
-def test_one_module_can_be_asked_for() -> None:
+def test_the_lines_of_one_module_can_be_selected() -> None:
     book = LogBook()
     for number in range(20):
         book.keep(entry(number, "AGENT" if number % 3 else "SERVER"))

@@ -30,7 +30,7 @@ def test_a_line_has_its_time_module_level_and_text(capfd: pytest.CaptureFixture[
     assert re.fullmatch(pattern, line)
 
 
-def test_times_are_shown_to_the_microsecond_in_the_format_asked_for() -> None:
+def test_times_are_shown_to_the_microsecond_in_the_configured_format() -> None:
     utc = configured("router { timestampsInUTC: yes }").state.clock
     assert utc.text(1_700_000_000.25) == "2023-11-14 22:13:20.250000 +0000"
     local = configured("router { timestampsInUTC: no }").state.clock
@@ -109,7 +109,7 @@ def entry(text: str) -> Entry:
     return Entry("SERVER", "info", text, "trouter/connections/peer.py", 7, 1_700_000_000.25)
 
 
-def test_a_json_line_is_one_object_that_says_the_same() -> None:
+def test_a_json_line_is_one_object_with_the_same_fields() -> None:
     line = line_of(entry('[C7][L12] a "b" é'), "", Shape(timestamp=True, source=True, json=True), CLOCK)
     assert line.isascii()
     assert list(json.loads(line).items()) == [
@@ -143,7 +143,9 @@ def test_a_traceback_stands_inside_its_json_line() -> None:
 
 
 @pytest.mark.parametrize(("zone", "offset"), [("UTC0", "+00:00"), ("XXX-5:30", "+05:30"), ("YYY3:30", "-03:30")])
-def test_json_times_are_iso_8601_in_the_zone_asked_for(monkeypatch: pytest.MonkeyPatch, zone: str, offset: str) -> None:
+def test_json_times_are_iso_8601_in_the_configured_zone(
+    monkeypatch: pytest.MonkeyPatch, zone: str, offset: str
+) -> None:
     monkeypatch.setenv("TZ", zone)
     time.tzset()
     try:

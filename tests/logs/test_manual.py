@@ -29,7 +29,7 @@ def test_every_module_and_every_level_is_reported() -> None:
     assert f"`{' '.join(NUMBERS)}`" in PAGE
 
 
-def test_default_starts_as_the_page_says() -> None:
+def test_the_defaults_equal_the_page() -> None:
     (text,) = (block for _, block in BLOCKS if "module: DEFAULT" in block)
     (default,) = (each for each in entities(text) if each.module == "DEFAULT")
     told = ("module", "enable", "include_timestamp", "include_source", "output_file", "format")

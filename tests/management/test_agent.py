@@ -212,7 +212,7 @@ async def test_an_answer_goes_to_an_exchange_only_for_a_client_that_may_send_the
     assert others.received == []
 
 
-async def test_a_fault_of_ours_is_reported_by_the_module_error(
+async def test_a_fault_of_the_agent_is_logged_by_the_module_error(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, nursery: trio.Nursery
 ) -> None:
     asker = await serve(nursery)

@@ -49,7 +49,7 @@ def others_are_served(shared: RunningRouter) -> Iterator[None]:
         (small(5), NODE, 400, "operation"),
     ],
 )
-def test_the_answer_to_a_request_at_fault_says_why(
+def test_the_answer_to_a_faulty_request_has_the_reason(
     node: Node, operation: Any, properties: dict[str, Any], status: int, named: str
 ) -> None:
     got, text = node.refused(operation, {}, **properties)

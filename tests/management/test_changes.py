@@ -273,7 +273,7 @@ def test_a_connection_is_closed_with_a_word(router: RunningRouter, own: Node) ->
     router.wait_for_line(rf"AGENT \(info\) \[C{row['identity']}\] closed by management")
 
 
-def test_a_connection_may_be_asked_to_stay_and_to_be_traced(own: Node) -> None:
+def test_a_connection_update_may_keep_the_status_and_switch_the_trace(own: Node) -> None:
     identity = own.query("connection")[0]["identity"]
     of = {"type": PREFIX + "connection", "identity": identity}
     assert own.get("UPDATE", {"adminStatus": "enabled"}, **of)["operStatus"] == "up"

@@ -42,7 +42,7 @@ def test_pages_go_on_where_the_last_page_ended_while_rows_disappear() -> None:
     assert len(cursors) == 0
 
 
-def test_a_page_may_be_asked_for_again() -> None:
+def test_a_page_may_be_requested_again() -> None:
     cursors = Cursors()
     keys = list(range(30))
     page(cursors, ASKER, keys, 0, 10, set())

@@ -87,7 +87,7 @@ def test_configured_addresses_have_two_identities(node: Node) -> None:
     assert node.get("READ", type="router.config.address", identity="address/0") == row
 
 
-def test_routes_carry_old_and_new_names_and_say_that_they_are_inactive(node: Node) -> None:
+def test_routes_have_old_and_new_names_and_show_that_they_are_inactive(node: Node) -> None:
     auto = node.get("READ", type="router.config.autoLink", name="autoLink/0")
     assert (auto["address"], auto["addr"], auto["direction"], auto["dir"]) == ("queue", "queue", "in", "in")
     assert (auto["operStatus"], auto["externalAddr"]) == ("inactive", None)
@@ -102,7 +102,7 @@ def test_only_routing_entities_show_null_for_absent_attributes(node: Node) -> No
 
 
 def test_a_pool_that_is_not_there_is_an_empty_one(node: Node) -> None:
-    """Programs that watch pools divide by what a thread takes at once and by what it keeps."""
+    """Monitoring programs divide by the batch size and the retained size of a thread."""
     rows = {row["typeName"]: row for row in node.query("allocator")}
     bounds = [rows["qd_bitmask_t"][name] for name in ("transferBatchSize", "localFreeListMax", "totalAllocFromHeap")]
     assert bounds == [64, 128, 0]

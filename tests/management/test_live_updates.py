@@ -76,7 +76,7 @@ def test_a_created_connector_dials_at_once_and_a_deleted_one_disconnects(start_r
         assert node.create("connector", {"host": "127.0.0.1", "port": str(there.port), "name": "c"})
 
 
-def test_a_connector_that_finds_no_server_says_so(own: Node, router: RunningRouter) -> None:
+def test_a_connector_without_a_server_shows_the_failure(own: Node, router: RunningRouter) -> None:
     own.create("connector", {"host": "127.0.0.1", "port": "1", "name": "c"})
     router.wait_for_line(r"Connection to 127.0.0.1:1 failed")
     row = own.get("READ", name="c")

@@ -135,7 +135,7 @@ def test_an_unknown_operation_is_not_implemented(node: Node, operation: str) -> 
     assert operation in text
 
 
-def test_explain_says_why_an_address_does_not_flow(node: Node) -> None:
+def test_explain_gives_the_reason_why_an_address_does_not_flow(node: Node) -> None:
     explanation = node.node("EXPLAIN", address="nobody/here")
     assert explanation["address"] == "nobody/here"
     assert "verdict" in explanation

@@ -48,7 +48,7 @@ def test_former_names_are_names(node: Node) -> None:
     assert any(True in row for row in body["results"])
 
 
-def test_links_show_the_two_that_ask(node: Node) -> None:
+def test_links_show_the_two_links_of_the_querying_client(node: Node) -> None:
     rows = [row for row in node.query("router.link") if row["connectionId"] == node.query("connection")[-1]["identity"]]
     assert sorted((row["linkDir"], row["linkType"]) for row in rows) == [("in", "endpoint"), ("out", "endpoint")]
     assert {row["capacity"] for row in rows} == {250}
@@ -145,6 +145,6 @@ def test_a_fresh_router_has_its_own_addresses(own: Node) -> None:
     assert len([key for key in keys if re.match(r"Ltemp\.", key)]) == 1
 
 
-def test_the_rows_of_all_types_say_their_type_in_full(node: Node) -> None:
+def test_the_rows_of_all_types_have_their_full_type(node: Node) -> None:
     for kind in ("router.config.exchange", "router.config.binding", "router.config.address", "router", "policy"):
         assert all(row["type"] == PREFIX + kind for row in node.query(kind))

@@ -94,7 +94,7 @@ def test_changes_of_our_links_are_reported_at_once_only_so_often_between_two_tic
 
 
 def test_a_router_that_asks_for_our_links_is_asked_for_its_own_in_return_once_between_two_ticks(bench: Bench) -> None:
-    """It has a way to us: what it was asked before may have come too early for that."""
+    """A requesting router has a path to this one: an earlier request may have come too early for an answer."""
     bench.neighbour()
     bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}))
     bench.heard()

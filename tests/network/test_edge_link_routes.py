@@ -97,7 +97,7 @@ def test_an_address_without_a_link_route_is_an_ordinary_address(client: Client) 
 
 
 def test_routes_are_forgotten_when_the_edge_router_has_no_container(there: Broker, tmp_path_factory: Any) -> None:
-    """And where a router has the route configured itself, links to it have nowhere to go then."""
+    """Where a router has the route configured itself, links to it have no destination then."""
     folder = tmp_path_factory.mktemp("gone")
     above = "linkRoute { prefix: b, direction: in }\nlinkRoute { prefix: b, direction: out }\n" + EDGE_LISTENER
     with running(interior("A", {}, above), folder) as interior_router, ExitStack() as stack:

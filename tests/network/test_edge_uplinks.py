@@ -103,7 +103,7 @@ async def test_the_other_uplink_takes_over_with_every_address(routers: Routers) 
 
 
 def test_an_interior_router_that_lets_no_edge_in_is_no_uplink(tmp_path: Path) -> None:
-    """A listener of another role refuses what an edge router attaches; that is told, and nothing else suffers."""
+    """A listener of another role refuses the links of an edge router; the router reports the refusal and goes on."""
     plain = f"router {{ mode: interior, id: A }}\nlistener {{ {OPEN} }}\nlistener {{ {OPEN}, maxSessions: 1 }}\n"
     with running(plain, tmp_path) as above:
         with running(edge("E", [above.ports[1]]), tmp_path) as below:

@@ -105,7 +105,7 @@ async def test_a_large_message_crosses_everything_whole(routers: dict[str, Runni
 async def test_a_receiver_that_leaves_in_the_middle_of_a_message_holds_no_other_up(
     routers: dict[str, RunningRouter],
 ) -> None:
-    """Its sender hears that it was not taken, and goes on."""
+    """The sender gets the outcome released, and goes on."""
 
     async def check(here: str, there: str) -> None:
         address = f"left.{here}.{there}"
@@ -149,7 +149,7 @@ async def test_a_receiver_that_leaves_in_the_middle_of_a_message_holds_no_other_
 
 
 async def test_an_answer_finds_its_requester(routers: dict[str, RunningRouter]) -> None:
-    """By a sender for everybody, and by one for this answer."""
+    """The answer goes by an anonymous sender, and by one for the reply address."""
 
     async def check(here: str, there: str) -> None:
         async with (

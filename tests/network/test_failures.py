@@ -111,7 +111,7 @@ def routers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Routers]:
 
 
 async def test_a_silent_router_is_given_up_and_taken_back(routers: Routers) -> None:
-    """It is stopped for a while: its connections stand, and say nothing. What it was sent has failed, or waits on."""
+    """The process is stopped for a while: its connections stay open and idle. Deliveries to it have failed, or wait."""
     await until_led(routers["A"], "D", "B")
     async with load(routers, "silent.x") as under:
         await disturb(under, lambda: os.kill(routers["B"].process.pid, signal.SIGSTOP))

@@ -155,7 +155,7 @@ LOST = r"router {} is no longer a neighbour"
 
 
 async def test_neighbours_hold_on_to_each_other_over_a_slow_line_that_loses_packets(tmp_path: Path) -> None:
-    """Two seconds each way and 7 % of all packets lost; with what docs/networks.md says of such lines."""
+    """Two seconds each way and 7 % of all packets lost; with the settings of docs/networks.md for such lines."""
     slow = {"router": " helloMaxAgeSeconds: 30\n", "more": " idleTimeoutSeconds: 120\n"}
     with ExitStack() as stack:
         land = Land(tmp_path, stack, ("AB",), **slow)
@@ -182,7 +182,7 @@ def triangle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Land]:
 async def test_a_line_that_is_dead_in_one_direction_is_given_up_by_both_and_taken_back(
     triangle: Land, dead: tuple[bool, bool]
 ) -> None:
-    """Its connections stand, and say nothing. What goes the way meanwhile goes over C; all is heard of."""
+    """Its connections stay open and idle. Messages go over C meanwhile; each has an outcome."""
     await triangle.until_led("A", "B", None)
     await triangle.until_led("B", "A", None)
     seen = {name: len(router.matching(LOST.format("."))) for name, router in triangle.routers.items()}

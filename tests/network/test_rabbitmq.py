@@ -48,7 +48,7 @@ def isolated(rabbit: RabbitMQ, tmp_path_factory: pytest.TempPathFactory) -> Iter
 def test_a_link_to_a_queue_behind_three_routers_carries_all_that_was_sent(
     isolated: dict[str, RunningRouter], address: str
 ) -> None:
-    """RabbitMQ sends more than the credit when two flows meet what it has under way: the link stands all the same."""
+    """RabbitMQ sends more than the credit when two flows cross deliveries under way: the link stays attached."""
     client = Client(Ear(), client_port(isolated["Rb"]))
     sender = client.create_sender(address)
     for number in range(COUNT):

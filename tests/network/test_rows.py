@@ -17,7 +17,7 @@ ONE_ROUTER_TOO: dict[str, tuple[str, ...]] = {
         "config.load.an_error_names_its_place_and_its_cause",
         "config.changes.a_value_that_a_file_may_not_have_is_refused"),
     "Annotations: ingress, trace and the user's own keys over hops": (
-        "core.networks.trace_and_ingress_tell_the_way_and_the_sender_s_annotations_stay",
+        "core.networks.trace_and_ingress_show_the_path_and_annotations_of_the_sender_stay",
         "network.spans.every_outcome_comes_back_from_any_distance",
         "core.edges.the_interior_router_is_where_an_edge_routers_messages_enter"),
 }  # fmt: skip
@@ -35,7 +35,7 @@ MESH: dict[str, tuple[str, ...]] = {
         "network.spans.closest_goes_to_the_nearest_router_until_its_receiver_leaves"),
     "Mesh: balanced uses both sides": (
         "core.networks.balanced_looks_at_each_connection_once_however_many_routers_lie_behind",
-        "core.uplinks.consumers_here_and_elsewhere_share_as_the_address_says"),
+        "core.uplinks.local_and_remote_consumers_share_by_the_treatment_of_the_address"),
     "Mesh: in-transit counters": ("core.networks.routers_count_outcomes_ingress_egress_and_transit",
                                   "network.seeing.transit_is_counted_where_messages_pass"),
     "Mesh: the table of wildcards": ("core.patterns.reference_table",),
@@ -58,7 +58,7 @@ MESH: dict[str, tuple[str, ...]] = {
         "network.edges.a_receiver_that_leaves_in_the_middle_of_a_message_holds_no_other_up"),
     "Mesh: priorities beside each other": ("core.across.messages_of_all_priorities_arrive",),
     "Mesh: unavailable and anonymous": (
-        "core.networks.an_unavailable_address_that_is_asked_for_over_a_trunk_is_released",),
+        "core.networks.a_message_for_an_unavailable_address_from_a_trunk_is_released",),
 }  # fmt: skip
 
 CREDIT: dict[str, tuple[str, ...]] = {

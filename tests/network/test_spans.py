@@ -117,7 +117,7 @@ async def test_closest_goes_to_the_nearest_router_until_its_receiver_leaves(rout
 
 
 async def test_large_streams_and_small_messages_pass_each_other_on_the_way(routers: Routers) -> None:
-    """Four streams at once, one of which nobody takes on: the others arrive, and so do small messages."""
+    """Four streams at once, and the receiver of one takes nothing: the others arrive, and so do small messages."""
     body = bytes(range(256)) * 4096 * 3
 
     async def send(connection: Connection, address: str) -> None:
@@ -213,7 +213,7 @@ async def test_stages_of_an_address_on_different_routers(routers: Routers) -> No
 
 
 async def test_no_receiver_listens_any_more(routers: Routers) -> None:
-    """What is sent meanwhile is released; when a receiver comes back, on another router, the flow goes on."""
+    """Messages sent meanwhile are released; when a receiver attaches again, on another router, the flow goes on."""
     async with connect(url(routers, "A")) as sending, sending.open_sender("comes.and.goes") as sender:
         for there in "DB":
             async with receiver(routers, there, "comes.and.goes") as arriving:

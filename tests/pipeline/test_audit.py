@@ -108,7 +108,7 @@ def test_the_tables_equal_the_records_and_a_rerun_does_nothing(spark: SparkSessi
 
 @pytest.mark.pipeline_long
 def test_a_stream_of_segments_says_the_same_across_a_stop(spark: SparkSession, site: Site, tmp_path: Path) -> None:
-    """Read in two runs: what was complete at first, then the rest, compressed since; then a day passes."""
+    """Two runs read: first the complete segments, then the rest, compressed since; then a day passes."""
     live = [tmp_path / "a", tmp_path / "b"]
     waves = []
     for folder, source in zip(live, site.folders, strict=True):

@@ -434,7 +434,7 @@ def test_several_processes_make_the_same_rows(tmp_path: Path) -> None:
 def test_tasks_of_spark_make_the_same_rows_wherever_they_run(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Tasks have another working folder than the command, and what is wrong in one of them stops nobody else."""
+    """Tasks have another working folder than the command, and a faulty segment stops no other task."""
     made = day(tmp_path, connections=40)
     made[3].write_bytes(made[3].read_bytes()[:-10])
     compact([tmp_path / "in"], tmp_path / "other")

@@ -38,7 +38,7 @@ def test_a_message_gets_through_before_the_next_tick(count: int) -> None:
 
 @pytest.mark.parametrize("count", [2, 3, 5])
 def test_every_router_listed_can_answer(count: int) -> None:
-    """What the routers list of each other at every moment after they were connected can be asked, and answers."""
+    """Each router that a router lists, at every moment after they were connected, can be queried, and answers."""
     network, names = connected(count)
     near, far = network.sites[names[0]].backbone, names[-1]
     assert near is not None

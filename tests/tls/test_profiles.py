@@ -206,7 +206,7 @@ def test_whether_a_connector_believes_the_authorities_of_the_system(
 def test_whether_a_listener_believes_the_authorities_of_the_system(
     authority: Authority, monkeypatch: pytest.MonkeyPatch, trusted: bool, system: bool
 ) -> None:
-    """What a listener's trustedCertsFile says is all that it believes (R-2.2b, R-2.4)."""
+    """The authorities in trustedCertsFile of a listener are the only ones that it trusts (R-2.2b, R-2.4)."""
     other = Authority(authority.folder, "The System's")
     monkeypatch.setenv("SSL_CERT_FILE", str(other.file))
     entity = profile(authority, authority.issue("CN=x", "router.test.example"), use_system_ca=system)

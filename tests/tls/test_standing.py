@@ -162,7 +162,7 @@ async def test_a_silent_responder_does_not_end_a_handshake_under_soft_ocsp(scene
 async def test_a_handshake_of_tls_has_five_seconds(
     scene: Scene, mock_clock: MockClock, info: pytest.LogCaptureFixture
 ) -> None:
-    """However long the listener gives for what comes behind it."""
+    """The limit holds however long the listener gives for the open."""
     await scene.start()
     async with (
         await trio.open_tcp_stream("127.0.0.1", scene.port) as late,

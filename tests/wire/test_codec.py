@@ -311,7 +311,7 @@ def test_a_map_with_an_odd_count_is_refused() -> None:
 def test_keys_that_were_chosen_to_have_one_hash_are_not_compared_each_with_each(
     wrap: Callable[[uuid.UUID], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a uuid, and of what contains it, the hash is no secret; a dict of many would hold up everybody else."""
+    """The hash of a uuid, and of values that contain one, is no secret; a dict of many would stall the event loop."""
     keys = [uuid.UUID(int=number * sys.hash_info.modulus) for number in range(500)]
     assert len(set(map(hash, keys))) == 1
     octets = encode(PairMap([(wrap(key), number) for number, key in enumerate(keys)]))

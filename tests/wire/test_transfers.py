@@ -286,7 +286,7 @@ def test_a_short_list_of_likely_octets_is_read_or_refused(pieces: list[bytes], s
 @pytest.mark.parametrize("last", [0x40, 0x42, 0x43, 0x52, 0x70, 0xA0])
 @pytest.mark.parametrize("room", range(1, 40))
 def test_a_usual_transfer_that_ends_too_soon_is_refused(last: int, room: int) -> None:
-    """Whatever the last octet promises, nothing behind the end of the data is read."""
+    """No octet behind the end of the data is read, whatever the last octet announces."""
     for first in (b"\x43", b"\x52\1", b"\x70\0\0\0\1"):
         for second in (b"\x43", b"\x52\1", b"\x70\0\0\0\1"):
             body = (first + second + b"\xa0\x20" + bytes(32))[:room] + bytes((last,))
@@ -401,7 +401,7 @@ def disposition_of(octets: bytes) -> bytes:
 
 @pytest.mark.parametrize("before", [b"", BAD, encode_state(Rejected(Error("x:y")))])
 def test_a_state_that_cannot_be_decoded_is_refused_cut_or_kept(before: bytes) -> None:
-    """Whatever came before it."""
+    """The state is read alike after every other state."""
     data = disposition_of(BAD)
     for what, wanted in {Undecodable.CUT: SHORT_STATES[0x25], Undecodable.KEPT: BAD, Undecodable.REFUSED: None}.items():
         reader = DispositionReader()

@@ -56,7 +56,7 @@ def test_a_link_route_of_the_edge_router_is_known_everywhere_until_it_is_deleted
     east.wait(lambda: "Cbelow" not in east.nodes["R"].addresses)
 
 
-def test_an_edge_router_hears_where_its_messages_are_taken(between: Net) -> None:
+def test_an_edge_router_is_notified_of_consumers_for_its_messages(between: Net) -> None:
     below = between.below
     address = f"{TAKEN}.E"
     link = below.sender(address)

@@ -38,7 +38,7 @@ def test_links_between_routers_name_their_kind_by_a_bare_symbol(between: Net, na
     assert peer.neighbour == "R"
 
 
-def test_neighbours_know_of_each_other_through_ours(between: Net) -> None:
+def test_neighbours_learn_of_each_other_through_the_router(between: Net) -> None:
     east, west = between.east, between.west
     east.wait(lambda: east.nodes["R"].peers == {"E": 3, "W": 4} and east.nodes["W"].peers == {"R": 4})
     west.wait_listed("E", f"M0{TAKEN}.E")

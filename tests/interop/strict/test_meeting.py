@@ -56,7 +56,7 @@ def connector(port: int, status: str) -> dict[str, Any]:
         return until(lambda: next((row for row in node.query("connector") if row["connectionStatus"] == status), {}))
 
 
-def test_a_connector_has_succeeded_once_the_other_router_has_opened_and_goes_where_that_says(
+def test_a_connector_succeeds_at_the_open_and_follows_the_failover_list_of_the_peer(
     start_router: StartRouter, peers: list[End]
 ) -> None:
     with listening() as first, listening() as second:

@@ -54,7 +54,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     ),
     "a connection deleted by management": ("management.changes.a_connection_is_closed_with_a_word",),
     "the status of a connector, and the failover list of an open": (
-        f"{HERE}.meeting.a_connector_has_succeeded_once_the_other_router_has_opened_and_goes_where_that_says",
+        f"{HERE}.meeting.a_connector_succeeds_at_the_open_and_follows_the_failover_list_of_the_peer",
         f"{HERE}.meeting.a_connector_keeps_dialling_and_shows_the_reason_of_the_last_failure",
     ),
     "waits between tries": (
