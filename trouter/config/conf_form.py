@@ -17,7 +17,6 @@ Whatever that router reads keeps its meaning, except that quotes around a whole 
 from __future__ import annotations
 
 import re
-from typing import Never
 
 from trouter.config.nodes import Entry, Node, Scalar, Section, squash
 from trouter.config.problems import Findings
@@ -82,29 +81,24 @@ class ConfReader(Reader):
 
     def stray(self, start: int) -> None:
         if self.text[start] == "}":
-            self.wrong("a closing brace that closes nothing", suggestion="remove it")
+            self.wrong("a closing brace that closes nothing", "remove it")
             self.offset += 1
             return
         if self.text[start] == "{":
-            self.wrong("a section needs a name", suggestion="write: sectionName {")
+            self.wrong("a section needs a name", "write: sectionName {")
             self.offset += 1
             self.body(start)
             return
         self.offset = self.line_end()
-        self.wrong(
-            "expected a section", at=start, text=self.text[start : self.offset], suggestion="write: sectionName {"
-        )
+        self.wrong("expected a section", "write: sectionName {", at=start, end=self.offset)
 
     def no_section(self, start: int) -> None:
         """Report a line that is not the start of a section, and pass it."""
-        attribute = self.skip_blanks() in {":", "="}
+        words = ("expected a section", "write: sectionName {")
+        if self.skip_blanks() in {":", "="}:
+            words = ("an attribute outside of any section", "put it into a section")
         self.offset = self.line_end()
-        self.wrong(
-            "an attribute outside of any section" if attribute else "expected a section",
-            at=start,
-            text=self.text[start : self.offset],
-            suggestion="put it into a section" if attribute else "write: sectionName {",
-        )
+        self.wrong(*words, at=start, end=self.offset)
 
     def body(self, start: int) -> list[Entry]:
         """Return the attributes up to the closing brace."""
@@ -118,7 +112,7 @@ class ConfReader(Reader):
                 self.offset += 1
                 return entries
             if not char or self.next_section_begins():
-                self.wrong("this section is never closed", at=start, suggestion="'}' must stand on a line of its own")
+                self.wrong("this section is never closed", "'}' must stand on a line of its own", at=start)
                 return entries
             try:
                 entries.append(self.attribute(by_line))
@@ -143,16 +137,11 @@ class ConfReader(Reader):
         if name and char == ":":
             self.offset += 1
         elif name and char == "{":
-            self.wrong("a colon is missing before the brace", key=key, suggestion=f"write: {key}: {{")
+            self.wrong("a colon is missing before the brace", f"write: {key}: {{", key=key)
         else:
             self.offset = end
-            self.wrong(
-                "expected 'attribute: value' or '}'",
-                at=start,
-                key=key,
-                text=self.text[start:end],
-                suggestion="write ':' instead of '='" if char == "=" else "write: name: value",
-            )
+            cure = "write ':' instead of '='" if char == "=" else "write: name: value"
+            self.wrong("expected 'attribute: value' or '}'", cure, at=start, end=end, key=key)
             raise NoValue
         return Entry(key, self.place(start), self.attribute_value(key, by_line))
 
@@ -166,13 +155,8 @@ class ConfReader(Reader):
             text = self.double_quoted(key)
             if not self.value_ends(by_line):
                 rest, self.offset = self.offset, self.line_end()
-                self.wrong(
-                    "text after the closing quote",
-                    at=rest,
-                    key=key,
-                    text=self.text[rest : self.offset],
-                    suggestion="put quotes around the whole value",
-                )
+                cure = "put quotes around the whole value"
+                self.wrong("text after the closing quote", cure, at=rest, end=self.offset, key=key)
             return Scalar(text, self.place(start), quoted=True)
         if char == "'" and (quoted := self.single_quoted()) is not None:
             if self.value_ends(by_line):
@@ -198,12 +182,8 @@ class ConfReader(Reader):
             raise self.empty(key, start)
         if by_line and not self.rest_is_empty():
             rest, self.offset = self.offset, self.line_end()
-            self.warn(
-                "only the first word of this attribute counts, the rest is ignored",
-                at=rest,
-                key=key,
-                text=self.text[rest : self.offset],
-            )
+            message = "only the first word of this attribute counts, the rest is ignored"
+            self.warn(message, at=rest, end=self.offset, key=key)
         return Scalar(word, self.place(start))
 
     def rest_of_line(self, key: str, by_line: bool) -> Scalar:
@@ -240,14 +220,10 @@ class ConfReader(Reader):
         if squash(key) not in WILDCARDS:
             self.warn("'#' begins a comment here; put the value in quotes if it belongs to it", at=stop, key=key)
             return
-        end = self.line_end()
-        self.offset = end
-        self.wrong(
-            "a comment or a wildcard?",
-            at=stop,
-            key=key,
-            text=self.text[start:end],
-            suggestion="put the value in quotes, and a blank before a comment",
+        self.offset = end = self.line_end()
+        text, cure = self.text[start:end].strip(), "put the value in quotes, and a blank before a comment"
+        self.findings.error(
+            self.place(stop), "a comment or a wildcard?", section=self.section, key=key, text=text, suggestion=cure
         )
         raise NoValue
 
@@ -277,14 +253,6 @@ class ConfReader(Reader):
         for comma in re.finditer(",", self.text[start:stop]):
             maybe = _MAYBE_ENTRY.match(self.text, start + comma.end(), stop)
             if maybe and not _IPV6_GROUP.fullmatch(maybe.group(1)):
-                self.ambiguous(key, maybe.start(1), stop)
-
-    def ambiguous(self, key: str, at: int, stop: int) -> Never:
-        self.wrong(
-            "a name or a part of the value before it?",
-            at=at,
-            key=key,
-            text=self.text[at:stop],
-            suggestion="put a blank after the colon of a name, or the value in quotes",
-        )
-        raise NoValue
+                cure = "put a blank after the colon of a name, or the value in quotes"
+                self.wrong("a name or a part of the value before it?", cure, at=maybe.start(1), end=stop, key=key)
+                raise NoValue

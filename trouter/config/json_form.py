@@ -42,26 +42,19 @@ class JsonReader(Reader):
 
     def pairs(self) -> list[Section]:
         if self.skip() != "[":
-            self.wrong(
-                "a .json file holds an array",
-                text=self.text[self.offset : self.line_end()],
-                suggestion='write: [["sectionName", {"attribute": "value"}]]',
-            )
+            cure = 'write: [["sectionName", {"attribute": "value"}]]'
+            self.wrong("a .json file holds an array", cure, end=self.line_end())
             return []
         pairs = self.list("", 1)
         if self.skip():
-            self.wrong(
-                "text after the array",
-                text=self.text[self.offset : self.line_end()],
-                suggestion="everything stands in one array",
-            )
+            self.wrong("text after the array", "everything stands in one array", end=self.line_end())
         return [section for pair in pairs.items if (section := self.one_section(pair))]
 
     def whole(self) -> Node:
         self.skip()
         value = self.value("", False, 0)
         if self.skip():
-            self.wrong("text after the value", text=self.text[self.offset : self.line_end()], suggestion="remove it")
+            self.wrong("text after the value", "remove it", end=self.line_end())
         return value
 
     def one_section(self, pair: Node) -> Section | None:
@@ -79,12 +72,7 @@ class JsonReader(Reader):
         self.offset = start + len(word)
         value = literal(word)
         if isinstance(value, str):
-            self.wrong(
-                "expected a JSON value; text stands in double quotes",
-                at=start,
-                key=key,
-                text=word,
-                suggestion='write: "..."',
-            )
+            message = "expected a JSON value; text stands in double quotes"
+            self.wrong(message, 'write: "..."', at=start, end=self.offset, key=key)
             raise NoValue
         return Scalar(value, self.place(start))

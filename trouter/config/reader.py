@@ -76,15 +76,14 @@ class Reader(ABC):
         end = self.text.find("\n", self.offset)
         return len(self.text) if end < 0 else end
 
-    def wrong(
-        self, message: str, *, at: int | None = None, key: str = "", text: str = "", suggestion: str = ""
-    ) -> None:
-        self.findings.error(
-            self.place(at), message, section=self.section, key=key, text=text.strip(), suggestion=suggestion
-        )
+    def wrong(self, message: str, suggestion: str, *, at: int | None = None, end: int = 0, key: str = "") -> None:
+        """Report a mistake at an offset, or where we are; the text from there up to ``end``, if given, is shown."""
+        place, text = self.place(at), self.text[self.offset if at is None else at : end].strip()
+        self.findings.error(place, message, section=self.section, key=key, text=text, suggestion=suggestion)
 
-    def warn(self, message: str, *, at: int, key: str, text: str = "") -> None:
-        self.findings.warning(self.place(at), message, section=self.section, key=key, text=text.strip())
+    def warn(self, message: str, *, at: int, key: str, end: int = 0) -> None:
+        text = self.text[at:end].strip()
+        self.findings.warning(self.place(at), message, section=self.section, key=key, text=text)
 
     def empty(self, key: str, at: int) -> NoValue:
         """Report a missing value; to be raised."""
@@ -127,13 +126,7 @@ class Reader(ABC):
         match = _DOUBLE_QUOTED.match(self.text, start)
         if match is None:
             self.offset = end = self.line_end()
-            self.wrong(
-                "quotes are opened but not closed in this line",
-                at=start,
-                key=key,
-                text=self.text[start:end],
-                suggestion="close them",
-            )
+            self.wrong("quotes are opened but not closed in this line", "close them", at=start, end=end, key=key)
             raise NoValue
         self.offset = match.end()
         if "\\" not in match[1]:
@@ -141,13 +134,8 @@ class Reader(ABC):
         try:
             return str(json.loads(match[0], strict=False))
         except ValueError:
-            self.wrong(
-                "not a valid escape sequence in double quotes",
-                at=start,
-                key=key,
-                text=match[0],
-                suggestion="write \\\\ for a backslash, or use single quotes",
-            )
+            cure = "write \\\\ for a backslash, or use single quotes"
+            self.wrong("not a valid escape sequence in double quotes", cure, at=start, end=match.end(), key=key)
             raise NoValue from None
 
     def single_quoted(self) -> str | None:
@@ -170,7 +158,7 @@ class Reader(ABC):
         entries = [*self.text_entries()]
         while (char := self.skip(also=",")) != "}":
             if not char:
-                self.wrong("this brace is never closed", at=start, suggestion="add a }")
+                self.wrong("this brace is never closed", "add a }", at=start)
                 break
             try:
                 entries.append(self.entry(by_line, depth))
@@ -198,19 +186,12 @@ class Reader(ABC):
         if equals:
             pass
         elif char == "{" and not self.json:
-            self.wrong("a colon is missing before the brace", key=key, suggestion=f"write: {key}: {{")
+            self.wrong("a colon is missing before the brace", f"write: {key}: {{", key=key)
         elif char == ":":
             self.offset += 1
         else:
-            end = self.line_end()
-            self.wrong(
-                "a colon must follow the name",
-                key=key,
-                at=start,
-                text=self.text[start:end],
-                suggestion="write: name: value",
-            )
-            self.offset = end
+            self.offset = end = self.line_end()
+            self.wrong("a colon must follow the name", "write: name: value", at=start, end=end, key=key)
             raise NoValue
         return Entry(key, self.place(start), self.value(key, by_line, depth))
 
@@ -219,7 +200,7 @@ class Reader(ABC):
         match = None if self.json else _EQUALS.match(self.text, self.offset)
         if match is None:
             return False
-        self.wrong("no `=` stands before a brace", key=key, suggestion=f"remove the `=`: write {instead}")
+        self.wrong("no `=` stands before a brace", f"remove the `=`: write {instead}", key=key)
         self.offset = match.end() - 1
         return True
 
@@ -233,8 +214,7 @@ class Reader(ABC):
             self.offset = match.end()
             return match.group()
         start, self.offset = self.offset, self.line_end()
-        text = self.text[start : self.offset]
-        self.wrong("expected 'name: value' or '}'", at=start, text=text, suggestion="write: name: value")
+        self.wrong("expected 'name: value' or '}'", "write: name: value", at=start, end=self.offset)
         raise NoValue
 
     def value(self, key: str, by_line: bool, depth: int) -> Node:
@@ -244,7 +224,7 @@ class Reader(ABC):
             char = self.skip()
         start = self.offset
         if char in {"{", "["} and depth >= MAX_DEPTH:
-            self.wrong(f"maps and lists are nested more than {MAX_DEPTH} deep", key=key, suggestion="nest them less")
+            self.wrong(f"maps and lists are nested more than {MAX_DEPTH} deep", "nest them less", key=key)
             raise TooDeep
         if char == "{" and (self.json or _MAP_AHEAD.match(self.text, start)):
             return self.map(depth + 1)
@@ -266,7 +246,7 @@ class Reader(ABC):
             items.append(Scalar(match[1], self.place(match.start(1) - 1), quoted=True))
         while (char := self.skip(also=",")) != "]":
             if not char:
-                self.wrong("this bracket is never closed", at=start, key=key, suggestion="add a ]")
+                self.wrong("this bracket is never closed", "add a ]", at=start, key=key)
                 break
             before = self.offset
             try:
