@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from trouter.config.schema import BASES, EntityType, Kind, column
@@ -10,6 +11,9 @@ NODE_OPERATIONS: Final = (
     "QUERY", "GET-TYPES", "GET-ANNOTATIONS", "GET-OPERATIONS", "GET-ATTRIBUTES", "GET-MGMT-NODES",
 )  # fmt: skip
 
+#: Declare a type of what is or happens in a router.
+operational: Final = partial(EntityType, bases=BASES["operational"])
+
 ENTITY: Final = EntityType("entity", "What every type is.", inherited=())
 CONFIGURATION: Final = EntityType(
     "configurationEntity", "What can be configured.", bases=("entity",), operations=("READ",), inherited=()
@@ -17,10 +21,9 @@ CONFIGURATION: Final = EntityType(
 OPERATIONAL: Final = EntityType(
     "operationalEntity", "What is or happens in a router.", bases=("entity",), operations=("READ",), inherited=()
 )
-NODE: Final = EntityType(
+NODE: Final = operational(
     "org.amqp.management",
     "The management node, as the AMQP management draft knows it.",
-    bases=BASES["operational"],
     operations=NODE_OPERATIONS,
 )
 MANAGEMENT_NODE: Final = EntityType(
@@ -41,20 +44,18 @@ MANAGEMENT_NODE: Final = EntityType(
     singleton=True,
 )
 
-LOG_STATS: Final = EntityType(
+LOG_STATS: Final = operational(
     "logStats",
     "How much one module had to say, logged or not.",
-    bases=BASES["operational"],
     columns=tuple(
         column(f"{level}Count", Kind.INTEGER, f"Events of the level {level}.", graph=True)
         for level in ("trace", "debug", "info", "notice", "warning", "error", "critical")
     ),
 )
 
-LINK: Final = EntityType(
+LINK: Final = operational(
     "router.link",
     "A link attached to the router.",
-    bases=BASES["operational"],
     operations=("UPDATE",),
     core=True,
     columns=(
@@ -100,10 +101,9 @@ LINK: Final = EntityType(
     ),
 )
 
-ADDRESS: Final = EntityType(
+ADDRESS: Final = operational(
     "router.address",
     "An address that is in use.",
-    bases=BASES["operational"],
     core=True,
     columns=(
         column(
@@ -132,10 +132,9 @@ ADDRESS: Final = EntityType(
     ),
 )
 
-ROUTER_NODE: Final = EntityType(
+ROUTER_NODE: Final = operational(
     "router.node",
     "A router of the network.",
-    bases=BASES["operational"],
     columns=(
         column("id", Kind.STRING, "Its id."),
         column("protocolVersion", Kind.INTEGER, "The version of the routing protocol it speaks."),
@@ -152,11 +151,10 @@ ROUTER_NODE: Final = EntityType(
     ),
 )
 
-TOPOLOGY_CHANGE: Final = EntityType(
+TOPOLOGY_CHANGE: Final = operational(
     "topologyChange",
     "A change of the network, from its first sign until the network was at rest; the last 100 are remembered.",
     extra=True,
-    bases=BASES["operational"],
     columns=(
         column("began", Kind.INTEGER, "When its first sign came, in milliseconds since 1970."),
         column("why", Kind.STRING, "What its first sign was."),
@@ -171,10 +169,9 @@ TOPOLOGY_CHANGE: Final = EntityType(
     ),
 )
 
-CONNECTION: Final = EntityType(
+CONNECTION: Final = operational(
     "connection",
     "A connection to the router or from it.",
-    bases=BASES["operational"],
     extra_operations=("UPDATE",),
     core=True,
     columns=(
@@ -210,10 +207,9 @@ CONNECTION: Final = EntityType(
     ),
 )
 
-ALLOCATOR: Final = EntityType(
+ALLOCATOR: Final = operational(
     "allocator",
     "The memory that objects of one kind take.",
-    bases=BASES["operational"],
     columns=(
         column("typeName", Kind.STRING, "What the objects are."),
         column("typeSize", Kind.INTEGER, "The size of one in octets."),
@@ -228,10 +224,9 @@ ALLOCATOR: Final = EntityType(
     ),
 )
 
-VHOST_STATS: Final = EntityType(
+VHOST_STATS: Final = operational(
     "vhostStats",
     "What was allowed and refused under a host name.",
-    bases=BASES["operational"],
     columns=(
         column("id", Kind.STRING, "The host name."),
         column("hostname", Kind.STRING, "The host name."),
@@ -249,11 +244,10 @@ VHOST_STATS: Final = EntityType(
     ),
 )
 
-AUTH_LOCKOUT: Final = EntityType(
+AUTH_LOCKOUT: Final = operational(
     "authLockout",
     "Failed logins of a user from a place, or of all from a place, while they are remembered.",
     extra=True,
-    bases=BASES["operational"],
     operations=("DELETE",),
     columns=(
         column("host", Kind.STRING, "The place: an address, or an IPv6 network of 64 bits."),
@@ -265,11 +259,10 @@ AUTH_LOCKOUT: Final = EntityType(
     ),
 )
 
-DECISION: Final = EntityType(
+DECISION: Final = operational(
     "decision",
     "A decision about a user, a host or a tenant that was sent to the router, while it is in force.",
     extra=True,
-    bases=BASES["operational"],
     operations=("DELETE",),
     columns=(
         column("id", Kind.STRING, "The id that it came with."),
@@ -284,11 +277,10 @@ DECISION: Final = EntityType(
     ),
 )
 
-FINDING: Final = EntityType(
+FINDING: Final = operational(
     "finding",
     "What is to be told of the configuration in force: what is not served, what is unsafe, what is worth knowing.",
     extra=True,
-    bases=BASES["operational"],
     columns=(
         column("severity", Kind.ENUM, "How much it matters.", values=("problem", "unsafe", "warning")),
         column("entity", Kind.STRING, "The identity of what it is about, if that is one entity."),
@@ -302,11 +294,10 @@ FINDING: Final = EntityType(
     ),
 )
 
-DENIAL: Final = EntityType(
+DENIAL: Final = operational(
     "denial",
     "What a peer was denied lately, refused logins too; the last 100 that differ are remembered.",
     extra=True,
-    bases=BASES["operational"],
     columns=(
         column("at", Kind.INTEGER, "When it happened last, in milliseconds since 1970."),
         column("count", Kind.INTEGER, "How often it happened while it is remembered.", graph=True),
