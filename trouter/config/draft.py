@@ -22,7 +22,7 @@ from trouter.config.entities import (
 )
 from trouter.config.nodes import Entry, Section, is_null
 from trouter.config.passwords import Secret
-from trouter.config.problems import RENAMED, UNUSED, Findings, SourcePosition, nearest
+from trouter.config.problems import RENAMED, UNUSED, About, Findings, SourcePosition, nearest
 from trouter.config.schema import Attribute, BadValue, BadValues, Doubt, EntityType, Kind, OutOfRange, same_name
 from trouter.config.strictness import doubt
 from trouter.config.texts import levels, random_router_id
@@ -72,16 +72,15 @@ class Draft:
             return self.values.get(field_name)
         return self.type.defaults[field_name]
 
+    def about(self, field_name: str, suggestion: str) -> About:
+        """Return what a finding about an attribute, or about the section as a whole, has beside its message."""
+        about = About(section=self.section.name, suggestion=suggestion)
+        if entry := self.given.get(field_name):
+            about |= {"key": entry.key, "text": as_written(entry.node)}
+        return about
+
     def error(self, message: str, field_name: str = "", suggestion: str = "") -> None:
-        entry = self.given.get(field_name)
-        self.findings.error(
-            self.place(field_name),
-            message,
-            section=self.section.name,
-            key=entry.key if entry else "",
-            text=as_written(entry.node) if entry else "",
-            suggestion=suggestion,
-        )
+        self.findings.error(self.place(field_name), message, **self.about(field_name, suggestion))
 
     def first_error(self, message: str, field_name: str, suggestion: str) -> None:
         """Report an error that comes before all others about the section, as it makes them pointless."""
@@ -91,18 +90,12 @@ class Draft:
         self.findings.errors = [*(replace(each, place=self.section.place) for each in self.findings.errors), *before]
 
     def warning(self, message: str, field_name: str = "") -> None:
-        entry = self.given.get(field_name)
-        self.findings.warning(
-            self.place(field_name), message, section=self.section.name, key=entry.key if entry else ""
-        )
+        key = entry.key if (entry := self.given.get(field_name)) else ""
+        self.findings.warning(self.place(field_name), message, section=self.section.name, key=key)
 
-    def doubt(self, point: str, message: str, field_name: str = "", suggestion: str = "", text: str = "") -> bool:
+    def doubt(self, point: str, message: str, field_name: str = "", suggestion: str = "") -> bool:
         """Tell of something that the older router serves in its own way; whether it is served that way here."""
-        entry = self.given.get(field_name)
-        text = text or (as_written(entry.node) if entry else "")
-        key = entry.key if entry else ""
-        place = self.place(field_name)
-        return doubt(self.findings, point, place, message, self.section.name, key, text, suggestion)
+        return doubt(self.findings, point, self.place(field_name), message, **self.about(field_name, suggestion))
 
     def leave_out(self, message: str, field_name: str = "", suggestion: str = "") -> None:
         """Find fault with a section that the older router leaves out; management refuses such a request."""
@@ -205,18 +198,14 @@ def _written(row: Attribute, entry: Entry) -> object:
 def _report(draft: Draft, row: Attribute, bad: BadValue) -> bool:
     """Tell what is wrong with a value, at its own place if it has one within; whether it is served all the same."""
     draft.values.pop(row.field, None)
-    key = ".".join(part for part in (draft.given[row.field].key, bad.key) if part)
+    about = draft.about(row.field, bad.suggestion)
+    if bad.place is not None:
+        about |= {"key": ".".join(part for part in (about["key"], bad.key) if part), "text": bad.text}
     if isinstance(bad, Doubt):
-        text = as_written(draft.given[row.field].node) if bad.place is None else bad.text
-        place = bad.place or draft.place(row.field)
-        text = "***" if row.secret else text
-        return doubt(draft.findings, bad.point, place, bad.message, draft.section.name, key, text, bad.suggestion)
-    if bad.place is None:
-        draft.error(row.wrong or bad.message, row.field, bad.suggestion)
-        return False
-    draft.findings.error(
-        bad.place, bad.message, section=draft.section.name, key=key, text=bad.text, suggestion=bad.suggestion
-    )
+        about["text"] = "***" if row.secret else about["text"]
+        return doubt(draft.findings, bad.point, bad.place or draft.place(row.field), bad.message, **about)
+    message = bad.message if bad.place is not None else row.wrong or bad.message
+    draft.findings.error(bad.place or draft.place(row.field), message, **about)
     return False
 
 
@@ -227,16 +216,8 @@ def _row(draft: Draft, entry: Entry) -> Attribute | None:
     if any(row.is_spelled(entry.key) for row in draft.type.attributes):
         message, suggestion = "this attribute is reported by management and cannot be set", "leave it out"
         if not (draft.findings.single or entry.key in IDENTIFIES):
-            doubt(
-                draft.findings,
-                "reported-attribute",
-                entry.place,
-                message,
-                draft.section.name,
-                entry.key,
-                "",
-                suggestion,
-            )
+            about = About(section=draft.section.name, key=entry.key, suggestion=suggestion)
+            doubt(draft.findings, "reported-attribute", entry.place, message, **about)
             return None
     else:
         message = "unknown attribute"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypedDict, Unpack
 
 # From the first word that smells of a secret to the end of the text: such text is never shown.
 _SECRET = re.compile(r"(?i)(pass[-_]?word).*", re.DOTALL)
@@ -73,6 +73,15 @@ class ConfigurationError(Exception):
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
+class About(TypedDict, total=False):
+    """What a finding is about, named as in ``Problem``; the text as it was written."""
+
+    section: str
+    key: str
+    text: str
+    suggestion: str
+
+
 @dataclass(slots=True)
 class Findings:
     """Where parser and checks put what they find: errors stop the start, warnings are logged."""
@@ -84,32 +93,24 @@ class Findings:
     #: Whether this is about the one entity of a request, which is either made as it says or refused.
     single: bool = False
 
-    def error(
-        self,
-        place: SourcePosition,
-        message: str,
-        *,
-        section: str = "",
-        key: str = "",
-        text: str = "",
-        suggestion: str = "",
-    ) -> None:
-        self.errors.append(Problem(place, message, section, key, fit_to_show(text, key), suggestion))
+    def error(self, place: SourcePosition, message: str, **about: Unpack[About]) -> None:
+        self.errors.append(Problem(place, message, **_fit(about)))
 
     def warning(
         self,
         place: SourcePosition,
         message: str,
         *,
-        section: str = "",
-        key: str = "",
-        text: str = "",
-        suggestion: str = "",
         severity: Severity = Severity.NOTE,
         point: str = "",
+        **about: Unpack[About],
     ) -> None:
-        shown = fit_to_show(text, key)
-        self.warnings.append(Problem(place, message, section, key, shown, suggestion, severity, point))
+        self.warnings.append(Problem(place, message, **_fit(about), severity=severity, point=point))
+
+
+def _fit(about: About) -> About:
+    """Return the same with its text fit to be shown."""
+    return {**about, "text": fit_to_show(about.get("text", ""), about.get("key", ""))}
 
 
 def printable(text: str) -> str:

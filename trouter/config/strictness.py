@@ -7,10 +7,10 @@ the words; a test goes through all rows both ways.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Unpack
 
 from trouter.config.point import Point
-from trouter.config.problems import Findings, Severity, SourcePosition
+from trouter.config.problems import About, Findings, Severity, SourcePosition
 from trouter.config.strictness_of_files import READ_AS
 from trouter.config.strictness_of_peers import BELIEVED, RIGHTS
 
@@ -283,24 +283,18 @@ POINTS: Final[dict[str, Point]] = {
 REFUSED: Final = "with secureDefaults it is refused"
 
 
-def doubt(
-    findings: Findings, point: str, place: SourcePosition, message: str, section: str, key: str, text: str, cure: str
-) -> bool:
+def doubt(findings: Findings, point: str, place: SourcePosition, message: str, **about: Unpack[About]) -> bool:
     """Tell what is doubtful at ``place``, as an error where the file asks for secureDefaults.
 
-    Whether it is served all the same, in the way of the older router. ``cure`` stands for that of the point, if given.
+    Whether it is served all the same, in the way of the older router. Without a suggestion it is the cure of the point.
     """
     row = POINTS[point]
-    cure = cure or row.cure
+    about["suggestion"] = about.get("suggestion") or row.cure
     if findings.single and row.severity is Severity.PROBLEM:
-        findings.error(place, message, section=section, key=key, text=text, suggestion=cure)
+        findings.error(place, message, **about)
         return False
     if findings.secure:
-        findings.error(place, f"{message}; {REFUSED}", section=section, key=key, text=text, suggestion=cure)
+        findings.error(place, f"{message}; {REFUSED}", **about)
         return False
-    message = f"{message}: {row.warning}"
-    severity = row.severity
-    findings.warning(
-        place, message, section=section, key=key, text=text, suggestion=cure, severity=severity, point=point
-    )
+    findings.warning(place, f"{message}: {row.warning}", severity=row.severity, point=point, **about)
     return True
