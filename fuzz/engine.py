@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
+from tests.script import decode
 from trouter.engine.connection import Connection
 from trouter.engine.events import (
     ConnectionClosed,
@@ -34,7 +35,6 @@ from trouter.engine.ports import Budget, Delivery, LinkSink
 from trouter.engine.sasl import SaslClient, SaslServer
 from trouter.engine.states import LinkState
 from trouter.testing.fuzz import behind, frames
-from trouter.testing.script import decode
 from trouter.wire.performatives import Close, Open, Source, Target
 
 MUTATOR = behind(2, frames)

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.script import decode, encode
 from trouter.engine.connection import Connection
 from trouter.engine.events import LinkAttached, SessionBegun
 from trouter.engine.limits import EngineLimits
 from trouter.engine.ports import Budget, Delivery, LinkSink
-from trouter.testing.script import decode, encode
 from trouter.wire.framing import AMQP_HEADER
 from trouter.wire.performatives import Attach, Begin, End, Flow, Open, Source, Target, Transfer
 

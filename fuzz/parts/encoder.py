@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
+from tests.script import encode as frame_of
 from trouter.client import Message
 from trouter.client.message import Header, Properties
 from trouter.mesh import messages
-from trouter.testing.script import encode as frame_of
 from trouter.wire import types
 from trouter.wire.annotations import compose_annotations
 from trouter.wire.codec import encode

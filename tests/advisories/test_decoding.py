@@ -17,6 +17,7 @@ from tests.e2e.peer import Peer
 from tests.engine.talks import server
 from tests.management.node import node_of
 from tests.routers import RunningRouter, running
+from tests.script import Script, encode
 from tests.wire.test_codec import BY_HAND
 from trouter.config import load
 from trouter.engine.connection import Connection
@@ -24,7 +25,6 @@ from trouter.engine.events import ConnectionClosed, ConnectionOpened
 from trouter.engine.limits import EngineLimits
 from trouter.engine.sasl import SaslServer
 from trouter.testing import MemoryRouter, compose
-from trouter.testing.script import Script, encode
 from trouter.wire import codec
 from trouter.wire.constants import MAX_NESTING
 from trouter.wire.errors import DecodeError

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tests.script import Script
 from trouter.engine.connection import Connection
 from trouter.engine.events import ConnectionOpened, LinkAttached, SessionBegun
 from trouter.engine.limits import EngineLimits
@@ -13,7 +14,6 @@ from trouter.engine.link_base import Link
 from trouter.engine.ports import Delivery, LinkSink
 from trouter.engine.sasl import SaslClient, SaslServer
 from trouter.engine.session import Session
-from trouter.testing.script import Script
 from trouter.wire.framing import AMQP_HEADER
 from trouter.wire.performatives import Attach, Begin, Flow, Open, Source, Target, Transfer
 

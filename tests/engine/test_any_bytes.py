@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fuzz import engine
 from tests.engine.talks import NEAR_WRAP, OPEN, attach, begin, flow, receiving, transfer
-from trouter.testing.script import encode
+from tests.script import encode
 from trouter.wire.framing import AMQP_HEADER, SASL_HEADER, frame
 from trouter.wire.performatives import (
     Accepted,

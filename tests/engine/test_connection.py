@@ -28,6 +28,7 @@ from tests.engine.talks import (
     transfer,
     with_limits,
 )
+from tests.script import Script, encode, like
 from trouter.engine.connection import Connection
 from trouter.engine.events import (
     ConnectionClosed,
@@ -41,7 +42,6 @@ from trouter.engine.events import (
 from trouter.engine.faults import Fault, Misuse, PeerFault
 from trouter.engine.link import IncomingLink, add_link
 from trouter.engine.states import ConnectionState
-from trouter.testing.script import Script, encode, like
 from trouter.wire.framing import AMQP_HEADER, frame
 from trouter.wire.performatives import (
     Accepted,

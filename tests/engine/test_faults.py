@@ -24,12 +24,12 @@ from tests.engine.talks import (
     transfer,
     with_limits,
 )
+from tests.script import Script, Sent, encode, like
 from trouter.engine.events import ConnectionClosed, ConnectionOpened, LinkDetached, SessionEnded
 from trouter.engine.faults import Fault, PeerFault, Scope
 from trouter.engine.link import IncomingLink
 from trouter.engine.ports import Delivery, LinkPort, LinkSink
 from trouter.engine.session import Session
-from trouter.testing.script import Script, Sent, encode, like
 from trouter.wire.framing import AMQP_HEADER, FRAME_SASL, TLS_HEADER, frame
 from trouter.wire.performatives import (
     Attach,

@@ -8,12 +8,12 @@ from dataclasses import fields
 import pytest
 
 from tests.engine.talks import attach, begin, begun, opened, receiving, send, sending, server, transfer, with_limits
+from tests.script import Script, encode
 from trouter.engine.events import SaslInitReceived, SaslResponseReceived
 from trouter.engine.faults import Fault
 from trouter.engine.limits import EngineLimits
 from trouter.engine.link import add_link
 from trouter.engine.sasl import SaslServer
-from trouter.testing.script import Script, encode
 from trouter.wire.framing import AMQP_HEADER, SASL_HEADER
 from trouter.wire.performatives import Attach, Detach, End, Open, SaslInit, SaslResponse, Transfer
 

@@ -23,11 +23,11 @@ from tests.engine.talks import (
     transfer,
     with_limits,
 )
+from tests.script import Like, Sent, like
 from trouter.engine.events import LinkAttached, LinkDetached
 from trouter.engine.faults import Fault, Misuse, PeerFault
 from trouter.engine.link import IncomingLink, OutgoingLink, add_link
 from trouter.engine.ports import Delivery, LinkSink
-from trouter.testing.script import Like, Sent, like
 from trouter.wire.performatives import (
     Accepted,
     Attach,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.engine.talks import OPEN, client, server, with_limits
+from tests.script import Script, encode, like
 from trouter.engine.connection import Connection
 from trouter.engine.events import (
     ConnectionClosed,
@@ -19,7 +20,6 @@ from trouter.engine.events import (
 from trouter.engine.faults import Fault, PeerFault
 from trouter.engine.sasl import SASL_AUTH, SASL_OK, SaslClient, SaslServer
 from trouter.engine.states import IllegalStep, SaslState
-from trouter.testing.script import Script, encode, like
 from trouter.wire.framing import AMQP_HEADER, FRAME_SASL, SASL_HEADER, TLS_HEADER, frame
 from trouter.wire.performatives import (
     Close,

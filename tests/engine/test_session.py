@@ -21,11 +21,11 @@ from tests.engine.talks import (
     transfer,
     with_limits,
 )
+from tests.script import Like, Script, Sent, like
 from trouter.engine.events import SessionBegun, SessionEnded
 from trouter.engine.faults import Fault, PeerFault
 from trouter.engine.link import IncomingLink
 from trouter.engine.ports import Delivery
-from trouter.testing.script import Like, Script, Sent, like
 from trouter.wire.performatives import (
     Accepted,
     Attach,

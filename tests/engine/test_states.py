@@ -23,6 +23,7 @@ from tests.engine.talks import (
     server,
     transfer,
 )
+from tests.script import Script
 from trouter.engine.events import ConnectionClosed, Event, LinkDetached, SessionEnded
 from trouter.engine.faults import Fault
 from trouter.engine.link import add_link
@@ -45,7 +46,6 @@ from trouter.engine.states import (
     SessionStep,
     advance,
 )
-from trouter.testing.script import Script
 from trouter.wire.framing import AMQP_HEADER, FRAME_SASL, frame
 from trouter.wire.performatives import Close, Detach, Disposition, End, Error, Open, Performative, Source, Target
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tests.engine.talks import ACCEPTED, MASK32, NEAR_WRAP, RELEASED
+from tests.script import decode
 from trouter.engine.connection import Connection
 from trouter.engine.events import (
     ConnectionClosed,
@@ -27,7 +28,6 @@ from trouter.engine.events import (
 from trouter.engine.limits import EngineLimits
 from trouter.engine.link import IncomingLink, add_link
 from trouter.engine.ports import Budget, Delivery, LinkSink
-from trouter.testing.script import decode
 from trouter.wire.performatives import Open, Source, Target
 
 FRAME_BYTES = 512

@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.logs.talk import configured, entities
+from tests.script import encode
 from trouter.logs.book import KEPT, MAX_TEXT_BYTES, Entry
 from trouter.logs.frame_trace import FrameTrace
 from trouter.logs.handler import BEGINNING, STARTS_WITH
 from trouter.logs.levels import MODULES, NUMBERS
 from trouter.logs.lines import MAX_TEXT, MAX_TRACEBACK, Shape, line_of
 from trouter.logs.loggers import OTHERS
-from trouter.testing.script import encode
 from trouter.wire.framing import AMQP_HEADER
 from trouter.wire.performatives import Transfer
 

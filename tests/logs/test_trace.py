@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.script import encode
 from tests.wire.values import values
 from trouter.logs.amqp_text import MAX_SHOWN, show
 from trouter.logs.frame_trace import KEPT_BYTES, FrameTrace
-from trouter.testing.script import encode
 from trouter.wire import codec
 from trouter.wire.framing import AMQP_HEADER, FRAME_SASL, SASL_HEADER, TLS_HEADER, frame
 from trouter.wire.performatives import (

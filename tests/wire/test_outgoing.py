@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trouter.testing.script import Sent, decode
+from tests.script import Sent, decode
 from trouter.wire.outgoing import (
     CONTINUATION_OVERHEAD,
     GENERAL_OVERHEAD,
