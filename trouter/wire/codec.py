@@ -6,6 +6,7 @@ zero width count against an allowance. The decoder raises only DecodeError.
 
 from __future__ import annotations
 
+import struct
 from typing import Any, Final
 from uuid import UUID
 
@@ -293,7 +294,6 @@ _FALSE: Final = smallest("boolean", 0, 0).code
 
 # Shortcuts for the usual values of performatives, filled from the table: the octets of small numbers, the encodings of
 # large ones, and the constructors of short texts, by class.
-# the constructors and widths of large ones, and the constructors of short texts, by class.
 _UNSIGNED: Final = ("ubyte", "ushort", "uint", "ulong")
 _SMALL: Final[dict[type, list[bytes]]] = {
     PRIMITIVE_OF[name].python: [
@@ -305,6 +305,11 @@ _SMALL: Final[dict[type, list[bytes]]] = {
 }
 _LARGE: Final = {PRIMITIVE_OF[name].python: ENCODINGS_OF[name][-1] for name in _UNSIGNED}
 _SHORT: Final = {PRIMITIVE_OF[name].python: smallest(name, 1, 1).code for name in ("binary", "string", "symbol")}
+#: Format code, size and count of a short list.
+_SHORT_HEAD: Final = bytes((smallest("list", 1, 1).code, 0, 0))
+_LONG_LIST: Final = ENCODINGS_OF["list"][-1].code
+#: Format code, size and count of a long list.
+_LONG_HEAD: Final = struct.Struct(">BII")
 
 
 def encode(value: object) -> bytes:
@@ -329,6 +334,10 @@ def _write(out: bytearray, value: object, depth: int) -> None:
     if value is True or value is False:
         out.append(_TRUE if value else _FALSE)
         return
+    kind = type(value)
+    if kind is list:
+        _write_list(out, value, depth)  # type: ignore[arg-type]
+        return
     if isinstance(value, Described):
         if depth >= _MAX_NESTING:
             raise EncodeError(f"nested more than {_MAX_NESTING} deep")
@@ -336,7 +345,6 @@ def _write(out: bytearray, value: object, depth: int) -> None:
         _write(out, value.descriptor, depth + 1)
         _write(out, value.value, depth + 1)
         return
-    kind = type(value)
     small = _SMALL.get(kind)
     if small is not None:
         number: Any = value
@@ -360,6 +368,26 @@ def _write(out: bytearray, value: object, depth: int) -> None:
     encoding = smallest(primitive.name, measure, measure)
     out.append(encoding.code)
     _write_content(out, primitive, encoding, content, count)
+
+
+def _write_list(out: bytearray, items: list[object], depth: int) -> None:
+    """Write a list with a short size and count, and with long ones in their place once it needs them."""
+    if not items:
+        out.append(_LIST0)
+        return
+    if depth >= _MAX_NESTING:
+        raise EncodeError(f"nested more than {_MAX_NESTING} deep")
+    start = len(out)
+    out += _SHORT_HEAD
+    for item in items:
+        _write(out, item, depth + 1)
+    count = len(items)
+    size = len(out) - start - 2  # the count is part of it
+    if size < 0x100 and count < 0x100:
+        out[start + 1] = size
+        out[start + 2] = count
+    else:
+        out[start : start + 3] = _LONG_HEAD.pack(_LONG_LIST, size + 3, count)
 
 
 def _prepare(primitive: Primitive, value: Any, depth: int) -> tuple[int, Any, int]:

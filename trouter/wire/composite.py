@@ -125,7 +125,7 @@ def _described(composite: Composite) -> types.Described:
         if value is None:
             if field.mandatory:
                 raise EncodeError(f"{_label(type(composite), field)} is mandatory")
-        elif value == () and field.default == ():
+        elif field.multiple and not value and field.default == ():
             value = None
         elif field.given is int and type(value) is int and field.low <= value <= field.high:
             value = int.__new__(field.plain, value)  # as field.plain(value), in a third of the time
