@@ -1,8 +1,8 @@
-"""From the address a client wrote to the key it is looked up by (routing.md 1.1), and the addresses we make up (1.3a).
+"""Addresses: from the text of a client to the lookup key (routing.md 1.1), and those that the router makes up (1.3a).
 
 Parsing strips scheme and host, drops one trailing separator, then classifies by the leading text. Comparison is
-case-sensitive and exact; nothing is unescaped or normalised further. The functions are pure and linear in the length
-of the text, which the caller bounds; so does any cache in front of them.
+case-sensitive and exact; nothing is unescaped or normalised further. The functions are pure and take linear time; the
+caller bounds the length of the text.
 """
 
 from __future__ import annotations
@@ -17,48 +17,48 @@ AREA: Final = "A"
 EDGE: Final = "H"
 MOBILE: Final = "M"
 
-#: Where an edge router sends everything that is elsewhere.
+#: The address to which an edge router sends everything that is elsewhere.
 UPLINK_KEY: Final = "L_edge"
 
 DEFAULT_AREA: Final = "0"
 FIRST_PHASE: Final = "0"
 FALLBACK_PHASE: Final = "F"
 PHASES: Final = frozenset("0123456789F")
-#: How annotations name the fallback phase: its letter's distance from "0" (inter-router.md 2.7).
+#: The number of the fallback phase in annotations: its letter's distance from "0" (inter-router.md 2.7).
 FALLBACK_NUMBER: Final = ord(FALLBACK_PHASE) - ord(FIRST_PHASE)
 
 #: More than the older router's 15, so that a client cannot find one by trying (security.md 7.4).
 TEMPORARY_LENGTH: Final = 22
-#: What the keys of dynamic sources begin with, and how addresses that are made up are called.
+#: The beginning of the keys of dynamic sources, and of made-up addresses.
 TEMPORARY_KEY: Final = "Ltemp."
 TEMPORARY_NAMES: Final = ("temp.", "_$temp.")
 _TEMPORARY_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+_"
 
 
 class Address(NamedTuple):
-    """A parsed address. A mobile ``text`` includes the tenant; patterns of address configuration are tested with it."""
+    """A parsed address. A mobile ``text`` includes the tenant; patterns of address configuration match against it."""
 
-    #: L, T, R, A, H or M: the first character of the key, which decides who may serve it.
+    #: L, T, R, A, H or M: the first character of the key, which decides which links may serve it.
     letter: str
-    #: What tables are indexed by.
+    #: The key of lookup tables.
     key: str
     #: The whole address without scheme, host and trailing separator.
     text: str
-    #: What follows the leading text that chose the class; for a mobile address all of it, without the tenant.
+    #: The text behind the leading part that chose the class; all of a mobile address, without the tenant.
     rest: str
 
     def key_in_phase(self, phase: str) -> str:
-        """Return the key of the same mobile address in ``phase``; other classes have no phases and keep their key."""
+        """Return the key of a mobile address in ``phase``; other classes have no phases and keep their key."""
         return f"{MOBILE}{phase}{self.text}" if self.letter == MOBILE else self.key
 
 
 def phase_of(key: str) -> int:
-    """Return the phase of an address as annotations say it; only mobile addresses have any."""
+    """Return the number of a key's phase in annotations; 0 for classes without phases."""
     return ord(key[1]) - ord(FIRST_PHASE) if key.startswith(MOBILE) else 0
 
 
 def phase_named(number: int) -> str:
-    """Return the phase that an annotation names, "" if there is none such."""
+    """Return the phase with an annotation's ``number``, "" if there is none."""
     if number == FALLBACK_NUMBER:
         return FALLBACK_PHASE
     return str(number) if 0 <= number <= 9 else ""
@@ -73,9 +73,9 @@ def parse_address(
     phase: str = FIRST_PHASE,
     tenant: str = "",
 ) -> Address:
-    """Classify ``text`` as router ``router_id`` sees it; only a mobile address takes ``phase`` and ``tenant``.
+    """Return ``text`` classified for router ``router_id``; only a mobile address takes ``phase`` and ``tenant``.
 
-    ``phase`` is one of PHASES, else ValueError; ``tenant`` comes without its slash. Any other text is some address.
+    ``phase`` is one of PHASES, else ValueError; ``tenant`` has no slash at its end. Any text is an address.
     """
     if phase not in PHASES:
         raise ValueError(f"no such phase: {phase!r}")
@@ -89,17 +89,17 @@ def parse_address(
 
 
 def plain(text: str) -> str:
-    """Return an address without scheme, host and one separator at its end: the text that it is known by."""
+    """Return an address without scheme, host and one trailing separator."""
     path = strip_location(text)
     return path[:-1] if path.endswith((".", "/")) else path
 
 
 def strip_location(text: str) -> str:
-    """Return ``text`` without scheme and host: what follows them, or all of it if it has no path behind a host."""
+    """Return ``text`` without scheme and host; all of it if no path follows the host."""
     if text.startswith("/"):
         location_end = 1
     else:
-        location_end = text.find(":/") + 2  # a scheme is whatever stands before the first ":/", even "a b/c"
+        location_end = text.find(":/") + 2  # a scheme is any text before the first ":/", even "a b/c"
         if location_end == 1:
             return text
     if not text.startswith("/", location_end):
@@ -109,7 +109,7 @@ def strip_location(text: str) -> str:
 
 
 def _parse_reserved(path: str, area: str, router_id: str, on_edge: bool) -> Address | None:
-    """Return the address if ``path`` has one of the reserved forms, complete; None if it is mobile after all."""
+    """Return the address if ``path`` has a complete reserved form; None if it is mobile."""
     head, *parts = path.split("/", 3)
     if head == "_local" and parts:
         return _local(path, path[len("_local/") :])
@@ -125,7 +125,7 @@ def _parse_reserved(path: str, area: str, router_id: str, on_edge: bool) -> Addr
 
 
 def _parse_topological(path: str, parts: list[str], area: str, router_id: str, on_edge: bool) -> Address | None:
-    """``path`` is _topo/AREA/ROUTER/REST, with at least AREA and a slash behind it."""
+    """Return the address of ``path``, _topo/AREA/ROUTER/REST with at least AREA and a slash; None if it is mobile."""
     its_area, there, rest = parts[0], parts[1], parts[2] if len(parts) == 3 else None
     if there == "all" and rest is not None and its_area in ("all", area):
         return Address(TOPOLOGICAL, TOPOLOGICAL + rest, path, rest)
@@ -145,17 +145,17 @@ def _local(path: str, rest: str) -> Address:
 
 
 def temporary_token() -> str:
-    """Return 22 characters from a-zA-Z0-9+_ that no client can guess (132 bits of the system's randomness)."""
+    """Return 22 random characters from a-zA-Z0-9+_ that no client can guess (132 bits)."""
     return "".join([_TEMPORARY_ALPHABET[octet & 63] for octet in secrets.token_bytes(TEMPORARY_LENGTH)])
 
 
 def temporary_source(router_id: str, token: str, *, area: str = DEFAULT_AREA, mode: str = "standalone") -> str:
-    """Return the address of a dynamic source: local to this router, and reachable from all others."""
+    """Return a new address for a dynamic source: local to this router, and reachable from all others."""
     if mode == "edge":
         return f"amqp:/_edge/{router_id}/temp.{token}"
     return f"amqp:/_topo/{area}/{router_id}/temp.{token}"
 
 
 def temporary_target(token: str) -> str:
-    """Return the address of a dynamic target: mobile, so that receivers on any router can use it."""
+    """Return a new address for a dynamic target: mobile, so that receivers on any router can use it."""
     return f"amqp:/_$temp.{token}"

@@ -1,7 +1,7 @@
-"""What routers say of a message in its annotations: as it comes to this router, and as it goes on (routing.md 4.3).
+"""The router annotations of a message: as received, and as sent on (routing.md 4.3).
 
-A sender, and a neighbour above all, says the same of one message after another. So what was read, and what is to be
-written in its place, is kept for each link.
+A sender, and above all a neighbour, sends the same annotations with many messages. So each link caches what it read,
+and what it writes instead.
 """
 
 from __future__ import annotations
@@ -9,31 +9,31 @@ from __future__ import annotations
 from trouter.wire import octets
 from trouter.wire.annotations import RouterAnnotations, compose_annotations, parse_annotations
 
-#: Sections of annotations that are remembered for a link to a neighbour, and how long one may be.
+#: Sections of annotations cached for a link to a neighbour, and the longest one, in octets.
 _MAX_SECTIONS = 1024
 _MAX_BYTES = 512
 
 
 class CachedAnnotations:
-    """Annotations as they came, and the sections that replace them for the receivers of the message."""
+    """Annotations as received, and the sections that replace them for the receivers of the message."""
 
     __slots__ = ("_plain", "generation", "loops", "onward", "entry", "parsed", "section")
 
     def __init__(self, section: bytes, parsed: RouterAnnotations) -> None:
-        #: As they came, encoded; and read.
+        #: As received: encoded, and parsed.
         self.section = section
         self.parsed = parsed
-        #: For routers, as ``AnnotationRewriter.onward`` writes it; None until then.
+        #: The section for routers, as ``AnnotationRewriter.onward`` writes it; None before that.
         self.onward: bytes | None = None
         self._plain: bytes | None = None
-        #: The ``AddressEntry`` of the address that they name, if there was one when it was looked for last.
+        #: The ``AddressEntry`` of the address that they name, if there was one at the last lookup.
         self.entry: object = None
-        #: In the shape of the network that ``generation`` counts, the message has come too far.
+        #: Whether the message loops, in the shape of the network that ``generation`` counts.
         self.generation = -1
         self.loops = False
 
     def plain(self) -> bytes:
-        """Return the section for receivers: the annotations that are no router's."""
+        """Return the section for receivers: without the routers' annotations."""
         if self._plain is None:
             came = self.parsed
             self._plain = compose_annotations(came.user, came.user_count, 0, False, None, None, ())
@@ -43,7 +43,7 @@ class CachedAnnotations:
 class AnnotationRewriter:
     """Reads and writes the annotations of the messages of one link.
 
-    here: how annotations name this router. marks: it says so, which routers on the edge do not (inter-router.md 6.7).
+    here: this router's name in annotations. marks: the router adds it, as edge routers do not (inter-router.md 6.7).
     """
 
     __slots__ = (
@@ -63,19 +63,19 @@ class AnnotationRewriter:
     def __init__(self, here: str, marks: bool, honours: bool, phase: int, to_override: str | None) -> None:
         self.here = here
         self.marks = marks
-        #: What the peer says in the name of routers is read.
+        #: The peer's router annotations are read.
         self.honours = honours
-        #: The peer is no router: what it says of where messages have been goes on, and what it says of where they are
-        #: to go is not obeyed, for that is what policies are asked about.
+        #: The peer is no router: its ingress and trace are sent on, but its to and phase are ignored, because the
+        #: policy decides about addresses.
         self.only_traces = False
-        #: What messages of the link say of their address to other routers, where nothing else is said of one.
+        #: The phase and address for other routers, unless a message has others.
         self.phase = phase
         self.to_override = to_override
-        #: The link is that of an edge router, which is no place where messages enter.
+        #: The link comes from an edge router, where messages do not count as entering the network.
         self.via_edge = False
-        #: The peer is a router: more than its last annotations are kept.
+        #: The peer is a router: more than its last annotations are cached.
         self.keeps = False
-        #: Of a message that came without annotations; None until one is asked for.
+        #: The section for messages without annotations; None before the first.
         self._own: bytes | None = None
         self._recent: CachedAnnotations | None = None
         self._known: dict[bytes, CachedAnnotations] = {}
@@ -102,7 +102,7 @@ class AnnotationRewriter:
         return annotations
 
     def onward(self, annotations: CachedAnnotations | None, to: str | None, phase: int) -> bytes:
-        """Return the section with which a message goes on to routers; ``to``, ``phase`` where they are overridden."""
+        """Return the section for routers; ``to`` and ``phase`` override those of the message and the link."""
         if to is not None:
             return self._compose(annotations, to, phase)
         if annotations is None:
@@ -114,7 +114,7 @@ class AnnotationRewriter:
         return annotations.onward
 
     def anew(self, annotations: CachedAnnotations | None, to: str, phase: int) -> bytes:
-        """Return the section with which a message goes on to another address, as if it had entered the network here."""
+        """Return the section for a message to another address, as if it had entered the network here."""
         marks = (self.here,) if self.marks else ()
         here = self.here if self.marks else None
         if annotations is None:
@@ -123,7 +123,7 @@ class AnnotationRewriter:
         return compose_annotations(came.user, came.user_count, phase, came.stream, to, here, marks)
 
     def _compose(self, annotations: CachedAnnotations | None, to: str | None, phase: int) -> bytes:
-        """User's first, then phase, stream, to, ingress, trace (4.3)."""
+        """Return the section: the user's entries, then phase, stream, to, ingress, trace (4.3)."""
         to = to or self.to_override
         phase = phase or self.phase
         if annotations is None:

@@ -1,4 +1,4 @@
-"""The message that is under way through the router from where it came in, while its receivers are looked for."""
+"""The message that was received on an incoming link, while its receivers are looked for."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ _HIGHEST_PRIORITY = 9
 
 
 class Arrival:
-    """The message under way, as forwarders and outgoing links see it. Each incoming link has one, and keeps it.
+    """The message under way, as forwarders and outgoing links see it. Each incoming link has one and reuses it.
 
-    It holds for one message, from when that is routed to when the next one is; what is kept for longer is noted in a
-    ``Message``.
+    It is valid from the routing of one message to that of the next; a ``Message`` copies what is needed longer.
     """
 
     __slots__ = ("cut_from", "cut_to", "origin", "annotations", "phase", "priority", "rewrites", "to", "trace")
@@ -27,22 +26,22 @@ class Arrival:
     def __init__(self) -> None:
         #: 0 to 9.
         self.priority: int = DEFAULT_PRIORITY
-        #: The router where it entered ("" for here), and the routers that it has passed, as annotations name them.
+        #: The router where it entered ("" for this one), and the routers that it passed, as annotations name them.
         self.origin = ""
         self.trace: tuple[str, ...] = ()
-        #: It came with routers' annotations, which most receivers are not to see.
+        #: It has router annotations, which most receivers must not get.
         self.rewrites = False
-        #: What routers said of it, None if it came without annotations.
+        #: Its annotations; None if it has none.
         self.annotations: CachedAnnotations | None = None
-        #: What it is to go by elsewhere, where that is not what its sender wrote.
+        #: The address and phase for other routers, if they differ from the sender's.
         self.to: str | None = None
         self.phase = 0
-        #: Where annotations stand in it, or would stand.
+        #: The offsets of its message annotations, or of the place for them.
         self.cut_from = 0
         self.cut_to = 0
 
     def begin(self, scan: MessageScan, annotations: CachedAnnotations | None, from_neighbour: bool) -> None:
-        """Note what the head of the next message says; of one from another router, also which way it came."""
+        """Set the fields for the next message; origin and trace only if it is from another router."""
         self.to = None
         self.phase = 0
         self.annotations = annotations
@@ -57,7 +56,7 @@ class Arrival:
             self.trace = () if annotations is None else annotations.parsed.trace
 
     def describe(self, message: Message, to: str | None, phase: int, start: int) -> None:
-        """Note in ``message`` what the router says of it, which goes by ``to`` elsewhere and began at ``start``."""
+        """Copy the message's state to ``message``; ``start`` is its offset, ``to`` its address elsewhere."""
         message.annotations = self.annotations
         message.rewrites = self.rewrites
         message.to = to

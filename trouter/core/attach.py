@@ -1,4 +1,4 @@
-"""What becomes of a peer's attach: accepted with or without credit, or refused, and why (routing.md 1.2-1.6)."""
+"""The answer to a peer's attach: accepted, with or without credit, or refused with an error (routing.md 1.2-1.6)."""
 
 from __future__ import annotations
 
@@ -51,18 +51,18 @@ NO_COORDINATOR: Final = Error(
     "transactions.",
 )
 TOO_LONG: Final = Error("amqp:invalid-field", f"addresses are limited to {MAX_ADDRESS_BYTES} octets")
-#: As the older router's policy says it.
+#: In the words of the older router's policy.
 DISALLOWED: Final = Error("amqp:unauthorized-access", "link disallowed by local policy")
 UNFIT: Final = Error("amqp:invalid-field", "an address must not contain control characters")
 
 
 def attach(router: EdgeRouterPort, link: Link, terms: PeerTerms, *, goes_up: bool = False) -> Error | None:
-    """Answer the attach that made ``link``, and take the link into the routing if it is accepted; why it was not.
+    """Answer the attach that created ``link``, and route the link if it is accepted; return the error if it is not.
 
-    A link that ``goes_up`` is one that is routed over an edge router's uplink.
+    A link that ``goes_up`` is routed over an edge router's uplink.
     """
     wanted = link.remote_attach
-    assert wanted is not None  # noqa: S101 - a link made by a peer's attach has it
+    assert wanted is not None  # noqa: S101 - the peer's attach created the link
     try:
         if terms.trunk is not None and trunking.capability_of(wanted):
             refused = trunking.answer(router, link, terms.trunk, wanted, terms.link_capacity or DEFAULT_CAPACITY)
@@ -172,7 +172,7 @@ def _accept_outgoing(router: EdgeRouterPort, link: OutgoingLink, wanted: Attach,
 
 
 def _is_routed(router: RouterPort, link: Link, terminus: Source | Target, terms: PeerTerms) -> bool:
-    """Return whether the link belongs to a container as a whole, and is on its way there; AttachRefused."""
+    """Return whether the link is routed to a container as a whole; AttachRefused."""
     if terminus.address not in (None, "") and not terminus.dynamic:
         text = _address_text(terminus.address)
         _check_open(router, router.table.parse(text, tenant=terms.tenant), terms, outgoing=not link.incoming)
@@ -197,7 +197,7 @@ def _address_text(address: object) -> str:
 
 
 def _override(table: AddressTable, text: str, entry: AddressEntry, tenant: Tenant | None) -> str:
-    """Return the address to show other routers; reserved ones are the same for all tenants, but for dynamic ones."""
+    """Return the address for other routers; reserved ones are the same for all tenants, except dynamic ones."""
     if tenant is None:
         return text
     if entry.key.startswith(MOBILE):
@@ -209,7 +209,7 @@ def _override(table: AddressTable, text: str, entry: AddressEntry, tenant: Tenan
 def _find_entry(
     router: RouterPort, text: str, capabilities: tuple[str, ...], terms: PeerTerms, *, outgoing: bool, dynamic: bool
 ) -> AddressEntry:
-    """Return the entry for a terminus, made if need be; AttachRefused."""
+    """Return the entry for a terminus, created if necessary; AttachRefused."""
     table = router.table
     tenant = terms.tenant
     address = table.parse(text, tenant=tenant)
@@ -235,7 +235,7 @@ def _find_entry(
 
 
 def _check_open(router: RouterPort, address: Address, terms: PeerTerms, outgoing: bool) -> None:
-    """Raise AttachRefused for an address that is not the tenant's, or another connection's dynamic one."""
+    """Raise AttachRefused for an address that is not the tenant's, or is another connection's dynamic one."""
     if terms.tenant is not None and not router.table.is_open_to(terms.tenant, address):
         raise AttachRefused(DISALLOWED)
     if not outgoing:
@@ -265,11 +265,11 @@ def _check_capabilities(capabilities: tuple[str, ...]) -> None:
 
 
 def _refuse_routed_dynamic(properties: object) -> None:
-    """A dynamic terminus that names a link-route address has nowhere to go without such a route (1.3a)."""
+    """Raise AttachRefused for a dynamic terminus that names a link-route address: no such route matched (1.3a)."""
     if dynamic_address(properties) is not None:
         raise AttachRefused(NO_ROUTE)
 
 
 def _without_filter(source: object) -> object:
-    """A source as we can honour it: a filter that is not echoed tells the receiver that none is applied (3.5.3)."""
+    """Return the source as the router serves it: a filter that is not echoed is not applied (3.5.3)."""
     return replace(source, filter=None) if isinstance(source, Source) and source.filter else source

@@ -1,7 +1,6 @@
-"""Auto links: links to containers that the router attaches of its own accord (routing.md 6.2).
+"""Auto links: links that the router attaches to containers by configuration (routing.md 6.2).
 
-An auto link has an activation on each connection that it is for. One that fails is tried again when the caller, who has
-a clock, says so.
+An auto link has an activation on each connection that matches it. The caller, who has a clock, retries failed ones.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from .routerport import RouterPort
 from .routes import IN
 from .terms import DEFAULT_CAPACITY, lay_on_egress, lay_on_ingress
 
-#: How far an activation has come. Of several, what stands first is what the auto link is said to be.
+#: The states of an activation, in the order in which one of several decides the auto link's state.
 FAILED, ATTACHING, ACTIVE = "failed", "attaching", "active"
 INACTIVE: Final = "inactive"
 _WORST_FIRST: Final = (FAILED, ATTACHING, ACTIVE)
-#: How long a failed one is left alone: the first time, and every time after that.
+#: Seconds before a failed activation is retried: the first time, and every time after that.
 FIRST_RETRY_S: Final = 2.0
 RETRY_S: Final = 5.0
 
@@ -48,62 +47,62 @@ class AutoLinkRule:
     phase: int = 0
     container_id: str = ""
     connection: str = ""
-    #: What the container calls the address, empty for the same.
+    #: The container's name for the address, empty for the same.
     external_address: str = ""
-    #: An outgoing link takes what finds no other consumer; what comes in on one goes to no fallback itself.
+    #: An outgoing link is a fallback consumer; messages from an incoming one go to no fallback.
     fallback: bool = False
     name: str = ""
 
 
 class AutoLink:
-    """One auto link, on every connection that it is for."""
+    """One auto link, on every connection that matches it."""
 
     def __init__(self, rule: AutoLinkRule) -> None:
         self.rule = rule
         self.activations: dict[Container, Activation] = {}
-        #: The next failure is its first: it is tried again soon.
+        #: The next failure is the first: its retry is soon.
         self.fresh = True
 
     def next_retry_s(self) -> float:
-        """Return how long to wait before trying again what has failed."""
+        """Return the seconds to wait before the next retry."""
         fresh, self.fresh = self.fresh, False
         return FIRST_RETRY_S if fresh else RETRY_S
 
     @property
     def worst(self) -> Activation | None:
-        """Return the activation whose state is worst, the last of several such; None without activations."""
+        """Activation in the worst state, the last of several; None without activations."""
         found = self.activations.values()
         return min(reversed(found), key=lambda each: _WORST_FIRST.index(each.state), default=None)
 
     @property
     def state(self) -> str:
-        """Return ``failed``, ``attaching``, ``active`` or ``inactive``: of several activations, the worst."""
+        """State of the worst activation: ``failed``, ``attaching``, ``active``, or ``inactive`` without any."""
         worst = self.worst
         return INACTIVE if worst is None else worst.state
 
     @property
     def last_error(self) -> str:
-        """Return why the worst activation failed; empty if it has not."""
+        """Error of the worst activation; empty if it has not failed."""
         worst = self.worst
         return "" if worst is None else worst.why
 
     @property
     def identity(self) -> int:
-        """Return the identity of the link that was attached last, 0 for none."""
+        """Identity of the link that was attached last, 0 for none."""
         return max((each.identity for each in self.activations.values()), default=0)
 
 
 class AutoLinkObserver:
-    """Is notified of what becomes of auto links; the base ignores it."""
+    """The receiver of events of auto links; the base ignores them."""
 
     def activated(self, activation: Activation) -> None:
         """Note that the link of an auto link is attached."""
 
     def failed(self, activation: Activation) -> None:
-        """Note that a link was detached or lost; the owner is to ``retry`` the activation after a while."""
+        """Note that a link was detached or lost; the owner must ``retry`` the activation after a while."""
 
     def idle(self, activation: Activation) -> None:
-        """Note that the activation has no use for its connection any more: it is not to be retried."""
+        """Note that the activation is over: it must not be retried."""
 
 
 class AutoLinkRouter(RouterPort, Protocol):
@@ -111,11 +110,11 @@ class AutoLinkRouter(RouterPort, Protocol):
 
     @property
     def observer(self) -> AutoLinkObserver:
-        """Return what is notified of auto links."""
+        """Observer of auto links."""
 
     @property
     def containers(self) -> Containers:
-        """Return the containers that are connected."""
+        """Containers that are connected."""
 
 
 class Activation:
@@ -125,22 +124,22 @@ class Activation:
         self.auto = auto
         self.container = container
         self.state = ATTACHING
-        #: Why it has failed, in words.
+        #: The text of its error.
         self.why = ""
         self._router = router
         self._link: Link | None = None
         self._own: OwnSession | None = None
-        #: Its session was ended for an error, perhaps of another's: it gets one of its own.
+        #: The peer ended its session with an error, perhaps for another link: it gets a session of its own.
         self._apart = False
         self._ended = False
 
     @property
     def identity(self) -> int:
-        """Return the identity of its link in management, 0 for none."""
+        """Identity of its link in management, 0 for none."""
         return 0 if self._link is None else getattr(self._link.sink, "identity", 0)
 
     def begin(self) -> None:
-        """Attach, now or when the session stands."""
+        """Attach the link, now or once the session is mapped."""
         self.state, self.why = ATTACHING, ""
         try:
             own = self._own = self.container.for_auto_links(apart=self._apart)
@@ -150,12 +149,12 @@ class Activation:
             self._fail(refusal.error)
 
     def retry(self) -> None:
-        """Try again; nothing when it has not failed, or is to be no longer."""
+        """Attach the link again; do nothing if it has not failed or the activation has ended."""
         if self.state == FAILED and not self._ended:
             self.begin()
 
     def attach_on(self, session: Session) -> None:
-        """Attach the link on the session, which stands; AttachRefused."""
+        """Attach the link on the session, which is mapped; AttachRefused."""
         rule, router, terms = self.auto.rule, self._router, self.container.terms
         incoming = rule.direction == IN
         entry = self._entry()
@@ -200,7 +199,7 @@ class Activation:
         link.attach(source, target, rcv_settle_mode=0, max_message_size=0)
 
     def _entry(self) -> AddressEntry | None:
-        """Return the internal address; balanced where nothing is configured, whatever the default is (5.4)."""
+        """Return the entry of the internal address; balanced if no rule matches, whatever the default is (5.4)."""
         rule, table = self.auto.rule, self._router.table
         outgoing = rule.direction != IN
         configured = table.rule_for(table.parse(rule.address))
@@ -213,9 +212,9 @@ class Activation:
         return link is self._link
 
     def answered(self, link: Link) -> None:
-        """Take the peer's answer; without an address it is about to refuse."""
+        """Activate the link; do nothing if the answer has no address, because the peer is about to refuse."""
         attach, sink = link.remote_attach, link.sink
-        assert attach is not None  # noqa: S101 - it has answered
+        assert attach is not None  # noqa: S101 - the peer has answered
         terminus = attach.source if link.incoming else attach.target
         if not isinstance(terminus, Source | Target) or terminus.address in (None, ""):
             return
@@ -224,20 +223,20 @@ class Activation:
         if isinstance(sink, Ingress):
             sink.open()
         elif isinstance(sink, Egress):
-            entry = self._entry() or sink.entry  # nothing has held it until now
+            entry = self._entry() or sink.entry  # no user has kept the entry until now
             assert isinstance(entry, AddressEntry)  # noqa: S101 - `attach_on` has set it
             sink.entry = entry
             entry.add_consumer(sink)
             sink.on_credit(sink.link)
 
     def refused(self, error: Error) -> None:
-        """Fail: the container gives no session for the link."""
+        """Fail: the container has no session for the link."""
         self._apart = self._apart or self._session_error() is not None
         self._leave()
         self._fail(error)
 
     def gone(self, link: Link, reason: DetachReason | None) -> None:
-        """Fail: the peer has detached, or the session is lost."""
+        """Fail: the peer detached the link, or the session is lost."""
         self._link = None
         why = passed_on(reason.error) if reason is not None else LINK_LOST
         error = self._session_error()
@@ -248,7 +247,7 @@ class Activation:
             self._fail(why)
 
     def _session_error(self) -> Error | None:
-        """Return why the peer ended the session, if it has and said why."""
+        """Return the error with which the peer ended the session; None if there is none."""
         return None if self._own is None else self._own.error
 
     def _fail(self, error: Error | None) -> None:
@@ -262,7 +261,7 @@ class Activation:
             self._own = None
 
     def end(self) -> None:
-        """End the activation for good, and detach its link if it has one."""
+        """End the activation, and detach its link if it has one."""
         self._ended = True
         link = self._link
         self._leave()
@@ -279,14 +278,14 @@ class Activation:
 
 
 class AutoLinks:
-    """All auto links of one router: configured ones, each with its activations."""
+    """The configured auto links of one router, each with its activations."""
 
     def __init__(self, router: AutoLinkRouter) -> None:
         self._router = router
         self._all: dict[AutoLink, None] = {}
 
     def add(self, rule: AutoLinkRule) -> AutoLink:
-        """Configure one; it attaches wherever its container is there."""
+        """Configure an auto link; attach it on every connected container that matches."""
         auto = AutoLink(rule)
         self._all[auto] = None
         self._router.table.name(rule.address)
@@ -295,7 +294,7 @@ class AutoLinks:
         return auto
 
     def remove(self, auto: AutoLink) -> None:
-        """Take one out again: its links are detached."""
+        """Remove an auto link: its links are detached."""
         del self._all[auto]
         self._router.table.unname(auto.rule.address)
         for activation in list(auto.activations.values()):
@@ -303,13 +302,13 @@ class AutoLinks:
         auto.activations.clear()
 
     def container_came(self, container: Container) -> None:
-        """Attach the auto links that are for this container, which is connected."""
+        """Attach the auto links that match this container, which has connected."""
         for auto in self._all:
             if container.is_meant(auto.rule.container_id, auto.rule.connection):
                 self._activate(auto, container)
 
     def container_gone(self, container: Container) -> None:
-        """Forget the activations on a connection that is over."""
+        """Forget the activations on a connection that has ended."""
         for auto in self._all:
             activation = auto.activations.pop(container, None)
             if activation is not None:

@@ -13,10 +13,10 @@ from .ports import Pulse
 
 
 class LinkPool(Protocol):
-    """The links of one connection that are for unfinished messages; see ``Streams``."""
+    """The links of one connection for unfinished messages; see ``Streams``."""
 
     def give_back(self, link: Backlog) -> None:
-        """Take the link back: its message has ended, one way or the other."""
+        """Take the link back: its message has ended or was given up."""
 
     def lost(self, link: Backlog) -> None:
         """Forget the link, which is gone."""
@@ -31,16 +31,16 @@ class Backlog(LinkSink):
         self.link = link
         self.pulse = pulse
         self.queue: deque[Delivery] = deque()
-        #: How many wait in the queue; kept beside it for the data path.
+        #: The deliveries that wait; kept beside the queue for the data path.
         self.backlog = 0
-        #: How many stand there that were thrown away; they keep their place, which is never the first.
+        #: The dropped deliveries in the queue; they keep their position, which is never the first.
         self._dropped = 0
-        #: Those in the queue that may be thrown away, and some that have left it.
+        #: The deliveries in the queue that may be dropped, and some that have left it.
         self._presettled: list[Delivery] = []
         self.counters = Counters()
-        #: The class of its address, an index into ``latency.FAMILIES``.
+        #: The class of its address, as an index into ``latency.FAMILIES``.
         self.family = 0
-        #: The pool that the link is one of; None for every other link.
+        #: The pool that the link belongs to; None for other links.
         self.pool: LinkPool | None = None
 
     def _is_next(self, out: Delivery) -> bool:
@@ -55,7 +55,7 @@ class Backlog(LinkSink):
             self.pool.give_back(self)
 
     def _pass_dropped(self) -> None:
-        """See to it that none that was thrown away comes first."""
+        """Remove dropped deliveries from the front of the queue."""
         while self._dropped > 0:
             out = self.queue[0]
             if not out.aborted:
@@ -64,7 +64,7 @@ class Backlog(LinkSink):
             self._dropped -= 1
 
     def _take_out(self, out: Delivery) -> None:
-        """Remove one that may stand anywhere in the queue."""
+        """Remove a delivery from any position in the queue."""
         self.queue.remove(out)
         self.backlog -= 1
         self._pass_dropped()
@@ -72,9 +72,9 @@ class Backlog(LinkSink):
             self.pool.give_back(self)
 
     def _drop_presettled(self) -> None:
-        """Throw away the pre-settled deliveries that wait, but for the queue's first and any half written (2.8).
+        """Drop the pre-settled deliveries that wait, except the queue's first and any half-written one (2.8).
 
-        The others in the queue, however many, are not looked at.
+        The cost does not depend on the other deliveries in the queue.
         """
         for each in self._presettled:
             waiting = each
@@ -90,7 +90,7 @@ class Backlog(LinkSink):
             self._dropped = 0
 
     def _may_drop(self, out: Delivery) -> None:
-        """Note a delivery whose outcome no sender waits for; those noted are not many more than those that wait."""
+        """Note a delivery whose outcome no sender waits for; keep the list of these about as short as the backlog."""
         self._presettled.append(out)
         if len(self._presettled) > 2 * self.backlog + 8:
             self._presettled = [each for each in self._presettled if not (each.begun or each.complete)]

@@ -1,7 +1,7 @@
-"""What the messages of one connection are held to; made when the connection opens, only read from then on.
+"""The checks of the messages of one connection; made when the connection opens, and immutable.
 
-A link without such a check pays nothing for it. One check serves every link of its connection, and notifies its maker
-of each message that is denied (security.md 4.9, 6.1).
+A link without a check costs nothing. One check serves every link of its connection, and notifies its owner of each
+message that is denied (security.md 4.9, 6.1).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from trouter.wire.order import SectionOrder
 from .outcomes import rejected_state
 from .table import MAX_ADDRESS_BYTES
 
-#: What was wrong with a message, for ``MessageCheck.notify``.
+#: The reasons for ``MessageCheck.notify``.
 USER_ID: Final = "user-id"
 TARGET: Final = "target"
 NO_TO: Final = "no-address"
@@ -24,15 +24,16 @@ RESERVED: Final = "reserved"
 USER_ID_DENIED: Final = rejected_state("amqp:unauthorized-access", "user_id proxy violation")
 TARGET_DENIED: Final = rejected_state("amqp:unauthorized-access", "policy violation on target")
 
-#: Addresses of anonymous messages whose verdict is remembered, and how long one may be.
+#: Addresses of anonymous messages whose verdict is cached, and the longest one, in octets.
 MAX_KNOWN: Final = 1024
 MAX_KNOWN_BYTES: Final = 256
 
 
 class MessageCheck:
-    """``user`` is the only user-id taken, None for any; ``stamp`` the one given to messages without, None for none.
+    """The check of one connection's messages.
 
-    ``may_send`` judges the addresses of anonymous messages, None for all of them; its verdicts are remembered.
+    ``user`` is the only user-id allowed, None for any; ``stamp`` is set on messages without one, None for none.
+    ``may_send`` judges the addresses of anonymous messages, None allows all; its verdicts are cached.
     """
 
     __slots__ = ("_known", "_may_send", "order", "stamp", "notify", "user")
@@ -46,16 +47,16 @@ class MessageCheck:
     ) -> None:
         self.user = user
         self.stamp = stamp
-        #: Called with what was wrong, and with the address or the user-id at fault.
+        #: Called with the reason, and the address or user-id that is denied.
         self.notify = notify
-        #: Steps over messages that come whole.
+        #: Checks the sections of messages that come whole.
         self.order = SectionOrder()
         self._may_send = may_send
         self._known: dict[bytes, bool] = {}
 
     @property
     def reads_messages(self) -> bool:
-        """Messages to a known address are looked at too."""
+        """True if messages to a known address are read too."""
         return self.user is not None or self.stamp is not None
 
     def is_own(self, data: bytes, start: int, end: int) -> bool:

@@ -1,11 +1,11 @@
-"""Connections on which links of our own are attached: containers for routed links and auto links (routing.md 6.1, 7).
+"""Connections on which the router attaches links of its own: containers of routed links and auto links (routing.md 6.1,
+7).
 
-The router opens sessions there when it first needs them, one for its auto links and others for routed links. Some
-brokers end the whole session for a queue that they do not have: auto links that lost their session to an error get one
-each from then on, so that a missing queue costs the others nothing. A link waits until the peer has answered the
-begin, because only then is it known how many handles there are. Clients share no session for their routed links as
-long as there are sessions enough: a client that takes nothing in closes a window that is its own. That holds across
-routers too, since what one router keeps apart in sessions the next one does.
+The router opens sessions there when it first needs them: one for its auto links, others for routed links. Some brokers
+end the whole session for a queue that they do not have; auto links that lost their session to an error get one each
+from then on, so that a missing queue does not disturb the others. A link waits until the peer has answered the begin,
+which gives the handle-max. Clients share a session for routed links only if there are too few, because a client that
+reads nothing closes the window of its session. The next router keeps the sessions apart too.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ from trouter.wire.performatives import Attach, Error, encode_performative
 from .refusals import CONTAINER_FULL, LINK_LOST, NO_ROUTE, AttachRefused
 from .terms import ROUTE_CONTAINER, PeerTerms
 
-#: Sessions for routed links on one connection; clients beyond these share. Other routers have many more clients.
+#: Sessions for routed links on one connection; further clients share them. Other routers have many more clients.
 MAX_SESSIONS: Final = 32
 MAX_ROUTER_SESSIONS: Final = 1024
-#: How much of what one peer says of an error is passed on to another, in octets and in characters of its parts: it fits
-#: into any frame.
+#: The longest error of a peer that is sent to another, in octets, and its parts in characters: it fits into any frame.
 _MAX_ERROR_BYTES: Final = 400
 _MAX_CONDITION: Final = 100
 _MAX_DESCRIPTION: Final = 60
@@ -38,33 +37,33 @@ Client = tuple[int, int]
 
 
 class DetachReason(NamedTuple):
-    """How a peer ended a link: whether it closed it, and the error that it gave."""
+    """The end of a link by its peer: whether it closed the link, and its error."""
 
     closed: bool
     error: Error | None
 
 
 class LinkOwner(Protocol):
-    """The part of the core that made a link of the router's own, or joined a peer's to one."""
+    """The part of the core that attached a link of the router's own, or joined a peer's to one."""
 
     def made(self, link: Link) -> bool:
-        """Return whether the link is one of ours, and not the peer's that it was joined to."""
+        """Return whether the link is one of ours, and not a peer's that was joined to one."""
 
     def answered(self, link: Link) -> None:
         """Note that the peer answered the attach of a link of ours."""
 
     def gone(self, link: Link, reason: DetachReason | None) -> None:
-        """Act on the end of a link whose deliveries are settled; ``reason`` is None if the peer gave none."""
+        """Handle the end of a link whose deliveries are settled; ``reason`` is None if the peer sent no detach."""
 
 
 class SessionWaiter(Protocol):
-    """An auto link or link route that wants a link as soon as its session stands."""
+    """An auto link or link route that attaches a link once its session is mapped."""
 
     def attach_on(self, session: Session) -> None:
-        """Attach the link on the session, which stands; AttachRefused."""
+        """Attach the link on the session, which is mapped; AttachRefused."""
 
     def refused(self, error: Error) -> None:
-        """Give up: no link will be attached, for the reason ``error``."""
+        """Give up: the link cannot be attached because of ``error``."""
 
 
 class OwnSession:
@@ -72,18 +71,18 @@ class OwnSession:
 
     def __init__(self, container: Container, session: Session) -> None:
         self.session = session
-        #: Whose routed links it has: the number of their connection, and of a router's the channel of their session.
+        #: The client of its routed links: the connection's number and, for a router, the channel of its session.
         self.client: Client = (0, 0)
-        #: Links on it, and the owners that wait to attach one.
+        #: The number of links on it and of owners that wait to attach one.
         self.links = 0
-        #: Why the peer ended it, once it has.
+        #: The error with which the peer ended it.
         self.error: Error | None = None
         self._container = container
         self._waiting: dict[SessionWaiter, None] = {}
         session.context = self
 
     def join(self, waiting: SessionWaiter) -> None:
-        """Attach a link, now or when the session stands; AttachRefused."""
+        """Attach a link, now or once the session is mapped; AttachRefused."""
         if self.session.mapped:
             waiting.attach_on(self.session)
         else:
@@ -91,7 +90,7 @@ class OwnSession:
         self.links += 1
 
     def leave(self, waiting: SessionWaiter) -> None:
-        """Forget a link that is gone, or wanted no longer."""
+        """Forget a link that has ended or is no longer wanted."""
         self._waiting.pop(waiting, None)
         self.links -= 1
 
@@ -105,7 +104,7 @@ class OwnSession:
                 each.refused(refusal.error or NO_ROUTE)
 
     def lost(self) -> None:
-        """Refuse the links that wait: the session is over."""
+        """Refuse the links that wait: the session has ended."""
         self._container.forget(self)
         waiting, self._waiting = self._waiting, {}
         for each in waiting:
@@ -113,9 +112,9 @@ class OwnSession:
 
 
 class Container:
-    """One connection. ``name`` is that of the connector or listener it came through, empty when it has none of its own.
+    """One connection; ``name`` is its connector's or listener's, empty for none.
 
-    ``terms`` are those of links that the peer attaches; links of ours on the connection go by them too.
+    ``terms`` apply to links that the peer attaches, and to links of ours on the connection.
     """
 
     def __init__(self, connection: Connection, terms: PeerTerms, container_id: str, name: str, role: str) -> None:
@@ -130,17 +129,17 @@ class Container:
 
     @property
     def number(self) -> int:
-        """Return the number of the connection in management."""
+        """Number of the connection in management."""
         return self.terms.connection_number
 
     def is_meant(self, container_id: str, connection: str) -> bool:
-        """Return whether auto links and link routes for that container, or for that connection, are for this one."""
+        """Return whether this connection matches auto links and link routes for that container or that connection."""
         if self.role != ROUTE_CONTAINER:
             return False
         return bool(connection and connection == self.name) or bool(container_id and container_id == self.container_id)
 
     def for_auto_links(self, *, apart: bool = False) -> OwnSession:
-        """Return the session of all auto links, or one for one of them; AttachRefused when the peer allows none."""
+        """Return the session of all auto links, or with ``apart`` one for a single link; AttachRefused."""
         if apart:
             own = next((each for each in self._apart if not each.links), None)
             if own is None:
@@ -152,7 +151,7 @@ class Container:
         return self._auto
 
     def for_routed_links(self, client: Client) -> OwnSession:
-        """Return a session for the routed links of ``client``, see ``OwnSession.client``; AttachRefused."""
+        """Return the session for the routed links of ``client`` (see ``OwnSession.client``); AttachRefused."""
         own = next((each for each in self._routed if each.links and each.client == client), None)
         own = own or next((each for each in self._routed if not each.links), None)
         if own is None and len(self._routed) < (MAX_ROUTER_SESSIONS if self.terms.is_router else MAX_SESSIONS):
@@ -176,7 +175,7 @@ class Container:
         return own
 
     def forget(self, own: OwnSession) -> None:
-        """Forget a session of ours that is over."""
+        """Forget a session of ours that has ended."""
         if own is self._auto:
             self._auto = None
         for others in (self._apart, self._routed):
@@ -184,19 +183,19 @@ class Container:
                 others.remove(own)
 
     def lost(self) -> None:
-        """Let go of all sessions: the connection is over."""
+        """End all sessions: the connection has ended."""
         for own in [each for each in (self._auto, *self._apart, *self._routed) if each is not None]:
             own.lost()
 
 
 class Containers:
-    """The containers that are connected, by the numbers of their connections."""
+    """The connected containers, by the numbers of their connections."""
 
     def __init__(self) -> None:
         self._connected: dict[int, Container] = {}
 
     def add(self, container: Container) -> None:
-        """Add a container whose connection is open."""
+        """Add a container whose connection has opened."""
         self._connected[container.number] = container
 
     def remove(self, number: int) -> Container | None:
@@ -204,11 +203,11 @@ class Containers:
         return self._connected.pop(number, None)
 
     def get(self, number: int) -> Container | None:
-        """Return the one on the connection with this number."""
+        """Return the container of connection ``number``; None if there is none."""
         return self._connected.get(number)
 
     def meant(self, container_id: str, connection: str) -> list[Container]:
-        """Return the containers that a route or auto link is for, by its container id or its connection."""
+        """Return the containers that match a route or auto link by container id or connection."""
         return [each for each in self if each.is_meant(container_id, connection)]
 
     def __iter__(self) -> Iterator[Container]:
@@ -219,7 +218,7 @@ class Containers:
 
 
 def free_name(session: Session, name: str, incoming: bool, next_number: Callable[[], int]) -> str:
-    """Return ``name``, or with a number if a link of the session has it."""
+    """Return ``name``, with a number if the session has a link of that name."""
     free = name
     while (incoming, free) in session.links:
         free = f"{name}@{next_number()}"
@@ -227,7 +226,7 @@ def free_name(session: Session, name: str, incoming: bool, next_number: Callable
 
 
 def own_link(session: Session, name: str, incoming: bool) -> IncomingLink | OutgoingLink:
-    """Return a link of ours that is yet to be attached; AttachRefused."""
+    """Return a new link of ours, not attached yet; AttachRefused."""
     try:
         return add_link(session, name, incoming)
     except Misuse:
@@ -235,13 +234,13 @@ def own_link(session: Session, name: str, incoming: bool) -> IncomingLink | Outg
 
 
 def takes(connection: Connection, attach: Attach) -> bool:
-    """Return whether an attach fits into the frames that the other end of ``connection`` takes in."""
+    """Return whether an attach fits into the largest frame that the peer of ``connection`` accepts."""
     remote = connection.remote_open
     return remote is None or len(frame(0, encode_performative(attach))) <= remote.max_frame_size
 
 
 def passed_on(error: Error | None) -> Error | None:
-    """Return a peer's error as another peer gets it: whole if it is short, else the beginning of its parts."""
+    """Return a peer's error for another peer: whole if it is short, else with its parts cut."""
     if error is None or len(encode(error)) <= _MAX_ERROR_BYTES:
         return error
     return Error(error.condition[:_MAX_CONDITION], (error.description or "")[:_MAX_DESCRIPTION] or None)

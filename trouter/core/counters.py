@@ -1,10 +1,10 @@
-"""What the router counts (routing.md 5.6): one object per link and one for the whole router."""
+"""The router's counters (routing.md 5.6): one object per link and one for the whole router."""
 
 from __future__ import annotations
 
 
 class Counters:
-    """Deliveries by outcome and by how long they took."""
+    """Deliveries by outcome and by age."""
 
     __slots__ = (
         "accepted",
@@ -27,13 +27,13 @@ class Counters:
         self.rejected = 0
         self.released = 0
         self.modified = 0
-        #: Those without a receiver, released or dropped by the router itself.
+        #: Deliveries without a receiver, released or dropped by the router.
         self.undeliverable = 0
         self.delayed_1s = 0
         self.delayed_10s = 0
 
     def count(self, code: int, age_s: float) -> None:
-        """Count the end of a delivery: the outcome's code (0 for a settlement without one) and its age."""
+        """Count the end of a delivery by its outcome's code (0 for none) and its age."""
         if code == 0x24:
             self.accepted += 1
         elif code == 0x26:
@@ -49,7 +49,7 @@ class Counters:
                 self.delayed_1s += 1
 
     def as_dict(self) -> dict[str, int]:
-        """Return all counts by name, as they stand now."""
+        """Return all counts by name."""
         return {name: getattr(self, name) for name in sorted(Counters.__slots__)}
 
 
@@ -70,22 +70,22 @@ class AddressCounters:
     def __init__(self) -> None:
         self.ingress = 0
         self.egress = 0
-        #: Those of both that came from route containers, and went there.
+        #: The part of ingress and egress from and to route containers.
         self.ingress_container = 0
         self.egress_container = 0
         self.transit = 0
-        #: To and from what is inside the router.
+        #: Deliveries to and from consumers and senders inside the router.
         self.to_container = 0
         self.from_container = 0
         self.redirected = 0
 
     def as_dict(self) -> dict[str, int]:
-        """Return all counts by name, as they stand now."""
+        """Return all counts by name."""
         return {name: getattr(self, name) for name in sorted(AddressCounters.__slots__)}
 
 
 class OriginTally:
-    """How many of something, where several are counted by name."""
+    """A mutable count, for counts by name."""
 
     __slots__ = ("count",)
 

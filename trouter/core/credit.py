@@ -1,6 +1,6 @@
-"""How much credit the sender on an incoming link is granted, and when (routing.md 1.6, 3.1-3.3).
+"""The credit of the sender on an incoming link: how much, and when (routing.md 1.6, 3.1-3.3).
 
-Credit waits for a consumer, and comes back as deliveries are done with; ``_grant`` is where all of it is handed out.
+Credit waits for a consumer, and is granted again as deliveries end; ``_grant`` sends all of it.
 """
 
 from __future__ import annotations
@@ -23,53 +23,52 @@ class Credit(InEndpoint):
         self.entry = entry
         self.by_name = entry is None
         self.capacity = capacity
-        #: Credit that waits for a consumer.
+        #: Credit that waits for a consumer, in deliveries.
         self.pending = 0
-        #: What had come when less credit was owed than is granted at once, negative where none is owed so.
+        #: The number of deliveries when credit was owed that is too little to grant at once; negative for none.
         self.noted = -1
-        #: Deliveries that have taken a credit for now: not here in full, or settled by neither side.
+        #: Deliveries that use credit: incomplete, or settled by neither side.
         self.unsettled = 0
-        #: What is asked before credit is granted, or None.
+        #: The gate that limits credit, or None.
         self.gate: Gate | None = None
         #: The peer is a route container.
         self.of_container = False
-        #: When the sender's credit ran out, as long as it is out; negative for not known.
+        #: When the sender's credit ran out, while it is out; negative if it has credit.
         self.dry_since_s = pulse.now_s
 
     def open(self) -> None:
-        """Give the sender its first credit, or keep it until a consumer exists (routing.md 1.6)."""
+        """Grant the first credit, or keep it until a consumer exists (routing.md 1.6)."""
         self.pending = self.capacity
         if self.entry is None or self.entry.reachable():
             self.destination_appeared()
 
     def destination_appeared(self) -> None:
-        """Hand out what was kept back, as the address has a consumer again (3.2); a drain is called off."""
+        """Grant the credit that was kept back, because the address has a consumer again (3.2); this ends a drain."""
         if (self.pending > 0 or self.link.draining) and not self.pulse.draining:
             count = self.pending
             self.pending = 0
             self._grant(count)
 
     def on_drained(self, link: LinkPort) -> None:
-        """Note that the sender gave its credit back, and grant it anew if there is a consumer (3.3)."""
+        """Note that the sender gave its credit back; grant it again if there is a consumer (3.3)."""
         self.pending = self.capacity - self.unsettled
         self.dry_since_s = self.pulse.now_s
         if self.entry is None or self.entry.reachable():
             self.destination_appeared()
 
     def on_overdrawn(self, link: LinkPort) -> None:
-        """Count a delivery that comes without credit; the log is to tell of the link once."""
+        """Count a delivery without credit; report the link for the log once."""
         self.pulse.overdrawn += 1
         if self.link.overdrawn == 1:
             self.pulse.overdrawing.append(self.link)
 
     def _top_up(self) -> None:
-        """Give back the credit of deliveries that are done with, a few at a time while the sender has plenty.
+        """Grant the credit of deliveries that have ended, a few at a time while the sender has plenty.
 
-        What is owed is what is missing to the capacity, so credit that a sender gave back unasked is not lost. What is
-        too little to be granted now is granted when nothing more comes: there are senders that go on only for a flow.
-
-        A broker is granted more only once all that it was granted has come, however long that takes. RabbitMQ takes a
-        flow for credit besides what it has under way: several in a row would have it send more and more without credit.
+        The credit owed is what is missing to the capacity, so credit that a sender gave back unasked is not lost. An
+        amount too small to grant now is granted when no more deliveries come: some senders continue only after a flow.
+        A broker gets more credit only once it has used all of it, however long that takes: RabbitMQ adds a flow's
+        credit to what it has under way, so several flows in a row would make it send ever more without credit.
         """
         link = self.link
         owed = self.capacity - self.pending - link.credit
@@ -88,7 +87,7 @@ class Credit(InEndpoint):
             self.pulse.note_owing(self)
 
     def return_owed(self) -> bool:
-        """Grant what is owed, however little, if nothing has come since that was noted; False if something has."""
+        """Grant the credit owed, however little; return False if deliveries came since it was noted."""
         came = self.counters.deliveries
         if came != self.noted:
             self.noted = came
@@ -104,7 +103,7 @@ class Credit(InEndpoint):
         return True
 
     def top_up(self) -> None:
-        """Grant what is owed, now that the gate may let more of it through."""
+        """Grant the credit owed, because the gate may allow more."""
         self._top_up()
 
     def _grant(self, count: int) -> None:

@@ -1,8 +1,7 @@
-"""Where deliveries leave: one outgoing link, its queue, and what its receiver says of them.
+"""One outgoing link: its queue of deliveries, and the outcomes that its receiver sends.
 
-A delivery goes straight from the input into the receiver's output when there
-is credit, window and room; otherwise it waits here. Outcomes travel back to
-the sender as they come, encoded as they came (routing.md 2.4-2.9, 4.5, 4.6).
+A delivery goes straight from the input into the receiver's output if there is credit, window and room; otherwise it
+waits here. Outcomes go back to the sender unchanged (routing.md 2.4-2.9, 4.5, 4.6).
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ from .ports import AddressPort, InEndpoint, Pulse, TrunkPort
 
 _FIRST_OUTCOME = 0x24
 _LAST_OUTCOME = 0x27
-#: Places that deliveries of one link are counted by; more are not told apart, nor shown.
+#: Routers of origin that are counted for one link; further ones are not.
 _MAX_ORIGINS = 256
 
 
 class StreamLinks(Protocol):
-    """The links of one connection that are for unfinished messages; see ``Streams``."""
+    """The links of one connection for unfinished messages; see ``Streams``."""
 
     def take(self) -> Egress | None:
-        """Return a link for the message that is offered to it next; None if there can be no more."""
+        """Return a link for the message that is offered to it next; None if there are no more."""
 
 
 class Egress(Backlog):
@@ -65,47 +64,46 @@ class Egress(Backlog):
     def __init__(self, link: OutgoingLink, pulse: Pulse, capacity: int, plain: bool, presettles: bool) -> None:
         super().__init__(link, pulse)
         self.capacity = capacity
-        #: Router annotations are left out of what is sent.
+        #: The router annotations are removed from what is sent.
         self.plain = plain
         #: The receiver asked for settled deliveries only.
         self.presettles = presettles
         self.unsettled = 0
-        #: As many unsettled deliveries as the receiver may have; more wait until it has settled some.
+        #: The most unsettled deliveries that the receiver may have; more wait until it has settled some.
         self.max_unsettled = 1 << 62
-        #: The address that it serves; None on a link that serves none, or serves it no longer.
+        #: The address that it serves; None if it serves none (any more).
         self.entry: AddressPort | None = None
-        #: The connection to another router that it is on; None on other connections.
+        #: The connection to a neighbouring router that it is on; None on other connections.
         self.trunk: TrunkPort | None = None
-        #: Deliveries that came to it and had entered the network here, and elsewhere, by how annotations name the
-        #: place; those of the latter that came last.
+        #: Deliveries offered to it that entered the network here, and at other routers by their ids; the last of those.
         self.entered_here = 0
         self.entered_there: dict[str, OriginTally] = {}
         self._last_origin: str | None = None
         self._last_tally: OriginTally | None = None
-        #: Where links are taken from for unfinished messages, which this one would otherwise carry, or None; and how
-        #: many of its deliveries are unsettled on such links.
+        #: The pool of links that carry unfinished messages instead of this one, or None; and the number of its
+        #: deliveries that are unsettled on such links.
         self.streams: StreamLinks | None = None
         self.lent: Outstanding | None = None
-        #: Where messages are logged, None for nowhere.
+        #: The log of messages, or None.
         self.log: SentLog | None = None
-        #: Where the router counts what goes to route containers; None where the peer is none.
+        #: The counters of messages to route containers; None if the peer is none.
         self.totals: AddressCounters | None = None
-        #: What management calls the link, and the connection it is on; 0 until the router gives it one.
+        #: The numbers of link and connection in management; 0 until the router sets them.
         self.identity = 0
         self.connection_number = 0
         self.attached_at_s = pulse.now_s
         self.pace = Pace(pulse.now_s)
-        #: When the receiver's credit ran out, as long as it is out; negative for not known.
+        #: When the receiver's credit ran out, while it is out; negative if there is credit.
         self.dry_since_s = pulse.now_s
 
     def load(self) -> int:
-        """Return how many deliveries wait or are unsettled, by which balanced distribution chooses (routing.md 2.3)."""
+        """Return the number of deliveries that wait or are unsettled, for balanced distribution (routing.md 2.3)."""
         if self.lent is None:
             return self.backlog + self.unsettled
         return self.backlog + self.unsettled + self.lent.count
 
     def lend_from(self, streams: StreamLinks | None) -> None:
-        """Send unfinished messages over links of ``streams`` from here on, where it has any; None for nowhere."""
+        """Send unfinished messages over links of ``streams`` from now on, while it has any; None for nowhere."""
         if streams is not None:
             self.streams = streams
             self.lent = Outstanding()
@@ -115,9 +113,9 @@ class Egress(Backlog):
     def offer(
         self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
     ) -> Delivery:
-        """Send a copy of ``delivery``, now or later; the copy.
+        """Send a copy of ``delivery``, now or later; return the copy.
 
-        The message is whole in ``data[start:end]``, as ``source`` knows it, or it is ``message``.
+        The message is complete in ``data[start:end]`` and described by ``source``, or it is ``message``.
         """
         if self.streams is not None and message is not None and not message.complete:
             stream = self.streams.take()
@@ -174,7 +172,7 @@ class Egress(Backlog):
         return out
 
     def _lend(self, stream: Egress, source: InEndpoint, delivery: Delivery, message: Message) -> Delivery:
-        """Send a copy of an unfinished message over a link of its own; the copy counts as one of this link's load."""
+        """Send a copy of an unfinished message over a link of its own; it still counts in this link's load."""
         out = stream.offer(source, delivery, b"", 0, 0, message)
         if self.lent is not None and not out.settled:
             self.lent.count += 1
@@ -195,11 +193,12 @@ class Egress(Backlog):
         tally.count += 1
 
     def _may_begin(self, link: OutgoingLink) -> bool:
-        """Whether one more delivery may go out now."""
+        """Return whether one more delivery may be sent now."""
         return link.credit > 0 and self.unsettled < self.max_unsettled and link.attached and not link.waiting
 
     def continue_with(self, out: Delivery, message: Message, data: bytes, start: int, end: int) -> int:
-        """Send on what more has come of a message, uncopied if ``out`` can take it; return how far it went in ``data``.
+        """Send more of a message, uncopied if ``out`` can take it; return the offset in ``data`` up to which it was
+        sent.
 
         Called only while ``out`` is the message's single copy.
         """
@@ -222,12 +221,12 @@ class Egress(Backlog):
         return start
 
     def progress(self, out: Delivery) -> None:
-        """Send more of ``out``, of whose message more has come."""
+        """Send more of ``out``, after more of its message has come."""
         if self._is_next(out):
             self.on_credit(self.link)
 
     def on_credit(self, link: LinkPort) -> None:
-        """Send what credit, window and output room allow; give the rest of the credit back if a drain asks for it."""
+        """Send what credit, window and output room allow; return the rest of the credit if the receiver drains."""
         sender = self.link
         if sender.credit > 0:
             self.dry_since_s = -1.0
@@ -249,13 +248,13 @@ class Egress(Backlog):
             self.dry_since_s = self.pulse.now_s
 
     def _give_back_credit(self) -> None:
-        """Give the rest of the credit back, if the receiver drains the link and nothing waits."""
+        """Return the rest of the credit if the receiver drains the link and no delivery waits."""
         sender = self.link
         if sender.drain and sender.credit > 0 and not sender.waiting and (self.backlog == 0 or not self.queue[0].begun):
             sender.drained()
 
     def _push(self, out: Delivery, message: Message) -> None:
-        """Send as much of the message as there is and as the link takes."""
+        """Send as much of the message as has come and as the link takes."""
         link = self.link
         while not out.complete:
             piece = message.piece(out.chunk, self.plain) if out.chunk > 0 else message.head_of(out, self.plain)
@@ -277,7 +276,7 @@ class Egress(Backlog):
             message.trim()
 
     def _sent(self, out: Delivery) -> None:
-        """The last frame of ``out`` is written."""
+        """Count ``out``, whose last frame is written; accept it for its sender if the receiver gets it pre-settled."""
         self.counters.deliveries += 1
         if self.link.credit == 0:
             self.dry_since_s = self.pulse.now_s
@@ -289,11 +288,11 @@ class Egress(Backlog):
         self.counters.presettled += 1
         self._done(out)
         partner = out.partner
-        if partner is not None:  # the receiver wanted it settled, the sender did not: we accept for the receiver
+        if partner is not None:  # the receiver wanted it settled, the sender did not: accept it for the receiver
             out.partner = None
             notify_sender(out, partner, ACCEPTED, ACCEPTED_STATE, True)
 
-    # --- what the receiver says
+    # --- from the receiver
 
     def on_disposition(self, out: Delivery) -> None:
         """Relay the receiver's state and settlement to the sender."""
@@ -301,7 +300,7 @@ class Egress(Backlog):
         settled = out.remote_settled
         if not out.complete:
             if settled or _FIRST_OUTCOME <= out.remote_code <= _LAST_OUTCOME:
-                settled = True  # it will not get the rest
+                settled = True  # the receiver will not get the rest
                 self._give_up(out)
         elif settled:
             self._settled_one()
@@ -312,17 +311,17 @@ class Egress(Backlog):
         if partner is not None:
             notify_sender(out, partner, out.remote_code, out.remote_state, settled)
         elif not settled and out.remote_code >= _FIRST_OUTCOME:
-            # no sender waits for this outcome: close it
+            # no sender waits for this outcome: settle it
             self._settle(out, out.remote_code, out.remote_state)
 
     def _settled_one(self) -> None:
-        """The receiver has one unsettled delivery less; what waited for that may go out."""
+        """Count one unsettled delivery less; send what waited for that."""
         self.unsettled -= 1
         if self.backlog > 0 and self.unsettled + 1 == self.max_unsettled:
             self.on_credit(self.link)
 
     def _give_up(self, out: Delivery) -> None:
-        """The receiver decided on a delivery of which the rest has not been sent."""
+        """Abort a delivery that the receiver decided on before it was sent in full."""
         if out.message is not None:
             out.message.leave(out)
         self.link.abort(out)
@@ -331,14 +330,14 @@ class Egress(Backlog):
         self.on_credit(self.link)
 
     def _done(self, out: Delivery) -> None:
-        """``out`` is under way to another router no longer."""
+        """Count ``out`` as no longer under way to another router."""
         if isinstance(out.context, Outstanding):
             outstanding = out.context
             outstanding.count -= 1
             out.context = None
 
     def _settle(self, out: Delivery, code: int, state: bytes | None) -> None:
-        """Settle towards the receiver, if ``out`` is not settled yet."""
+        """Settle ``out`` with the receiver, if it is not settled yet."""
         self._done(out)
         if not (out.settled or out.remote_settled):
             out.link.session.settle_outgoing(out, code, state, True)
@@ -346,10 +345,10 @@ class Egress(Backlog):
                 self._settled_one()
                 self.counters.count(out.remote_code, self.pulse.now_s - out.arrived_at)
 
-    # --- what the sender says
+    # --- from the sender
 
     def sender_says(self, out: Delivery, code: int, state: bytes | None, settled: bool) -> None:
-        """Relay the sender's state or settlement to the receiver; one that is not sent yet becomes pre-settled."""
+        """Relay the sender's state or settlement to the receiver; a delivery not begun becomes pre-settled."""
         if settled:
             out.partner = None
             if out.begun:
@@ -362,7 +361,7 @@ class Egress(Backlog):
             out.link.session.settle_outgoing(out, code, state, False)
 
     def abort(self, out: Delivery) -> None:
-        """Take back what was sent of a message that will never be complete; forget it if nothing was."""
+        """Abort a delivery whose message will never be complete; forget it if it was not begun."""
         out.partner = None
         self._done(out)
         if out.message is not None:
@@ -378,10 +377,10 @@ class Egress(Backlog):
         self.on_credit(self.link)
 
     def relieve(self, out: Delivery) -> None:
-        """Release a message that waits for another to end: ``out``'s session has hardly any window left.
+        """Release ``out`` if it waits for another message to end while its session has hardly any window left.
 
-        The other may need that very window for its end, and then neither would ever go on. Of an exchange's copies,
-        whose outcome no sender waits for, one that waits is dropped if the message goes on without it.
+        The other message may need that window to end, and then neither would continue. A pre-settled copy of an
+        exchange is dropped instead if the message has other receivers.
         """
         if not out.begun and self._may_do_without(out):
             self._take_out(out)
@@ -410,16 +409,16 @@ class Egress(Backlog):
         return False
 
     def cut_off(self, out: Delivery) -> None:
-        """Cut off a pre-settled message, for which others wait, and of which its receiver takes no more."""
+        """Abort a pre-settled message whose receiver takes no more of it, because others wait for it."""
         self._count_dropped()
         self.abort(out)
 
-    # --- the end
+    # --- the end of the link
 
     def give_up(self) -> None:
         """Fail what a silent peer was sent, and release what waits for it. The link stays.
 
-        Should the other side be heard of again, it learns that all this is settled.
+        A peer that returns learns that all this is settled.
         """
         session = self.link._session
         for out in [each for each in self.queue if not each.aborted]:
@@ -438,9 +437,9 @@ class Egress(Backlog):
                 notify_sender(out, partner, code, state, True)
 
     def lost(self, own: list[Delivery] | None = None) -> None:
-        """Fail what the link, which is gone, had in full, and release what it had not (routing.md 2.7).
+        """Fail what the lost link had sent in full, and release the rest (routing.md 2.7).
 
-        ``own`` holds the link's deliveries if the caller knows them already.
+        ``own`` is the link's unsettled deliveries, if the caller knows them.
         """
         waiting = [each for each in self.queue if not each.aborted]
         self.queue.clear()
@@ -464,7 +463,7 @@ class Egress(Backlog):
         self.unsettled = 0
 
     def _give_back(self, out: Delivery) -> None:
-        """``out``, not sent in full, never will be: released, or dropped if its sender does not wait for an outcome."""
+        """Release ``out``, which will not be sent in full; drop it if its sender does not wait for an outcome."""
         if out.settled and out.partner is None:
             self._count_dropped()
         if out.message is not None:

@@ -13,39 +13,39 @@ from .network import RemoteRouter
 from .outstanding import HINT_OF_TREATMENT
 from .times import Times
 
-#: The classes of addresses whose consumers here other routers hear of (inter-router.md 4.8).
+#: The classes of addresses whose consumers here are advertised to other routers (inter-router.md 4.8).
 _TOLD = "MH"
 _MOBILE = "M"
 
 
 class AddressSender(Protocol):
-    """An incoming link, as the address sees it that its messages are for; see ``Ingress``."""
+    """What an address needs of an incoming link that sends to it; see ``Ingress``."""
 
     @property
     def connection_number(self) -> int:
-        """Return what management calls the connection that it is on."""
+        """Return the connection's number in management."""
 
     def destination_appeared(self) -> None:
         """Grant the credit that was kept back: the address has a consumer."""
 
 
 class AddressListener(Protocol):
-    """What is notified of the users of all addresses of a table."""
+    """The receiver of events about the users of a table's addresses."""
 
     def advertise(self, key: str, hint: int) -> None:
-        """Note that ``key`` has its first consumer here."""
+        """Advertise ``key``, which has its first consumer here."""
 
     def withdraw(self, key: str) -> None:
-        """Note that ``key`` has lost its last consumer here."""
+        """Withdraw ``key``, which has lost its last consumer here."""
 
     def users_changed(self, entry: AddressEntry) -> None:
         """Note that a mobile address has gained or lost a user."""
 
 
 class AddressEntry:
-    """An address under its lookup ``key``; gone when it has no user any more.
+    """An address under its lookup ``key``, kept while it has a user.
 
-    ``treatment`` is closest, balanced or multicast. Senders are told when the first consumer comes.
+    ``treatment`` is closest, balanced or multicast. The first consumer wakes the senders.
     """
 
     __slots__ = (
@@ -73,9 +73,9 @@ class AddressEntry:
     def __init__(
         self, key: str, text: str, treatment: str, priority: int = -1, listener: AddressListener | None = None
     ) -> None:
-        """``listener`` is notified when the address gains or loses users."""
+        """Make an entry; ``listener`` is notified when the address gains or loses users."""
         self.key = key
-        #: As annotations say it.
+        #: Its number in annotations.
         self.phase = phase_of(key)
         #: The entry is no longer in the table.
         self.gone = False
@@ -90,23 +90,23 @@ class AddressEntry:
         self.fallback_of: AddressEntry | None = None
         #: Something other than links and subscriptions keeps the entry.
         self.pinned = False
-        #: Exchanges and next hops of theirs, which keep it too.
+        #: Exchanges and next hops of exchanges, which also keep it.
         self.holders = 0
-        #: Other routers that listen on the address, whether they can be reached or not.
+        #: Other routers that listen on the address, also unreachable ones.
         self.remote_listeners = 0
         self.counters = AddressCounters()
-        #: The texts of anonymous messages that this entry is remembered by, each with the dictionary it stands in.
+        #: The addresses of anonymous messages cached for this entry, each with its cache.
         self.known_as: list[tuple[dict[bytes, AddressEntry], bytes]] = []
-        #: How long deliveries took; None while no user asks for it, or too many addresses have some.
+        #: Latencies of deliveries; None if no user asks for them, or too many addresses have some.
         self.times: Times | None = None
-        #: Of a dynamic address: the number of the connection that it was made for, else -1; and its tenant's space.
+        #: The connection that a dynamic address was made for, else -1; and its tenant's space.
         self.creator = -1
         self.space = ""
 
     def destinations(self) -> int:
-        """Return how many consumers the address has: inside the router, on its links, and other routers in reach.
+        """Return the number of consumers: inside the router, on its links, and reachable other routers.
 
-        An exchange is one too.
+        An exchange counts as one too.
         """
         forwarder = self.forwarder
         count = len(forwarder.consumers) + len(forwarder.subscriptions) + len(forwarder.remotes)
@@ -118,7 +118,7 @@ class AddressEntry:
         return self.destinations() > 0 or (fallback is not None and fallback.destinations() > 0)
 
     def gathers(self, data: bytes, start: int, end: int) -> int:
-        """Return what ``Forwarder.gathers`` does, of the present receivers of the messages."""
+        """Return what ``Forwarder.gathers`` does, for the current receivers."""
         taker = self if self.destinations() > 0 or self.fallback is None else self.fallback
         return taker.forwarder.gathers(data, start, end)
 
@@ -140,7 +140,7 @@ class AddressEntry:
         self._notify_users()
 
     def forward_by(self, forwarder: Forwarder) -> None:
-        """Let messages find their consumers by another forwarder from now on, which has the same consumers."""
+        """Replace the forwarder by one with the same consumers."""
         before = self.destinations()
         known = self._is_known()
         self.forwarder = forwarder
@@ -150,11 +150,11 @@ class AddressEntry:
         self._notify_users()
 
     def _is_known(self) -> bool:
-        """Whether other routers are to know that messages are taken here."""
+        """Return whether other routers should send messages to this one."""
         return self.forwarder.standing or len(self.forwarder.consumers) > 0
 
     def _advertise(self, before: bool) -> None:
-        """Let other routers know if messages are taken here now, or are not any more."""
+        """Advertise or withdraw the address if that changed."""
         now = self._is_known()
         if now == before or self.listener is None or self.key[0] not in _TOLD:
             return
@@ -183,7 +183,7 @@ class AddressEntry:
         self._notify_users()
 
     def remove_remote(self, router: RemoteRouter) -> None:
-        """Remove another router that listens no longer, or can be reached no longer."""
+        """Remove another router that no longer listens or can be reached."""
         self.forwarder.remove_remote(router)
         self._notify_users()
 
@@ -195,7 +195,7 @@ class AddressEntry:
             self._wake_senders()
 
     def unused(self) -> bool:
-        """Return whether nothing refers to the entry any more."""
+        """Return whether the entry has no users left."""
         fallback_of = self.fallback_of
         return not (self.pinned or self.holders or self.senders or self.remote_listeners or self.destinations()) and (
             fallback_of is None or fallback_of.fallback is not self
@@ -207,7 +207,7 @@ class AddressEntry:
             self.listener.users_changed(self)
 
     def _wake_senders(self) -> None:
-        """The first consumer came: senders get the credit that was kept back (routing.md 3.2)."""
+        """Grant the senders the credit that was kept back, because the first consumer came (routing.md 3.2)."""
         for sender in list(self.senders):
             sender.destination_appeared()
         if self.fallback_of is not None:

@@ -1,9 +1,9 @@
 """Exchanges: addresses whose messages go on to other addresses, by their subjects (docs/exchanges.md).
 
-What comes to the address of an exchange goes to the address's consumers first, as its treatment says; then a copy goes
-to each next hop for which a binding's key fits the message's subject; and if that gave it to no receiver, to the
-alternate address. Copies are pre-settled, and those for next hops set out as if they had entered the network here. The
-sender gets its outcome at once: accepted if there was any receiver, else released.
+A message to an exchange goes to the address's consumers first, as its treatment says. Then a copy goes to each next hop
+with a binding whose key matches the message's subject, and if there was no receiver at all, to the alternate address.
+Copies are pre-settled; those for next hops start as if they had entered the network here. The sender gets its outcome
+at once: accepted if there was any receiver, else released.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from .ports import MAX_INSIDE_BYTES, InEndpoint, Pulse
 from .stalls import Stalls, has_little_room
 from .table import UNAVAILABLE, AddressTable
 
-#: A message goes through so many exchanges of this router one behind the other, and through none twice.
+#: The most exchanges of this router that a message passes, each at most once.
 MAX_EXCHANGES: Final = 8
-#: Subjects whose bindings are remembered, and how long one may be.
+#: Subjects whose bindings are cached, and the longest one, in characters.
 _MAX_SUBJECTS: Final = 1000
 _REMEMBERED_LENGTH: Final = 256
-#: A first piece that is longer is cut, since each next hop has one of its own.
+#: A longer first piece is cut, because each next hop gets one of its own.
 _LONG_HEAD_BYTES: Final = 4096
 _SHORT_HEAD_BYTES: Final = 512
 
@@ -51,7 +51,7 @@ class ExchangeRule:
 
 @dataclass(frozen=True, slots=True)
 class BindingRule:
-    """A binding as configured: messages whose subject fits ``key`` go to the address ``next_hop``."""
+    """A binding as configured: messages whose subject matches ``key`` go to the address ``next_hop``."""
 
     key: str
     next_hop: str
@@ -59,7 +59,7 @@ class BindingRule:
 
 
 class NextHop:
-    """An address that an exchange sends to, with its entry, which is kept for as long as it does."""
+    """An address that an exchange sends to, with its entry, which it keeps."""
 
     __slots__ = ("address", "goes_up", "phase", "entry", "to", "uses")
 
@@ -67,16 +67,16 @@ class NextHop:
         self.address = address
         self.phase = phase
         self.entry = entry
-        #: As routers say it to each other.
+        #: The address for other routers.
         self.to = entry.text if entry.key.startswith(MOBILE) else address
-        #: On an edge router, the receivers of the messages may be elsewhere.
+        #: On an edge router, receivers of the messages may be elsewhere.
         self.goes_up = entry.key.startswith(MOBILE) or entry.key == UPLINK_KEY
-        #: How many bindings lead there.
+        #: The number of bindings to it.
         self.uses = 0
 
 
 class Binding:
-    """A key and where it leads; ``matched`` counts the messages that fitted."""
+    """A key and its next hop; ``matched`` counts the messages that matched."""
 
     __slots__ = ("hop", "matched", "rule")
 
@@ -87,7 +87,7 @@ class Binding:
 
 
 class Matched:
-    """The bindings that a subject fits, and where these lead, each place once."""
+    """The bindings that match a subject, and their next hops without duplicates."""
 
     __slots__ = ("bindings", "hops")
 
@@ -100,19 +100,19 @@ _NOTHING: Final = Matched([])
 
 
 class ExchangeSource(InEndpoint):
-    """Where copies for next hops enter the network: here, for every sender and every connection."""
+    """The place where copies for next hops enter the network: here, for every sender and connection."""
 
     __slots__ = ()
 
     def admit(self, source: InEndpoint, priority: int) -> None:
-        """Note that the message under way is one of ``source``'s."""
+        """Set the fields for a message of ``source``."""
         self.connection_number = source.connection_number
         self.tenant = source.tenant
         self.arrival.priority = source.arrival.priority if priority < 0 else priority
 
 
 class Exchange(Forwarder):
-    """The forwarder of an exchange's address; ``inner`` is the one for its consumers, whose lists are its own too."""
+    """The forwarder of an exchange's address; ``inner`` is that of its consumers, and shares its lists."""
 
     __slots__ = (
         "_busy",
@@ -144,7 +144,7 @@ class Exchange(Forwarder):
         self.standing = True
         self.alternate: NextHop | None = None
         self.bindings = 0
-        #: Messages that came; of these, those with a receiver, those only at the alternate address, and the others.
+        #: Messages received; those with a receiver, those only at the alternate address, and those without any.
         self.received = 0
         self.forwarded = 0
         self.diverted = 0
@@ -155,7 +155,7 @@ class Exchange(Forwarder):
         self._keys: KeyTree[Binding] = KeyTree(rule.method)
         self._hops: dict[tuple[str, int], NextHop] = {}
         self._known: dict[str, Matched] = {}
-        #: A message is on its way through: one that comes back to its own exchange goes no further.
+        #: A message is being forwarded: one that returns to its own exchange goes no further.
         self._busy = False
 
     # --- consumers of the address
@@ -179,7 +179,7 @@ class Exchange(Forwarder):
     # --- bindings
 
     def bind(self, rule: BindingRule) -> Binding:
-        """Send messages whose subject fits to one more place; PatternError."""
+        """Add a binding; PatternError."""
         place = rule.next_hop, rule.phase
         hop = self._hops.get(place)
         binding = Binding(rule, hop or self._shared.hop(*place))
@@ -193,7 +193,7 @@ class Exchange(Forwarder):
         return binding
 
     def unbind(self, binding: Binding) -> None:
-        """Do so no longer; ValueError if it was not bound."""
+        """Remove a binding; ValueError if it was not bound."""
         hop = binding.hop
         self._keys.remove(binding.rule.key, binding)
         self.bindings -= 1
@@ -204,14 +204,14 @@ class Exchange(Forwarder):
             self._shared.let_go(hop)
 
     def places(self) -> list[NextHop]:
-        """Return all places that it sends to, the alternate address last."""
+        """Return all next hops, the alternate address last."""
         alternate = [] if self.alternate is None else [self.alternate]
         return [*self._hops.values(), *alternate]
 
     # --- messages
 
     def gathers(self, data: bytes, start: int, end: int) -> int:
-        """See ``Forwarder.gathers``: until it is seen where the message goes, and as a receiver there asks."""
+        """See ``Forwarder.gathers``: wait until the next hops are known, and as long as one of them asks."""
         if self._busy:
             return 0
         found = self._match(data, start, end, False)
@@ -250,7 +250,7 @@ class Exchange(Forwarder):
         kept = message
         if kept is None:
             kept = source.build_message(delivery, data, start, end)
-            kept.routed = False  # there are more copies to come than the first
+            kept.routed = False  # more copies follow the first
         if len(kept.chunks) == 1 and not kept.copies and len(kept.chunks[0]) > _LONG_HEAD_BYTES:
             kept.cut(max(kept.cut_to, _SHORT_HEAD_BYTES))
         copy = _presettled(delivery)
@@ -295,7 +295,7 @@ class Exchange(Forwarder):
     def _send(
         self, hop: NextHop, source: InEndpoint, copy: Delivery, data: bytes, start: int, end: int, message: Message
     ) -> int:
-        """Hand the message to the consumers of another address as its treatment says; how many got it."""
+        """Forward the message to the consumers of another address by its treatment; return their number."""
         shared = self._shared
         entry = hop.entry
         phase = hop.phase
@@ -322,13 +322,13 @@ class Exchange(Forwarder):
         return count
 
     def _match(self, data: bytes, start: int, end: int, complete: bool) -> Matched | None:
-        """What the message in ``data[start:end]`` fits, None if it is not ``complete`` and that is not here yet."""
+        """Return what matches the message in ``data[start:end]``; None if its properties are not complete yet."""
         scan = self._scan
         try:
             if scan.scan(data, start, end, THROUGH_PROPERTIES, complete) == NEED_MORE:
                 return None
         except InvalidMessage:
-            return _NOTHING  # as a message without properties: other addresses do not read them on the way
+            return _NOTHING  # treated as one without properties: other addresses do not read them at all
         if scan.properties_start < 0:
             return _NOTHING
         subject = read_subject(data, scan.properties_start, scan.properties_end)
@@ -345,7 +345,7 @@ class Exchange(Forwarder):
 
 
 def _presettled(delivery: Delivery) -> Delivery:
-    """Return what copies of a delivery are made of whose sender does not wait for what their receivers say."""
+    """Return a pre-settled delivery from which copies are made without relaying their outcomes."""
     copy = Delivery(delivery.link)
     copy.remote_settled = True
     copy.complete = delivery.complete
@@ -356,20 +356,20 @@ def _presettled(delivery: Delivery) -> Delivery:
 
 
 class Exchanges:
-    """All exchanges of a router."""
+    """The exchanges of a router."""
 
     def __init__(self, table: AddressTable, pulse: Pulse, totals: AddressCounters) -> None:
         self._table = table
         self.pulse = pulse
         #: The router's address counters.
         self.totals = totals
-        #: How many the message under way is in at this moment.
+        #: The number of exchanges that the message is passing now.
         self.depth = 0
         #: Long messages, which no single receiver may hold up.
         self.stalls = Stalls()
 
     def add(self, rule: ExchangeRule) -> Exchange:
-        """Begin to distribute what comes to an address; other routers hear that messages are taken here."""
+        """Start to distribute the messages to an address; it is advertised to other routers."""
         entry = self._obtain(rule.address, rule.phase)
         exchange = Exchange(rule, entry, self)
         entry.holders += 1
@@ -400,16 +400,16 @@ class Exchanges:
         return NextHop(address, phase, self._obtain(address, phase))
 
     def keep(self, hop: NextHop) -> None:
-        """Keep the entry of a next hop, whether it has consumers or not."""
+        """Keep the entry of a next hop, with or without consumers."""
         hop.entry.holders += 1
 
     def let_go(self, hop: NextHop) -> None:
-        """Let the entry go, as far as this next hop is concerned."""
+        """Stop keeping the entry for this next hop."""
         hop.entry.holders -= 1
         self._table.release(hop.entry)
 
     def _obtain(self, text: str, phase: int) -> AddressEntry:
-        """Return the entry of an address; one that no link may attach to, by the default distribution, is balanced."""
+        """Return the entry of an address; balanced if its configured distribution is unavailable."""
         address = self._table.parse(text)
         treatment = None
         if address.letter == ROUTER or address.key == UPLINK_KEY:

@@ -1,4 +1,4 @@
-"""One outcome for many copies (routing.md 2.4): what the sender of a multicast hears, and when."""
+"""One outcome for many copies (routing.md 2.4): the outcome and settlement that a multicast's sender gets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FIRST_OUTCOME = 0x24
 
 
 class Fanout:
-    """The copies of one multicast delivery: how many still owe an outcome, how many a settlement."""
+    """The copies of one multicast delivery: the numbers of those without outcome, and of those unsettled."""
 
     __slots__ = ("_best", "copies_open", "outcomes_open")
 
@@ -21,7 +21,7 @@ class Fanout:
         self._best = RELEASED
 
     def add_outcome(self, code: int) -> None:
-        """Count a copy's outcome ``code``; one that is no outcome of the core standard counts as rejected."""
+        """Count a copy's outcome ``code``; a code that is no outcome (part 3, 3.4) counts as rejected."""
         self.outcomes_open -= 1
         rank = RANK.get(code)
         if rank is None:
@@ -31,20 +31,20 @@ class Fanout:
 
     @property
     def code(self) -> int:
-        """Return the code of the highest outcome so far."""
+        """Code of the highest outcome so far."""
         return self._best
 
     @property
     def state(self) -> bytes:
-        """Return the highest outcome so far, encoded, without details."""
+        """Highest outcome so far, encoded, without details."""
         return BARE[self._best]
 
 
 def notify_sender(out: Delivery, partner: Delivery, code: int, state: bytes | None, settled: bool) -> None:
-    """Relay what became of the copy ``out`` to the sender of ``partner``.
+    """Relay the state of the copy ``out`` to the sender of ``partner``.
 
-    At once for a delivery with one copy; a multicast's sender hears the highest outcome when every copy has one, and
-    the settlement when every copy is settled.
+    At once for a delivery with one copy; a multicast's sender gets the highest outcome when every copy has one, and the
+    settlement when every copy is settled.
     """
     source: InEndpoint = partner.link.sink  # type: ignore[assignment]
     if partner.copies is None:

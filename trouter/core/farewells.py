@@ -1,28 +1,28 @@
-"""Detaches of routed links that wait for the other end: each is answered when that end answers, or after a while.
+"""Detaches of routed links that wait for the other end's answer, for a limited time.
 
-A routed link is one link to its two ends, so the answer that a peer gets to its detach is the other peer's. A peer
-that never answers is waited for no longer than ``PATIENCE_S``.
+A routed link is one link to its two ends, so the answer to a peer's detach is that of the other peer. The wait for it
+ends after ``PATIENCE_S``.
 """
 
 from __future__ import annotations
 
 from typing import Final, Protocol
 
-#: For how long the other end may leave a detach unanswered, in seconds.
+#: Seconds that the other end may leave a detach unanswered.
 PATIENCE_S: Final = 10.0
-#: How many that have waited for so long are answered at one look.
+#: Overdue detaches that one scan answers.
 _AT_ONCE: Final = 500
 
 
 class Farewell(Protocol):
-    """A routed link of which one end is detached."""
+    """A routed link with one end detached."""
 
     def wait_no_longer(self) -> None:
-        """Answer the detach without the other end's word."""
+        """Answer the detach without the other end's answer."""
 
 
 class Farewells:
-    """The detaches under way, the longest waiting first."""
+    """The unanswered detaches, the longest waiting first."""
 
     def __init__(self) -> None:
         self._due_s: dict[Farewell, float] = {}
@@ -32,11 +32,11 @@ class Farewells:
         self._due_s[farewell] = now_s + PATIENCE_S
 
     def discard(self, farewell: Farewell) -> None:
-        """Forget a link whose other end has answered, or is gone."""
+        """Forget a link whose other end has answered or is gone."""
         self._due_s.pop(farewell, None)
 
     def scan(self, now_s: float) -> None:
-        """To be called about once a second: answer those that have waited long enough."""
+        """Answer the detaches that have waited long enough; to be called about once a second."""
         for farewell in self._overdue(now_s):
             del self._due_s[farewell]
             farewell.wait_no_longer()

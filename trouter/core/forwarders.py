@@ -1,7 +1,7 @@
-"""Who gets a message: closest, balanced, multicast (routing.md 2.2-2.5).
+"""The choice of a message's receivers: closest, balanced, multicast (routing.md 2.2-2.5).
 
-A forwarder knows the local consumers of an address, and the other routers which have some. Whether a consumer has
-credit does not gate the choice; what it cannot take yet waits on its link.
+A forwarder has the local consumers of an address, and the other routers with consumers. A consumer's credit does not
+affect the choice; what it cannot take yet waits on its link.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from .ports import MAX_INSIDE_BYTES, InEndpoint
 if TYPE_CHECKING:
     from .inprocess import Subscription
 
-#: Consumers that balanced distribution looks at for one message, so that its cost does not grow with their number.
+#: Consumers that balanced distribution compares for one message, so that its cost is bounded.
 _LOOKS = 64
-#: Places where messages enter the network, for which the ways on are remembered.
+#: Origins of messages for which the ways on are cached.
 _MAX_ORIGINS = 1000
 _ROUTER_ID = attrgetter("id")
 _COST = attrgetter("cost")
 
 
 class Forwarder:
-    """The consumers of one address, and the rule by which a message finds its own; the base finds none."""
+    """The consumers of one address, and the rule that chooses among them; the base chooses none."""
 
     __slots__ = (
         "_across",
@@ -53,21 +53,20 @@ class Forwarder:
         self.consumers: list[Egress] = []
         #: Consumers inside the router.
         self.subscriptions: list[Subscription] = []
-        #: Other routers with consumers, by their ids; those that can be reached.
+        #: Reachable other routers with consumers, sorted by id.
         self.remotes: list[RemoteRouter] = []
-        #: How many of the last message's copies stayed inside the router, and how many went to other routers.
+        #: The numbers of the last message's copies inside the router, and to other routers.
         self.inside = 0
         self.through = 0
-        #: And how many went to other addresses, where they are counted.
+        #: The number of those to other addresses, which count them.
         self.beside = 0
-        #: Messages are taken even where there is no consumer: the address is that of an exchange.
+        #: Messages are taken even without consumers: the address is that of an exchange.
         self.standing = False
         self._turn = 0
         self._turn_inside = 0
         self._turn_across = 0
-        #: What was worked out for the shape of the network that ``_generation`` counts: those of ``remotes`` with the
-        #: lowest cost; and, by where messages entered, the connections that lead to some, and the nearest router over
-        #: each.
+        #: Caches for the shape of the network that ``_generation`` counts: those of ``remotes`` with the lowest cost;
+        #: and, by origin of messages, the connections that lead to some, and the nearest router over each.
         self._generation = -1
         self._nearest: list[RemoteRouter] = []
         self._across: dict[str, list[Trunk]] = {}
@@ -85,17 +84,17 @@ class Forwarder:
             self._turn -= 1
 
     def add_remote(self, router: RemoteRouter) -> None:
-        """Add a router that can be reached and has consumers."""
+        """Add a reachable router with consumers."""
         insort(self.remotes, router, key=_ROUTER_ID)
         self._generation = -1
 
     def remove_remote(self, router: RemoteRouter) -> None:
-        """Remove a router that has no consumers any more, or is out of reach."""
+        """Remove a router that has no consumers any more, or cannot be reached."""
         self.remotes.remove(router)
         self._generation = -1
 
     def _work_out(self, network: Network) -> None:
-        """The network has another shape, or other routers have consumers."""
+        """Rebuild the caches after a change of the network or of the routers with consumers."""
         self._generation = network.generation
         self._across.clear()
         self._candidates.clear()
@@ -105,23 +104,23 @@ class Forwarder:
     def forward(
         self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
     ) -> int:
-        """Hand the message to its consumers; how many there were (0: undeliverable).
+        """Forward the message to its consumers; return their number (0: undeliverable).
 
-        It is whole in ``data[start:end]``, as ``source`` knows it, or it is ``message``.
+        It is complete in ``data[start:end]`` and described by ``source``, or it is ``message``.
         """
         return 0
 
     def gathers(self, data: bytes, start: int, end: int) -> int:
-        """Return how many octets of an unfinished message to wait for, at most, before it is forwarded; 0 for no more.
+        """Return up to how many octets of an unfinished message to wait for before it is forwarded; 0 for no more.
 
-        What is here of it is ``data[start:end]``. Consumers inside the router take whole messages only.
+        ``data[start:end]`` is what has come. Consumers inside the router take only complete messages.
         """
         return MAX_INSIDE_BYTES if self.subscriptions else 0
 
     def _to_inside(
         self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
     ) -> int:
-        """Hand the message to one consumer inside the router, each in turn."""
+        """Forward the message to one consumer inside the router, in turn."""
         if self._turn_inside >= len(self.subscriptions):
             self._turn_inside = 0
         subscription = self.subscriptions[self._turn_inside]
@@ -136,7 +135,7 @@ class Forwarder:
     def _to_nearest(
         self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
     ) -> int:
-        """Hand the message on towards one of the nearest routers, each in turn (2.2)."""
+        """Forward the message towards one of the nearest routers, in turn (2.2); return 0 if there is no way."""
         network: Network = source.pulse.network  # type: ignore[assignment]  # behind the port
         if self._generation != network.generation:
             self._work_out(network)
@@ -160,7 +159,7 @@ class Forwarder:
 
 
 def _way(trunk: Trunk | None, source: InEndpoint, message: Message | None) -> Egress | None:
-    """The link of ``trunk`` that takes the message: that of its priority, or one for itself if it is unfinished."""
+    """Return the link of ``trunk`` for the message: by priority, or its own if it is unfinished; None if none."""
     if trunk is None:
         return None
     if message is not None and not message.complete and trunk.streams is not None:
@@ -171,9 +170,9 @@ def _way(trunk: Trunk | None, source: InEndpoint, message: Message | None) -> Eg
 
 
 class Closest(Forwarder):
-    """A consumer inside the router if there is one, else a local link, else one of the nearest routers (2.2).
+    """Chooses a consumer inside the router if there is one, else a local link, else a nearest router (2.2).
 
-    Links and routers take turns, whatever credit and backlog they have.
+    Links and routers take turns, whatever their credit and backlog.
     """
 
     __slots__ = ()
@@ -194,7 +193,7 @@ class Closest(Forwarder):
         return 1
 
     def _next_here(self, source: InEndpoint) -> Egress | None:
-        """The local link whose turn it is; None when there is none for this source."""
+        """Return the local link whose turn it is; None if there is none for this source."""
         count = len(self.consumers)
         looks = count
         while looks > 0:
@@ -209,9 +208,9 @@ class Closest(Forwarder):
 
 
 class Balanced(Forwarder):
-    """The local link with the fewest deliveries waiting or unsettled (2.3); one with none at all ends the search.
+    """Chooses the local link with the fewest deliveries waiting or unsettled (2.3); one without any ends the search.
 
-    Another router counts as a link with as many as are under way to its side, and what the way costs.
+    Another router competes with the deliveries under way to its side, plus the cost of the way.
     """
 
     __slots__ = ()
@@ -219,7 +218,7 @@ class Balanced(Forwarder):
     def forward(
         self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
     ) -> int:
-        """See ``Forwarder.forward``. A consumer inside the router serves only where no link does."""
+        """See ``Forwarder.forward``. A consumer inside the router gets it only if no link does."""
         if self.remotes:
             return self._weigh(source, delivery, data, start, end, message)
         chosen = self._best_here(source)
@@ -236,7 +235,7 @@ class Balanced(Forwarder):
     def _weigh(
         self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
     ) -> int:
-        """Choose between the links here and the routers elsewhere; a tie goes to what is here, then by id."""
+        """Choose between the links here and the routers elsewhere; a tie goes to the links, then by id."""
         best = self._best_here(source)
         best_load = 0
         best_eligible = False
@@ -280,10 +279,10 @@ class Balanced(Forwarder):
         return 1
 
     def _find_candidates(self, source: InEndpoint) -> list[RemoteRouter]:
-        """By connection that leads on from where the message entered: the nearest router behind it, in turn by id.
+        """Return the nearest router behind each connection that leads on from the message's origin, sorted by id.
 
-        What is under way is counted by connection, so the other routers behind it are never better. A router with very
-        many connections looks at those of the first.
+        Deliveries under way are counted by connection, so the other routers behind it are never better. Only the
+        ``_LOOKS`` nearest are returned.
         """
         network: Network = source.pulse.network  # type: ignore[assignment]  # behind the port
         if self._generation != network.generation:
@@ -305,7 +304,7 @@ class Balanced(Forwarder):
         return found
 
     def _best_here(self, source: InEndpoint) -> Egress | None:
-        """The local link that is to take the message; None when there is none for this source."""
+        """Return the local link for the message; None if there is none for this source."""
         count = len(self.consumers)
         if count == 0:
             return None
@@ -317,7 +316,7 @@ class Balanced(Forwarder):
         return None if source.via_edge and egress.connection_number == source.connection_number else egress
 
     def _least_loaded(self, source: InEndpoint, count: int) -> Egress | None:
-        """The best of the next in turn: below capacity before above, fewer before more, earlier before later."""
+        """Return the best of the next links: below capacity first, then fewer deliveries, then earlier in turn."""
         best = None
         best_load = 0
         best_eligible = False
@@ -346,10 +345,10 @@ class Balanced(Forwarder):
 
 
 class Multicast(Forwarder):
-    """A copy for every local link, for every consumer inside the router, and for every connection that leads to some.
+    """Copies to every local link, every consumer inside the router, and every connection that leads to some.
 
-    Those of other routers whose way from where the message entered does not lead through here get theirs from elsewhere
-    (inter-router.md 4.5), so that no consumer gets two (routing.md 2.4).
+    Other routers whose way from the message's origin does not lead through here get it from elsewhere (inter-router.md
+    4.5), so that no consumer gets two copies (routing.md 2.4).
     """
 
     __slots__ = ()
@@ -357,7 +356,7 @@ class Multicast(Forwarder):
     def forward(
         self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
     ) -> int:
-        """See ``Forwarder.forward``. The sender of an unsettled message hears one outcome for all copies."""
+        """See ``Forwarder.forward``. The sender of an unsettled message gets one outcome for all copies."""
         across = self._find_across(source, message) if self.remotes else []
         here = self.consumers
         if source.via_edge:
@@ -389,7 +388,7 @@ class Multicast(Forwarder):
         return count
 
     def _goes_up(self, uplink: Egress) -> bool:
-        """Whether a link of the edge router's uplink is among the consumers already."""
+        """Return whether the consumers include a link of the edge router's uplink."""
         for each in self.consumers:
             egress = each
             if egress.connection_number == uplink.connection_number:
@@ -397,7 +396,7 @@ class Multicast(Forwarder):
         return False
 
     def _find_across(self, source: InEndpoint, message: Message | None) -> list[Egress]:
-        """The links to other routers that a message from ``source`` is to go over."""
+        """Return the links to other routers for a message from ``source``."""
         network: Network = source.pulse.network  # type: ignore[assignment]  # behind the port
         if self._generation != network.generation:
             self._work_out(network)
@@ -419,10 +418,10 @@ class Multicast(Forwarder):
         return ways
 
 
-#: The rule by the name that configuration gives it (routing.md 5.1).
+#: The forwarder for each treatment in the configuration (routing.md 5.1).
 FORWARDERS: dict[str, type[Forwarder]] = {
     "closest": Closest,
     "balanced": Balanced,
     "multicast": Multicast,
-    "linkBalanced": Forwarder,  # links have been routed before there is any message
+    "linkBalanced": Forwarder,  # links are routed before there is any message
 }

@@ -1,4 +1,4 @@
-"""Links on which the router itself is the receiver: whole messages, of a bounded size, go to the link's owner."""
+"""Links on which the router is the receiver: complete messages of a bounded size go to a function."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from .ingress import Ingress
 from .outcomes import ACCEPTED, ACCEPTED_STATE
 from .routerport import RouterPort
 
-#: The largest message that one router tells another beside its control links; one larger is thrown away.
+#: The largest message between routers outside control links, in octets; larger ones are discarded.
 MAX_NOTE_BYTES: Final = 65_536
 
 
 class Gatherer(Ingress):
-    """A link whose receiver is the router. Every message is accepted; one over ``max_bytes`` is thrown away."""
+    """A link whose receiver is the router. It accepts every message, and discards those over ``max_bytes``."""
 
     __slots__ = ("_gathered", "_max_bytes", "_take")
 
     def take_for(self, take: Callable[[bytes], None], max_bytes: int = MAX_NOTE_BYTES) -> None:
-        """Hand whole messages to ``take`` from here on."""
+        """Pass complete messages to ``take`` from now on."""
         self._take = take
         self._max_bytes = max_bytes
         self._gathered = bytearray()
 
     def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: int, end: int) -> None:
-        """Gather the next frame; hand the message over once it is whole."""
+        """Gather the next frame; pass the message on once it is complete."""
         if len(self._gathered) <= self._max_bytes:
             self._gathered += data[start:end]
         if not delivery.complete:
@@ -46,14 +46,14 @@ class Gatherer(Ingress):
             self._take(whole)
 
     def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
-        """Forget what came of a delivery that the sender aborted."""
+        """Discard the frames of an aborted delivery."""
         self._gathered.clear()
         delivery.settled = True
         self.top_up()
 
 
 def gather(router: RouterPort, link: IncomingLink, capacity: int, take: Callable[[bytes], None]) -> Gatherer:
-    """Put the router itself behind ``link``, with ``capacity`` for its credit; ``open`` grants it."""
+    """Return a new receiver in the router for ``link``; its ``open`` grants ``capacity`` as credit."""
     gatherer = Gatherer(
         link, router.pulse, router.table, None, capacity=capacity, strips=False, to_override=None, totals=router.totals
     )

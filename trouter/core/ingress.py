@@ -1,7 +1,7 @@
-"""Where a message of an incoming link goes: its annotations, its address, the forwarder of that; else an answer.
+"""The routing of a message from an incoming link: its annotations, its address, and the forwarder; else an answer.
 
-Obeys routing.md 2.1-2.6, 4.1-4.3. Before: ``intake`` (frames become messages), ``credit`` (the sender may send);
-after: ``settlement`` (what the sender is told).
+Obeys routing.md 2.1-2.6, 4.1-4.3. Before it come ``intake`` (frames become messages) and ``credit``, after it
+``settlement`` (the answer to the sender).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .ports import MAX_INSIDE_BYTES, Pulse
 from .table import MAX_ADDRESS_BYTES, AddressTable, answer_of, is_made_elsewhere
 from .tenants import Tenant
 
-#: Octets of header, annotations and (anonymous) properties after which a message is no longer waited for.
+#: The most octets of header, annotations and (anonymous) properties to wait for.
 _MAX_HEAD_BYTES = 1048576
 _THROUGH_ANNOTATIONS = 3
 _THROUGH_PROPERTIES = 4
@@ -37,7 +37,7 @@ TOO_MANY_ANNOTATIONS = rejected_state(
 )
 NO_ADDRESS = rejected_state("amqp:precondition-failed", "Routing failure: no address present")
 UNAVAILABLE = rejected_state("amqp:not-found", "Deliveries cannot be sent to an unavailable address")
-#: As the older router's policy says it.
+#: In the words of the older router's policy.
 CLOSED = rejected_state("amqp:unauthorized-access", "policy violation on target")
 TOO_LARGE_INSIDE = rejected_state(
     "amqp:link:message-size-exceeded", f"messages to this address are limited to {MAX_INSIDE_BYTES} octets"
@@ -77,10 +77,10 @@ class Ingress(Intake):
         super().__init__(link, pulse, entry, capacity)
         self.table = table
         self.tenant = tenant
-        #: Where addresses are looked for first that come without an annotation, or (-1) with none for the phase.
+        #: The cache of addresses without an annotation of the phase, or (-1) without any annotation.
         self._known = table.known_to(tenant)
         self._known_phase = -1
-        #: Reads and writes what routers say of its messages.
+        #: Reads and writes the router annotations of its messages.
         self.rewriter = AnnotationRewriter(
             f"{DEFAULT_AREA}/{table.router_id}",
             table.mode != "edge",
@@ -92,20 +92,20 @@ class Ingress(Intake):
         #: The router's address counters.
         self.totals = totals
         self._scan = MessageScan(reads_to=entry is None)
-        #: What management calls the link; 0 until the router gives it a number.
+        #: The link's number in management; 0 until the router sets it.
         self.identity = 0
         self.attached_at_s = pulse.now_s
         self.pace = Pace(pulse.now_s)
 
     def comes_from(self, trunk: Trunk) -> None:
-        """Mark the link as a neighbour's, whose annotations say of each message where it goes and where it has been."""
+        """Mark the link as a neighbour's, whose annotations give the destination and the trace of each message."""
         self.trunk = trunk
         self.rewriter.keeps = True
         self._known = self.table.known_first
         self._known_phase = 0
 
     def comes_from_edge(self) -> None:
-        """Note that the link is that of an edge router, or of one that takes this router for its edge."""
+        """Mark the link as one between an edge router and its interior router."""
         self.via_edge = True
         self.rewriter.via_edge = True
 
@@ -166,7 +166,7 @@ class Ingress(Intake):
         self._forward(delivery, entry, data, start, end, message)
 
     def _await_head(self, delivery: Delivery, message: Message | None) -> None:
-        """Wait for more of a message whose head is incomplete; refuse one of which no more comes, or too much came."""
+        """Wait for more of a message whose head is incomplete; refuse it if it is complete or too long."""
         if message is None or not self._waits_on(message, _MAX_HEAD_BYTES):
             self._refuse(delivery, message, REJECTED, INVALID_MESSAGE)
 
@@ -188,7 +188,7 @@ class Ingress(Intake):
         depth: int,
         message: Message | None,
     ) -> bytes | None:
-        """Hold what was scanned to ``check``: ``data``, or the whole message stamped; None when it was rejected."""
+        """Return ``data``, or the whole message stamped; None if ``check`` rejected the message. InvalidMessage."""
         scan = self._scan
         if message is None:
             check.order.whole(data, start, end)
@@ -205,14 +205,14 @@ class Ingress(Intake):
         return data
 
     def _stamp(self, check: MessageCheck, data: bytes, start: int, end: int, depth: int, complete: bool) -> bytes:
-        """The message with the user's name in it; the scan is of that one then."""
-        assert check.stamp is not None  # noqa: S101 - the caller looked
+        """Return the message with the user's name in it; the scan then describes that one."""
+        assert check.stamp is not None  # noqa: S101 - the caller has checked
         data = stamped(data, start, end, self._scan, check.stamp)
         self._scan.scan(data, 0, len(data), depth, complete)
         return data
 
     def _came_too_far(self, annotations: CachedAnnotations) -> bool:
-        """More routers than the network has hops, or this one among them: a loop (2.1). Alone, it has radius 0."""
+        """Return whether the message loops: a trace longer than the network, or with this router in it (2.1)."""
         rewriter = self.rewriter
         if not rewriter.marks or rewriter.only_traces:
             return False
@@ -226,14 +226,14 @@ class Ingress(Intake):
     def _find(
         self, delivery: Delivery, message: Message | None, data: bytes, annotations: CachedAnnotations | None
     ) -> AddressEntry | None:
-        """The entry of an anonymous message; None when the sender was answered instead (2.6)."""
+        """Return the entry of an anonymous message; None if the sender was answered instead (2.6)."""
         scan = self._scan
         check = self.check
         phase = -1 if self.trunk is None else 0
         entry: AddressEntry | None = None
         if annotations is not None and annotations.parsed.to is not None:
             if self.trunk is not None:
-                entry = annotations.entry  # type: ignore[assignment]  # the link's own note
+                entry = annotations.entry  # type: ignore[assignment]  # set below
                 if entry is not None and not entry.gone and entry.reachable():
                     return entry
             text = annotations.parsed.to.encode()
@@ -268,7 +268,7 @@ class Ingress(Intake):
                 self._refuse(delivery, message, RELEASED, RELEASED_STATE)
             return None
         if (self.tenant is not None or (entry.phase > 0 and self.trunk is None)) and entry.key.startswith(MOBILE):
-            self.arrival.to = entry.text  # others go neither by what a tenant calls it nor by what is configured here
+            self.arrival.to = entry.text  # other routers know neither the tenant's name nor the phase of here
             self.arrival.phase = entry.phase
         elif self.tenant is not None:
             address = self.table.parse(text.decode("utf-8", "replace"), tenant=self.tenant)
@@ -326,7 +326,7 @@ class Ingress(Intake):
     # --- the message as it leaves
 
     def build_message(self, delivery: Delivery, data: bytes, start: int, end: int) -> Message:
-        """Return the message in ``data[start:end]``, kept, for a single copy."""
+        """Return the message in ``data[start:end]`` as a kept one, for a single copy."""
         message = Message(self.link.session, self)
         message.append(octets.cut(data, start, end))
         message.complete = delivery.complete
@@ -335,7 +335,7 @@ class Ingress(Intake):
         return message
 
     def _keep(self, data: bytes, start: int, end: int) -> Message:
-        """A whole message, kept for whatever copies will be made of it."""
+        """Return a complete message as a kept one, for any copies."""
         message = Message(self.link.session, self)
         message.append(octets.cut(data, start, end))
         message.complete = True

@@ -1,6 +1,6 @@
-"""Consumers and senders inside the router: how ``$management`` and its like take part in routing.
+"""Consumers and senders inside the router: how ``$management`` and others take part in routing.
 
-A consumer gets whole messages only, so their size is bounded (``ports.MAX_INSIDE_BYTES``, below a session's window).
+A consumer gets only complete messages, so their size is bounded (``ports.MAX_INSIDE_BYTES``, below a session's window).
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _HIGHEST_PRIORITY: Final = 9
 
 
 class InsideMessage:
-    """A message that came to a consumer inside the router; ``settle`` says what became of it."""
+    """A message to a consumer inside the router, which calls ``settle`` with its outcome."""
 
     __slots__ = ("_out", "message", "origin", "tenant")
 
     def __init__(self, out: Delivery, message: bytes, origin: int = 0, tenant: Tenant | None = None) -> None:
         self._out = out
-        #: The number of the connection that it came on; 0 for the router itself.
+        #: The number of the sender's connection; 0 for the router itself.
         self.origin = origin
         #: The tenant of its sender, or None.
         self.tenant = tenant
-        #: The bare octets, all sections, without the router's own annotations.
+        #: All sections, without the routers' annotations.
         self.message = message
 
     def settle(self, code: int = ACCEPTED, state: bytes | None = ACCEPTED_STATE) -> None:
-        """Tell the sender the (encoded) outcome; a second call and a pre-settled message are no error."""
+        """Settle the message with an encoded outcome; do nothing if it is settled already."""
         partner = self._out.partner
         if partner is not None:
             self._out.partner = None
@@ -48,7 +48,7 @@ class InsideConsumer(Protocol):
     """A receiver of messages inside the router."""
 
     def receive(self, received: InsideMessage) -> None:
-        """Take a message; must not block, and settles it now or later."""
+        """Receive a message, without blocking; settle it now or later."""
 
 
 class Subscription:
@@ -64,7 +64,7 @@ class Subscription:
     def offer(
         self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
     ) -> Delivery:
-        """Hand over a copy of a whole message; the copy."""
+        """Deliver a copy of a complete message; return the copy."""
         out = Delivery(delivery.link)
         out.settled = delivery.remote_settled
         if not out.settled:
@@ -81,7 +81,7 @@ class Subscription:
 
 
 class InsideSender(InEndpoint):
-    """Where messages that the router itself sends enter; it does not wait for their outcomes."""
+    """The endpoint of messages that the router itself sends, without waiting for their outcomes."""
 
     __slots__ = ("_here", "_scan")
 
@@ -91,13 +91,13 @@ class InsideSender(InEndpoint):
         self._scan = MessageScan()
 
     def describe(self, message: bytes) -> None:
-        """Take ``message`` for the message under way; InvalidMessage if it is none."""
+        """Set the fields for ``message``, which is sent next; InvalidMessage."""
         self._scan.scan(message, 0, len(message), THROUGH_ANNOTATIONS, True)
         said = self._scan.priority
         self.arrival.priority = DEFAULT_PRIORITY if said < 0 else min(said, _HIGHEST_PRIORITY)
 
     def build_message(self, delivery: Delivery, data: bytes, start: int, end: int) -> Message:
-        """Return the message as it is: the router sends nothing that needs stripping."""
+        """Return the message unchanged: it has no annotations to remove."""
         message = Message(None, self)
         message.append(data[start:end])
         message.complete = True
@@ -105,7 +105,7 @@ class InsideSender(InEndpoint):
         return message
 
     def write_head(self, message: Message, head: bytes, plain: bool) -> bytes:
-        """Return ``head`` with the router's annotations: a message from inside the router starts its way here."""
+        """Return ``head`` with the router's annotations, as for a message that enters the network here."""
         return self.write(head, 0, len(head), plain)
 
     def write(self, data: bytes, start: int, end: int, plain: bool) -> bytes:
@@ -117,7 +117,7 @@ class InsideSender(InEndpoint):
         return b"".join((data[start : self._scan.insert_at], section, data[self._scan.insert_at : end]))
 
     def write_onward(self, message: Message, to: str, phase: int) -> bytes:
-        """Return the beginning of ``message``, which goes on to the address ``to`` and starts its way here too."""
+        """Return the beginning of ``message`` for the address ``to``, as if it had entered the network here."""
         head = message.chunks[0]
         self._scan.scan(head, 0, len(head), THROUGH_ANNOTATIONS, message.complete)
         section = compose_annotations(b"", 0, phase, False, to, self._here, (self._here,))

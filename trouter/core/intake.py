@@ -1,6 +1,6 @@
-"""How the frames of an incoming link become messages: gathered whole, or sent on while the rest still comes.
+"""How the frames of an incoming link become messages: gathered whole, or sent on while more frames come.
 
-Obeys routing.md 2.7 (loss), 3.7-3.8 (streaming) and 4.4 (aborted). A message that is here, or long enough, is given to
+Obeys routing.md 2.7 (loss), 3.7-3.8 (streaming) and 4.4 (aborted). A message that is complete, or long enough, goes to
 ``_route``.
 """
 
@@ -24,43 +24,43 @@ from .outcomes import FAILED_STATE, MODIFIED, REJECTED, rejected_state
 from .ports import Pulse
 from .settlement import Settlement
 
-#: Octets of an unfinished message that are waited for before it is sent on piece by piece (Q2's upper mark).
+#: Octets of an unfinished message to wait for before it is streamed (Q2's upper mark).
 _STREAM_AT = 131072
 
 INVALID_MESSAGE = rejected_state("amqp:decode-error", "invalid message format")
 
 
 class MessageTap(Protocol):
-    """Is notified of messages that come in; see ``MessageLog``."""
+    """The receiver of events about incoming messages; see ``MessageLog``."""
 
     def received(self, link: Link, message: bytes) -> None:
         """Note that a message came, or the beginning of one in several frames."""
 
     def aborted(self, link: Link) -> None:
-        """Note that a message was taken back by its sender."""
+        """Note that the sender aborted a message."""
 
 
 class Intake(Settlement):
-    """What comes in on a link, frame by frame, until it ends."""
+    """The messages of an incoming link, frame by frame, until the link ends."""
 
     __slots__ = ("_order", "_window_bytes", "check", "log", "prompt")
 
     def __init__(self, link: IncomingLink, pulse: Pulse, entry: AddressEntry | None, capacity: int) -> None:
         super().__init__(link, pulse, entry, capacity)
         self._window_bytes = self.link._session.window_bytes
-        #: An unfinished message is routed as soon as it can be.
+        #: Unfinished messages are routed as soon as possible.
         self.prompt = False
-        #: Where messages are logged or read besides, None for nowhere.
+        #: The tap of messages; None for none.
         self.log: MessageTap | None = None
-        #: What messages are held to, None for nothing.
+        #: The check of messages; None for none.
         self.check: MessageCheck | None = None
-        #: How far a message in several frames keeps to the order of sections, where that is checked.
+        #: The order of sections in a message of several frames, if that is checked.
         self._order: SectionOrder | None = None
 
     def _route(self, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None) -> None:
-        """Send on the message, whole in ``data[start:end]`` or long enough; ``message`` if it came in several frames.
+        """Forward the message, complete in ``data[start:end]`` or long enough; ``message`` if it has several frames.
 
-        One of which more has to come first stays unrouted; what it is to wait for is ``message.wanted`` then.
+        If more of it must come first it stays unrouted, and ``message.wanted`` is how many octets to wait for.
         """
         raise LookupError
 
@@ -86,13 +86,13 @@ class Intake(Settlement):
             if delivery.settled:
                 self.unsettled += 1
             message = Message(self.link.session, self)
-            message.wanted = _STREAM_AT if self.trunk is None else 1  # which may not be for waiting
+            message.wanted = _STREAM_AT if self.trunk is None else 1  # a neighbour's may be a stream
             delivery.message = message
             self._order = None if self.check is None else SectionOrder()
         self._continue(delivery, message, data, start, end)
 
     def _continue(self, delivery: Delivery, message: Message, data: bytes, start: int, end: int) -> None:
-        """The next frame of a message in several."""
+        """Process a later frame of a message, or the first of several."""
         message.complete = delivery.complete
         settled = delivery.settled
         if self._order is not None and not self._stands_in_order(delivery, message, data, start, end):
@@ -107,7 +107,7 @@ class Intake(Settlement):
         elif not message.discard:
             self._send_on(message, data, start, end)
         if delivery.remote_settled and not delivery.settled:
-            settled = delivery.settled = True  # the flag came on a later frame than the first
+            settled = delivery.settled = True  # the flag came after the first frame
             self._relay_sender(delivery, 0, None, True)
             self._count_end(delivery, delivery.state_code)
         if delivery.complete:
@@ -115,7 +115,7 @@ class Intake(Settlement):
             if settled:
                 self.unsettled -= 1
             elif isinstance(delivery.context, bytes) and not delivery.settled:
-                # an outcome from before the input was complete (4.4)
+                # an outcome from before the message was complete (4.4)
                 self._finish(delivery, delivery.state_code, delivery.context or None)
             self._top_up()
         elif message.copies and self.link.session.held_bytes * 4 > self._window_bytes * 3:
@@ -125,15 +125,15 @@ class Intake(Settlement):
                 egress.relieve(copy)
 
     def _log_received(self, message: Message, whole: bytes) -> None:
-        """Log that a message came; once, however often it is looked at."""
+        """Log that a message came, once."""
         if not message.logged and self.log is not None:
             message.logged = True
             self.log.received(self.link, whole)
 
     def _stands_in_order(self, delivery: Delivery, message: Message, data: bytes, start: int, end: int) -> bool:
-        """Check the next frame of a message; one that breaks the order is taken back and rejected as a whole."""
+        """Check the next frame; if it breaks the order, abort the copies, reject the message, return False."""
         try:
-            self._order.feed(data, start, end, delivery.complete)  # type: ignore[union-attr]  # the caller looked
+            self._order.feed(data, start, end, delivery.complete)  # type: ignore[union-attr]  # the caller has checked
         except InvalidMessage:
             if message.copies:
                 self._take_back(delivery)
@@ -143,7 +143,7 @@ class Intake(Settlement):
         return True
 
     def _send_on(self, message: Message, data: bytes, start: int, end: int) -> None:
-        """Pass a frame of a message on its way to every copy; what no receiver takes now is kept."""
+        """Send a frame of a routed message to every copy; keep what a receiver does not take now."""
         if len(message.copies) == 1:
             only: Delivery = message.copies[0]
             sole: Egress = only.link.sink  # type: ignore[assignment]
@@ -158,14 +158,14 @@ class Intake(Settlement):
             egress: Egress = copy.link.sink  # type: ignore[assignment]
             egress.progress(copy)
 
-    # --- an unfinished message waits, or goes on
+    # --- whether an unfinished message waits
 
     def _must_not_wait(self, message: Message) -> bool:
-        """Unfinished messages fill half of what the session takes in: wait no longer, or none of them could go on."""
+        """Return whether to wait no longer: unfinished messages fill half the window, and might all be stuck."""
         return message.wanted == _STREAM_AT and self.link.session.held_bytes * 2 > self._window_bytes
 
     def _waits_on(self, message: Message, max_bytes: int) -> bool:
-        """Wait for more of an unfinished message before looking at it again, unless ``most`` octets are here."""
+        """Wait for more of an unfinished message; return False if ``max_bytes`` or too much is here already."""
         if message.held >= max_bytes or self.link.session.held_bytes * 4 > self._window_bytes * 3:
             return False
         more = message.held if message.held * 8 < self._window_bytes else self._window_bytes // 8
@@ -175,7 +175,7 @@ class Intake(Settlement):
         return True
 
     def _must_gather(self, message: Message, annotations: CachedAnnotations | None) -> bool:
-        """A neighbour's unfinished message, on a link for whole ones, that no receiver wants piece by piece."""
+        """Return whether to wait for more of a neighbour's unfinished message, which is not marked as a stream."""
         if message.complete or self.prompt or message.held >= _STREAM_AT:
             return False
         if annotations is not None and annotations.parsed.stream:
@@ -183,11 +183,11 @@ class Intake(Settlement):
         message.wanted = _STREAM_AT
         return not self._must_not_wait(message)
 
-    # --- the end of what was not finished
+    # --- the end of unfinished messages
 
     def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
-        """Drop a delivery that the sender aborted (4.4): only receivers that got part of it are notified."""
-        if delivery.message is not None:  # else it never began
+        """Drop a delivery that the sender aborted (4.4): only receivers of a part of it are notified."""
+        if delivery.message is not None:  # else it was refused
             self._take_back(delivery)
             self.unsettled -= 1
             if self.log is not None:
@@ -205,16 +205,16 @@ class Intake(Settlement):
             out = each
             egress: Egress = out.link.sink  # type: ignore[assignment]
             egress.abort(out)
-        # Nothing more is said to the copies: one whose abort waits for its receiver's window must not settle before.
+        # The copies get no further answer: one whose abort waits for its receiver's window must not be settled before.
         delivery.copies = None
         delivery.partner = None
         message.routed = True
         message.forget()
 
     def lost(self, own: list[Delivery] | None = None) -> None:
-        """Take back unfinished input, and drop outcomes still to come: the link is gone (2.7).
+        """Abort unfinished input, and ignore outcomes still to come: the link is lost (2.7).
 
-        ``own`` holds the link's deliveries if the caller knows them already.
+        ``own`` is the link's unsettled deliveries, if the caller knows them.
         """
         if self.link.partial is not None:
             self._take_back(self.link.partial)

@@ -1,9 +1,9 @@
-"""Which bindings of an exchange a subject fits: a tree of the tokens of their keys (docs/exchanges.md).
+"""The bindings of an exchange that match a subject: a tree of the tokens of their keys (docs/exchanges.md).
 
-Two spellings: that of AMQP 0-10, with ``.`` between tokens, ``*`` for one token and ``#`` for any number of them; and
-that of MQTT, with ``/``, ``+`` and, as the last token only, ``#``. All keys that fit count, not the best one. Keys come
-from the operator and subjects from strangers: a search takes the subject's tokens one after the other and visits a node
-at most once for each, without recursion, and a subject over ``MAX_BYTES`` or ``MAX_TOKENS`` fits nothing.
+Two spellings: AMQP 0-10 with ``.`` between tokens, ``*`` for one token and ``#`` for any number of them; MQTT with
+``/``, ``+`` and, as the last token only, ``#``. All matching keys count. Keys come from the operator and subjects from
+clients: a search visits a node at most once for each token of the subject, without recursion, and a subject over
+``MAX_BYTES`` or ``MAX_TOKENS`` matches no key.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from .patterns import PatternError, pattern_tokens, split_tokens
 T = TypeVar("T")
 
 ANY: Final = "#"
-#: Octets of a key and of a subject, as of an address; and tokens of either.
+#: The longest key and subject, in octets, and the most tokens of either.
 MAX_BYTES: Final = 4096
 MAX_TOKENS: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """How the keys of an exchange are written."""
+    """The spelling of an exchange's keys."""
 
     separator: str
     one: str
@@ -35,9 +35,9 @@ SPELLINGS: Final[dict[str, Spelling]] = {"amqp": Spelling(".", "*", False), "mqt
 
 
 def key_tokens(key: str, method: str) -> tuple[str, ...]:
-    """Return the tokens of ``key``, of which ``*`` and ``#`` at one place stand in one order; PatternError.
+    """Return the tokens of ``key``, with adjacent ``*`` and ``#`` in a fixed order; PatternError.
 
-    Separators at the ends of a key do not count, an empty token inside does. ``method`` is one of ``SPELLINGS``.
+    Separators at the ends of a key are ignored, an empty token inside is not. ``method`` is one of ``SPELLINGS``.
     """
     spelling = SPELLINGS[method]
     if is_too_long(key):
@@ -56,12 +56,12 @@ def key_tokens(key: str, method: str) -> tuple[str, ...]:
 
 
 def is_too_long(text: str) -> bool:
-    """Return whether a key or a subject has more octets than are looked at."""
+    """Return whether a key or a subject has more than ``MAX_BYTES``."""
     return len(text) > MAX_BYTES or len(text.encode("utf-8", "replace")) > MAX_BYTES
 
 
 class _Node(Generic[T]):
-    """Keys that share a beginning; ``values`` are those of the key that ends here."""
+    """The keys with a common beginning; ``values`` are those of the key that ends here."""
 
     __slots__ = ("children", "is_many", "many", "one", "values")
 
@@ -90,7 +90,7 @@ class KeyTree(Generic[T]):
         self._path(key)[-1].values.append(value)
 
     def remove(self, key: str, value: T) -> None:
-        """Take a value of ``key`` out again; ValueError if it is not there."""
+        """Remove a value of ``key``; ValueError if it is not there."""
         path = self._path(key)
         path[-1].values.remove(value)
         for parent, token, node in zip(
@@ -106,7 +106,7 @@ class KeyTree(Generic[T]):
                 del parent.children[token]
 
     def _path(self, key: str) -> list[_Node[T]]:
-        """Return the nodes on the way to a key, made where there are none; PatternError."""
+        """Return the nodes on the path of a key, created if missing; PatternError."""
         path = [self._root]
         for token in key_tokens(key, self.method):
             path.append(self._child(path[-1], token))
@@ -124,7 +124,7 @@ class KeyTree(Generic[T]):
         return node.children.setdefault(token, _Node())
 
     def match(self, subject: str) -> list[T]:
-        """Return the values of all keys that ``subject`` fits, each once for each key that it stands for."""
+        """Return the values of all keys that match ``subject``; a value once for each of its keys."""
         if is_too_long(subject):
             return []
         tokens = split_tokens(subject, self._spelling.separator)
@@ -146,7 +146,7 @@ class KeyTree(Generic[T]):
 
 
 def _enter(reached: dict[_Node[T], None], node: _Node[T]) -> None:
-    """A search has come to ``node``, and so to what follows it by no token at all."""
+    """Add ``node``, and the node reached from it without a token."""
     reached[node] = None
     if node.many is not None:
         reached[node.many] = None

@@ -1,7 +1,7 @@
-"""How deliveries of incoming links ended, and after how long: by class of address and by outcome (for metrics).
+"""Ages of deliveries of incoming links at their end, by class of address and by outcome (for metrics).
 
-A delivery is counted once, when it ends. Time is what the pulse says, so whatever begins and ends within one pass took
-no time at all.
+A delivery is counted once, when it ends. Its age is 0 if it begins and ends in the same pass, because the time is the
+pulse's.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import Final
 
 from .counters import Counters
 
-#: Classes of addresses. A link without an address, whose messages name theirs, is a class of its own.
+#: Classes of addresses. A link without an address, whose messages name theirs, is a class too.
 FAMILIES: Final = ("mobile", "local", "topological", "router", "anonymous")
 _FAMILY_OF_LETTER: Final = {"M": 0, "L": 1, "T": 2, "R": 3, "A": 3, "H": 3}
 _ANONYMOUS: Final = 4
 #: The outcomes from 0x24 on, in the order of their descriptors, and settlement without one.
 OUTCOMES: Final = ("accepted", "rejected", "released", "modified", "none")
-#: What a bucket holds at most, in seconds; one more holds the rest.
+#: The upper bounds of the buckets, in seconds; one more bucket holds the rest.
 BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
-# As ints of C in the compiled twin; a test holds them to the tables above.
+# C ints in the compiled twin; a test compares them with the tables above.
 _FAMILIES = 5
 _KINDS = 5
 _BOUNDS = 13
@@ -30,30 +30,30 @@ _FIRST = 0x24
 
 @dataclass(frozen=True, slots=True)
 class TimeHistogram:
-    """Deliveries by how long they took: as many numbers as ``BOUNDS_S`` and one, and the sum of all times."""
+    """Deliveries by age: a count for each of ``BOUNDS_S`` and one more, and the sum of all ages."""
 
     counts: tuple[int, ...]
     sum_s: float
 
     @property
     def count(self) -> int:
-        """Return how many values were counted."""
+        """Number of deliveries."""
         return sum(self.counts)
 
 
 class Latency:
-    """Times from a delivery's arrival to its end."""
+    """Ages of deliveries at their end, from their arrival."""
 
     __slots__ = ("_bounds", "_counts", "_sums")
 
     def __init__(self) -> None:
         self._bounds = list(BOUNDS_S)
-        # Arrays in the compiled twin; they take a list that is made, not one that is multiplied.
+        # Arrays in the compiled twin, which can be made from a list but not from a multiplied one.
         self._counts = [0 for _ in range(_FAMILIES * _KINDS * _SLOTS)]
         self._sums = [0.0 for _ in range(_FAMILIES * _KINDS)]
 
     def count(self, family: int, code: int, age_s: float) -> None:
-        """Count a delivery that ended, by its outcome's code (0, or any other, for none) and its age."""
+        """Count a delivery that ended, by its outcome's code (0 or any other for none) and its age."""
         kind = code - _FIRST
         if kind < 0 or kind >= _KINDS:
             kind = _KINDS - 1
@@ -74,9 +74,9 @@ class Latency:
 
 
 class Outcomes:
-    """All deliveries by class and by what became of them; those with an outcome stand in ``latency``.
+    """All deliveries by class and outcome; ``latency`` has those that were not pre-settled.
 
-    The link that takes in or throws away a pre-settled delivery counts it here, by class; ``snapshot`` reads them.
+    A link that receives or drops a pre-settled delivery counts it here, by class.
     """
 
     __slots__ = ("dropped", "latency", "presettled")
@@ -87,7 +87,7 @@ class Outcomes:
         self.dropped = [0 for _ in range(_FAMILIES)]
 
     def snapshot(self) -> dict[tuple[str, str], int]:
-        """Return how many there were of each class and outcome; to the outcomes come ``presettled`` and ``dropped``."""
+        """Return the number of deliveries of each class and outcome, ``presettled`` and ``dropped`` included."""
         presettled, dropped = list(self.presettled), list(self.dropped)
         totals = {key: histogram.count for key, histogram in self.latency.snapshot().items()}
         for index, family in enumerate(FAMILIES):
@@ -96,7 +96,7 @@ class Outcomes:
         return totals
 
     def totals(self) -> Counters:
-        """Return all classes together, as the router's row has them."""
+        """Return the sums over all classes, as in the router's row of management."""
         counters = Counters()
         for (_, outcome), histogram in self.latency.snapshot().items():
             if outcome != "none":
@@ -109,9 +109,9 @@ class Outcomes:
 
 
 def family_of(key: str | None) -> int:
-    """Return the class, an index into ``FAMILIES``, of the address with this key; None for no address."""
+    """Return the class of the address with this key, as an index into ``FAMILIES``; None is no address."""
     return _ANONYMOUS if key is None else _FAMILY_OF_LETTER.get(key[0], 0)
 
 
-#: The first bucket of those that took more than a second.
+#: The first bucket above one second.
 _ONE_SECOND: Final = BOUNDS_S.index(1.0) + 1

@@ -1,4 +1,4 @@
-"""What an edge router asks the interior router before it answers a client's attach (inter-router.md 6.6)."""
+"""The look-ups of an edge router at its interior router before it answers a client's attach (inter-router.md 6.6)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .routerport import RouterPort
 from .routes import IN, OUT
 from .terms import PeerTerms
 
-#: How long an answer to a look-up is waited for.
+#: Seconds to wait for the answer to a look-up.
 LOOKUP_S: Final = 3.0
 
 
 class LookupResult(Enum):
-    """The answer for a client's address: its messages are routed, or its links are, or these have nowhere to go."""
+    """The answer for a client's address: its messages are routed, or its links, or its links have no destination."""
 
     MESSAGES = "messages"
     LINKS = "links"
@@ -35,7 +35,7 @@ class LookupResult(Enum):
 
 
 class Query:
-    """A look-up under way; ``answer`` is there when ``done`` is called."""
+    """A look-up under way; ``answer`` is set when ``done`` is called."""
 
     def __init__(self, text: str, is_sender: bool, done: Callable[[], None]) -> None:
         self.text = text
@@ -45,11 +45,11 @@ class Query:
 
 
 class Lookups:
-    """The look-ups of an uplink: questions go out on ``query_link``, answers come on ``reply_link``."""
+    """The look-ups of an uplink: queries are sent on ``query_link``, answers come on ``reply_link``."""
 
     def __init__(self, router: RouterPort) -> None:
         self._router = router
-        #: Links to the interior router. None before they are attached, ``query_link`` also once it is of no use.
+        #: Links to the interior router. None before they are attached, ``query_link`` also once it has failed.
         self.query_link: Egress | None = None
         self.reply_link: Ingress | None = None
         self._queries: dict[str, Query] = {}
@@ -57,7 +57,7 @@ class Lookups:
         self._numbers = count(1)
 
     def query(self, text: str, is_sender: bool, done: Callable[[], None]) -> Query | None:
-        """Ask whether links to an address are routed; None without a look-up link. ``done`` is called once."""
+        """Send a query whether links to an address are routed; None without a link for it. ``done`` is called once."""
         if self.query_link is None:
             return None
         query = Query(text, is_sender, done)
@@ -67,26 +67,26 @@ class Lookups:
         return query
 
     def give_up(self, query: Query) -> None:
-        """Ask no more for an answer that comes too late."""
+        """Forget a query whose answer is no longer needed."""
         for number, each in list(self._queries.items()):
             if each is query:
                 del self._queries[number]
 
     def answered(self, link: Link) -> None:
-        """Send what was asked too early, if ``link`` is that for answers and its address is known now."""
+        """Send the queries that waited, if ``link`` is the one for answers and its address is known now."""
         if self.reply_link is not None and link is self.reply_link.link:
             unsent, self._unsent = self._unsent, []
             for number in unsent:
                 self._send(number)
 
     def lose(self) -> None:
-        """Answer all queries with MESSAGES: one of the two links is over."""
+        """Answer all queries with MESSAGES, because one of the two links has ended."""
         self.query_link = None
         for number in list(self._queries):
             self._answer(number, LookupResult.MESSAGES)
 
     def end(self) -> None:
-        """Tell all who wait that no answer will come."""
+        """Call ``done`` of all queries without an answer."""
         queries, self._queries = self._queries, {}
         for query in queries.values():
             query.done()
@@ -108,7 +108,7 @@ class Lookups:
         self._router.send_on(self.query_link, write(asked))
 
     def take(self, message: bytes) -> None:
-        """Take the interior router's answer to a question."""
+        """Process the interior router's answer to a query."""
         try:
             reply = read(message)
         except DecodeError:
@@ -130,9 +130,9 @@ class Lookups:
 
 
 def question(router: RouterPort, link: Link, terms: PeerTerms) -> tuple[str, bool] | None:
-    """Return what a client's attach makes the router ask elsewhere first: an address, and whether the client sends.
+    """Return the look-up that a client's attach needs, as its address and whether the client sends; None for none.
 
-    None when the answer is known here: a link route of this router's own answers while it has a container.
+    A link route of this router answers without a look-up while it has a container.
     """
     wanted = link.remote_attach
     if router.uplink is None or terms.via_edge or wanted is None:
@@ -150,7 +150,7 @@ def question(router: RouterPort, link: Link, terms: PeerTerms) -> tuple[str, boo
 
 
 def made_up(link: Link) -> str:
-    """Return the address that the other end made for a link of ours with a dynamic source; "" before it has."""
+    """Return the address that the peer made for a link of ours with a dynamic source; "" before it has."""
     source = None if link.remote_attach is None else link.remote_attach.source
     address = source.address if isinstance(source, Source) else None
     return address if isinstance(address, str) else ""

@@ -1,7 +1,7 @@
-"""How many objects of each kind the router keeps, and how large one is: what the allocator's rows tell.
+"""The number and size of the router's objects, for the allocator's rows in management.
 
-Counts are those of the moment and cost a look at each link, however much waits on it. An object's size is measured
-once, with what belongs to it alone; a buffer is 512 octets of messages under way.
+Counts are current and cost one step per link. An object's size is measured once, with what only it refers to; a buffer
+is 512 octets of messages under way.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from .router import Router
 
 BUFFER_BYTES: Final = 512
-#: Messages that are measured of those that wait on a link, and addresses with a row of their own.
+#: Messages that are measured on each link, and addresses with a row of their own.
 LOOKED_AT: Final = 100
 MAX_ADDRESSES: Final = 20
 
 
 def owners(router: Router, connections: Collection[Connection]) -> list[tuple[str, int, int]]:
-    """Return (type, size of one in octets, how many there are) by type; ``connections`` are those that are open."""
+    """Return (type, size of an object in octets, number of objects) by type; ``connections`` are the open ones."""
     links = len(router.links)
     incoming = sum(isinstance(each, Ingress) for each in router.links.values())
     sizes = _sizes()
@@ -63,7 +63,7 @@ def owners(router: Router, connections: Collection[Connection]) -> list[tuple[st
 
 @dataclass(frozen=True, slots=True)
 class WaitingMessages:
-    """What waits for the receivers of an address, or of so many ``others`` together: messages and octets."""
+    """The messages that wait for the receivers of an address, or of ``others`` addresses together."""
 
     address: str
     messages: int
@@ -73,10 +73,10 @@ class WaitingMessages:
 
 
 def waiting_messages(router: Router) -> list[WaitingMessages]:
-    """Return what waits for the receivers of each address, the largest first.
+    """Return the messages that wait for the receivers of each address, the most octets first.
 
-    Of what waits on a link the first ``LOOKED_AT`` messages are measured, and speak for the others. Addresses that are
-    not among the ``MAX_ADDRESSES`` largest are the last item together.
+    The first ``LOOKED_AT`` messages on a link are measured as a sample. The addresses after the ``MAX_ADDRESSES``
+    largest are the last item together.
     """
     found = [each for entry in router.table.entries.values() if (each := _waiting_at(entry)).messages]
     found.sort(key=attrgetter("bytes"), reverse=True)
@@ -99,11 +99,11 @@ def _waiting_at(entry: AddressEntry) -> WaitingMessages:
 
 def _sessions(router: Router) -> list[Session]:
     sessions = dict.fromkeys(each.link.session for each in router.links.values())
-    return list(sessions)  # type: ignore[arg-type]  # what stands behind the port is a session
+    return list(sessions)  # type: ignore[arg-type]  # the implementation of the port is a session
 
 
 def _count_deliveries(router: Router) -> int:
-    """Those that a session waits for an answer to, and those that no session knows: not begun, or settled."""
+    """Count the unsettled deliveries of sessions, and those that are not begun or are settled."""
     count = sum(session.incoming.count + session.outgoing.count for session in _sessions(router))
     for each in router.links.values():
         if isinstance(each, Egress):
@@ -116,7 +116,7 @@ def _count_deliveries(router: Router) -> int:
 
 
 def _count_messages(router: Router) -> int:
-    """Count messages that wait on a link, and those still coming in that wait on none; copies count once."""
+    """Count the messages that wait on a link, and those still incoming without copies; copies count once."""
     count = 0
     for each in router.links.values():
         if isinstance(each, Ingress):
@@ -130,7 +130,7 @@ def _count_messages(router: Router) -> int:
 
 
 def _count_octets(router: Router) -> int:
-    """Return what sessions brought and is kept, and what waits in the output of connections."""
+    """Return the octets that sessions hold, and those in the output of connections."""
     sessions = _sessions(router)
     connections = dict.fromkeys(session.connection for session in sessions)
     return sum(session.held_bytes for session in sessions) + sum(len(each.out) for each in connections)
@@ -138,7 +138,7 @@ def _count_octets(router: Router) -> int:
 
 @cache
 def _sizes() -> dict[type, int]:
-    """Return what one object of each type takes, in octets, measured on a sample."""
+    """Return the size of one object of each type, in octets, measured on a sample."""
     table, pulse = AddressTable("sample"), Pulse()
     limits = EngineLimits()
     session = Session(ConnectionPort([], Budget(0)), 0, limits, [])
@@ -167,12 +167,12 @@ def _sizes() -> dict[type, int]:
     return {kind: sum(_own_bytes(part, others) for part in parts) for kind, parts in samples.items()}
 
 
-#: What belongs to many, or is a sample of its own.
+#: Objects that many share, or that have a sample of their own.
 _NOT_OWN: Final = (type, ModuleType, Enum, Link, Ingress, Egress, AddressEntry, Delivery, Message)
 
 
 def _own_bytes(sample: object, others: Iterable[object]) -> int:
-    """Return the size of an object and of all that only it refers to."""
+    """Return the size of an object and of all objects that only it refers to, in octets."""
     seen = {id(each) for each in others}
     found = [sample]
     size = 0

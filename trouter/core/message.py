@@ -1,9 +1,8 @@
-"""A message that could not be sent on within the pass that brought it, or that needs its annotations rewritten.
+"""A message that could not be sent within the pass that brought it, or that needs other annotations.
 
-Most messages never become one of these: they are copied from the input to the
-output of another connection in one step. What is kept here is charged to the
-session that brought it, whose incoming window closes as the charge grows, and
-is let go frame by frame as the slowest receiver takes it.
+Most messages never need one: they are copied from the input to the output of another connection in one step. The octets
+kept here are held by the session that brought them, whose incoming window closes accordingly, and are released frame by
+frame as the slowest receiver takes them.
 """
 
 from __future__ import annotations
@@ -14,24 +13,24 @@ from trouter.engine.ports import Delivery, SessionPort
 
 from .annotations import CachedAnnotations
 
-#: Pieces below this many octets are kept as one.
+#: Smaller pieces are joined, in octets.
 _SMALL_PIECE = 512
 
 
 class HeadWriter(Protocol):
-    """Writes what the router says of a message; see ``Ingress``."""
+    """Writes the annotations of a message; see ``Ingress``."""
 
     def write_head(self, message: Message, head: bytes, plain: bool) -> bytes:
-        """Return ``head`` with the router's own annotations, or (``plain``) without those of any router."""
+        """Return ``head`` with the router's annotations, or (``plain``) without any router's."""
 
     def write_onward(self, message: Message, to: str, phase: int) -> bytes:
-        """Return the first piece of ``message`` with annotations as if it had entered the network here, for ``to``."""
+        """Return the first piece of ``message`` for the address ``to``, as if it had entered the network here."""
 
 
 class Heads:
-    """First pieces that are different for different copies; copies that are made now get ``now``, None for the usual.
+    """First pieces that differ between copies; new copies get ``now``, None for the usual one.
 
-    ``size`` is how many octets they have together.
+    ``size`` is the octets of all of them.
     """
 
     __slots__ = ("now", "of", "size")
@@ -43,11 +42,11 @@ class Heads:
 
 
 class Message:
-    """The octets of one message, in pieces as they came; each copy sent of it keeps its own place.
+    """The octets of one message, in pieces as they came; each copy has its own position in them.
 
-    ``chunks[0]`` is piece number ``first``. The first piece holds every section up to the message annotations;
-    where the receiver is to get other annotations than came, ``plain_head`` and ``annotated_head`` (with the router's
-    own) stand for it, and ``source`` writes them when they are first asked for.
+    ``chunks[0]`` is piece number ``first``. The first piece holds every section up to the message annotations. A
+    receiver with other annotations gets ``plain_head`` or ``annotated_head`` (with the router's) instead, which
+    ``source`` writes when first needed.
     """
 
     __slots__ = (
@@ -80,32 +79,32 @@ class Message:
         self.chunks: list[bytes] = []
         self.first = 0
         self.held = 0
-        #: The annotations that came, None for none at all; what the router's own are to say beside its name.
+        #: The annotations of the message, None for none; and the address and phase that the router's shall have.
         self.annotations: CachedAnnotations | None = None
         self.to: str | None = None
         self.phase = 0
-        #: Where annotations stand in the first piece, or would stand; and that some of them are routers'.
+        #: The offsets of the annotations in the first piece, or of their place; and whether some are routers'.
         self.cut_from = 0
         self.cut_to = 0
         self.rewrites = False
         self._plain_head: bytes | None = None
         self._annotated_head: bytes | None = None
-        #: What stands for the first piece in copies for other addresses, where routers' annotations are sent.
+        #: The first pieces with routers' annotations for copies to other addresses.
         self.heads: Heads | None = None
         self.complete = False
         self.aborted = False
-        #: How much of it to wait for before it is routed unfinished.
+        #: Octets to wait for before it is routed unfinished.
         self.wanted = 0
-        #: That it came stands in the log already.
+        #: Its arrival is logged.
         self.logged = False
-        #: Whatever still comes is thrown away: no receiver wants it.
+        #: Further pieces are discarded: no receiver wants them.
         self.discard = False
-        #: Every copy there will be exists.
+        #: All its copies exist.
         self.routed = False
         self.copies: list[Delivery] = []
 
     def begin_with(self, head: bytes | None) -> None:
-        """Let copies from here on begin with ``head`` where routers' annotations are sent; None: as usual."""
+        """Use ``head`` as the first piece of further copies with routers' annotations; None for the usual one."""
         if self.heads is None:
             self.heads = Heads()
         if head is not None:
@@ -116,24 +115,24 @@ class Message:
         self.heads.now = head
 
     def cut(self, offset: int) -> None:
-        """Make the first piece end at ``offset``; before any copy is made."""
+        """Split the first piece at ``offset``, before any copy exists."""
         whole = self.chunks[0]
         self.chunks[:1] = [whole[:offset], whole[offset:]]
 
     def add(self, copy: Delivery) -> None:
-        """Add a copy, which sends from the first piece on."""
+        """Add a copy, which starts at the first piece."""
         copy.message = self
         self.copies.append(copy)
         if self.heads is not None and self.heads.now is not None:
             self.heads.of[copy] = self.heads.now
 
     def head_of(self, copy: Delivery, plain: bool) -> bytes | None:
-        """Return the first piece in the form that the receiver of ``copy`` gets; None when nothing has come yet."""
+        """Return the first piece for the receiver of ``copy``; None before it has come."""
         own = None if self.heads is None or plain else self.heads.of.get(copy)
         return self.piece(0, plain) if own is None else own
 
     def append(self, chunk: bytes) -> None:
-        """Keep the next piece, charged to the session that brought it."""
+        """Keep the next piece, held by the session that brought it; PeerFault beyond a limit."""
         size = len(chunk)
         if self.discard or size == 0:
             return
@@ -146,7 +145,7 @@ class Message:
         self.held += size
 
     def _last_grows(self) -> bool:
-        """The last piece is small, is not the head, and no copy has come to it: a piece costs more than an octet."""
+        """Return whether the last piece may grow: it is small, not the head, and no copy has reached it."""
         last = self.first + len(self.chunks) - 1
         if last < 1 or not self.chunks or len(self.chunks[-1]) >= _SMALL_PIECE:
             return False
@@ -157,7 +156,7 @@ class Message:
         return True
 
     def rewrite(self, whole: bytes) -> None:
-        """Have ``whole`` for everything kept so far; before any copy is made."""
+        """Replace everything kept so far by ``whole``, before any copy exists."""
         grown = len(whole) - self.held
         if self.session is not None:
             self.session.hold(grown)
@@ -165,13 +164,13 @@ class Message:
         self.held += grown
 
     def join(self) -> bytes:
-        """Return what is kept so far as one piece, which it is from here on."""
+        """Join the pieces kept so far into one, and return it."""
         if len(self.chunks) > 1:
             self.chunks = [b"".join(self.chunks)]
         return self.chunks[0] if self.chunks else b""
 
     def piece(self, number: int, plain: bool) -> bytes | None:
-        """Return piece ``number`` (0 is the head) in the form a receiver gets, None when it has not come yet."""
+        """Return piece ``number`` (0 is the head) for a receiver; None before it has come."""
         index = number - self.first
         if index >= len(self.chunks):
             return None
@@ -183,34 +182,34 @@ class Message:
         return self.chunks[index]
 
     def begin(self) -> bytes:
-        """Return the first piece as it came, nothing once it is let go."""
+        """Return the first piece as it came; b"" once it is released."""
         return self.chunks[0] if self.first == 0 and self.chunks else b""
 
     def annotated_head(self) -> bytes:
-        """Return the first piece with the router's own annotations; asked for while the piece is still here."""
+        """Return the first piece with the router's annotations, while the piece is kept."""
         if self._annotated_head is None:
             self._annotated_head = self.source.write_head(self, self.chunks[0], False)
         return self._annotated_head
 
     def plain_head(self) -> bytes:
-        """Return the first piece without the annotations of routers; asked for as above."""
+        """Return the first piece without routers' annotations, while the piece is kept."""
         if self._plain_head is None:
             self._plain_head = self.source.write_head(self, self.chunks[0], True)
         return self._plain_head
 
     def whole(self, plain: bool) -> bytes:
-        """Return all of a complete message of which nothing was let go."""
+        """Return a complete message of which nothing was released."""
         head = self.piece(0, plain)
         if head is None:
             return b""
         return head if len(self.chunks) == 1 else b"".join((head, *self.chunks[1:]))
 
     def ends_with(self, number: int) -> bool:
-        """Return whether piece ``number`` is the last one there will be."""
+        """Return whether piece ``number`` is the message's last."""
         return self.complete and number - self.first >= len(self.chunks) - 1
 
     def trim(self) -> None:
-        """Let go of the pieces that every copy has passed; none before all copies are known."""
+        """Release the pieces that every copy has passed, once all copies exist."""
         if not self.routed:
             return
         passed = self.first + len(self.chunks)
@@ -222,7 +221,7 @@ class Message:
             self._drop(passed - self.first)
 
     def leave(self, copy: Delivery) -> None:
-        """Drop a copy that is done or given up; without any copy left what remains is thrown away."""
+        """Remove a copy that has ended; release the rest if it was the last."""
         copy.message = None
         if self.heads is not None:
             self.heads.of.pop(copy, None)
@@ -236,7 +235,7 @@ class Message:
             self.forget()
 
     def now_routed(self) -> None:
-        """Note that every copy that there will be exists."""
+        """Note that all copies exist."""
         self.routed = True
         if self.copies:
             self.trim()
@@ -244,7 +243,7 @@ class Message:
             self.forget()
 
     def forget(self) -> None:
-        """Throw away what is kept and whatever still comes."""
+        """Release what is kept, and discard further pieces."""
         self.discard = True
         if self.held > 0:
             self._drop(len(self.chunks))
@@ -260,7 +259,7 @@ class Message:
             del self.chunks[:count]
             if self.heads is not None:
                 freed += self.heads.size
-        self.heads = None  # the first piece is among those that go
+        self.heads = None  # the first piece is released
         self.first += count
         self.held -= freed
         if self.session is not None:

@@ -1,7 +1,7 @@
-"""One line for each message that comes and goes, with chosen properties (routing.md 4.8, messageLoggingComponents).
+"""One log line for each message received and sent, with chosen properties (routing.md 4.8, messageLoggingComponents).
 
-Only connections that ask for it have a log; for all others the data path compares one pointer. The order of the
-components is fixed, absent ones are left out, and a message that cannot be read is logged as far as it can.
+Only connections that ask for it have a log; for others the data path compares one pointer. The order of the components
+is fixed, absent ones are omitted, and an unreadable message is logged as far as possible.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
     from .backlog import Backlog
 
-#: Longer lines are cut.
+#: The longest line, in characters.
 MAX_LINE: Final = 2048
-#: Texts kept for messages that wait on a link, beside one for each that really does.
+#: Texts kept for messages of a link that are not known to wait, beside two for each that waits.
 _SPARE_TEXTS: Final = 64
 
-#: Components and where they stand in the properties.
+#: Components and their positions in the properties.
 PROPERTIES: Final = {
     "message-id": 0,
     "user-id": 1,
@@ -51,7 +51,7 @@ _UNSHOWN: Final = (float, Decimal32, Decimal64, Decimal128, uuid.UUID, Char)
 
 
 class MessageLog:
-    """What one connection logs: ``components`` by name or ``all``; ``emit`` gets the link and the finished text."""
+    """The log of one connection: ``components`` by name or ``all``; ``emit`` gets the link and the text."""
 
     def __init__(self, components: Iterable[str], emit: Callable[[Link, str], None]) -> None:
         wanted = set(components)
@@ -59,19 +59,19 @@ class MessageLog:
         self._emit = emit
 
     def received(self, link: Link, message: bytes) -> None:
-        """Log a message that came in."""
+        """Log a message that was received."""
         self._say(link, f"Received {self.describe(message)}")
 
     def aborted(self, link: Link) -> None:
-        """Log a message that its sender took back."""
+        """Log a message that its sender aborted."""
         self._say(link, "Received aborted message")
 
     def sent(self, link: Link, text: str) -> None:
-        """Log a message that was sent in full; ``text`` describes it."""
+        """Log a message that was sent in full, by its description."""
         self._say(link, f"Sent {text}")
 
     def describe(self, message: bytes) -> str:
-        """Return ``Message{...}`` with the components that are wanted and there."""
+        """Return ``Message{...}`` with the chosen components that the message has."""
         properties, application = _read(message)
         shown: list[str] = []
         for name in self._names:
@@ -90,7 +90,7 @@ class MessageLog:
 
 
 class SentLog:
-    """The log of one outgoing link, which knows what a message is only as long as that waits."""
+    """The log of one outgoing link; it keeps the descriptions of messages that wait."""
 
     def __init__(self, log: MessageLog, egress: Backlog) -> None:
         self._log = log
@@ -98,21 +98,21 @@ class SentLog:
         self._texts: dict[Delivery, str] = {}
 
     def offered(self, out: Delivery, message: bytes) -> None:
-        """Log ``out``, which is about to be sent, or to wait."""
+        """Describe ``out``, which is about to be sent or to wait."""
         if len(self._texts) > 2 * self._egress.backlog + _SPARE_TEXTS:
             waiting = set(self._egress.queue)
             self._texts = {each: text for each, text in self._texts.items() if each in waiting}
         self._texts[out] = self._log.describe(message)
 
     def sent(self, out: Delivery) -> None:
-        """Log ``out``, which is sent in full."""
+        """Log ``out``, which was sent in full."""
         text = self._texts.pop(out, None)
         if text is not None:
             self._log.sent(self._egress.link, text)
 
 
 def format_value(value: object) -> str:
-    """Return a property as the log shows it; floats, decimals, UUIDs and characters are left empty."""
+    """Return a property's text in the log; floats, decimals, UUIDs and characters are empty."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -135,7 +135,7 @@ def format_value(value: object) -> str:
 
 
 def _format_time(milliseconds: int) -> str:
-    """Local time with milliseconds and the offset; the plain number where there is no such time."""
+    """Return local time with milliseconds and the offset; the plain number if it is out of range."""
     try:
         moment = datetime.fromtimestamp(milliseconds // 1000, tz=UTC).astimezone()
     except (OverflowError, OSError, ValueError):
@@ -144,7 +144,7 @@ def _format_time(milliseconds: int) -> str:
 
 
 def _read(message: bytes) -> tuple[list[object], object]:
-    """Return the properties and the application properties, as far as they can be read."""
+    """Return the properties and the application properties, as far as they are readable."""
     properties: list[object] = []
     application: object = None
     offset, end = 0, len(message)

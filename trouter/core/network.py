@@ -1,7 +1,4 @@
-"""The other routers as routing sees them: the way to each, and who listens on what (inter-router.md 4.4-4.8).
-
-A router that stands alone has a network too, with no other router in it.
-"""
+"""The other routers in the routing core: the way to each, and the addresses of each (inter-router.md 4.4-4.8)."""
 
 from __future__ import annotations
 
@@ -21,38 +18,38 @@ from .streams import Streams
 
 #: Data links in one direction, by priority.
 PRIORITIES: Final = 10
-#: Keys of link routes begin with one of these: prefixes and patterns, in and out.
+#: The first letters of the keys of link routes: prefixes and patterns, in and out.
 LINK_ROUTE_LETTERS: Final = frozenset("CDEF")
-#: The hint that goes with these.
+#: The hint of link routes.
 LINK_ROUTE_HINT: Final = 4
 
 _ROUTER_PREFIX: Final = f"{DEFAULT_AREA}/"
-#: Longer keys are those of addresses that no client can use here.
+#: The longest key; longer ones are of addresses that no client can use here.
 MAX_KEY: Final = 4096
 _LAST = PRIORITIES - 1
 
 
 class Ways(Protocol):
-    """The ways through the network as the routers found them, once for each shape of it."""
+    """The ways through the network, computed for one shape of it."""
 
     @property
     def next_hop(self) -> Mapping[str, str]:
-        """By router: the neighbour that leads there."""
+        """The neighbour that leads to each router."""
 
     @property
     def cost(self) -> Mapping[str, int]:
-        """By router: what the way costs."""
+        """The cost of the way to each router."""
 
     @property
     def radius(self) -> int:
-        """Links on the way to the farthest router."""
+        """Number of links on the way to the farthest router."""
 
     def beyond(self, origin: str) -> frozenset[str]:
-        """Return the routers to which messages that entered at ``origin`` travel through here."""
+        """Return the routers to which messages that entered at ``origin`` travel through this one."""
 
 
 class RemoteAddress(Protocol):
-    """An address, as the network sees it; see ``AddressEntry``."""
+    """What the network needs of an address; see ``AddressEntry``."""
 
     pinned: bool
     remote_listeners: int
@@ -62,24 +59,24 @@ class RemoteAddress(Protocol):
         """Return the lookup key."""
 
     def add_remote(self, router: RemoteRouter) -> None:
-        """Note that another router, which listens on the address, can be reached."""
+        """Add a reachable router that listens on the address."""
 
     def remove_remote(self, router: RemoteRouter) -> None:
-        """Forget a router that can be reached no longer, or listens no longer."""
+        """Remove a router that can no longer be reached or no longer listens."""
 
 
 class RemoteTable(Protocol):
-    """The addresses, as the network sees them; see ``AddressTable``."""
+    """What the network needs of the addresses; see ``AddressTable``."""
 
     @property
     def router_id(self) -> str:
-        """Return the name of this router."""
+        """Return the id of this router."""
 
     def obtain_remote(self, key: str, treatment: str | None) -> RemoteAddress:
-        """Return the address that another router listens on, made if need be."""
+        """Return the address that another router listens on, created if necessary."""
 
     def release_remote(self, key: str) -> None:
-        """Forget the address if it has no user any more."""
+        """Remove the address if it has no user left."""
 
 
 class Trunk:
@@ -108,52 +105,52 @@ class Trunk:
     def __init__(
         self, number: int, engine: Connection, capacity: int, cost: int = 1, remote_container: str = ""
     ) -> None:
-        #: What management calls the connection.
+        #: The connection's number in management.
         self.number = number
         self.engine = engine
-        #: Unsettled deliveries of one address from which the connection counts as full.
+        #: Unsettled deliveries of one address that make the connection full.
         self.capacity = capacity
         self.cost = cost
-        #: The id of the router at the other end, "" until its hello came; and how annotations name it.
+        #: The id of the router at the other end, "" before its hello; and its name in annotations.
         self.neighbour = ""
         self.name = _ROUTER_PREFIX
         self.remote_container = remote_container
         self.control_in: InEndpoint | None = None
         self.control_out: Egress | None = None
-        #: How many data links the neighbour sends on, and how many it ever had.
+        #: The data links on which the neighbour sends, and how many it ever attached.
         self.data_in = 0
         self.came = 0
-        #: Where messages on its data links are logged, None for nowhere.
+        #: The log of messages on its data links; None for none.
         self.log: MessageLog | None = None
-        #: The links for unfinished messages; None where the neighbour wants none.
+        #: The links for unfinished messages; None if the neighbour wants none.
         self.streams: Streams | None = None
         self._senders: list[Egress | None] = []
-        #: The priority of each data link, in both directions; of one that has none there is nothing.
+        #: The priority of each data link, in both directions; links without one are absent.
         self._places: dict[LinkSink, int] = {}
-        #: By priority: the link that takes it, which is its own or that of the next lower one.
+        #: By priority, the link for it: its own or that of the next lower one.
         self._ladder: list[Egress | None] = [None] * PRIORITIES
         #: By forwarder.
         self.outstanding: dict[object, Outstanding] = {}
 
     @property
     def ready(self) -> bool:
-        """Return whether all links stand that a neighbour needs (inter-router.md 1.5)."""
+        """True if all links are attached that a neighbour needs (inter-router.md 1.5)."""
         both = self.control_in is not None and self.control_out is not None
         return both and self.data_in > 0 and self._ladder[_LAST] is not None
 
     def meet(self, neighbour: str) -> None:
-        """Set the id of the router at the other end; "" if it is not known any more."""
+        """Set the id of the router at the other end; "" if it is unknown again."""
         self.neighbour = neighbour
         self.name = _ROUTER_PREFIX + neighbour
 
     def add_data(self, egress: Egress) -> None:
-        """Add a data link to send on; its priority is their order, and the eleventh has none."""
+        """Add a data link to send on; its position is its priority, and the eleventh has none."""
         self._rank(egress, len(self._senders))
         self._senders.append(egress)
         self._climb()
 
     def add_data_in(self, ingress: InEndpoint) -> None:
-        """Add a data link that the neighbour sends on; its priority, as with ``add_data``."""
+        """Add a data link on which the neighbour sends; its priority as with ``add_data``."""
         self._rank(ingress, self.came)
         self.data_in += 1
         self.came += 1
@@ -163,20 +160,20 @@ class Trunk:
             self._places[endpoint] = place
 
     def is_control(self, endpoint: LinkSink) -> bool:
-        """Return whether a link of the trunk's carries what routers tell each other."""
+        """Return whether a link of the trunk is one of its control links."""
         return endpoint is self.control_in or endpoint is self.control_out
 
     def priority_of(self, endpoint: LinkSink) -> int:
-        """Return the priority of a data link, -1 for one that has none: a stream's."""
+        """Return the priority of a data link, -1 for a stream's, which has none."""
         return self._places.get(endpoint, -1)
 
     @property
     def data_out(self) -> int:
-        """Return how many data links to send on there ever were; those for streams are not among them."""
+        """Number of data links to send on that were ever attached, without those of streams."""
         return len(self._senders)
 
     def remove(self, endpoint: LinkSink) -> None:
-        """Remove a link that is gone; a priority that had it falls to the next lower one."""
+        """Remove a link that has ended; its priority falls to the next lower one."""
         self._places.pop(endpoint, None)
         if endpoint is self.control_in:
             self.control_in = None
@@ -196,11 +193,11 @@ class Trunk:
             self._ladder[priority] = last
 
     def way(self, priority: int) -> Egress | None:
-        """Return the link for messages of ``priority``, 0 to 9; None when there is none."""
+        """Return the link for messages of ``priority``, 0 to 9; None if there is none."""
         return self._ladder[priority]
 
     def outstanding_of(self, forwarder: object) -> Outstanding:
-        """Return the count of an address's deliveries under way here, by its forwarder."""
+        """Return the count of an address's deliveries under way on this connection, by its forwarder."""
         found = self.outstanding.get(forwarder)
         if found is None:
             found = self.outstanding[forwarder] = Outstanding()
@@ -208,17 +205,17 @@ class Trunk:
 
 
 class RemoteRouter:
-    """Another router: the connection that leads there, None as long as none does, and what the way costs."""
+    """Another router: the connection that leads there, None for none, and the cost of the way."""
 
     __slots__ = ("addresses", "cost", "id", "index", "trunk")
 
     def __init__(self, router_id: str, index: int = 0) -> None:
         self.id = router_id
-        #: Its place in lists by router, where this router has 0. It keeps it for as long as it is known.
+        #: Its position in lists by router, where this router has 0; it keeps it while it is known.
         self.index = index
         self.trunk: Trunk | None = None
         self.cost = 0
-        #: What it listens on, by key.
+        #: The addresses that it listens on, by key.
         self.addresses: dict[str, RemoteAddress] = {}
 
 
@@ -247,44 +244,44 @@ class Network:
         self.routers: dict[str, RemoteRouter] = {}
         #: Links on the way to the farthest router.
         self.radius = 0
-        #: Counts the shapes that the network has had.
+        #: Counts the shapes of the network so far.
         self.generation = 0
-        #: Places in lists by router that no router has any more.
+        #: Positions in lists by router that are free again.
         self._freed: list[int] = []
         #: By connection number.
         self._trunks: dict[int, Trunk] = {}
-        #: The links for unfinished messages between edge routers and those above them, by connection number.
+        #: The links for unfinished messages between edge and interior routers, by connection number.
         self.pools: dict[int, Streams] = {}
         self._ways: Ways | None = None
         self._beyond: dict[str, frozenset[str]] = {}
-        #: Told which keys have consumers here: (key, hint, whether they have).
+        #: Called with (key, hint, present) when a key gains its first or loses its last consumer here.
         self.on_local: Callable[[str, int, bool], None] = _ignore_event
-        #: Told which link routes others have: (key, router id, whether it has).
+        #: Called with (key, router id, present) for link routes of other routers.
         self.on_route: Callable[[str, str, bool], None] = _ignore_event
-        #: Told of a router that is known no longer.
+        #: Called with the id of a router that is forgotten.
         self.on_forgotten: Callable[[str], None] = _ignore_event
-        #: Given whole control messages, with the trunk that they came over.
+        #: Called with each complete control message and its trunk.
         self.on_control: Callable[[Trunk, bytes], None] = _ignore_event
-        #: Told when a trunk may have become ready, or may be so no longer.
+        #: Called when a trunk may have become ready, or no longer is.
         self.on_trunk: Callable[[Trunk], None] = _ignore_event
 
     # --- connections
 
     @property
     def trunks(self) -> Iterable[Trunk]:
-        """Return the connections to neighbours, and to routers that may become neighbours."""
+        """Connections to neighbours, and to routers that may become neighbours."""
         return self._trunks.values()
 
     def trunk(self, number: int) -> Trunk | None:
-        """Return the trunk on the connection with this number."""
+        """Return the trunk on the connection with this number; None if there is none."""
         return self._trunks.get(number)
 
     def add_trunk(self, trunk: Trunk) -> None:
-        """Add a connection in the role inter-router, which is open."""
+        """Add an open connection in the role inter-router."""
         self._trunks[trunk.number] = trunk
 
     def remove_trunk(self, trunk: Trunk) -> None:
-        """Remove the trunk of a connection that is gone; what led over it leads nowhere until the next ways are set."""
+        """Remove the trunk of a lost connection; routers behind it are unreachable until the next ways are set."""
         if self._trunks.pop(trunk.number, None) is not None:
             for router in self.routers.values():
                 if router.trunk is trunk:
@@ -292,7 +289,7 @@ class Network:
             self._reshaped()
 
     def scrub(self) -> None:
-        """Close idle links for streams where there are many; to be called every ``streams.SCRUB_EVERY_S``."""
+        """Close idle links for streams if there are many; to be called every ``streams.SCRUB_EVERY_S``."""
         for trunk in self._trunks.values():
             if trunk.streams is not None:
                 trunk.streams.scrub()
@@ -302,7 +299,7 @@ class Network:
     # --- ways
 
     def set_ways(self, ways: Ways, neighbours: Mapping[str, int]) -> None:
-        """Take over another shape of the network. ``neighbours`` gives the number of the connection to each."""
+        """Apply a new shape of the network; ``neighbours`` gives the connection number of each."""
         self._ways = ways
         self.radius = ways.radius
         for trunk in self._trunks.values():
@@ -324,7 +321,7 @@ class Network:
         self._beyond.clear()
 
     def _lead(self, router: RemoteRouter, trunk: Trunk | None) -> None:
-        """``router`` is reached over ``trunk`` from now on; its addresses come and go with the way to it."""
+        """Route to ``router`` over ``trunk`` from now on; its addresses come and go with the way to it."""
         former, router.trunk = router.trunk, trunk
         if (former is None) != (trunk is None):
             for entry in list(router.addresses.values()):
@@ -334,10 +331,9 @@ class Network:
                     entry.add_remote(router)
 
     def beyond(self, origin: str) -> frozenset[str]:
-        """Return the routers to which messages go on from here that entered at ``origin``, as annotations name it.
+        """Return the routers to which this one sends on messages that entered at ``origin``, a name in annotations.
 
-        "" and the router's own name stand for messages that enter here: all routers. None, for an origin that is
-        unknown.
+        "" and this router's own name give all routers, an unknown origin none.
         """
         found = self._beyond.get(origin)
         if found is None:
@@ -352,18 +348,18 @@ class Network:
         if origin and not origin.startswith(_ROUTER_PREFIX):
             return frozenset()
         if len(self._beyond) > _MAX_ORIGINS:
-            self._beyond.clear()  # names that a peer makes up
+            self._beyond.clear()  # a peer can make up names
         return self._ways.beyond(name)
 
     def knows(self, origin: str) -> bool:
-        """Return whether annotations that name ``origin`` name a router that can be reached, or this one."""
+        """Return whether ``origin`` in annotations names a known router or this one."""
         name = origin.removeprefix(_ROUTER_PREFIX)
         return name != origin and (name in self.routers or name == self.table.router_id)
 
     # --- addresses
 
     def obtain(self, router_id: str) -> RemoteRouter:
-        """Return the router with this id, from now on one that is known; messages may be sent to it by name."""
+        """Return the router with this id, added if unknown; messages may be sent to it by name."""
         router = self.routers.get(router_id)
         if router is None:
             router = self.routers[router_id] = RemoteRouter(router_id, self._free_index())
@@ -374,13 +370,13 @@ class Network:
         return router
 
     def _free_index(self) -> int:
-        """The lowest place that no router has."""
+        """Return the lowest position that no router has."""
         if self._freed:
             return heappop(self._freed)
         return len(self.routers) + 1
 
     def index_of(self, origin: str) -> int:
-        """Return the place in lists by router of the one that annotations name so; 0 for this one, -1 if unknown."""
+        """Return the position in lists of the router that annotations name; 0 for this one, -1 if unknown."""
         name = origin.removeprefix(_ROUTER_PREFIX)
         router = self.routers.get(name)
         if router is not None:
@@ -388,7 +384,7 @@ class Network:
         return 0 if name in ("", self.table.router_id) else -1
 
     def forget(self, router_id: str) -> None:
-        """Forget a router and what it listens on; an unknown one is ignored."""
+        """Forget a router and its addresses; ignore an unknown one."""
         router = self.routers.pop(router_id, None)
         if router is None:
             return
@@ -400,7 +396,7 @@ class Network:
             self._unmap(router, entry.key)
 
     def map(self, router_id: str, added: Mapping[str, int], deleted: Iterable[str]) -> None:
-        """Note that a router listens on the keys ``added``, with their hints, and on those ``deleted`` no longer."""
+        """Note that a router listens on the keys ``added``, with their hints, and no longer on those ``deleted``."""
         router = self.obtain(router_id)
         for key in deleted:
             if key[:1] in LINK_ROUTE_LETTERS:
@@ -426,22 +422,22 @@ class Network:
             self.table.release_remote(key)
 
     def drop(self, forwarder: object) -> None:
-        """Stop counting for the address with this forwarder, which is gone."""
+        """Forget the counts for the address with this forwarder, which is removed."""
         for trunk in self._trunks.values():
             trunk.outstanding.pop(forwarder, None)
 
     def advertise(self, key: str, hint: int) -> None:
-        """Note that ``key`` has its first consumer here."""
+        """Notify that ``key`` has its first consumer here."""
         self.on_local(key, hint, True)
 
     def withdraw(self, key: str) -> None:
-        """Note that ``key`` has lost its last consumer here."""
+        """Notify that ``key`` has lost its last consumer here."""
         self.on_local(key, 0, False)
 
 
-#: Origins that the routers beyond are remembered for.
+#: Origins for which the routers beyond are cached.
 _MAX_ORIGINS = 10_000
 
 
 def _ignore_event(*_: object) -> None:
-    """For a router that stands alone."""
+    """Ignore the event: the router is standalone."""

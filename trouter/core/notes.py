@@ -1,7 +1,6 @@
-"""Small messages between an edge router and the router that it hangs on (inter-router.md 6.4-6.6).
+"""Small messages between an edge router and its interior router (inter-router.md 6.4-6.6).
 
-The other side may be hostile or broken: ``read`` raises DecodeError for what is no message, and says
-nothing of what it holds.
+The peer may be hostile: ``read`` raises DecodeError for an invalid message, without its contents.
 """
 
 from __future__ import annotations
@@ -23,19 +22,19 @@ _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One message between an edge router and its interior router, read or to be written."""
+    """One message between an edge router and its interior router."""
 
     body: object
     to: str | None = None
     reply_to: str | None = None
     correlation_id: object = None
     properties: Mapping[str, object] = field(default_factory=lambda: _NOTHING)
-    #: It has no header section, as heartbeats have none.
+    #: It has no header section, like heartbeats.
     headless: bool = False
 
 
 def write(note: Note) -> bytes:
-    """Return the message: all sections but the annotations, encoded as routers of the older kind encode them."""
+    """Return the encoded message, without annotations, in the encodings of the older router."""
     sections = [] if note.headless else [_HEADER]
     if note.to is not None or note.reply_to is not None or note.correlation_id is not None:
         fields = [None, None, note.to, None, note.reply_to, note.correlation_id]
@@ -47,7 +46,7 @@ def write(note: Note) -> bytes:
 
 
 def read(data: bytes) -> Note:
-    """Return the note that a message holds; DecodeError."""
+    """Return the note of an encoded message; DecodeError."""
     offset, end = 0, len(data)
     found: dict[object, object] = {}
     while offset < end:
@@ -75,7 +74,7 @@ def _section(code: int, value: object) -> bytes:
 
 
 def _wide(value: object) -> bytes:
-    """Return a value; a list or map in its encoding with sizes of 32 bits."""
+    """Return an encoded value; lists and maps with sizes of 32 bits."""
     if isinstance(value, dict):
         code, items = b"\xd1", [item for pair in value.items() for item in pair]
     elif isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The events that a router causes of its own accord, beside what peers ask of it: for logs, records and clocks."""
+"""The events that a router causes by itself, for logs, records and clocks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .containers import DetachReason
 
 
 class RouterObserver(AutoLinkObserver):
-    """Is notified of each of these events; the base ignores them."""
+    """The receiver of these events; the base ignores them."""
 
     def ended(self, link: Link, reason: DetachReason) -> None:
-        """Note that the router ends a link; the peer has yet to be told."""
+        """Note that the router ends a link, before it tells the peer."""

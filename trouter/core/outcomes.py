@@ -1,4 +1,4 @@
-"""Delivery states as the router writes them (AMQP 1.0 part 3, 3.4), and which one speaks for many."""
+"""Delivery states that the router writes (AMQP 1.0 part 3, 3.4), and their ranks."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MODIFIED: Final = 0x27
 BARE: Final = {code: bytes((0, 0x53, code, 0x45)) for code in (ACCEPTED, REJECTED, RELEASED, MODIFIED)}
 ACCEPTED_STATE: Final = BARE[ACCEPTED]
 RELEASED_STATE: Final = BARE[RELEASED]
-#: What a sender hears of a delivery that was sent in full to a receiver which then went away.
+#: The outcome of a delivery that was sent in full to a receiver that was then lost.
 FAILED_STATE: Final = encode_state(Modified(delivery_failed=True))
 
-#: The sender of a multicast hears the highest of its copies' outcomes (routing.md 2.4).
+#: The sender of a multicast gets the highest of its copies' outcomes (routing.md 2.4).
 RANK: Final = {RELEASED: 1, MODIFIED: 2, ACCEPTED: 3, REJECTED: 4}
 
 
 def rejected_state(condition: str, description: str) -> bytes:
-    """Return an encoded rejected outcome with its reason."""
+    """Return an encoded rejected outcome with an error."""
     return encode_state(Rejected(Error(condition, description)))

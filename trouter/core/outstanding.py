@@ -1,18 +1,18 @@
-"""What routers tell each other of an address's treatment, and how much of it is on its way from one to the other."""
+"""Treatments as routers advertise them, and the deliveries under way between routers."""
 
 from __future__ import annotations
 
 from typing import Final
 
-#: How addresses are treated, by the number that routers tell each other (inter-router.md 2.6).
+#: The treatment of each advertised number (inter-router.md 2.6).
 TREATMENT_OF_HINT: Final = {0: "multicast", 1: "multicast", 2: "closest", 3: "balanced"}
 HINT_OF_TREATMENT: Final = {"multicast": 1, "closest": 2, "balanced": 3}
 
 
 class Outstanding:
-    """How many unsettled deliveries of one address are under way over one connection to another router.
+    """The number of unsettled deliveries of one address under way on one connection to another router.
 
-    A count that balanced distribution weighs (routing.md 2.3); a copy under way refers to it until it ends.
+    Balanced distribution weighs it (routing.md 2.3); a copy under way refers to it until it ends.
     """
 
     __slots__ = ("count",)

@@ -1,7 +1,7 @@
-"""How fast links settle (routing.md 5.6, settleRate), found without a word from the data path.
+"""The rate at which links settle (routing.md 5.6, settleRate), measured without work on the data path.
 
-What a link has settled is what it has seen less what is still open, so a count that was noted a while ago and the
-present one give the rate. Links are looked at a portion at a time.
+A link has settled its deliveries less the unsettled ones, so an earlier count and the current one give the rate. Links
+are measured a portion at a time.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Final, Protocol
 
 from .counters import Counters
 
-#: What a rate is averaged over: at least this, and less than twice as much while the router calls ``scan``.
+#: The least time that a rate covers; at most twice as much while the router calls ``scan``.
 PERIOD_S: Final = 5.0
-#: Links to look at in one call, a fifth of all if that is more.
+#: Links of one call, or a fifth of all if that is more.
 PORTION: Final = 2000
 
 
 class Pace:
-    """What a link had settled at two moments, the later of them up to a period ago."""
+    """The count of a link's settled deliveries at two moments, the later up to a period ago."""
 
     __slots__ = ("_count", "_earlier_at_s", "_earlier_count", "_noted_at_s")
 
@@ -27,12 +27,12 @@ class Pace:
         self._earlier_count = self._count = 0
 
     def note(self, settled: int, now_s: float) -> None:
-        """Remember the count of this moment, and the one before."""
+        """Set the current count; the last one becomes the earlier."""
         self._earlier_at_s, self._earlier_count = self._noted_at_s, self._count
         self._noted_at_s, self._count = now_s, settled
 
     def rate(self, settled: int, now_s: float) -> float:
-        """Return the rate in settlements per second."""
+        """Return the settlements per second."""
         for_s = now_s - self._noted_at_s
         if for_s >= PERIOD_S:
             return (settled - self._count) / for_s
@@ -40,23 +40,23 @@ class Pace:
 
 
 class Settling(Protocol):
-    """A link, incoming or outgoing, as its pace is measured."""
+    """A link whose pace is measured."""
 
     @property
     def counters(self) -> Counters:
-        """Return what became of its deliveries."""
+        """Return the counters of its deliveries."""
 
     @property
     def unsettled(self) -> int:
-        """Return how many of its deliveries are open."""
+        """Return the number of its open deliveries."""
 
     @property
     def pace(self) -> Pace:
-        """Return what it had settled a while ago."""
+        """Return its earlier counts."""
 
 
 class Paces:
-    """The rounds that note what links have settled."""
+    """The rounds that note the counts of settled deliveries."""
 
     def __init__(self) -> None:
         self._round: list[Settling] = []
@@ -64,7 +64,7 @@ class Paces:
         self._begun_at_s = float("-inf")
 
     def scan(self, endpoints: Collection[Settling], now_s: float) -> None:
-        """Look at the next portion; call about once a second."""
+        """Note the next portion of links; to be called about once a second."""
         if not self._round:
             if now_s - self._begun_at_s < PERIOD_S:
                 return
@@ -77,5 +77,5 @@ class Paces:
 
 
 def settled_count(endpoint: Settling) -> int:
-    """Return how many deliveries of a link are settled, whatever their outcome."""
+    """Return the number of a link's settled deliveries, whatever their outcome."""
     return endpoint.counters.deliveries - endpoint.unsettled

@@ -1,9 +1,9 @@
-"""Which configured pattern an address belongs to (routing.md 5.2): a tree of tokens with wildcards and precedence.
+"""The configured pattern that an address matches (routing.md 5.2): a tree of tokens with wildcards and precedence.
 
-Tokens stand between ``.`` and ``/``, which mean the same. ``*`` is exactly one token, ``#`` any number of them; a
-wildcard is a whole token. At each position an exact token is preferred to ``*`` and that to ``#``, depth first; a
-search that leads nowhere goes back. Patterns come from the operator, values from strangers: a search never enters the
-same (node, position) twice, so its cost is at most nodes x tokens, and it does not recurse.
+``.`` and ``/`` both separate tokens. ``*`` is exactly one token, ``#`` any number of them; a wildcard is a whole token.
+At each position an exact token is preferred to ``*`` and that to ``#``, depth first, with backtracking. Patterns come
+from the operator, values from clients: a search enters each (node, position) once, so its cost is at most nodes x
+tokens, and it does not recurse.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ SEPARATORS: Final = "./"
 
 
 class PatternError(ValueError):
-    """The pattern is none, or cannot be inserted."""
+    """The pattern is invalid, or cannot be inserted."""
 
 
 class DuplicatePatternError(PatternError):
-    """The same pattern, after normalisation, is in the tree already."""
+    """The tree has the same pattern, after normalisation, already."""
 
 
 def split_tokens(value: str, separators: str = SEPARATORS) -> list[str]:
-    """Return the tokens of ``value``; separators at its ends do not count, an empty token inside does."""
+    """Return the tokens of ``value``; separators at its ends are ignored, an empty token inside is not."""
     first = separators[0]
     for other in separators[1:]:
         value = value.replace(other, first)
@@ -37,7 +37,7 @@ def split_tokens(value: str, separators: str = SEPARATORS) -> list[str]:
 
 
 def pattern_tokens(pattern: str, separators: str = SEPARATORS) -> tuple[str, ...]:
-    """Return the tokens of ``pattern``, normalised: in a row of wildcards first every ``*``, then at most one ``#``.
+    """Return the tokens of ``pattern``, normalised: of adjacent wildcards first every ``*``, then at most one ``#``.
 
     PatternError if there is no token.
     """
@@ -59,14 +59,14 @@ def pattern_tokens(pattern: str, separators: str = SEPARATORS) -> tuple[str, ...
 
 
 def prefix_pattern(prefix: str) -> str:
-    """Return the pattern that a ``prefix`` stands for: itself and all below. PatternError if it has no token."""
+    """Return the pattern for a ``prefix``: itself and all below. PatternError if it has no token."""
     if not split_tokens(prefix):
         raise PatternError("no tokens")
     return f"{prefix.strip(SEPARATORS)}/{MANY}"
 
 
 def normalise_pattern(pattern: str, separators: str = SEPARATORS) -> str:
-    """Return ``pattern`` as it is reported: as written if only its ends had to go, else its tokens joined by ``/``."""
+    """Return ``pattern`` for display: trimmed if normalising changes no more, else its tokens joined by ``/``."""
     tokens = pattern_tokens(pattern, separators)
     if tokens == tuple(split_tokens(pattern, separators)):
         return pattern.strip(separators)
@@ -74,7 +74,7 @@ def normalise_pattern(pattern: str, separators: str = SEPARATORS) -> str:
 
 
 class _Node(Generic[T]):
-    """Patterns that share a beginning. ``entry`` is the pattern that ends here, normalised, and its value."""
+    """The patterns with a common beginning. ``entry`` is the pattern that ends here, normalised, and its value."""
 
     __slots__ = ("children", "entry", "is_many")
 
@@ -85,7 +85,7 @@ class _Node(Generic[T]):
 
 
 class PatternTree(Generic[T]):
-    """Patterns and what they stand for. Equal after normalisation means the same pattern."""
+    """Patterns and their values. Patterns that are equal after normalisation are the same."""
 
     def __init__(self, separators: str = SEPARATORS) -> None:
         self._separators = separators
@@ -99,7 +99,7 @@ class PatternTree(Generic[T]):
         return pattern_tokens(pattern, self._separators) in self._entries
 
     def items(self) -> Iterator[tuple[str, T]]:
-        """Yield (normalised pattern, value) in the order of insertion."""
+        """Return an iterator over (normalised pattern, value) in the order of insertion."""
         return iter(list(self._entries.values()))
 
     def insert(self, pattern: str, value: T) -> str:
@@ -116,7 +116,7 @@ class PatternTree(Generic[T]):
         return node.entry[0]
 
     def remove(self, pattern: str) -> T:
-        """Take ``pattern`` out, and return its value; KeyError if it is not there."""
+        """Remove ``pattern``, and return its value; KeyError if it is not there."""
         tokens = pattern_tokens(pattern, self._separators)
         _, value = self._entries.pop(tokens)
         path = [self._root]
@@ -135,10 +135,10 @@ class PatternTree(Generic[T]):
         return None if entry is None else entry[1]
 
     def _search(self, tokens: list[str]) -> tuple[tuple[str, T] | None, int]:
-        """Return the entry found, and in how many steps.
+        """Return the entry found, and the number of steps.
 
-        Alternatives are stacked least preferred first. A state met twice has failed before: all that it led to was
-        above it on the stack, and a node deeper in the tree never leads back.
+        Alternatives are stacked least preferred first. A state met twice has failed before: all its successors were
+        above it on the stack, and a deeper node never leads back.
         """
         end = len(tokens)
         seen: set[tuple[_Node[T], int]] = set()
@@ -161,6 +161,6 @@ class PatternTree(Generic[T]):
             if ONE in children:
                 stack.append((children[ONE], position + 1))
             token = tokens[position]
-            if token in children and token not in WILDCARDS:  # a stranger's "#" is a token like any other
+            if token in children and token not in WILDCARDS:  # a "#" in a client's value is an ordinary token
                 stack.append((children[token], position + 1))
         return None, len(seen)

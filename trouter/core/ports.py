@@ -1,4 +1,4 @@
-"""What the two ends of a delivery's way through the router know of each other."""
+"""What the endpoints of a delivery need of each other and of the router's parts."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ MAX_INSIDE_BYTES: Final = 1024 * 1024
 
 
 class Grantee(Protocol):
-    """An incoming link as one who grants credit sees it; see ``Credit``."""
+    """What a gate needs of an incoming link; see ``Credit``."""
 
     @property
     def link(self) -> IncomingLink:
-        """Return the link itself."""
+        """Return the link."""
 
     @property
     def counters(self) -> Counters:
-        """Return what became of its deliveries."""
+        """Return the counters of its deliveries."""
 
     def top_up(self) -> None:
-        """Grant what is owed, now that more of it may be had."""
+        """Grant the credit owed, because more is available."""
 
 
 class Gate(Protocol):
-    """Decides how much credit a sender may have."""
+    """Limits the credit of senders."""
 
     def take(self, link: Grantee, count: int) -> int:
-        """Return how much of ``count`` the sender on ``link`` is granted; ``link.top_up`` asks for the rest."""
+        """Return how much of ``count`` to grant the sender on ``link``; ``link.top_up`` asks for the rest later."""
 
 
 class AddressPort(Protocol):
-    """What a link may ask of the address that its messages are for; see ``AddressEntry``."""
+    """What a link needs of its address; see ``AddressEntry``."""
 
     times: Times | None
 
@@ -56,11 +56,11 @@ class AddressPort(Protocol):
 
     @property
     def counters(self) -> AddressCounters:
-        """Return what is counted of its messages."""
+        """Return the counters of its messages."""
 
 
 class OutEndpoint(Protocol):
-    """Where deliveries leave; see ``Egress``."""
+    """What leaves the router on a link; see ``Egress``."""
 
     @property
     def entry(self) -> AddressPort | None:
@@ -68,47 +68,47 @@ class OutEndpoint(Protocol):
 
     @property
     def connection_number(self) -> int:
-        """Return what management calls the connection that it is on."""
+        """Return the connection's number in management."""
 
 
 class TrunkPort(Protocol):
-    """The connection to a neighbouring router, as the links on it see it; see ``Trunk``."""
+    """What the links on a trunk need of it; see ``Trunk``."""
 
     @property
     def number(self) -> int:
-        """Return what management calls it."""
+        """Return the connection's number in management."""
 
     @property
     def name(self) -> str:
-        """Return how annotations name the neighbour."""
+        """Return the neighbour's name in annotations."""
 
     def is_control(self, endpoint: LinkSink) -> bool:
-        """Return whether a link of the trunk's carries what routers tell each other."""
+        """Return whether a link of the trunk is one of its control links."""
 
     def priority_of(self, endpoint: LinkSink) -> int:
         """Return the priority of a data link, -1 for one that has none."""
 
     def remove(self, endpoint: LinkSink) -> None:
-        """Remove a link that is gone."""
+        """Remove a link that has ended."""
 
 
 class NetworkPort(Protocol):
-    """The other routers, as the links of this one see them; see ``Network``."""
+    """What the links of this router need of the network; see ``Network``."""
 
     @property
     def generation(self) -> int:
-        """Return how many shapes the network has had."""
+        """Return the number of shapes of the network so far."""
 
 
 class Creditor(Protocol):
     """An incoming link whose sender is owed a little credit."""
 
     def return_owed(self) -> bool:
-        """Grant what is owed if nothing has come since that was noted; False if something has."""
+        """Grant the credit owed if no delivery came since it was noted; return False if one did."""
 
 
 class Pulse:
-    """What all endpoints share: the time as net last told it, the counter for delivery tags, how deliveries ended."""
+    """The state that all endpoints share: time, the counter of delivery tags, the counts of deliveries."""
 
     __slots__ = (
         "draining",
@@ -128,54 +128,53 @@ class Pulse:
     def __init__(self) -> None:
         #: None before there is a router.
         self.network: NetworkPort | None = None
-        #: Of an edge router with a way to the others: the link that takes what is for them; else None.
+        #: On an edge router, the link for everything that is elsewhere; None without an uplink.
         self.uplink: OutEndpoint | None = None
-        #: The router is about to stop: no sender gets credit any more.
+        #: The router is about to stop: no sender gets more credit.
         self.draining = False
         self.now_s = 0.0
         self.next_tag = 0
-        #: Ingresses whose senders are owed a little credit, and what is called when there is a first.
+        #: Ingresses whose senders are owed a little credit, and the callback for the first of them.
         self.owing: dict[Creditor, None] = {}
         self.on_owing: Callable[[], None] = _ignore
-        #: Deliveries that came without credit and were taken in, and the links that have begun it since the last scan.
+        #: Deliveries that were accepted without credit, and the links that began it since the last scan.
         self.overdrawn = 0
         self.overdrawing: list[IncomingLink] = []
-        #: While records tell of these.
+        #: Latencies by address, while records include them.
         self.times: TimesByAddress | None = None
         self.outcomes = Outcomes()
         #: The part of ``outcomes`` that the data path writes to.
         self.latency = self.outcomes.latency
 
     def note_owing(self, ingress: Creditor) -> None:
-        """Note that a sender is owed credit, which is to be granted if nothing comes for a moment."""
+        """Note that a sender is owed credit, to be granted if no delivery comes for a moment."""
         self.owing[ingress] = None
         if len(self.owing) == 1:
             self.on_owing()
 
     @property
     def totals(self) -> Counters:
-        """Deliveries of all incoming links since the start, as they stand now."""
+        """Sums over the deliveries of all incoming links since the start."""
         return self.outcomes.totals()
 
 
 class InEndpoint(LinkSink):
-    """Where deliveries enter: an incoming link, or something inside the router that sends."""
+    """The place where deliveries enter: an incoming link, or a sender inside the router."""
 
     __slots__ = ("arrival", "by_name", "connection_number", "counters", "pulse", "tenant", "trunk", "via_edge")
 
     def __init__(self, pulse: Pulse) -> None:
         self.pulse = pulse
         self.counters = Counters()
-        #: What management calls the connection that it is on; 0 for the router itself, or as long as none is known.
+        #: The connection's number in management; 0 for the router itself, or while it is unknown.
         self.connection_number = 0
-        #: The tenant whose messages these are, or None.
+        #: The tenant of the messages, or None.
         self.tenant: Tenant | None = None
-        #: The connection to another router that it is on; None on other connections.
+        #: The connection to a neighbouring router that it is on; None on other connections.
         self.trunk: TrunkPort | None = None
-        #: The connection is one between an edge router and the router that it hangs on; what came over it does not go
-        #: back there.
+        #: The connection is between an edge router and its interior router; messages do not go back over it.
         self.via_edge = False
-        #: Each message names its address, on a link that has none.
+        #: Each message names its address, because the link has none.
         self.by_name = True
         #: The message under way.
         self.arrival = Arrival()
@@ -185,25 +184,25 @@ class InEndpoint(LinkSink):
         raise LookupError
 
     def build_message(self, delivery: Delivery, data: bytes, start: int, end: int) -> Message:
-        """Return the message in ``data[start:end]``, kept, with its heads ready."""
+        """Return the message in ``data[start:end]`` as a kept one."""
         raise LookupError
 
     def write_head(self, message: Message, head: bytes, plain: bool) -> bytes:
-        """Return ``head`` with the router's annotations, or (``plain``) without those of any router."""
+        """Return ``head`` with the router's annotations, or (``plain``) without any router's."""
         raise LookupError
 
     def write_onward(self, message: Message, to: str, phase: int) -> bytes:
-        """Return the first piece of ``message`` as it goes on to another address, ``to``, and starts its way here."""
+        """Return the first piece of ``message`` for the address ``to``, as if it had entered the network here."""
         raise LookupError
 
     def accept(self, delivery: Delivery) -> None:
-        """Answer an unsettled delivery for all who got a copy: accepted, and settled once all of it is here."""
+        """Accept an unsettled delivery for all its receivers; settle it once it is complete."""
         raise LookupError
 
     def answer(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
-        """Tell the sender what became of its delivery; ``code`` 0 with no state is a settlement alone."""
+        """Send the sender the state of its delivery; ``code`` 0 without a state only settles."""
         raise LookupError
 
 
 def _ignore() -> None:
-    """Without a clock, credit that is owed is granted by the next ``return_owed``."""
+    """Do nothing: without a clock, the next ``return_owed`` grants the credit owed."""

@@ -1,4 +1,4 @@
-"""How an attach is refused, wherever in the core it is found out (routing.md 1.4)."""
+"""The errors that refuse an attach (routing.md 1.4)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ CONTAINER_FULL: Final = Error("amqp:resource-limit-exceeded", "the container acc
 FRAME_TOO_SMALL: Final = Error(
     "amqp:connection:framing-error", "the attach is larger than the frames that the other end accepts"
 )
-#: What either end of a routed link hears when the other is gone without a word.
+#: The error for one end of a routed link when the other is lost.
 LINK_LOST: Final = Error("qd:routed-link-lost", "Connectivity to the peer container was lost")
 
 
 class AttachRefused(Exception):
-    """The attach cannot be accepted; ``error`` None detaches without a word."""
+    """The attach cannot be accepted; with ``error`` None the detach has no error."""
 
     def __init__(self, error: Error | None) -> None:
         self.error = error

@@ -1,7 +1,7 @@
-"""The two ends of a routed link: what comes in at one goes out at the other, octet by octet (routing.md 3.5, 4.5).
+"""The two ends of a routed link: messages pass unchanged from one to the other (routing.md 3.5, 4.5).
 
-The receiver's credit is the sender's: what the receiver gives, less what waits here on its way to it, is what the
-sender may have. A drain goes through to the sender, and its answer back.
+The receiver's credit, less the deliveries that wait here for it, is the sender's credit. A drain goes through to the
+sender, and its answer back.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _THROUGH_PROPERTIES = 4
 
 
 class RoutedIngress(Ingress):
-    """Where deliveries of a routed link come in; ``egress`` is the other end, None before it stands and after all."""
+    """The incoming end of a routed link; ``egress`` is the other end, None while they are not joined."""
 
     __slots__ = ("_drained", "egress")
 
@@ -45,17 +45,17 @@ class RoutedIngress(Ingress):
             link, pulse, table, entry, capacity=0, strips=True, to_override=None, totals=totals, tenant=tenant
         )
         self.egress: RoutedEgress | None = None
-        #: The sender has answered the drain that the receiver waits for.
+        #: The sender has answered the receiver's drain.
         self._drained = False
 
     def join(self, egress: RoutedEgress) -> None:
-        """Join the two ends, which are attached or about to be."""
+        """Join the two ends, which are attached or will be."""
         self.egress = egress
         self._drained = False
         egress.ingress = self
 
     def part(self) -> None:
-        """Part the two ends: the link is over."""
+        """Separate the two ends: the link has ended."""
         if self.egress is not None:
             self.egress.ingress = None
             self.egress = None
@@ -63,7 +63,7 @@ class RoutedIngress(Ingress):
     # --- credit
 
     def follow(self) -> None:
-        """Give the sender what credit the receiver has given, and ask it for the rest back if the receiver does."""
+        """Grant the sender the receiver's credit, and drain it if the receiver drains."""
         link = self.link
         egress = self.egress
         if egress is None or not link.attached or self.pulse.draining:
@@ -88,12 +88,12 @@ class RoutedIngress(Ingress):
                 self.follow()
 
     def _is_gathering(self) -> bool:
-        """The sender has begun a delivery of which the receiver's end knows nothing yet."""
+        """Return whether the sender has begun a delivery that the other end has not got yet."""
         partial = self.link.partial
         return partial is not None and partial.message is not None and not partial.message.routed
 
     def on_drained(self, link: LinkPort) -> None:
-        """Pass on that the sender used its credit up or gave it back."""
+        """Answer the receiver's drain: the sender used up its credit or gave it back."""
         self.dry_since_s = self.pulse.now_s
         self._drained = True
         self.follow()
@@ -104,7 +104,7 @@ class RoutedIngress(Ingress):
     # --- messages
 
     def _route(self, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None) -> None:
-        """Look at no more than has to be known, and pass on what came as it came."""
+        """Read only what is necessary, and pass the message on unchanged."""
         check = self.check
         depth = _THROUGH_HEADER if check is None else _THROUGH_PROPERTIES
         try:
@@ -128,7 +128,7 @@ class RoutedIngress(Ingress):
         entry = self.entry
         egress = self.egress
         if egress is None or entry is None:
-            return  # only what is attached at both ends is given credit
+            return  # credit is granted only while both ends are attached
         self._count(entry)
         out = egress.offer(self, delivery, data, start, end, message)
         if out.partner is not None:
@@ -146,26 +146,26 @@ class RoutedIngress(Ingress):
 
 
 class RoutedEgress(Egress):
-    """Where deliveries of a routed link go out; ``ingress`` is the other end, as in ``RoutedIngress``."""
+    """The outgoing end of a routed link; ``ingress`` is the other end, as in ``RoutedIngress``."""
 
     __slots__ = ("ingress", "is_trunk", "on_empty")
 
     def __init__(self, link: OutgoingLink, pulse: Pulse, presettles: bool, is_trunk: bool) -> None:
         super().__init__(link, pulse, 0, True, presettles)
         self.ingress: RoutedIngress | None = None
-        #: It leads to another router.
+        #: It leads to a neighbouring router.
         self.is_trunk = is_trunk
-        #: Told once when nothing waits here any more.
+        #: Called once, when no delivery waits here.
         self.on_empty: Callable[[], None] | None = None
 
     def waiting(self) -> int:
-        """Return how many deliveries came in and have not taken a credit of the receiver's."""
+        """Return the number of deliveries that have not used a credit of the receiver yet."""
         if self.backlog > 0 and self.queue[0].begun:
             return self.backlog - 1
         return self.backlog
 
     def _give_back_credit(self) -> None:
-        """Only the sender knows whether it has more to send."""
+        """Ask the sender, which alone knows whether it has more to send."""
         if self.ingress is not None:
             self.ingress.follow()
         elif self.on_empty is not None and self.backlog == 0:

@@ -1,8 +1,7 @@
-"""Routed links: a peer's link and one of our own at a container, which both ends take for a single one.
+"""Routed links: a peer's link joined to one of ours at a container, so that both peers see a single link.
 
-The peer's attach goes on to the container with the name and the termini that it came with, and is answered only when
-the container answers; whatever either side says from then on is passed on to the other (routing.md 1.7, 2.7, 6.3;
-inter-router.md 7).
+The peer's attach goes on to the container with its name and termini, and is answered when the container answers; from
+then on each side's frames are passed on to the other (routing.md 1.7, 2.7, 6.3; inter-router.md 7).
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ from .routes import AS_IT_IS, IN, LETTERS, LINK_BALANCED, OUT, Hop, LinkRoute, R
 from .tenants import Tenant
 from .terms import PeerTerms, lay_on_egress, lay_on_ingress
 
-#: The address that a coordinator's link routes are for (routing.md 6.3).
+#: The address of link routes to a coordinator (routing.md 6.3).
 COORDINATOR: Final = "$coordinator"
-#: By which property a dynamic terminus names the link routes that it is about (1.3a).
+#: The property by which a dynamic terminus names its link route (1.3a).
 ADDRESS_PROPERTY: Final = "x-opt-qd.address"
 _SETTLED_ONLY: Final = 1
-#: What other routers take as a name at least; of one that is longer, its digest.
+#: The longest link name that other routers accept for certain, in octets; a longer one becomes its digest.
 _MAX_NAME_BYTES: Final = 8192
-#: As large as any in a frame.
+#: The longest handle in a frame, for measuring one.
 _ANY_HANDLE: Final = 0xFFFFFFFF
 _NEVER: Final = "never"
 
@@ -45,7 +44,7 @@ _Terminus = TypeVar("_Terminus", Source | Described | None, Target | Coordinator
 
 
 def dynamic_address(properties: object) -> str | None:
-    """Return the link-route address that the properties of a dynamic terminus name first, None for none."""
+    """Return the link-route address that the first property of a dynamic terminus names; None for none."""
     if isinstance(properties, dict) and properties:
         first = next(iter(properties))
         named = properties[first]
@@ -55,7 +54,7 @@ def dynamic_address(properties: object) -> str | None:
 
 
 class RoutedLink:
-    """``near`` is the peer's link, ``far`` ours at the container: None until its session stands."""
+    """One routed link: ``near`` is the peer's, ``far`` ours at the container, None before its session is mapped."""
 
     def __init__(
         self,
@@ -67,7 +66,7 @@ class RoutedLink:
         own: OwnSession,
         text: str,
     ) -> None:
-        """``text`` is the address as the table of routes has it, with its tenant."""
+        """Make a routed link; ``text`` is the address in the table of routes, with its tenant."""
         self.near = near
         self.far: Link | None = None
         self.text = text
@@ -76,14 +75,14 @@ class RoutedLink:
         self._pattern = pattern
         self._hop = hop
         self._own = own
-        #: The end that was detached by its peer, which waits for the other peer's answer; and the peer's word.
+        #: The end whose peer detached it and waits for the other peer's answer; and the reason of that detach.
         self._asker: Link | None = None
         self._word = DetachReason(True, None)
 
-    # --- on the way there
+    # --- the attach
 
     def begin(self) -> None:
-        """Take the peer's link in, and attach ours as soon as may be; AttachRefused."""
+        """Accept the peer's link, and attach ours as soon as possible; AttachRefused."""
         near, wanted = self.near, _attach_of(self.near)
         near.sink = self._endpoint(near, self._terms, presettles=wanted.snd_settle_mode == _SETTLED_ONLY)
         near.context = self
@@ -94,7 +93,7 @@ class RoutedLink:
             raise
 
     def attach_on(self, session: Session) -> None:
-        """Attach the link at the container, where the session stands; AttachRefused."""
+        """Attach the link at the container, whose session is mapped; AttachRefused."""
         near, wanted = self.near, _attach_of(self.near)
         name = free_name(session, self._name(wanted.name), not near.incoming, self._router.next_identity)
         source, target = self._outward(wanted)
@@ -125,7 +124,7 @@ class RoutedLink:
         return egress
 
     def _name(self, name: str) -> str:
-        """The first router makes the names of its peers' links unique; between routers they stay (1.7)."""
+        """Return the name of our link: unique for a client's link, unchanged for another router's (1.7)."""
         remote = _connection_of(self.near).remote_open
         from_router = self._terms.role == "inter-router"
         if from_router or remote is None:
@@ -136,7 +135,7 @@ class RoutedLink:
     # --- the address on both sides
 
     def _outward(self, wanted: Attach) -> tuple[Source | Described | None, Target | Coordinator | Described | None]:
-        """Return the termini as the container gets them: the address in its words."""
+        """Return the termini for the container, with its name for the address."""
         if self.near.incoming:
             return wanted.source, self._addressed(wanted.target, self._out)
         return self._addressed(wanted.source, self._out), wanted.target
@@ -153,7 +152,7 @@ class RoutedLink:
         return from_container(text, self._hop.route, self._terms.tenant)
 
     def _addressed(self, terminus: _Terminus, change: Callable[[str], str]) -> _Terminus:
-        """Return a terminus with its address changed, or the one that a dynamic terminus names."""
+        """Return a terminus with its address, or the one that a dynamic terminus names, changed."""
         if not isinstance(terminus, Source | Target):
             return terminus
         address, properties = terminus.address, terminus.dynamic_node_properties
@@ -188,7 +187,7 @@ class RoutedLink:
         ingress.follow()
 
     def refused(self, error: Error) -> None:
-        """Refuse the peer's link: the session did not come, or cannot take ours."""
+        """Refuse the peer's link: there is no session, or it cannot have our link."""
         self._own.leave(self)
         self.near.context = None
         self._router.end(self.near, DetachReason(True, error))
@@ -196,7 +195,7 @@ class RoutedLink:
     # --- the end
 
     def gone(self, link: Link, reason: DetachReason | None) -> None:
-        """End the other end too, for the same reason or because this one was lost; its answer goes back."""
+        """End the other end too, with the same reason or because this one was lost; pass its answer back."""
         if self._asker is not None:
             self._answer(link, reason)
             return
@@ -222,7 +221,7 @@ class RoutedLink:
             self._pass_detach_on()
 
     def _pass_detach_on(self) -> None:
-        """Detach the other end, now that what came before has gone out, and wait for its peer's answer."""
+        """Detach the other end, after its deliveries, and wait for its peer's answer."""
         _, other = self._ends()
         other.context = None
         other.awaited = True
@@ -230,9 +229,9 @@ class RoutedLink:
         other.context = self
 
     def _answer(self, link: Link, reason: DetachReason | None) -> None:
-        """The peer that was told answered, or either end was lost meanwhile.
+        """Answer the first detach, because the other peer answered or an end was lost.
 
-        A close is answered with a close, whatever the answer was: RabbitMQ's never closes, and clients wait for that.
+        A close is answered with a close, whatever the answer was: RabbitMQ never closes, and clients wait for it.
         """
         asker = self._forget_farewell()
         if link is asker:
@@ -248,14 +247,14 @@ class RoutedLink:
         asker.detach(self._word.closed)
 
     def _ends(self) -> tuple[Link, Link]:
-        """The end that was detached by its peer, and the other one; both are there while one waits for the other."""
+        """Return the end whose peer detached it, and the other one, while one waits for the other."""
         asker, other = (self.near, self.far) if self._asker is self.near else (self.far, self.near)
-        assert asker is not None  # noqa: S101 - without it there is no end to wait for
+        assert asker is not None  # noqa: S101 - both exist while one waits
         assert other is not None  # noqa: S101 - the same
         return asker, other
 
     def _forget_farewell(self) -> Link:
-        """Have neither end report here any more; return the end that waited."""
+        """Stop reports of both ends; return the end that waited."""
         asker, other = self._ends()
         self._router.farewells.discard(self)
         asker.context = None
@@ -264,19 +263,19 @@ class RoutedLink:
         return asker
 
     def _cut_short(self) -> None:
-        """Do not wait for the other end's last word; it is told at the latest now that the link is over."""
+        """Stop waiting for the other end; detach it now if its deliveries held that back."""
         _, other = self._ends()
         if isinstance(other.sink, RoutedEgress) and other.sink.on_empty is not None:
             other.sink.on_empty = None
             self._router.end(other, self._word)
 
     def other(self, link: Link) -> Link | None:
-        """Return the link at the other end, None where that is yet to be attached."""
+        """Return the link at the other end; None before it is attached."""
         return self.far if link is self.near else self.near
 
 
 def carry(router: RouterPort, link: Link, terms: PeerTerms, terminus: Source | Target | Coordinator) -> bool:
-    """Send a link on its way whose address belongs to a container as a whole; whether it is so; AttachRefused."""
+    """Return whether the link's address is that of a link route, and if so, route the link; AttachRefused."""
     if not len(router.routes):
         return False
     text = routed_address(terminus)
@@ -300,7 +299,7 @@ def carry(router: RouterPort, link: Link, terms: PeerTerms, terminus: Source | T
 
 
 def carry_up(router: RouterPort, link: Link, terms: PeerTerms, terminus: object) -> None:
-    """Carry over an edge router's uplink, whose other end said that the address is routed; AttachRefused."""
+    """Route a link over an edge router's uplink, as the interior router said that it is routed; AttachRefused."""
     text = routed_address(terminus)
     if text is None or router.uplink is None:
         raise AttachRefused(NO_ROUTE)
@@ -317,7 +316,7 @@ def _set_out(router: RouterPort, link: Link, terms: PeerTerms, pattern: RoutePat
 
 
 def routed_address(terminus: object) -> str | None:
-    """Return the address by which link routes are found."""
+    """Return the address for the lookup of link routes; None for none."""
     if isinstance(terminus, Coordinator):
         return COORDINATOR
     if not isinstance(terminus, Source | Target):
@@ -329,7 +328,7 @@ def routed_address(terminus: object) -> str | None:
 
 
 def to_container(text: str, route: LinkRoute, tenant: Tenant | None) -> str:
-    """Return an address of a peer's as the container of ``route`` knows it (6.3)."""
+    """Return the container's name for a peer's address (6.3)."""
     if tenant is not None:
         text = tenant.qualify(text)
     if route.add_prefix or route.del_prefix:
@@ -338,7 +337,7 @@ def to_container(text: str, route: LinkRoute, tenant: Tenant | None) -> str:
 
 
 def from_container(text: str, route: LinkRoute, tenant: Tenant | None) -> str:
-    """Return an address of the container's as the peer is to know it: what ``to_container`` does, undone."""
+    """Return the peer's name for a container's address: the inverse of ``to_container``."""
     if route.add_prefix or route.del_prefix:
         if not text.startswith(route.add_prefix):
             return text
@@ -347,7 +346,7 @@ def from_container(text: str, route: LinkRoute, tenant: Tenant | None) -> str:
 
 
 def _attach_of(link: Link) -> Attach:
-    """Return the attach of the link's peer, which has come."""
+    """Return the attach of the link's peer."""
     attach = link.remote_attach
     assert attach is not None  # noqa: S101 - the caller has a link that the peer attached or answered
     return attach
@@ -360,7 +359,7 @@ def _connection_of(link: Link) -> Connection:
 
 
 def _outlives(attach: Attach | None) -> bool:
-    """A terminus is to be kept when its link is gone."""
+    """Return whether a terminus must outlive its link."""
     termini = () if attach is None else (attach.source, attach.target)
     return any(
         isinstance(terminus, Source | Target) and (terminus.timeout > 0 or terminus.expiry_policy == _NEVER)
@@ -368,5 +367,5 @@ def _outlives(attach: Attach | None) -> bool:
     )
 
 
-#: The sink of a link that has no owner yet.
+#: The sink of a link without an owner.
 _NO_OWNER: Final = LinkSink()

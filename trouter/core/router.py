@@ -1,4 +1,4 @@
-"""The routing core's front door: links come and go, time is told, snapshots are taken."""
+"""The routing core's interface: links come and go, time passes, snapshots are taken."""
 
 from __future__ import annotations
 
@@ -52,19 +52,19 @@ class Router:
         self.totals = AddressCounters()
         self.pulse.network = self.table.network
         self._inside = InsideSender(self.pulse, router_id)
-        #: Edge routers that hang on this one.
+        #: The edge routers connected to this one.
         self.edges = Edges(self)
-        #: On an edge router with a way to the others: that way.
+        #: The uplink of an edge router, while it has one.
         self.uplink: Uplink | None = None
         self.set_uplink(None, None)
         #: Every link by its identity, ascending.
         self.links: dict[int, Ingress | Egress] = {}
         self._last_identity = 0
-        #: Links that were lost last; the code that lost them may still ask their sinks for numbers.
+        #: The links that were lost last; their sinks may still be asked for numbers.
         self._lost: list[Link] = []
         self._watch = Watch()
         self._paces = Paces()
-        #: Is notified of what the router does of its own accord.
+        #: Notified of what the router does by itself.
         self.observer = RouterObserver()
         self.containers = Containers()
         self.routes = Routes(self.table)
@@ -72,19 +72,19 @@ class Router:
         self.routes.join(self.network)
         self.auto_links = AutoLinks(self)
         self.exchanges = Exchanges(self.table, self.pulse, self.totals)
-        #: Routed links of which one end is detached and the other is yet to answer.
+        #: Routed links with one end detached and the other not yet.
         self.farewells = Farewells()
         for rule in rules:
             self.table.add_rule(rule)
 
     @property
     def latency(self) -> Latency:
-        """Return how long deliveries took, by class of address and by outcome."""
+        """Ages of deliveries, by class of address and by outcome."""
         return self.pulse.latency
 
     @property
     def outcomes(self) -> Outcomes:
-        """Return what became of deliveries, by class of address."""
+        """Counts of deliveries by outcome and class of address."""
         return self.pulse.outcomes
 
     def next_identity(self) -> int:
@@ -93,7 +93,7 @@ class Router:
         return self._last_identity
 
     def attach(self, link: Link, terms: PeerTerms, *, goes_up: bool = False) -> Error | None:
-        """Answer the peer's attach that made ``link``; return why it was refused, if the peer was told why.
+        """Answer the peer's attach that created ``link``; return the error if it was refused with one.
 
         A link that ``goes_up`` is routed over an edge router's uplink.
         """
@@ -104,13 +104,13 @@ class Router:
         return error
 
     def enter(self, endpoint: Ingress | Egress, connection_number: int) -> None:
-        """Let a link take part in the routing from here on."""
+        """Add a link to the routing."""
         endpoint.identity = self.next_identity()
         endpoint.connection_number = connection_number
         self.links[endpoint.identity] = endpoint
 
     def open_streams(self, trunk: Trunk, begin: Callable[[], Session], end: Callable[[Session], None]) -> None:
-        """Send unfinished messages over links of their own, each in a session that ``begin`` gives and ``end`` ends."""
+        """Send unfinished messages over links of their own, each in a session that ``begin`` makes and ``end`` ends."""
         open_streams(self, trunk, begin, end)
 
     def open_edge_streams(
@@ -121,20 +121,20 @@ class Router:
         end: Callable[[Session], None],
         log: MessageLog | None = None,
     ) -> None:
-        """Do as ``open_streams`` between an edge router and its interior router, for links attached from here on."""
+        """Do as ``open_streams`` between an edge router and its interior router, for links attached from now on."""
         open_edge_streams(self, number, capacity, begin, end, log)
 
     def close_edge_streams(self, number: int) -> None:
-        """Forget the pool of a connection that is gone; a second call does nothing."""
+        """Forget the pool of a lost connection; a second call does nothing."""
         self.network.pools.pop(number, None)
 
     @property
     def network(self) -> Network:
-        """Return the other routers."""
+        """The other routers."""
         return self.table.network
 
     def answered(self, link: Link) -> bool:
-        """Return whether the peer's attach answers one of ours, so that all is done; call it before ``attach``."""
+        """Return whether the peer's attach answers one of ours, and handle it then; call it before ``attach``."""
         owner: LinkOwner | None = link.context
         if owner is None:
             return False
@@ -142,21 +142,21 @@ class Router:
         return True
 
     def give_up(self, trunk: Trunk) -> None:
-        """Give up what a neighbour was sent: nothing comes from it although the connection stands."""
+        """Give up what was sent to a neighbour: it is silent although the connection is open."""
         for egress in list(self.egresses()):
             if egress.trunk is trunk and egress is not trunk.control_out:
                 egress.give_up()
 
     def is_own(self, link: Link) -> bool:
-        """Return whether the link was attached by this router of its own accord."""
+        """Return whether this router attached the link by itself."""
         owner: LinkOwner | None = link.context
         return getattr(link.sink, "pool", None) is not None or (owner is not None and owner.made(link))
 
     def detach(self, link: Link, closed: bool, error: Error | None = None, heard: Error | None = None) -> None:
-        """Settle what a link that ends in order, ours or a peer's, leaves behind, and answer the detach.
+        """Settle the deliveries of a link whose peer detached it or that the router ends, and answer the detach.
 
-        ``error`` is our word to the peer, ``heard`` the peer's to us. A link that still has an owner afterwards is a
-        routed one, whose owner passes the detach on and answers it with the other end's word.
+        ``error`` is ours to the peer, ``heard`` the peer's to us. A link that still has an owner afterwards is a routed
+        one; its owner answers the detach when the other end does.
         """
         self._let_go([link])
         self._lose(link, DetachReason(closed, heard or error))
@@ -164,7 +164,7 @@ class Router:
             link.detach(closed, error)
 
     def end(self, link: Link, reason: DetachReason) -> None:
-        """End a link because another one did, or because there is no use for it any more."""
+        """End a link because another one ended, or because it is no longer needed."""
         self._lost.append(link)
         self._lose(link, None)
         self.observer.ended(link, reason)
@@ -173,9 +173,9 @@ class Router:
         link.detach(reason.closed, reason.error)
 
     def lose(self, link: Link) -> None:
-        """Lose a link that is gone; routing.md 2.7 says what becomes of deliveries. A second call does nothing.
+        """Handle the loss of a link and its deliveries (routing.md 2.7). A second call does nothing.
 
-        Its sink stays what it was until the next link is lost or the next scan.
+        Its sink is kept until the next link is lost or the next scan.
         """
         self._let_go([link])
         self._lose(link, None)
@@ -189,14 +189,14 @@ class Router:
         self._notify_owner(link, reason)
 
     def _notify_owner(self, link: Link, reason: DetachReason | None) -> None:
-        """Notify the owner of the link, once, that it is gone."""
+        """Notify the owner of the link, once, that it has ended."""
         owner: LinkOwner | None = link.context
         if owner is not None:
             link.context = None
             owner.gone(link, reason)
 
     def lose_session(self, session: Session, error: Error | None = None) -> None:
-        """Lose every link of a session, at the cost of one look at its deliveries; ``error`` is the peer's."""
+        """Handle the loss of every link of a session in one pass over its deliveries; ``error`` is the peer's."""
         own: dict[LinkPort, list[Delivery]] = {}
         for delivery in (*session.incoming.all(), *session.outgoing.all()):
             own.setdefault(delivery.link, []).append(delivery)
@@ -217,7 +217,7 @@ class Router:
     # --- the edge
 
     def set_uplink(self, uplink: Uplink | None, way: Egress | None) -> None:
-        """Use this uplink of an edge router from now on, and the link ``way`` for what is elsewhere; None for none."""
+        """Use this uplink of an edge router, and the link ``way`` for all that is elsewhere; None for none."""
         self.uplink = uplink
         self.pulse.uplink = way
         self.table.on_users = self.edges.look if uplink is None else uplink.look
@@ -227,13 +227,13 @@ class Router:
     # --- containers
 
     def container_came(self, container: Container) -> None:
-        """Add a container: a connection is open on which links of ours may be attached."""
+        """Add a container: links of ours may be attached on its connection, which is open."""
         self.containers.add(container)
         self.routes.container_came(container)
         self.auto_links.container_came(container)
 
     def container_gone(self, number: int) -> None:
-        """Remove the container of an ended connection, before its sessions are lost. A second call does nothing."""
+        """Remove the container of an ended connection, before its sessions are lost; a second call does nothing."""
         container = self.containers.remove(number)
         if container is not None:
             self.routes.container_gone(container)
@@ -241,12 +241,12 @@ class Router:
             container.lost()
 
     def _reach(self, router_id: str) -> Container | None:
-        """Return the connection to the neighbour that leads to another router."""
+        """Return the connection to the neighbour that leads to another router; None if there is none."""
         router = self.network.routers.get(router_id)
         return None if router is None or router.trunk is None else self.containers.get(router.trunk.number)
 
     def session_begun(self, session: Session) -> bool:
-        """Return whether the peer's begin answers one of ours, and so needs no answer."""
+        """Return whether the peer's begin answers one of ours, so that it needs no answer."""
         own = session.context
         if not isinstance(own, OwnSession):
             return False
@@ -254,7 +254,7 @@ class Router:
         return True
 
     def _let_go(self, links: list[Link]) -> None:
-        """Part the links that were lost before these from their sinks: both go at once, without the collector."""
+        """Separate the links lost before these from their sinks, which frees both without the garbage collector."""
         for link in self._lost:
             link.sink = _NO_OWNER
         self._lost = links
@@ -296,30 +296,30 @@ class Router:
             self.network.on_trunk(trunk)
 
     def ingresses(self) -> Iterator[Ingress]:
-        """Yield the links on which peers send."""
+        """Return an iterator over the links on which peers send."""
         return (each for each in self.links.values() if isinstance(each, Ingress))
 
     def egresses(self) -> Iterator[Egress]:
-        """Yield the links on which peers receive."""
+        """Return an iterator over the links on which peers receive."""
         return (each for each in self.links.values() if isinstance(each, Egress))
 
-    # --- the end
+    # --- the end of the router
 
     def stop_credit(self) -> None:
-        """Take in no more than is under way: every sender is asked to give its credit back."""
+        """Grant no more credit, and drain every sender."""
         self.pulse.draining = True
         for ingress in self.ingresses():
             ingress.link.drain()
 
     def unsettled(self) -> int:
-        """Return how many deliveries have an outcome outstanding, or are not sent on yet."""
+        """Return the number of deliveries without an outcome, or not sent on yet."""
         incoming = sum(ingress.unsettled for ingress in self.ingresses())
         return incoming + sum(egress.backlog for egress in self.egresses())
 
     def return_owed_credit(self, max_links: int) -> bool:
-        """Grant what is owed to senders from which nothing has come since the last look; whether to look again.
+        """Grant the credit owed to senders that sent nothing since the last call; return whether to call again.
 
-        Looks at ``max_links`` links, and at the others with the next calls.
+        Each call handles up to ``max_links`` links.
         """
         owing = self.pulse.owing
         for ingress in list(islice(owing, max_links)):
@@ -328,12 +328,12 @@ class Router:
                 owing[ingress] = None
         return bool(owing)
 
-    # --- what does not move
+    # --- stuck deliveries, blocked links
 
     def scan(self, now_s: float) -> list[Notice]:
-        """Look for stuck deliveries and blocked links, and how fast links settle; to be called about once a second.
+        """Return notices of stuck deliveries and blocked links, and measure rates; to be called about once a second.
 
-        Each call looks at a bounded portion.
+        Each call handles a bounded portion.
         """
         self.pulse.now_s = now_s
         self._let_go([])
@@ -345,24 +345,24 @@ class Router:
         return notices + self._watch.scan(self.links.values(), now_s)
 
     def deliveries_stuck(self, link: Link | None = None) -> int:
-        """Count deliveries older than 10 s, on ``link`` or on all; one that waits counts on both of its links."""
+        """Return the number of deliveries older than 10 s, on ``link`` or all; a waiting one counts on both ends."""
         if link is None:
             return self._watch.stuck()
         return self._watch.stuck(link.sink) if isinstance(link.sink, Ingress | Egress) else 0
 
     def links_blocked(self) -> int:
-        """Count the links that have been without credit for more than 10 s."""
+        """Return the number of links without credit for more than 10 s."""
         return self._watch.blocked(self.pulse.now_s)
 
     def zero_credit_s(self, link: Link) -> float:
-        """Return for how many seconds ``link`` has been without credit; 0 with credit."""
+        """Return the seconds that ``link`` has been without credit; 0 with credit."""
         sink = link.sink
         return zero_credit_s(sink, self.pulse.now_s) if isinstance(sink, Ingress | Egress) else 0.0
 
     # --- inside the router
 
     def subscribe(self, address: str, consumer: InsideConsumer, treatment: str = "closest") -> Subscription:
-        """Deliver messages for ``address`` to ``consumer`` from here on."""
+        """Deliver messages for ``address`` to ``consumer`` from now on."""
         entry = self.table.obtain(address, outgoing=True, treatment=treatment)
         assert entry is not None  # noqa: S101 - only the treatment unavailable gives none
         subscription = Subscription(consumer, entry.key)
@@ -370,21 +370,21 @@ class Router:
         return subscription
 
     def unsubscribe(self, subscription: Subscription) -> None:
-        """End what ``subscribe`` began; a second call does nothing."""
+        """End a subscription; a second call does nothing."""
         entry = self.table.entries.get(subscription.key)
         if entry is not None and subscription in entry.forwarder.subscriptions:
             entry.forwarder.subscriptions.remove(subscription)
             self.table.release(entry)
 
     def send(self, address: str, message: bytes, tenant: Tenant | None = None) -> int:
-        """Send a (pre-settled) message from inside the router for ``tenant``; return how many receivers it went to."""
+        """Send a (pre-settled) message from inside the router for ``tenant``; return the number of receivers."""
         entry = self.table.find(address.encode(), tenant=tenant)
         if entry is None or not entry.reachable():
             entry = self._way_up(address, tenant) or entry
         return 0 if entry is None else self._send(entry, message)
 
     def _way_up(self, address: str, tenant: Tenant | None) -> AddressEntry | None:
-        """Return the entry of the way up, if an address without a local receiver may have one elsewhere; else None."""
+        """Return the uplink's entry if the address may have receivers elsewhere; else None."""
         parsed = self.table.parse(address, tenant=tenant)
         if self.pulse.uplink is None or not (parsed.letter == MOBILE or parsed.key == UPLINK_KEY):
             return None
@@ -392,7 +392,7 @@ class Router:
         return up if isinstance(up, AddressEntry) else None
 
     def send_control(self, trunk: Trunk, message: bytes) -> bool:
-        """Send a (pre-settled) control message to a neighbour, as it is; return whether there is a link for it."""
+        """Send a (pre-settled) control message to a neighbour, unchanged; return whether there is a link for it."""
         egress = trunk.control_out
         if egress is None:
             return False
@@ -404,7 +404,7 @@ class Router:
         egress.offer(self._inside, self._own_delivery(), message, 0, len(message), None)
 
     def _own_delivery(self) -> Delivery:
-        """A message from inside the router."""
+        """Return a delivery for a message from inside the router."""
         delivery = Delivery(_NOWHERE)
         delivery.remote_settled = True
         delivery.complete = True
@@ -427,14 +427,14 @@ class Router:
 
 
 class _Nowhere(Link):
-    """The link that a message from inside the router came on: none."""
+    """The link of messages from inside the router: none."""
 
     def __init__(self) -> None:
-        """There is no session either."""
+        """Make it without a session."""
 
 
 def _ignore_event(*_: object) -> None:
-    """An edge router without an uplink has no router to notify."""
+    """Ignore the event: an edge router without an uplink has no router to notify."""
 
 
 _NOWHERE = _Nowhere()

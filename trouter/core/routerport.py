@@ -1,7 +1,7 @@
-"""What the parts of the routing core ask of the router that they belong to; see ``Router``.
+"""What the parts of the routing core need of their router; see ``Router``.
 
-The router knows all of its parts, and each part only this: so none of them imports the router. A part that asks for
-more says so beside itself, by a port that extends this one.
+The router knows its parts, and each part knows only this, so no part imports the router. A part that needs more extends
+this port in its own module.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from .tenants import Tenant
 
 
 class UplinkPort(Protocol):
-    """The connection that an edge router goes by; see ``Uplink``."""
+    """The uplink of an edge router; see ``Uplink``."""
 
     @property
     def container(self) -> Container:
-        """Return the connection as one on which routed links go on."""
+        """Return the connection as a container for routed links."""
 
 
 class RouterPort(Protocol):
-    """The state that all parts share, and what links do when they come and go."""
+    """The state that all parts share, and the events of links."""
 
     @property
     def table(self) -> AddressTable:
-        """Return every address that the router knows."""
+        """Return the router's addresses."""
 
     @property
     def pulse(self) -> Pulse:
-        """Return the time, and what all links share."""
+        """Return the time, and the state that all links share."""
 
     @property
     def totals(self) -> AddressCounters:
-        """Return what is counted of the messages of all addresses."""
+        """Return the counters of all addresses together."""
 
     @property
     def network(self) -> Network:
@@ -55,26 +55,26 @@ class RouterPort(Protocol):
 
     @property
     def farewells(self) -> Farewells:
-        """Routed links of which one end is detached and the other is yet to answer."""
+        """Return the routed links with one end detached and the other not yet."""
 
     @property
     def uplink(self) -> UplinkPort | None:
-        """Return the way to other routers, of an edge router that has one; else None."""
+        """Return the uplink of an edge router; None without one."""
 
     def next_identity(self) -> int:
         """Return a number that no link, address or route of the router had before."""
 
     def enter(self, endpoint: Ingress | Egress, connection_number: int) -> None:
-        """Have a link take part in the routing from here on."""
+        """Add a link to the routing."""
 
     def end(self, link: Link, reason: DetachReason) -> None:
-        """End a link because another one did, or because there is no use for it any more."""
+        """End a link because another one ended, or because it is no longer needed."""
 
     def detach(self, link: Link, closed: bool) -> None:
-        """End a link in order: settle what it leaves behind, detach it."""
+        """End a link in order: settle its deliveries, detach it."""
 
     def send(self, address: str, message: bytes, tenant: Tenant | None = None) -> int:
-        """Send a (pre-settled) message from inside the router; return how many receivers it went to."""
+        """Send a (pre-settled) message from inside the router; return the number of receivers."""
 
     def send_on(self, egress: Egress, message: bytes) -> None:
         """Send a (pre-settled) message from inside the router on one link, whatever its address."""

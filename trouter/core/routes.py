@@ -1,7 +1,7 @@
-"""Link routes: which links belong to a container as a whole, and whose turn it is (routing.md 2.5, 6.3, 6.4).
+"""Link routes: the addresses whose links are routed to a container as a whole (routing.md 2.5, 6.3, 6.4).
 
-A pattern is known for as long as something speaks of it: a configured route, whether or not its container is there; a
-route that a connection asked for itself; or another router that has such a container. Each direction has its own.
+A pattern exists while something refers to it: a configured route, with or without its container; a route that a
+connection requested for itself; or another router that has such a container. Each direction has its own patterns.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from .table import AddressTable
 
 IN: Final = "in"
 OUT: Final = "out"
-#: How the treatment of such addresses is called, and what other routers are told of it (inter-router.md 7.1).
+#: The treatment of these addresses, and its hint for other routers (inter-router.md 7.1).
 LINK_BALANCED: Final = "linkBalanced"
 LINK_BALANCED_HINT: Final = 4
-#: The first letter of a key by direction: of a prefix, of a pattern.
+#: The first letter of a key by direction: for a prefix, for a pattern.
 LETTERS: Final = {IN: ("C", "E"), OUT: ("D", "F")}
 _MEANING: Final = {letter: (way, letter in "CD") for way, letters in LETTERS.items() for letter in letters}
 
 #: The direction of a pattern, and its tokens.
 Identity = tuple[str, tuple[str, ...]]
 
-#: Routes that one connection may ask for itself.
+#: Routes that one connection may request for itself.
 MAX_SCOPED: Final = 1000
 
 
@@ -45,24 +45,24 @@ class LinkRoute:
     is_prefix: bool = False
     container_id: str = ""
     connection: str = ""
-    #: Put before the address towards the container, after what is taken from there.
+    #: Put before the address towards the container, after ``del_prefix`` is removed.
     add_prefix: str = ""
     del_prefix: str = ""
     name: str = ""
 
     @property
     def tree_pattern(self) -> str:
-        """Return the route as a pattern of the tree; PatternError when it has no token."""
+        """Pattern for the tree; PatternError if it has no token."""
         return prefix_pattern(self.pattern) if self.is_prefix else self.pattern
 
     @property
     def key(self) -> str:
-        """Return the lookup key; PatternError when it has no token."""
+        """Lookup key; PatternError if it has no token."""
         return key_of(self.tree_pattern, self.direction)
 
 
 class Hop(NamedTuple):
-    """Where a link may go on to, and by which route; ``router`` is the one it is for, empty for a container here."""
+    """The next hop of a link, and its route; ``router`` is the destination, empty for a container here."""
 
     container: Container
     route: LinkRoute
@@ -74,35 +74,35 @@ class RoutePattern:
 
     def __init__(self, key: str, entry: AddressEntry) -> None:
         self.key = key
-        #: Its row among the addresses, and what is counted of it.
+        #: Its entry in the table of addresses, with its counters.
         self.entry = entry
-        #: Configured routes, also those without a container.
+        #: Configured routes, with or without a container.
         self.routes: list[LinkRoute] = []
-        #: Containers that are there, each by its route; the one that was served last stands last.
+        #: Connected containers, each by its route; the one used last comes last.
         self.hops: list[Hop] = []
-        #: Other routers that have such containers, in the same order.
+        #: Other routers with such containers, in the same order.
         self.routers: dict[str, None] = {}
 
     @property
     def unused(self) -> bool:
-        """Return whether no route, container or other router refers to it."""
+        """True if no route, container or other router refers to it."""
         return not (self.routes or self.hops or self.routers)
 
 
-#: The connection that leads to another router as a container, None when none does, by the router's id.
+#: Returns the connection that leads to another router, by its id; None for none.
 Reach = Callable[[str], Container | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Scoped:
-    """A route that a connection asked for itself."""
+    """A route that a connection requested for itself."""
 
     container: Container
     route: LinkRoute
 
 
 class Routes:
-    """All link routes of one router.
+    """The link routes of one router.
 
     ``advertise`` and ``withdraw`` are called with the key of each pattern that gets its first container here, or loses
     its last; ``changed`` with a route, its container and whether it has it now.
@@ -116,7 +116,7 @@ class Routes:
         self.advertise: Callable[[str], None] = _ignore_event
         self.withdraw: Callable[[str], None] = _ignore_event
         self.changed: Callable[[LinkRoute, Container, bool], None] = _ignore_change
-        #: Termini that outlive their links may be routed.
+        #: Termini that outlive their links are routed too.
         self.resumable = True
         self.reach: Reach = _nowhere
         table.is_routed = self._takes_senders
@@ -124,24 +124,24 @@ class Routes:
     def __len__(self) -> int:
         return len(self._patterns)
 
-    # --- where a link goes
+    # --- lookup
 
     def _takes_senders(self, text: str, space: str) -> bool:
         return self.find(text, IN, space) is not None
 
     def find(self, text: str, direction: str, space: str = "") -> RoutePattern | None:
-        """Return the pattern that the address ``text``, qualified by its tenant, falls under, or None.
+        """Return the pattern that matches the address ``text``, qualified by its tenant; None for none.
 
-        Addresses in the ``space`` of a tenant fall under patterns that begin with it, as it is written: to a pattern as
-        such a dot in it would be as good as the slash behind it.
+        Addresses in the ``space`` of a tenant match only patterns that begin with it literally: to the tree, a dot in
+        it would be the same as the slash behind it.
         """
         pattern = self._trees[direction].match(text) if len(self._trees[direction]) else None
         return None if pattern is None or (space and not pattern.key.startswith(f"{space}/", 1)) else pattern
 
     def next_hop(self, pattern: RoutePattern, coming_from: int) -> Hop | None:
-        """Return where the next link goes: containers here first, each in turn, then other routers, each in turn.
+        """Return the next hop of a link: containers here first, each in turn, then other routers, each in turn.
 
-        It never goes back to another router on the connection that it came on.
+        It is never a router on the connection that the link came on; None for none.
         """
         for hop in pattern.hops:
             pattern.hops.remove(hop)
@@ -155,17 +155,17 @@ class Routes:
                 return Hop(container, AS_IT_IS, router)
         return None
 
-    # --- what is configured
+    # --- configured routes
 
     def add(self, route: LinkRoute, containers: Iterator[Container]) -> None:
-        """Configure a route; PatternError when it has no token."""
+        """Configure a route; PatternError if it has no token."""
         pattern = self._obtain(route.key)
         pattern.routes.append(route)
         for container in containers:
             self._begin(pattern, Hop(container, route))
 
     def remove(self, route: LinkRoute) -> None:
-        """Take a configured route out again; links that it carries stay."""
+        """Remove a configured route; the links that it carries stay."""
         pattern = self._patterns[identify(route.key)]
         pattern.routes.remove(route)
         for hop in [each for each in pattern.hops if each.route is route]:
@@ -173,21 +173,21 @@ class Routes:
         self._release(pattern)
 
     def is_active(self, route: LinkRoute) -> bool:
-        """Return whether a container of the route's is there."""
+        """Return whether a container of the route is connected."""
         pattern = self._patterns.get(identify(route.key))
         return pattern is not None and any(hop.route is route for hop in pattern.hops)
 
     # --- containers
 
     def container_came(self, container: Container) -> None:
-        """Begin the routes that are for a container, which is connected."""
+        """Activate the routes that match a container, which has connected."""
         for pattern in list(self._patterns.values()):
             for route in pattern.routes:
                 if container.is_meant(route.container_id, route.connection):
                     self._begin(pattern, Hop(container, route))
 
     def container_gone(self, container: Container) -> None:
-        """End the routes to a container whose connection is over, and delete those that it asked for."""
+        """End the routes to a container whose connection has ended, and delete those that it requested."""
         for number in [number for number, scoped in self._scoped.items() if scoped.container is container]:
             del self._scoped[number]
         for pattern in list(self._patterns.values()):
@@ -196,23 +196,23 @@ class Routes:
             self._release(pattern)
 
     def container_count(self, key: str) -> int:
-        """Return how many containers here the pattern with this key has."""
+        """Return the number of containers here for the pattern with this key."""
         pattern = self._patterns.get(identify(key)) if key[0] in _MEANING else None
         return 0 if pattern is None else len({hop.container.number for hop in pattern.hops})
 
     def routers(self, key: str) -> list[str]:
-        """Return the other routers that have containers for the pattern with this key."""
+        """Return the ids of the other routers with containers for the pattern with this key, sorted."""
         pattern = self._patterns.get(identify(key)) if key[0] in _MEANING else None
         return [] if pattern is None else sorted(pattern.routers)
 
-    # --- what connections ask for themselves
+    # --- routes of connections
 
     def add_scoped(self, container: Container, route: LinkRoute, number: int) -> bool:
-        """Route links to the connection that asks for them, for as long as it stands; ``number`` is its identity.
+        """Add a route that a connection requests for its own lifetime; ``number`` is the route's identity.
 
-        False when the connection has as many as it may. PatternError when the pattern has no token.
+        Return False if the connection has ``MAX_SCOPED`` already. PatternError if the pattern has no token.
         """
-        key = route.key  # finds fault first
+        key = route.key  # raises PatternError before any change
         if sum(scoped.container is container for scoped in self._scoped.values()) >= MAX_SCOPED:
             return False
         self._scoped[number] = Scoped(container, route)
@@ -220,32 +220,32 @@ class Routes:
         return True
 
     def remove_scoped(self, number: int) -> None:
-        """End what ``add_scoped`` began; KeyError."""
+        """Remove a route that a connection requested; KeyError."""
         scoped = self._scoped.pop(number)
         pattern = self._patterns[identify(scoped.route.key)]
         self._end(pattern, next(hop for hop in pattern.hops if hop.route is scoped.route))
         self._release(pattern)
 
     def scoped(self) -> dict[int, Scoped]:
-        """Return the routes that connections asked for."""
+        """Return the routes that connections requested, by identity."""
         return dict(self._scoped)
 
     # --- other routers
 
     def join(self, network: Network) -> None:
-        """Tell the other routers what is here, and hear what is there."""
+        """Advertise the local routes to other routers, and receive theirs."""
         self.advertise = lambda key: network.advertise(key, LINK_BALANCED_HINT)
         self.withdraw = network.withdraw
         network.on_route = lambda key, router, has: (self.add_remote if has else self.delete_remote)(key, router)
         network.on_forgotten = self.forget_remote
 
     def add_remote(self, key: str, router: str) -> None:
-        """Note that another router has containers for the pattern with this key; keys of other kinds are ignored."""
+        """Add a route of another router; ignore keys of other kinds."""
         if is_key(key) and len(key) <= MAX_KEY:
             self._obtain(key).routers.setdefault(router)
 
     def forget_remote(self, router: str) -> None:
-        """Remove all routes of another router that is gone."""
+        """Remove all routes of another router that is forgotten."""
         for pattern in list(self._patterns.values()):
             if router in pattern.routers:
                 del pattern.routers[router]
@@ -259,10 +259,10 @@ class Routes:
             self._release(pattern)
 
     def local_keys(self) -> list[str]:
-        """Return the keys of all patterns that have containers here."""
+        """Return the keys of all patterns with containers here."""
         return [pattern.key for pattern in self._patterns.values() if pattern.hops]
 
-    # --- their beginning and end
+    # --- patterns
 
     def _obtain(self, key: str) -> RoutePattern:
         identity = identify(key)
@@ -297,7 +297,7 @@ class Routes:
 
 
 def key_of(tree_pattern: str, direction: str) -> str:
-    """Return the key of a pattern, a prefix if only a ``#`` at its end is a wildcard; PatternError without a token."""
+    """Return the key of a pattern: that of a prefix if its only wildcard is a ``#`` at the end; PatternError."""
     tokens = pattern_tokens(tree_pattern)
     as_prefix, as_pattern = LETTERS[direction]
     normalised = normalise_pattern(tree_pattern)
@@ -307,25 +307,25 @@ def key_of(tree_pattern: str, direction: str) -> str:
 
 
 def identify(key: str) -> Identity:
-    """Return what is equal for two keys of the same pattern, however its separators are written; PatternError."""
+    """Return the identity of a key, equal for all spellings of the same pattern; PatternError."""
     direction, is_prefix = _MEANING[key[0]]
     return direction, pattern_tokens(prefix_pattern(key[1:]) if is_prefix else key[1:])
 
 
 def is_key(text: str) -> bool:
-    """Return whether another router's text is the key of a pattern."""
+    """Return whether a text from another router is the key of a pattern."""
     try:
         return text[:1] in _MEANING and bool(identify(text))
     except PatternError:
         return False
 
 
-#: How links go on to another router, which knows what the container wants.
+#: The route to another router, which changes no address.
 AS_IT_IS: Final = LinkRoute("#", IN)
 
 
 def _ignore_event(_: str) -> None:
-    """A router without neighbours notifies no other router of its routes."""
+    """Ignore the event: there are no neighbours to notify."""
 
 
 def _ignore_change(_: LinkRoute, __: Container, ___: bool) -> None:
@@ -333,5 +333,5 @@ def _ignore_change(_: LinkRoute, __: Container, ___: bool) -> None:
 
 
 def _nowhere(_: str) -> Container | None:
-    """A router without neighbours leads nowhere."""
+    """Return None: without neighbours no router can be reached."""
     return None

@@ -1,7 +1,7 @@
-"""Links, addresses and the router as management shows them: one table of columns each, in the order they are told.
+"""The columns of links, addresses and the router in management: one table each, in the order of display.
 
-Values carry their AMQP types. Each is read when it is asked for, so it is true at that moment, and none costs more the
-longer the link or address lives or the more there are of them.
+Values have their AMQP types. Each is computed when it is read, at a cost that does not grow with the age or number of
+links and addresses.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Endpoint = Ingress | Egress
 
 LINK_TYPE: Final = "org.apache.qpid.dispatch.router.link"
 ADDRESS_TYPE: Final = "org.apache.qpid.dispatch.router.address"
-#: Routers that a histogram tells apart, by their index; this one has 0.
+#: Routers in a histogram, by their index; this one has 0.
 ROUTERS: Final = 128
 DEFAULT_PRIORITY: Final = 4
 
@@ -39,7 +39,7 @@ _MAX_UINT: Final = 0xFFFFFFFF
 
 
 def _uint(value: float) -> UInt:
-    """A count or a number of seconds; one that is too large reads as the largest."""
+    """Return a count or a number of seconds as a uint, cut to the largest."""
     return UInt(min(int(value), _MAX_UINT)) if value > 0 else _NO_UINT
 
 
@@ -48,20 +48,20 @@ def _ulong(value: int) -> ULong:
 
 
 def _undelivered(endpoint: Endpoint) -> ULong:
-    """Out: deliveries that were not sent in full. In: the message of which too little is here to send it on."""
+    """Return the deliveries not sent in full (out), or the message of which too little has come to send it on (in)."""
     if isinstance(endpoint, Egress):
         return _ulong(endpoint.backlog)
     return _ulong(_is_gathered(endpoint))
 
 
 def _is_gathered(ingress: Ingress) -> bool:
-    """The link's unfinished delivery is not on its way yet."""
+    """Return whether the link's unfinished delivery is not forwarded yet."""
     partial = ingress.link.partial
     return partial is not None and partial.message is not None and not partial.message.routed
 
 
 def _unsettled(endpoint: Endpoint) -> ULong:
-    """Deliveries that neither side settled, apart from those undelivered."""
+    """Return the deliveries that neither side has settled, without the undelivered ones."""
     if isinstance(endpoint, Egress):
         return _ulong(endpoint.unsettled)
     partial = endpoint.link.partial
@@ -76,7 +76,7 @@ def _oper_status(router: Router, endpoint: Endpoint) -> str:
 
 
 def _priority(endpoint: Endpoint) -> UInt:
-    """Return the priority of the link's messages; links of clients, and of streams, have none of their own."""
+    """Return the priority of the link's messages; links of clients and streams have the default."""
     if endpoint.trunk is None:
         return UInt(DEFAULT_PRIORITY)
     if endpoint.trunk.is_control(endpoint):
@@ -86,7 +86,7 @@ def _priority(endpoint: Endpoint) -> UInt:
 
 
 def _histogram(router: Router, endpoint: Endpoint) -> list[ULong] | None:
-    """Deliveries to a client's outgoing link by the router at which they entered the network."""
+    """Return the deliveries to a client's outgoing link by the router at which they entered the network."""
     if not isinstance(endpoint, Egress) or endpoint.trunk is not None:
         return None
     counts = [_ulong(endpoint.entered_here), *_NO_DELIVERIES[1:]]
@@ -98,7 +98,7 @@ def _histogram(router: Router, endpoint: Endpoint) -> list[ULong] | None:
 
 
 def _outstanding(router: Router, entry: AddressEntry) -> list[Long] | None:
-    """Unsettled deliveries of a balanced address by the neighbour that they went to; None before the first."""
+    """Return the unsettled deliveries of a balanced address by neighbour; None before the first."""
     if entry.treatment != "balanced" or entry.counters.transit == 0:
         return None
     counts = list(_NOTHING_OUTSTANDING)
@@ -111,13 +111,13 @@ def _outstanding(router: Router, entry: AddressEntry) -> list[Long] | None:
 
 
 def _tracked(router: Router, entry: AddressEntry) -> Long:
-    """All of these together."""
+    """Return the unsettled deliveries of a balanced address to all neighbours together."""
     found = (trunk.outstanding.get(entry.forwarder) for trunk in router.network.trunks)
     return Long(sum(each.count for each in found if each is not None))
 
 
 def _link_type(_: Router, endpoint: Endpoint) -> str:
-    """Return whose messages the link carries, as management names it."""
+    """Return the kind of the link in the words of management."""
     if endpoint.trunk is not None:
         return "router-control" if endpoint.trunk.is_control(endpoint) else "inter-router"
     entry = endpoint.entry
@@ -126,7 +126,7 @@ def _link_type(_: Router, endpoint: Endpoint) -> str:
 
 
 def _owning_address(endpoint: Endpoint) -> str | None:
-    """The key of the address; of a routed link, the key that its address would have if it were not routed."""
+    """Return the key of the address; for a routed link, the key that its address would have if it were not routed."""
     routed = endpoint.link.context
     if isinstance(routed, RoutedLink):
         return f"M0{routed.text}"
@@ -134,19 +134,19 @@ def _owning_address(endpoint: Endpoint) -> str | None:
 
 
 def _peer(endpoint: Endpoint) -> str | None:
-    """The identity of the link at the other end of a routed one."""
+    """Return the identity of the link at the other end of a routed one; None for other links."""
     routed = endpoint.link.context
     other = routed.other(endpoint.link) if isinstance(routed, RoutedLink) else None
     return None if other is None else str(getattr(other.sink, "identity", 0))
 
 
 def _remote_hosts(router: Router, entry: AddressEntry) -> list[str]:
-    """The other routers that listen on an address, or have containers for it."""
+    """Return the other routers that listen on an address, or have containers for it."""
     return [each.id for each in entry.forwarder.remotes] or router.routes.routers(entry.key)
 
 
 def settle_rate(router: Router, endpoint: Endpoint) -> float:
-    """Return settled deliveries per second, over the last seconds."""
+    """Return settled deliveries per second, over the last seconds (see ``Pace.rate``)."""
     return endpoint.pace.rate(settled_count(endpoint), router.pulse.now_s)
 
 
@@ -184,7 +184,7 @@ LINK_COLUMNS: Final[dict[str, Callable[[Router, Endpoint], object]]] = {
     "overdrawnCount": lambda _, link: _ulong(link.link.overdrawn if isinstance(link, Ingress) else 0),
 }
 
-#: Column -> its value for an address. Of other routers those count that can be reached.
+#: Column -> its value for an address. Only reachable other routers count.
 ADDRESS_COLUMNS: Final[dict[str, Callable[[Router, AddressEntry], object]]] = {
     "name": lambda _, entry: entry.key,
     "identity": lambda _, entry: entry.key,
@@ -209,7 +209,7 @@ ADDRESS_COLUMNS: Final[dict[str, Callable[[Router, AddressEntry], object]]] = {
     "deliveriesRedirectedToFallback": lambda _, entry: _ulong(entry.counters.redirected),
 }
 
-#: Column -> its value for the router, as far as the core knows it; counts hold since the start.
+#: Column -> its value for the router, as far as the core has it; counts are since the start.
 ROUTER_COLUMNS: Final[dict[str, Callable[[Router, Counters], object]]] = {
     "addrCount": lambda router, _: _ulong(len(router.table.entries)),
     "linkCount": lambda router, _: _ulong(len(router.links)),
@@ -235,7 +235,7 @@ ROUTER_COLUMNS: Final[dict[str, Callable[[Router, Counters], object]]] = {
 
 
 def link_row(router: Router, endpoint: Endpoint, names: Sequence[str] = ()) -> dict[str, object]:
-    """Return the columns ``names`` of a link, all of them without names; KeyError for a column that there is not."""
+    """Return the columns ``names`` of a link, all of them without names; KeyError for an unknown column."""
     if names:
         return {name: LINK_COLUMNS[name](router, endpoint) for name in names}
     return {name: read(router, endpoint) for name, read in LINK_COLUMNS.items()}
@@ -249,6 +249,6 @@ def address_row(router: Router, entry: AddressEntry, names: Sequence[str] = ()) 
 
 
 def router_row(router: Router) -> dict[str, object]:
-    """Return what the core counts for the router's row, in the row's order."""
+    """Return the core's columns of the router's row, in their order."""
     totals = router.pulse.totals
     return {name: read(router, totals) for name, read in ROUTER_COLUMNS.items()}

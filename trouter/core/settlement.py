@@ -1,4 +1,4 @@
-"""What the sender on an incoming link is told of its deliveries, what it says of them, and what is counted.
+"""The answers to the sender on an incoming link, the sender's states of its deliveries, and the counts.
 
 Obeys routing.md 2.6 (undeliverable), 2.8 (pre-settled) and 4.4 (outcomes while a message is still coming).
 """
@@ -18,19 +18,19 @@ from .ports import Pulse
 
 
 class Settlement(Credit):
-    """How the deliveries of an incoming link end: a delivery that is done with gives its credit back."""
+    """The end of an incoming link's deliveries: each returns its credit."""
 
     __slots__ = ("family",)
 
     def __init__(self, link: IncomingLink, pulse: Pulse, entry: AddressEntry | None, capacity: int) -> None:
         super().__init__(link, pulse, entry, capacity)
-        #: The class of its address, an index into ``latency.FAMILIES``.
+        #: The class of its address, as an index into ``latency.FAMILIES``.
         self.family = family_of(None if entry is None else entry.key)
 
-    # --- what the sender hears
+    # --- to the sender
 
     def _undeliverable(self, delivery: Delivery, message: Message | None) -> None:
-        """The message has no receiver (2.6): released, or dropped; a targeted link is drained rather than paid back."""
+        """Release or drop a message without receivers (2.6); drain a link with an address instead of granting."""
         if self.entry is None or self.via_edge or self.entry.forwarder.standing:
             self._refuse(delivery, message, RELEASED, RELEASED_STATE)
             return
@@ -44,7 +44,7 @@ class Settlement(Credit):
             self._end(delivery, RELEASED, RELEASED_STATE)
 
     def _refuse(self, delivery: Delivery, message: Message | None, code: int, state: bytes) -> None:
-        """The router itself answers a delivery."""
+        """Answer a delivery by the router itself."""
         if message is not None:
             message.now_routed()
             message.forget()
@@ -56,7 +56,7 @@ class Settlement(Credit):
             self._end(delivery, code, state)
 
     def _end(self, delivery: Delivery, code: int, state: bytes | None) -> None:
-        """Give a delivery its outcome; while input still comes, the settlement waits for its end."""
+        """Give a delivery its outcome; settle it once the message is complete."""
         if delivery.complete:
             self._finish(delivery, code, state)
             return
@@ -65,13 +65,13 @@ class Settlement(Credit):
             delivery.link.session.settle_incoming(delivery, code, state, False)
 
     def _finish(self, delivery: Delivery, code: int, state: bytes | None) -> None:
-        """Settle towards the sender a delivery that is here in full, and count its end."""
+        """Settle a complete delivery with the sender, and count its end."""
         delivery.link.session.settle_incoming(delivery, code, state, True)
         self.unsettled -= 1
         self._count_end(delivery, code)
 
     def accept(self, delivery: Delivery) -> None:
-        """See ``InEndpoint.accept``; nothing is said to the sender while its message is still coming."""
+        """See ``InEndpoint.accept``; the sender gets no state while its message is still coming."""
         if delivery.complete:
             self.answer(delivery, ACCEPTED, ACCEPTED_STATE, True)
         else:
@@ -79,7 +79,7 @@ class Settlement(Credit):
             delivery.context = ACCEPTED_STATE
 
     def answer(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
-        """Tell the sender what its receiver said; an outcome that it heard once is final."""
+        """Relay a receiver's state to the sender; an outcome that was sent is final."""
         if delivery.remote_settled:
             return
         if delivery.state_code != 0 and isinstance(delivery.context, bytes):
@@ -98,7 +98,7 @@ class Settlement(Credit):
             if delivery.copies is None and ACCEPTED <= code <= MODIFIED:
                 delivery.context = state
 
-    # --- what the sender says
+    # --- from the sender
 
     def on_disposition(self, delivery: Delivery) -> None:
         """Relay the sender's state or settlement to the receivers of the message."""
@@ -112,7 +112,7 @@ class Settlement(Credit):
                 self._top_up()
 
     def _relay_sender(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
-        """Tell every copy that the sender's word still matters to."""
+        """Relay the sender's state to every copy that still refers to the delivery."""
         for each in delivery.copies[:] if delivery.copies is not None else [delivery.partner]:
             out = each
             if out is None:
@@ -126,10 +126,10 @@ class Settlement(Credit):
             delivery.partner = None
             delivery.copies = None
 
-    # --- what is counted
+    # --- counts
 
     def on_refused(self, link: LinkPort, delivery: Delivery) -> None:
-        """Count a delivery that its link has rejected."""
+        """Count a delivery that its link rejected."""
         delivery.arrived_at = self.pulse.now_s
         self.counters.deliveries += 1
         if delivery.remote_settled:
@@ -147,7 +147,7 @@ class Settlement(Credit):
 
     def _count_presettled(self) -> None:
         self.counters.presettled += 1
-        if self.trunk is None:  # the router's own count is of what clients send
+        if self.trunk is None:  # the router's own count is of clients' deliveries
             self.pulse.outcomes.presettled[self.family] += 1
 
     def _count_dropped(self) -> None:

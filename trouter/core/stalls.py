@@ -1,7 +1,7 @@
-"""Receivers that stop in the middle of a long message that an exchange sends to several.
+"""Receivers that stop reading in the middle of a long message from an exchange.
 
-The octets of a message are kept until the slowest of its receivers has them, and the sender's window closes as they
-grow. One that takes nothing for ``STALLED_S`` while others wait is cut off from the message: its copy is aborted.
+The octets of a message are kept until its slowest receiver has them, and the sender's window closes meanwhile. A
+receiver that takes nothing for ``STALLED_S`` while others wait loses the message: its copy is aborted.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from trouter.engine.session import Session
 from .egress import Egress
 from .message import Message
 
-#: For how long a receiver may take nothing, in seconds.
+#: Seconds for which a receiver may take nothing.
 STALLED_S: Final = 10.0
 
 
 def has_little_room(session: SessionPort | None, parts: int) -> bool:
-    """Return whether less than one of ``parts`` parts of a session's window is left; False for None, a lost session."""
+    """Return whether less than one of ``parts`` parts of a window is left; False for a lost session (None)."""
     return isinstance(session, Session) and session.held_bytes * parts > session.window_bytes * (parts - 1)
 
 
 class Stalls:
-    """The long messages under way, and how far each receiver had come when it was looked at last."""
+    """The long messages under way, and the last position of each receiver."""
 
     def __init__(self) -> None:
-        #: By message and copy: the piece, the offset in it, and since when.
+        #: By message and copy: piece, offset in it, and the time when they last changed.
         self._under_way: dict[Message, dict[Delivery, tuple[int, int, float]]] = {}
 
     def watch(self, message: Message) -> None:
-        """Look after a message until its copies are gone."""
+        """Watch a message until its copies are gone."""
         self._under_way[message] = {}
 
     def scan(self, now_s: float) -> None:
-        """To be called about once a second: cut off those that hold others up."""
+        """Abort the copies that hold others up; to be called about once a second."""
         for message, before in list(self._under_way.items()):
             if not message.copies or message.discard:
                 del self._under_way[message]
@@ -55,6 +55,6 @@ class Stalls:
                             egress.cut_off(copy)
 
     def _others_wait(self, message: Message) -> bool:
-        """Return whether a receiver has all that came of the message, or had it before the others."""
+        """Return whether a receiver has all of the message that has come, or had it all and is done."""
         end = message.first + len(message.chunks)
         return message.complete or any(copy.chunk >= end for copy in message.copies)

@@ -1,8 +1,7 @@
-"""Links of their own, between routers, for messages that are still coming in when they are routed.
+"""Links between routers for messages that are still incoming when they are routed.
 
-A long message would hold up what comes behind it on the link of its priority, and one whose receiver stalls would close
-the window of a session that many use. So each goes over a link that carries nothing else, in a session of its own; both
-are kept for the next one.
+A long message would hold up later ones on the link of its priority, and one with a stalled receiver would close the
+window of a shared session. So each gets a link and a session of its own; both are reused.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from trouter.engine.session import Session
 from .backlog import Backlog
 from .egress import Egress
 
-#: What the open of a neighbour offers that takes such links.
+#: The capability of a neighbour that accepts such links.
 STREAMING_LINKS: Final = "qd.streaming-links"
 #: Links of one connection that streams may use at once; further ones take the link of their priority, or address.
 MAX_STREAMS: Final = 256
-#: Idle links that are kept, how often it is looked whether there are more, and how many are closed at a time.
+#: Idle links to keep, seconds between checks, and links closed in one check.
 KEPT_IDLE: Final = 128
 SCRUB_EVERY_S: Final = 30.0
 SCRUBBED_AT_ONCE: Final = 10
@@ -38,12 +37,12 @@ class Streams:
         attach: Callable[[Session], Egress],
         detach: Callable[[Egress], None],
     ) -> None:
-        """``begin`` gives a session of ours, Misuse where the peer allows no more; ``end`` ends it."""
+        """Make a pool; ``begin`` returns a session of ours (or raises Misuse), which ``end`` ends."""
         self._begin = begin
         self._end = end
         self._attach = attach
         self.detach = detach
-        #: Every link, and those without a message; the one that was used last is taken first.
+        #: All links, and those without a message; the one used last is taken first.
         self._links: dict[Backlog, Egress] = {}
         self._idle: dict[Egress, None] = {}
         self._max_links = MAX_STREAMS
@@ -59,7 +58,7 @@ class Streams:
         return len(self._idle)
 
     def take(self) -> Egress | None:
-        """Return a link for the message that is offered to it next; None if there can be no more."""
+        """Return a link for the message that is offered to it next; None if there are no more."""
         if self._idle:
             return self._idle.popitem()[0]
         if len(self._links) >= self._max_links:
@@ -75,13 +74,13 @@ class Streams:
         return egress
 
     def give_back(self, link: Backlog) -> None:
-        """Take the link back: its message has ended, one way or the other."""
+        """Take the link back: its message has ended or was given up."""
         egress = self._links.get(link)
         if egress is not None:
             self._idle[egress] = None
 
     def lost(self, link: Backlog) -> None:
-        """End the session of the link, which is gone."""
+        """End the session of a link that has ended."""
         egress = self._links.pop(link, None)
         if egress is not None:
             self._idle.pop(egress, None)
@@ -92,6 +91,6 @@ class Streams:
                 self._end(session)
 
     def scrub(self) -> None:
-        """Close links that have been idle longest, if too many are; to be called every ``SCRUB_EVERY_S``."""
+        """Close the links idle longest, if too many are idle; to be called every ``SCRUB_EVERY_S``."""
         for _ in range(min(len(self._idle) - KEPT_IDLE, SCRUBBED_AT_ONCE)):
             self.detach(next(iter(self._idle)))

@@ -1,4 +1,4 @@
-"""Every address the router knows, by lookup key, and how addresses come to be treated (routing.md 1.3, 5)."""
+"""The table of addresses by lookup key, and the rules for their treatment (routing.md 1.3, 5)."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from .spaces import Spaces
 from .tenants import Tenant, Tenants
 
 UNAVAILABLE: Final = "unavailable"
-#: What the router itself serves under a tenant's own address; the service sees which tenant the sender belongs to.
+#: Services of the router under a tenant's own address; a service is given the sender's tenant.
 TENANT_SERVICES: Final = frozenset({"$management"})
-#: Where a tenant that may leave its space finds the same services as other clients.
+#: The key of the same services for a tenant that is not confined, at their common address.
 SERVICES_FOR_ALL: Final = {"L$management": "L$_management_internal"}
-#: Longer addresses are refused; it bounds what parsing and matching one may cost.
+#: Longer addresses are refused, which bounds the cost of parsing and matching, in octets.
 MAX_ADDRESS_BYTES: Final = 4096
-#: How many spellings of an address are remembered with its entry, and how long one may be.
+#: Spellings of an address that are cached for its entry, and the longest one, in octets.
 _SPELLINGS: Final = 4
 _REMEMBERED_BYTES: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
 class AddressRule:
-    """How addresses that match are treated; ``pattern`` is a pattern, or a prefix when ``is_prefix``."""
+    """The treatment of matching addresses; ``pattern`` is a pattern, or a prefix if ``is_prefix``."""
 
     pattern: str
     is_prefix: bool = False
@@ -53,7 +53,7 @@ class AddressRule:
 
     @property
     def tree_pattern(self) -> str:
-        """Return the rule as a pattern of the tree; PatternError when its prefix has no token."""
+        """Pattern for the tree; PatternError if a prefix has no token."""
         return prefix_pattern(self.pattern) if self.is_prefix else self.pattern
 
 
@@ -69,12 +69,12 @@ def is_made_elsewhere(address: Address) -> bool:
 
 
 def answer_of(tenant: Tenant, address: Address) -> str:
-    """Return such an address as the way there has it: with the tenant's space, so that it meets no other's (R-5e)."""
+    """Return such an address for the way there: with the tenant's space, so that it is no other tenant's (R-5e)."""
     return f"{address.text.removesuffix(address.rest)}{tenant.space}/{address.rest}"
 
 
 class AddressTable:
-    """Records by key. ``area`` is always 0."""
+    """The address entries by key. The area is always 0."""
 
     def __init__(self, router_id: str, mode: str = "standalone", default_distribution: str = "balanced") -> None:
         self.router_id = router_id
@@ -82,51 +82,51 @@ class AddressTable:
         self.default_rule = AddressRule("#", distribution=default_distribution)
         self._rules: PatternTree[AddressRule] = PatternTree()
         self.entries: dict[str, AddressEntry] = {}
-        #: The most slashes that the id of a router elsewhere has had.
+        #: The most slashes in the id of another router.
         self._slashes = 0
-        #: Texts of anonymous messages and where they lead; a few for each entry, gone with it.
+        #: A cache from addresses of anonymous messages to entries: a few for each entry, removed with it.
         self.known: dict[bytes, AddressEntry] = {}
-        #: The same for messages that name the first phase by naming none.
+        #: The same for messages from neighbours, in the first phase.
         self.known_first: dict[bytes, AddressEntry] = {}
-        #: The same for what tenants write, for as long as a tenant is remembered.
+        #: The same for each tenant, while the tenant is remembered.
         self._known_of: WeakKeyDictionary[Tenant, dict[bytes, AddressEntry]] = WeakKeyDictionary()
         self.tenants = Tenants()
         self.tenants.on_idle = self._forget_spellings_of
-        #: Whether tenants are refused the addresses that all tenants share: secureDefaults.
+        #: Tenants may not use the addresses that all tenants share (secureDefaults).
         self.tenants_confined = True
-        #: The entries in the space of each tenant.
+        #: The entries in each tenant's space.
         self.spaces = Spaces(self.entries)
-        #: Whether messages to an address, in a tenant's space, are none of ours: its links go to a container whole.
+        #: Returns whether links to an address, in a tenant's space, are routed to a container as a whole.
         self.is_routed: Callable[[str, str], bool] = _never
-        #: Mobile addresses that something configured is about, and how many such things there are.
+        #: Mobile addresses that auto links name, with the number of these.
         self.named: dict[str, int] = {}
         self.network = Network(self)
-        #: Called with each mobile address that has gained or lost a user.
+        #: Called with each mobile address that gained or lost a user.
         self.on_users: Callable[[AddressEntry], None] = _ignore
 
     def add_rule(self, rule: AddressRule) -> None:
-        """Configure a pattern; DuplicatePatternError, PatternError. Records that exist keep their treatment."""
+        """Configure a pattern; DuplicatePatternError, PatternError. Existing entries keep their treatment."""
         self._rules.insert(rule.tree_pattern, rule)
         self.forget_spellings()
 
     def remove_rule(self, rule: AddressRule) -> None:
-        """Take a pattern out again; KeyError if it is not there. Records that exist keep their treatment."""
+        """Remove a pattern; KeyError if it is not there. Existing entries keep their treatment."""
         self._rules.remove(rule.tree_pattern)
         self.forget_spellings()
 
     def forget_spellings(self) -> None:
-        """Forget where anonymous messages go: it may have changed with the rules."""
+        """Clear the caches of addresses, which may have changed with the rules."""
         for known in (self.known, self.known_first, *self._known_of.values()):
             _forget_spellings(known)
 
     def _forget_spellings_of(self, tenant: Tenant) -> None:
-        """Forget what costs memory for a tenant that has no connection any more."""
+        """Clear the cache of a tenant without connections."""
         _forget_spellings(self.known_to(tenant))
 
     def known_to(self, tenant: Tenant | None) -> dict[bytes, AddressEntry]:
-        """Return the dictionary in which texts of ``tenant``'s messages are looked for first; None: any other client's.
+        """Return the cache of addresses of ``tenant``'s messages; None for that of all other clients.
 
-        It is the same dictionary for as long as the tenant is remembered.
+        It is the same dictionary while the tenant is remembered.
         """
         if tenant is None:
             return self.known
@@ -136,11 +136,11 @@ class AddressTable:
         return known
 
     def rule_for(self, address: Address) -> AddressRule:
-        """Return the rule that ``address`` falls under: the best match, else the default distribution."""
+        """Return the rule that best matches ``address``, else the default distribution."""
         return self._rules.match(address.text) or self.default_rule
 
     def parse(self, text: str, phase: str = "0", tenant: Tenant | None = None) -> Address:
-        """Classify ``text`` as seen by this router, and by ``tenant`` if it is a tenant's."""
+        """Return ``text`` classified for this router, and for ``tenant`` if it is a tenant's."""
         space = "" if tenant is None else tenant.space
         address = parse_address(text, router_id=self.router_id, mode=self.mode, phase=phase, tenant=space)
         if self._slashes and names_router(address):
@@ -152,7 +152,7 @@ class AddressTable:
         return address
 
     def _with_whole_id(self, address: Address) -> Address:
-        """Return an address with the longest id of a router elsewhere that it begins with: ids may have slashes."""
+        """Return an address with the longest id of another router that it begins with: ids may have slashes."""
         found, rest = address, address.rest
         key = address.key if address.letter == ROUTER else ROUTER + self.router_id
         for _ in range(self._slashes):
@@ -163,15 +163,15 @@ class AddressTable:
         return found
 
     def is_served(self, address: Address) -> bool:
-        """Return whether the router itself takes the messages for ``address``."""
+        """Return whether the router itself consumes the messages for ``address``."""
         entry = self.entries.get(address.key)
         return entry is not None and len(entry.forwarder.subscriptions) > 0
 
     def is_open_to(self, tenant: Tenant, address: Address) -> bool:
-        """Return whether the tenant may send to its ``address``: one without underscore, dynamic, or its service's.
+        """Return whether the tenant may send to its ``address``: without underscore, dynamic, or of its service.
 
-        Where tenants are not confined, the others are open too, but for dynamic addresses of other tenants. Whose a
-        dynamic address of another router is, that router tells by ``answer_of``.
+        Tenants that are not confined may also use the others, except dynamic addresses of other tenants. The router
+        that made a dynamic address checks its tenant by ``answer_of``.
         """
         written = address.rest if address.letter == MOBILE else address.text
         if not written.startswith("_") or is_made_elsewhere(address):
@@ -189,7 +189,7 @@ class AddressTable:
         treatment: str | None = None,
         tenant: Tenant | None = None,
     ) -> AddressEntry | None:
-        """Return the entry for a terminus with address ``text``, made if need be; None when it is unavailable.
+        """Return the entry for a terminus with address ``text``, created if necessary; None if it is unavailable.
 
         A receiver (``outgoing``) takes from the rule's egress phase, a sender puts into its ingress phase; ``phase``
         overrides both. ``treatment`` overrides the configured distribution.
@@ -209,18 +209,18 @@ class AddressTable:
         return entry
 
     def obtain_edge(self, edge_id: str) -> AddressEntry:
-        """Return the entry of everything that is for an edge router."""
+        """Return the entry of all addresses at an edge router."""
         address = Address(EDGE, EDGE + edge_id, f"_edge/{edge_id}", edge_id)
         return self._obtain(address, address.key, "balanced", -1)
 
     def give(self, entry: AddressEntry, tenant: Tenant | None) -> None:
-        """Give a dynamic address to ``tenant``; None for a client that is in no tenant's space."""
+        """Give a dynamic address to ``tenant``; None for a client without a tenant."""
         self.spaces.remove(entry)
         entry.space = "" if tenant is None else tenant.space
         self.spaces.add(entry)
 
     def obtain_uplink(self) -> AddressEntry:
-        """Return the entry of everything that is for routers elsewhere, on an edge router."""
+        """Return the entry of everything for routers elsewhere, on an edge router."""
         return self._obtain(Address(LOCAL, UPLINK_KEY, UPLINK_KEY, UPLINK_KEY), UPLINK_KEY, "closest", -1)
 
     def _obtain(self, address: Address, key: str, distribution: str, priority: int) -> AddressEntry:
@@ -236,7 +236,7 @@ class AddressTable:
     def obtain_remote(self, key: str, treatment: str | None) -> AddressEntry:
         """Return the entry of an address that another router listens on, by its ``key``.
 
-        What is configured here counts, then the other's ``treatment``, then the default (inter-router.md 4.8).
+        The configuration decides its treatment, then ``treatment``, then the default (inter-router.md 4.8).
         """
         text = key[2:] if key.startswith(MOBILE) else key[1:]
         address = Address(key[0], key, text, text)
@@ -252,7 +252,7 @@ class AddressTable:
         return entry
 
     def release_remote(self, key: str) -> None:
-        """Forget the address with this key if it has no user any more."""
+        """Remove the address with this key if it has no user left."""
         entry = self.entries.get(key)
         if entry is not None:
             self.release(entry)
@@ -276,10 +276,10 @@ class AddressTable:
             fallback.fallback_of = entry
 
     def find(self, text: bytes, phase: int = -1, tenant: Tenant | None = None) -> AddressEntry | None:
-        """Return the entry for messages of ``tenant``'s with the address ``text`` (its octets); None if there is none.
+        """Return the entry for messages of ``tenant`` with the address ``text`` (its octets); None if there is none.
 
-        ``phase`` is as routers say it to each other; a client's message (-1) enters where the configuration says. What
-        is found stands in ``known_to(tenant)`` or ``known_first`` from then on, in which to look first.
+        ``phase`` is its number in annotations, -1 for a client's message, which enters in the configured phase. The
+        result is cached in ``known_to(tenant)`` or ``known_first``; look there first.
         """
         address = self._address_of(text, tenant)
         if tenant is not None and not self.is_open_to(tenant, address):
@@ -314,19 +314,19 @@ class AddressTable:
         return entry if entry is not None and entry.space == space else None
 
     def is_unavailable(self, text: bytes, tenant: Tenant | None = None) -> bool:
-        """Return whether messages to ``text`` can go nowhere by configuration."""
+        """Return whether the configuration makes ``text`` unavailable to senders."""
         return self.is_refused(self._address_of(text, tenant))
 
     def is_refused(self, address: Address) -> bool:
-        """Return what ``is_unavailable`` does, of a parsed address."""
+        """Return what ``is_unavailable`` does, for a parsed address."""
         rule = self.rule_for(address)
         return self._is_refused(address, rule, str(rule.ingress_phase))
 
     def _is_refused(self, address: Address, rule: AddressRule, phase: str) -> bool:
-        """Return whether ``rule``, under which ``address`` falls, makes it unavailable.
+        """Return whether ``rule``, which ``address`` matches, makes it unavailable.
 
-        It can be so only for mobile addresses that the router does not serve itself; as the default also only for
-        those that have no user yet and that no auto link is configured for.
+        Only mobile addresses that the router does not serve itself can be unavailable; by the default rule only those
+        without users and auto links.
         """
         if rule.distribution != UNAVAILABLE or address.letter != MOBILE or self.is_served(address):
             return False
@@ -335,7 +335,7 @@ class AddressTable:
         return address.key_in_phase(phase) not in self.entries and address.text not in self.named
 
     def name(self, text: str) -> None:
-        """Note that something configured is about the address ``text``."""
+        """Note that an auto link names the address ``text``."""
         named = self.parse(text).text
         self.named[named] = self.named.get(named, 0) + 1
 
@@ -347,7 +347,7 @@ class AddressTable:
             del self.named[named]
 
     def is_closed(self, text: bytes, tenant: Tenant) -> bool:
-        """Return whether ``tenant`` may not send to ``text``; a dynamic address may just be gone: it is open."""
+        """Return whether ``tenant`` may not send to ``text``; a dynamic address, which may be gone, is open."""
         address = self._address_of(text, tenant)
         return not (self.is_open_to(tenant, address) or address.rest.startswith(TEMPORARY_NAMES))
 
@@ -355,7 +355,7 @@ class AddressTable:
         return self.parse(text.decode("utf-8", "replace"), tenant=tenant)
 
     def release(self, entry: AddressEntry) -> None:
-        """Forget ``entry`` if it has no user any more, and its fallback with it."""
+        """Remove ``entry`` if it has no user left, and its fallback with it."""
         if not entry.unused() or self.entries.get(entry.key) is not entry:
             return
         del self.entries[entry.key]
@@ -371,7 +371,7 @@ class AddressTable:
 
 
 def _forget_spellings(known: dict[bytes, AddressEntry]) -> None:
-    """Empty a dictionary of spellings, and let its entries know."""
+    """Clear a cache of spellings, and the references of its entries to it."""
     for entry in set(known.values()):
         entry.known_as = [(where, text) for where, text in entry.known_as if where is not known]
     known.clear()
@@ -382,5 +382,5 @@ def _ignore(_: AddressEntry) -> None:
 
 
 def _never(_: str, __: str) -> bool:
-    """For a table without link routes."""
+    """Return False: the table has no link routes."""
     return False

@@ -1,7 +1,7 @@
-"""Tenants: spaces of addresses that know nothing of each other (security.md 5).
+"""Tenants: separate spaces of addresses (security.md 5).
 
-What a tenant calls ``q`` has the key of ``SPACE/q``. The space is the tenant's name, written so that no other tenant
-with whatever address comes to the same key, and so that it begins like no reserved address.
+A tenant's address ``q`` has the key of ``SPACE/q``. The space is the tenant's name, written so that no address of
+another tenant has the same key, and that it does not begin like a reserved address.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Final
 from .addresses import strip_location
 
 MAX_NAME_BYTES: Final = 255
-#: Tenants without a connection whose counts are kept; the one that was left first goes first.
+#: Tenants without a connection whose counts are kept; the one idle longest is forgotten first.
 MAX_IDLE: Final = 1000
 
 
 def fault_of(name: str) -> str:
-    """Return why a stranger's ``name`` can be no tenant's; empty when it can."""
+    """Return why ``name`` cannot be a tenant's; empty if it can."""
     if not name:
         return "a tenant must be named"
     if len(name.encode("utf-8", "replace")) > MAX_NAME_BYTES:
@@ -30,50 +30,50 @@ def fault_of(name: str) -> str:
 
 
 def space_of(name: str) -> str:
-    """Return the first part of the tenant's addresses: one for each name, without a slash, not beginning with ``_``."""
+    """Return the first part of the tenant's addresses: unique for each name, without a slash or a leading ``_``."""
     space = name.replace("%", "%25").replace("/", "%2F")
     return f"%5F{space[1:]}" if space.startswith("_") else space
 
 
 class Tenant:
-    """One tenant, for all of its connections."""
+    """One tenant, for all its connections."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.space = space_of(name)
         #: The numbers of its open connections.
         self.connections: set[int] = set()
-        #: What was counted on links that it sent on and that have ended.
+        #: The counts of its incoming links that have ended.
         self.past: Counter[str] = Counter()
 
     def qualify(self, text: str) -> str:
-        """Return the tenant's address ``text`` as clients outside tenants write it: it has the same key there."""
+        """Return the tenant's address ``text`` for clients without a tenant; it has the same key."""
         whole = f"{self.space}/{strip_location(text)}"
         return f"amqp:/{whole}" if ":/" in whole else whole
 
     def owns_key(self, key: str) -> bool:
-        """Return whether a lookup key is that of a mobile address of the tenant's, in whatever phase."""
+        """Return whether a lookup key is that of a mobile address of the tenant, in any phase."""
         return key.startswith("M") and key.startswith(f"{self.space}/", 2)
 
 
 class Tenants:
-    """All tenants that have connections, and those that had some lately."""
+    """All tenants that have connections, and those that had some recently."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, Tenant] = {}
         self._idle: dict[str, Tenant] = {}
-        #: Called when the last connection of a tenant is gone.
+        #: Called when the last connection of a tenant has ended.
         self.on_idle: Callable[[Tenant], None] = _ignore
 
     def enter(self, name: str, number: int) -> Tenant:
-        """Return the tenant ``name``, which the connection with this number enters; the name has no fault."""
+        """Return the tenant ``name`` for a new connection with this number; the name must be valid."""
         tenant = self._idle.pop(name, None) or self._by_name.get(name) or Tenant(name)
         self._by_name[name] = tenant
         tenant.connections.add(number)
         return tenant
 
     def leave(self, tenant: Tenant, number: int) -> None:
-        """Forget a connection that entered and is gone."""
+        """Remove a connection that has ended."""
         tenant.connections.discard(number)
         if not tenant.connections:
             self._idle[tenant.name] = tenant
@@ -89,7 +89,7 @@ class Tenants:
         return len(self._by_name)
 
     def get(self, name: str) -> Tenant | None:
-        """Return the tenant of that name, if it is remembered."""
+        """Return the tenant of that name; None if it is not remembered."""
         return self._by_name.get(name)
 
 

@@ -1,4 +1,4 @@
-"""What holds for all links of one connection, and how it is laid upon a link."""
+"""The terms of all links of one connection, and how they are applied to a link."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ from .tenants import Tenant
 DEFAULT_CAPACITY: Final = 250
 EDGE_ROLE: Final = "edge"
 ROUTE_CONTAINER: Final = "route-container"
-#: Roles of connections that lead to other routers.
+#: Roles of connections to other routers.
 ROUTER_ROLES: Final = frozenset({"inter-router", EDGE_ROLE})
 
 
 @dataclass(frozen=True, slots=True)
 class PeerTerms:
-    """The terms that hold for every link of one connection."""
+    """The terms of every link of one connection."""
 
-    #: Credit of an incoming link, and the backlog from which an outgoing one counts as full; 0 for the default.
+    #: Credit of an incoming link, and the load that makes an outgoing one full; 0 for the default.
     link_capacity: int = DEFAULT_CAPACITY
-    #: Router annotations that come in are ignored; those that would go out are left out.
+    #: Received router annotations are ignored; those of sent messages are removed.
     strip_in: bool = True
     strip_out: bool = True
-    #: Of those that come in and are not ignored, where a message has been is kept, and nothing obeyed.
+    #: Of received router annotations only ingress and trace are kept; to and phase are ignored.
     only_traces: bool = False
-    #: Where messages are logged, None for nowhere (routing.md 4.8).
+    #: The log of messages; None for none (routing.md 4.8).
     log: MessageLog | None = None
-    #: What gets messages instead of the log and logs them, or None.
+    #: The tap that receives messages instead of the log, and logs them; or None.
     tap: MessageTap | None = None
-    #: What management calls the connection, and its role.
+    #: The connection's number and role in management.
     connection_number: int = 0
     role: str = "normal"
-    #: Whose addresses the links are about, None for the router's own space.
+    #: The tenant whose addresses the links use; None for no tenant.
     tenant: Tenant | None = None
-    #: Deliveries that a receiver may have unsettled on one link.
+    #: The most unsettled deliveries of a receiver on one link.
     max_unsettled: int = 1 << 62
-    #: The largest message taken in, in octets; 0 for any.
+    #: The largest message accepted, in octets; 0 for any.
     max_message_bytes: int = 0
-    #: What messages are held to, None for nothing.
+    #: The check of messages; None for none.
     check: MessageCheck | None = None
-    #: The ``Gate`` that is asked before senders are granted credit, or None.
+    #: The gate that limits the credit of senders, or None.
     gate: Gate | None = None
-    #: The connection is one between routers.
+    #: The trunk, on a connection between routers.
     trunk: Trunk | None = None
-    #: Which edge router is at the other end, None for none.
+    #: The edge router at the other end, or None.
     edge: EdgePeer | None = None
 
     @property
@@ -63,12 +63,12 @@ class PeerTerms:
 
     @property
     def is_router(self) -> bool:
-        """At the other end is another router, with clients of its own."""
+        """Return whether the peer is a router, with clients of its own."""
         return self.role in ROUTER_ROLES
 
 
 def lay_on_ingress(ingress: Ingress, terms: PeerTerms) -> None:
-    """Hold an incoming link to the terms of its connection."""
+    """Apply the terms of its connection to an incoming link."""
     ingress.log = terms.tap or terms.log
     ingress.connection_number = terms.connection_number
     if terms.via_edge:
@@ -82,7 +82,7 @@ def lay_on_ingress(ingress: Ingress, terms: PeerTerms) -> None:
 
 
 def lay_on_egress(egress: Egress, terms: PeerTerms, totals: AddressCounters) -> None:
-    """Hold an outgoing link to the terms of its connection; ``totals`` are those of the router."""
+    """Apply the terms of its connection to an outgoing link; ``totals`` are the router's."""
     egress.log = None if terms.log is None else SentLog(terms.log, egress)
     egress.connection_number = terms.connection_number
     egress.max_unsettled = terms.max_unsettled
@@ -90,6 +90,6 @@ def lay_on_egress(egress: Egress, terms: PeerTerms, totals: AddressCounters) -> 
 
 
 def hold(ingress: Ingress, check: MessageCheck | None) -> None:
-    """Hold the messages of a link to ``check``, where it has anything to say to them."""
+    """Apply ``check`` to the messages of a link, if it checks such messages."""
     asked = check is not None and (ingress.entry is None or check.reads_messages)
     ingress.check = check if asked else None

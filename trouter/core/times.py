@@ -1,20 +1,20 @@
-"""How long deliveries to each address took, while a user asks for it: exact times in log-linear buckets.
+"""Latencies of deliveries by address, while a user asks for them: exact times in log-linear buckets.
 
-Beside ``latency``, which counts always, by class of address and roughly. So many addresses have buckets at a time; what
-is delivered from senders to others is counted there only.
+``latency`` always counts, by class of address and in fewer buckets. Only a limited number of addresses have buckets
+here; deliveries to further ones are counted there only.
 """
 
 from __future__ import annotations
 
 from typing import Protocol
 
-# As ints of C in the compiled twin; a test holds the buckets to those that records know.
+# C ints in the compiled twin; a test compares the buckets with those of the records.
 _SMALL = 32
 _SMALL_BITS = 5
 
 
 class Times:
-    """Deliveries to one address by how long they took, in microseconds: ``counts`` by bucket, up to the last."""
+    """Deliveries to one address by latency in microseconds: ``counts`` by bucket, up to the last used."""
 
     __slots__ = ("counts", "largest", "smallest")
 
@@ -24,7 +24,7 @@ class Times:
         self.largest = 0
 
     def add(self, microseconds: int) -> None:
-        """Count one more time, in microseconds."""
+        """Count one latency, in microseconds."""
         bucket = microseconds
         if microseconds >= _SMALL:
             shift = 0
@@ -42,7 +42,7 @@ class Times:
 
 
 class Timed(Protocol):
-    """An address whose times are counted."""
+    """An address whose latencies are counted."""
 
     times: Times | None
 
@@ -52,7 +52,7 @@ class Timed(Protocol):
 
 
 class TimesByAddress:
-    """The times of up to ``max_addresses`` addresses."""
+    """The latencies of up to ``max_addresses`` addresses."""
 
     __slots__ = ("_entries", "max_addresses")
 
@@ -61,7 +61,7 @@ class TimesByAddress:
         self._entries: list[Timed] = []
 
     def count(self, entry: Timed, age_s: float) -> None:
-        """Count a delivery of this age to the address of ``entry``, which ended."""
+        """Count a delivery to the address of ``entry`` that ended at this age."""
         times = entry.times
         if times is None:
             if len(self._entries) >= self.max_addresses:
@@ -72,7 +72,7 @@ class TimesByAddress:
         times.add(int(age_s * 1_000_000) if age_s > 0 else 0)
 
     def take(self) -> list[tuple[str, Times]]:
-        """Return the addresses and what was counted of them since the last call."""
+        """Return the addresses with their latencies since the last call, and start anew."""
         entries, self._entries = self._entries, []
         taken = []
         for entry in entries:

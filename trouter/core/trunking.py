@@ -1,4 +1,4 @@
-"""Links between routers: how they are attached, by us or by the neighbour (inter-router.md 1.3-1.6)."""
+"""Links between routers, attached by us or by the neighbour (inter-router.md 1.3-1.6)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from .streams import Streams
 
 CONTROL: Final = "qd.router"
 DATA: Final = "qd.router-data"
-#: A data link for unfinished messages, which no attach tells from others.
+#: A data link for unfinished messages; its attach is like that of other data links.
 STREAM: Final = "stream"
 
-#: The largest control message taken in; one larger is thrown away.
+#: The largest control message, in octets; larger ones are discarded.
 MAX_CONTROL_BYTES: Final = 16 * 1024 * 1024
-#: Data links of a neighbour's, those for streams included.
+#: Data links of a neighbour, streams included.
 MAX_DATA_LINKS: Final = 512
 
 CONNECTION_ROLE: Final = Error("qd:connection-role", "Link attach forbidden on inter-router connection")
@@ -39,24 +39,24 @@ _NAME_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012
 
 
 class ControlIngress(Gatherer):
-    """The link on which a neighbour tells of itself; whole messages go to the network's ``on_control``."""
+    """The control link from a neighbour; complete messages go to the network's ``on_control``."""
 
     __slots__ = ()
 
     def begin(self, neighbour: Trunk) -> None:
-        """Hand what comes to the network as what ``neighbour`` said; nothing has come yet."""
+        """Pass messages to the network as those of ``neighbour``; to be called before the first."""
         self.take_for(partial(self.table.network.on_control, neighbour), MAX_CONTROL_BYTES)
 
 
 def capability_of(attach: Attach) -> str:
-    """Return the router's capability that the attach has on our side of the link; empty for none."""
+    """Return the router's capability in our terminus of the attach; empty for none."""
     terminus = attach.source if attach.role else attach.target
     capabilities = terminus.capabilities if isinstance(terminus, Source | Target) else ()
     return next((each for each in (CONTROL, DATA) if each in capabilities), "")
 
 
 def answer(router: RouterPort, link: Link, trunk: Trunk, wanted: Attach, capacity: int) -> Error | None:
-    """Accept a link of a neighbour's; why not, if not."""
+    """Accept a link of a neighbour; return the error if it is refused."""
     kind = capability_of(wanted)
     taken = trunk.control_in if link.incoming else trunk.control_out
     if kind == CONTROL and taken is not None:
@@ -70,7 +70,7 @@ def answer(router: RouterPort, link: Link, trunk: Trunk, wanted: Attach, capacit
 
 
 def begin_links(router: RouterPort, trunk: Trunk, sessions: list[Session], capacity: int) -> None:
-    """Attach our side's links, in the order that gives them their priorities; ``sessions`` are ours, one for each pair.
+    """Attach our links in the order that gives them their priorities; ``sessions`` are ours, one for each pair.
 
     There are 1 + ``PRIORITIES`` of them.
     """
@@ -80,7 +80,7 @@ def begin_links(router: RouterPort, trunk: Trunk, sessions: list[Session], capac
 
 
 def attach_own(router: RouterPort, trunk: Trunk, session: Session, kind: str, incoming: bool, capacity: int) -> Link:
-    """Attach a link of ours to a neighbour."""
+    """Attach a link of ours to a neighbour, and return it; Misuse if the peer allows no more."""
     link = add_link(session, f"qdlink.{_token()}", incoming)
     _take(router, link, trunk, kind, capacity)
     capability = CONTROL if kind == CONTROL else DATA
@@ -98,7 +98,7 @@ def attach_own(router: RouterPort, trunk: Trunk, session: Session, kind: str, in
 def open_streams(
     router: RouterPort, trunk: Trunk, begin: Callable[[], Session], end: Callable[[Session], None]
 ) -> None:
-    """Give unfinished messages links of their own from here on; ``begin`` and ``end`` as in ``Streams``."""
+    """Provide links for unfinished messages from now on; ``begin`` and ``end`` as in ``Streams``."""
 
     def attach(session: Session) -> Egress:
         session.urgency = DEFAULT_PRIORITY
@@ -117,7 +117,7 @@ def _token() -> str:
 
 
 def _take(router: RouterPort, link: Link, trunk: Trunk, kind: str, capacity: int) -> None:
-    """Put the link's end of ours behind it."""
+    """Make the routing endpoint of a link and set it as its sink."""
     if isinstance(link, IncomingLink):
         make = ControlIngress if kind == CONTROL else Ingress
         ingress = make(

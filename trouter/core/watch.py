@@ -1,8 +1,7 @@
-"""Deliveries that are stuck and links that are blocked (routing.md 5.6), found without a word from the data path.
+"""Stuck deliveries and blocked links (routing.md 5.6), found without work on the data path.
 
-Now and then the watch looks at every session, a portion at a time, and remembers what is older than it should be.
-Whether that is still so is asked of the deliveries and links themselves, so a number is true whenever it is read.
-A delivery's age counts from its own arrival.
+The watch goes through all sessions, a portion at a time, and notes what is too old. A count checks the noted deliveries
+and links again, so it is current when it is read. A delivery's age counts from its own arrival.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ if TYPE_CHECKING:
 
 STUCK_AFTER_S: Final = 10.0
 BLOCKED_AFTER_S: Final = 10.0
-#: A round over all sessions begins no sooner than this after the one before.
+#: The least seconds between the starts of two rounds over all sessions.
 ROUND_S: Final = 10.0
-#: Links and deliveries to look at in one call; a session is looked at as a whole.
+#: Links and deliveries of one call; a session is never split.
 PORTION: Final = 5000
 
 Endpoint = Ingress | Egress
@@ -31,7 +30,7 @@ Endpoint = Ingress | Egress
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A line about a link, to be logged once."""
+    """A log line about a link, to be logged once."""
 
     link: IncomingLink | OutgoingLink
     text: str
@@ -48,7 +47,7 @@ UNBLOCKED_TEXT: Final = "Link unblocked"
 
 
 class _Patient:
-    """A link that was found without credit or with stuck deliveries, and what was logged of it."""
+    """A link that was found without credit or with stuck deliveries, and which notices were logged of it."""
 
     __slots__ = ("logged_blocked", "logged_stuck", "stuck")
 
@@ -59,7 +58,7 @@ class _Patient:
 
 
 class Watch:
-    """What is known of the links in ``endpoints``; one that is gone is forgotten with ``forget``."""
+    """The stuck deliveries and blocked links of a router's ``endpoints``."""
 
     def __init__(self) -> None:
         self._patients: dict[Endpoint, _Patient] = {}
@@ -67,13 +66,13 @@ class Watch:
         self._begun_at_s = float("-inf")
 
     def scan(self, endpoints: Iterable[Endpoint], now_s: float) -> list[Notice]:
-        """Look at the next portion; call about once a second. What is new comes back."""
+        """Check the next portion and return new notices; to be called about once a second."""
         if not self._round:
             if now_s - self._begun_at_s < ROUND_S:
                 return []
             self._begun_at_s = now_s
             sessions = dict.fromkeys(each.link.session for each in endpoints)
-            self._round = list(sessions)  # type: ignore[arg-type]  # what stands behind the port is a session
+            self._round = list(sessions)  # type: ignore[arg-type]  # the implementation of the port is a session
         notices: list[Notice] = []
         left = PORTION
         while self._round and left > 0:
@@ -81,22 +80,22 @@ class Watch:
         return notices
 
     def forget(self, endpoint: Endpoint) -> None:
-        """Forget a link that is gone."""
+        """Forget a link that has ended."""
         self._patients.pop(endpoint, None)
 
     def stuck(self, endpoint: Endpoint | None = None) -> int:
-        """Return how many deliveries were found stuck and still are: on one link, or on all."""
+        """Return the number of deliveries that were found stuck and still are: on one link, or on all."""
         if endpoint is None:
             return sum(_still_stuck(patient) for patient in self._patients.values())
         patient = self._patients.get(endpoint)
         return 0 if patient is None else _still_stuck(patient)
 
     def blocked(self, now_s: float) -> int:
-        """Return how many links were found without credit for too long."""
+        """Return the number of links that were found without credit for too long, and still are."""
         return sum(zero_credit_s(each, now_s) > BLOCKED_AFTER_S for each in self._patients)
 
     def _look(self, session: Session, now_s: float, notices: list[Notice]) -> int:
-        """Look at one session; how much there was to see."""
+        """Check one session; return the number of its links and deliveries."""
         stuck: dict[Endpoint, list[Delivery]] = {}
         seen = 1
         for delivery in (*session.incoming.all(), *session.outgoing.all()):
@@ -140,13 +139,13 @@ class Watch:
 
 
 def zero_credit_s(endpoint: Endpoint, now_s: float) -> float:
-    """Return for how many seconds a link has been without credit; 0 with credit."""
+    """Return the seconds that a link has been without credit; 0 with credit."""
     since_s = endpoint.dry_since_s
     return max(0.0, now_s - since_s) if endpoint.link.credit <= 0 and since_s >= 0 else 0.0
 
 
 def _add_waiting(egress: Egress, stuck: list[Delivery], now_s: float) -> None:
-    """Add what waits in the link's queue, oldest first, and is not in the session's ring because nothing was sent."""
+    """Add the deliveries of the link's queue, oldest first, that are not in the session's ring."""
     for out in egress.queue:
         if now_s - out.arrived_at <= STUCK_AFTER_S:
             return
@@ -166,7 +165,7 @@ def _still_stuck(patient: _Patient) -> int:
 
 
 def _is_open(delivery: Delivery) -> bool:
-    """Return whether an outcome or a settlement is outstanding."""
+    """Return whether an outcome or a settlement is missing."""
     if delivery.aborted or (delivery.complete and (delivery.settled or delivery.remote_settled)):
         return False
     return delivery.complete or delivery.message is not None

@@ -1,4 +1,4 @@
-"""Why messages for an address flow or do not, as far as this router can tell: its links and what they wait for."""
+"""The explanation why messages for an address flow or do not: its links on this router and what they wait for."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .entry import AddressEntry
     from .router import Router
 
-#: Links of each direction that are told of one by one: those with the most to do.
+#: Links of each direction in the explanation: those with the most load.
 MAX_LINKS: Final = 100
 #: Links that a verdict names.
 _NAMED: Final = 5
@@ -32,7 +32,7 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class LinkFacts:
-    """One link to or from the address. ``waits_for`` is credit, window, output or nothing."""
+    """One link to or from the address. ``waits_for`` is credit, window, output or empty."""
 
     link: int
     connection: int
@@ -47,7 +47,7 @@ class LinkFacts:
     waits_for: str
 
     def as_map(self) -> dict[str, object]:
-        """Return it as a map, for an answer on the wire."""
+        """Return it as a map for a management answer."""
         return {
             "link": self.link,
             "connection": self.connection,
@@ -65,10 +65,10 @@ class LinkFacts:
 
 @dataclass(frozen=True, slots=True)
 class AddressExplanation:
-    """The explanation of an address; ``key`` is where its senders put their messages.
+    """The explanation of an address; ``key`` is the key of its senders' messages.
 
-    ``consumers`` and ``senders`` are no more than ``MAX_LINKS`` each, the counts beside them are of all. ``fallback``
-    is the key that messages without a consumer go to, or nothing.
+    ``consumers`` and ``senders`` are at most ``MAX_LINKS`` each, the counts beside them are of all. ``fallback`` is the
+    key that messages without a consumer go to, or empty.
     """
 
     address: str
@@ -84,7 +84,7 @@ class AddressExplanation:
     verdict: str
 
     def as_map(self) -> dict[str, object]:
-        """Return it as a map, for an answer on the wire."""
+        """Return it as a map for a management answer."""
         return {
             "address": self.address,
             "key": self.key,
@@ -101,7 +101,7 @@ class AddressExplanation:
 
 
 def explain(router: Router, address: str) -> AddressExplanation:
-    """Look at all senders to ``address`` and all its receivers; changes nothing, whatever the text is."""
+    """Return the explanation of ``address``, which may be any text, without changing anything."""
     if len(address.encode("utf-8", "replace")) > MAX_ADDRESS_BYTES:
         return _without_entry(address[:_SHOWN], "", "", "", "no address: too long")
     table = router.table
@@ -138,7 +138,7 @@ def _without_entry(address: str, key: str, rule: str, treatment: str, verdict: s
 
 
 def _routed(router: Router, address: Address) -> str:
-    """Return where links to the address go as a whole; empty when neither direction's do."""
+    """Return where links to the address are routed; empty if neither direction's are."""
     if address.letter != MOBILE or router.table.is_served(address):
         return ""
     found = [(way, router.routes.find(address.text, way)) for way in (IN, OUT)]
@@ -155,12 +155,12 @@ def _where(pattern: RoutePattern) -> str:
     return f"are refused: {pattern.key[1:]} is routed, and its container is not connected"
 
 
-#: Whose links a direction is about.
+#: The links of each direction.
 _WHOSE: Final = {IN: "senders", OUT: "receivers"}
 
 
 def _describe(router: Router, rule: AddressRule) -> str:
-    """Return the rule as its entity says it."""
+    """Return the rule in the words of its entity."""
     if rule is router.table.default_rule:
         return f"defaultDistribution: {rule.distribution}"
     kind = "prefix" if rule.is_prefix else "pattern"
@@ -171,7 +171,7 @@ def _describe(router: Router, rule: AddressRule) -> str:
 
 
 def _why_no_entry(router: Router, address: Address, rule: AddressRule) -> str:
-    """Return what becomes of messages to an address without users."""
+    """Return the verdict for an address without users."""
     if not address.rest:
         return "no address: empty"
     if address.rest in SERVICES:
@@ -195,7 +195,7 @@ def _no_waypoint(rule: AddressRule, waiting: AddressEntry) -> str:
 
 
 def _judge(router: Router, address: Address, rule: AddressRule, entry: AddressEntry) -> str:
-    """Return the verdict, worst first."""
+    """Return the worst verdict that holds."""
     if isinstance(entry.forwarder, Exchange):
         return _judge_exchange(entry.forwarder)
     taken = _fallback(entry)
@@ -255,12 +255,12 @@ def _judge_unserved(router: Router, address: Address, rule: AddressRule, entry: 
     return "no consumer"
 
 
-#: What a link waits for when its receiver gave credit and yet nothing goes out.
+#: Why a link waits although its receiver gave credit.
 _BLOCKED: Final = {"window": "its session's window is closed", "output": "its connection takes nothing in"}
 
 
 def _waits_for(endpoint: Egress | Ingress) -> str:
-    """Return what keeps a link from going on; nothing if it can."""
+    """Return what a link waits for; empty if it can continue."""
     if isinstance(endpoint, Egress) and endpoint.link.waiting:
         session = endpoint.link.session
         return "window" if isinstance(session, Session) and session.remote_incoming_window <= 0 else "output"
@@ -274,13 +274,13 @@ def _moves(router: Router, entry: AddressEntry) -> bool:
 
 
 def _fallback(entry: AddressEntry) -> AddressEntry | None:
-    """Where messages go instead, when they do."""
+    """Return the fallback that gets the messages now, or None."""
     fallback = entry.fallback
     return fallback if fallback is not None and entry.destinations() == 0 and fallback.destinations() > 0 else None
 
 
 def _facts(router: Router, endpoints: Sequence[Egress | Ingress]) -> tuple[LinkFacts, ...]:
-    """Return the busiest of some links, by identity."""
+    """Return the facts of the busiest links, by identity."""
     chosen = nlargest(MAX_LINKS, endpoints, key=_load) if len(endpoints) > MAX_LINKS else endpoints
     return tuple(_fact(router, each) for each in sorted(chosen, key=lambda each: each.identity))
 
@@ -319,5 +319,5 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-#: How much of a text that is no address is given back.
+#: Characters of an invalid address that are returned.
 _SHOWN: Final = 256

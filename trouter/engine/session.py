@@ -310,7 +310,6 @@ class Session(SessionPort):
         if flow.next_incoming_id >= 0:
             # Frames of ours that the peer had not seen when it wrote this. If its next-incoming-id is impossible (some
             # peers send 0 before they read our begin), it counts as having seen everything.
-            # (some answer 0 before they saw our begin) is taken to have seen everything.
             unseen = (self.next_outgoing_id - flow.next_incoming_id) & _MASK32
             if unseen < _HALF and unseen <= self.sent_frames:
                 window -= unseen

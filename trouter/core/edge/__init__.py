@@ -1,1 +1,1 @@
-"""Edge routers: what an interior router does for those below it, and an edge router at the one above it."""
+"""Edge routers: what an interior router does for its edge routers, and an edge router on its uplink."""

@@ -1,4 +1,4 @@
-"""An edge router's link routes are made known to the router that it hangs on (inter-router.md 6.9).
+"""Announce an edge router's link routes to its interior router (inter-router.md 6.9).
 
 There they are routes of the connection, created and deleted by management requests.
 """
@@ -12,60 +12,60 @@ from typing import Final
 
 from trouter.core.notes import Note
 
-#: The type that is created there.
+#: The type of the entities created there.
 SCOPED: Final = "org.apache.qpid.dispatch.router.connection.linkRoute"
-#: Requests that may wait for their answers, and for how many heartbeats: ten seconds.
+#: Requests that may wait for their answers, and for how many heartbeats: at least ten seconds.
 MAX_REQUESTS: Final = 50
 PATIENCE_BEATS: Final = 5
 CREATED: Final = 201
 DELETED: Final = frozenset({204, 404})
-#: What the first letter of a key says of a route.
+#: The direction of a route by the first letter of its key.
 _DIRECTION: Final = {"C": "in", "E": "in", "D": "out", "F": "out"}
 _PREFIXES: Final = "CD"
 
 
 @dataclass(slots=True)
 class _Route:
-    """One route: whether there is one here, and how far the other side is."""
+    """One route: whether it exists here, and its state on the other side."""
 
     wanted: bool = True
-    #: It was made there, or may have been; and what the other side calls it, "" as long as that is not known.
+    #: It was created there, or may have been; and its identity there, "" until that is known.
     there: bool = False
     identity: str = ""
-    #: It was refused there, or nothing was heard of it, and it is not asked for again.
+    #: It was refused there or not answered, and is not requested again.
     refused: bool = False
     asked: bool = False
 
 
 class Announcer:
-    """Announces routes, one change after the other for each, until the other side has the routes of this router."""
+    """Announces routes, one change at a time for each, until the other side has the routes of this router."""
 
     def __init__(self, edge_id: str, send: Callable[[Note], None], notify: Callable[[str], None]) -> None:
-        """``send`` sends a request; ``notify`` is told what is refused."""
+        """Make an announcer; ``send`` sends a request, ``notify`` gets the text of each refusal."""
         self._edge_id = edge_id
         self._send = send
         self._notify = notify
-        #: Where answers go to; nothing is asked as long as it is empty.
+        #: The address for answers; no request is sent while it is empty.
         self._reply_to = ""
         self._routes: dict[str, _Route] = {}
-        #: By correlation id: what was asked about, and at which heartbeat, in the order of asking.
+        #: By correlation id, in order: the key of the request, and the heartbeat when it was sent.
         self._requested: dict[str, tuple[str, int]] = {}
         self._numbers = count(1)
         self._beats = 0
 
     def begin(self, reply_to: str) -> None:
-        """Begin to send requests; answers are to go to the address ``reply_to``."""
+        """Start to send requests, with answers to the address ``reply_to``."""
         self._reply_to = reply_to
         self._work()
 
     def add(self, key: str) -> None:
-        """Announce the route with this key: a container here serves it."""
+        """Announce the route with this key, which a container here serves."""
         route = self._routes.setdefault(key, _Route())
         route.wanted, route.refused = True, False
         self._work()
 
     def remove(self, key: str) -> None:
-        """Withdraw the route with this key: no container here serves it any more."""
+        """Withdraw the route with this key, which no container here serves any more."""
         if key in self._routes:
             self._routes[key].wanted = False
             self._work()
@@ -101,20 +101,20 @@ class Announcer:
         self._send(Note(body, reply_to=self._reply_to, correlation_id=number, properties=properties))
 
     def beat(self) -> None:
-        """Give up the requests that were not answered for too long; called every two seconds."""
+        """Give up requests without an answer for too long; called every two seconds."""
         self._beats += 1
         late = [number for number, (_, beat) in self._requested.items() if self._beats - beat > PATIENCE_BEATS]
         for number in late:
             self._conclude(number, None)
 
     def take(self, reply: Note) -> None:
-        """Take an answer; one that belongs to no request is ignored."""
+        """Process an answer; ignore one that belongs to no request."""
         number = reply.correlation_id
         if isinstance(number, str) and number in self._requested:
             self._conclude(number, reply)
 
     def _conclude(self, number: str, reply: Note | None) -> None:
-        """Take the answer to a request, None for no answer in time."""
+        """Process the answer to a request, None for no answer in time."""
         key, _ = self._requested.pop(number)
         route = self._routes[key]
         route.asked = False

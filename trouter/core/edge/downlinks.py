@@ -1,8 +1,8 @@
-"""Edge routers that hang on this one: what it does for them, besides what it does for every client (inter-router.md 6).
+"""The edge routers of an interior router, and what it does for them beside clients (inter-router.md 6).
 
-An edge router's downlink makes ``_edge/ID/...`` lead to it; on its tracking link it hears which of the addresses that
-it sends to have a receiver elsewhere; on its look-up link it asks whether links to an address are routed. Any client
-may send heartbeats; one that has begun is held to it.
+An edge router's downlink makes ``_edge/ID/...`` lead to it. On its tracking link it learns which of the addresses that
+it sends to have a receiver elsewhere; on its look-up link it queries whether links to an address are routed. Any client
+may send heartbeats, and must go on once it has begun.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from .peers import EdgePeer, EdgeTracker
 LOOKUP: Final = "_$qd.addr_lookup"
 TRACKING: Final = "_$qd.edge_addr_tracking"
 HEARTBEAT: Final = "_$qd.edge_heartbeat"
-#: What an interior router does for edge routers, each for links of one kind only (routing.md 1.4).
+#: The services of an interior router for edge routers, each for links of one kind (routing.md 1.4).
 SERVICES: Final = frozenset({LOOKUP, TRACKING, HEARTBEAT})
 DOWNLINK: Final = "qd.router-edge-downlink"
 
 LOOKUP_CREDIT: Final = 32
 HEARTBEAT_CREDIT: Final = 2
-#: An edge router without a heartbeat for longer is dropped.
+#: Seconds without a heartbeat after which an edge router is disconnected.
 SILENCE_S: Final = 8.0
 
-#: What a look-up is answered with.
+#: The statuses of a look-up's answer.
 OK: Final = 0
 BAD_VERSION: Final = 1
 BAD_OPCODE: Final = 2
@@ -56,21 +56,21 @@ class Edges:
 
     def __init__(self, router: RouterPort) -> None:
         self._router = router
-        #: By number of the connection.
+        #: By connection number.
         self.peers: dict[int, EdgePeer] = {}
         self._by_id: dict[str, EdgePeer] = {}
-        #: Who sends to an address of which it is to hear.
+        #: The edge routers that send to an address and track it.
         self._followers: dict[AddressEntry, dict[EdgePeer, None]] = {}
-        #: By link: when the last heartbeat came.
+        #: By link, when the last heartbeat came.
         self._beats: dict[Gatherer, float] = {}
 
     # --- links
 
     def add_downlink(self, peer: EdgePeer, egress: Egress, edge_id: str) -> AddressEntry | Error:
-        """Return the entry that the downlink of ``edge_id`` serves from here on, or why it may not.
+        """Return the entry that the downlink of ``edge_id`` serves from now on, or the error that refuses it.
 
-        An id belongs to who came last, as an edge router that has lost its connection comes back before the loss is
-        noticed here; but a router that authenticated as another user is refused.
+        The last edge router to connect owns its id, because one that lost its connection returns before this router
+        notices the loss. A router that authenticated as another user is refused.
         """
         if peer.downlink is not None:
             return ONE_DOWNLINK
@@ -86,7 +86,7 @@ class Edges:
         return self._router.table.obtain_edge(edge_id)
 
     def add_tracker(self, peer: EdgePeer, link: OutgoingLink, capacity: int) -> Error | None:
-        """Tell an edge router on ``link`` about the addresses that it sends to."""
+        """Notify an edge router on ``link`` of addresses that it sends to; return the error of a refusal."""
         if peer.tracker is not None:
             return ONE_TRACKER
         tracker = peer.tracker = EdgeTracker(link, self._router.pulse, capacity, False, False)
@@ -95,7 +95,7 @@ class Edges:
         return None
 
     def trackable(self, peer: EdgePeer) -> None:
-        """Tell what holds over the tracking link, which is attached."""
+        """Send the tracked addresses over the tracking link, which is now attached."""
         for entry in peer.sends:
             self._notify(peer, entry)
 
@@ -108,17 +108,17 @@ class Edges:
         self._notify(peer, entry)
 
     def add_lookup(self, link: IncomingLink) -> Gatherer:
-        """Answer on ``link`` what edge routers ask."""
+        """Answer the look-ups that arrive on ``link``; return its sink."""
         return gather(self._router, link, LOOKUP_CREDIT, self._answer)
 
     def add_heartbeat(self, link: IncomingLink) -> Gatherer:
-        """Take the heartbeats of an edge router on ``link``; return its sink."""
+        """Receive the heartbeats of an edge router on ``link``; return its sink."""
         gatherer = gather(self._router, link, HEARTBEAT_CREDIT, lambda _: self._beat(gatherer))
         self._beat(gatherer)
         return gatherer
 
     def lost(self, endpoint: Ingress | Egress) -> None:
-        """Forget a lost link, which may be any connection's."""
+        """Forget a lost link of any connection."""
         if isinstance(endpoint, Gatherer):
             self._beats.pop(endpoint, None)
         peer = self.peers.get(endpoint.connection_number)
@@ -148,7 +148,7 @@ class Edges:
     # --- tracking
 
     def look(self, entry: AddressEntry) -> None:
-        """Look at a mobile address whose users have changed."""
+        """Notify the edge routers that send to a mobile address, whose users have changed."""
         for peer in list(self._followers.get(entry, ())):
             self._notify(peer, entry)
 
@@ -162,14 +162,14 @@ class Edges:
         self._beats[gatherer] = self._router.pulse.now_s
 
     def silent(self) -> set[int]:
-        """Return the connections whose heartbeat has not come for too long."""
+        """Return the numbers of the connections whose heartbeat is overdue."""
         due_s = self._router.pulse.now_s - SILENCE_S
         return {gatherer.connection_number for gatherer, last_s in self._beats.items() if last_s < due_s}
 
     # --- look-ups
 
     def _answer(self, message: bytes) -> None:
-        """Tell an edge router whether links to an address are routed, and whether the address has a receiver."""
+        """Answer whether links to an address are routed, and whether the address has a receiver."""
         try:
             asked = read(message)
         except DecodeError:
@@ -200,7 +200,7 @@ class Edges:
 
 
 def takes_elsewhere(entry: AddressEntry, number: int) -> bool:
-    """Return whether the address has receivers besides the connection ``number`` and the router itself."""
+    """Return whether the address has receivers other than connection ``number`` and the router itself."""
     forwarder = entry.forwarder
     others = forwarder.standing or bool(forwarder.remotes)
     return others or any(each.connection_number != number for each in forwarder.consumers)

@@ -1,4 +1,4 @@
-"""The other end of a connection in the role edge: its downlink, and the link on which it hears of addresses."""
+"""The peer of a connection in the role edge: its downlink and its tracking link."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ class EdgePeer:
     """A connection in the role edge. ``user`` is the name that the edge router authenticated as."""
 
     def __init__(self, number: int, user: str = "") -> None:
-        #: What management calls the connection.
+        #: The connection's number in management.
         self.number = number
         self.user = user
         #: The edge router's id, "" before its downlink.
         self.id = ""
         self.downlink: Egress | None = None
         self.tracker: EdgeTracker | None = None
-        #: The addresses that it sends to, and on how many links.
+        #: The addresses that it sends to, and the number of links for each.
         self.sends: dict[AddressEntry, int] = {}
 
 
 class EdgeTracker(Egress):
-    """The link on which an edge router hears of addresses: of each, only what holds now waits to be sent."""
+    """The link that notifies an edge router of addresses; for each address, only the newest note waits."""
 
     __slots__ = ("_due", "_send", "_notified")
 
     def track_with(self, send: Callable[[Egress, bytes], None]) -> None:
-        """Begin with nothing told; ``send`` sends a message from inside the router on a link."""
+        """Start without notified addresses; ``send`` sends a message of the router itself on a link."""
         self._send = send
         self._due: dict[str, bool] = {}
-        #: The addresses that were told as taken elsewhere; of all others nothing needs to be told.
+        #: The addresses notified as having receivers elsewhere; the others need no note.
         self._notified: set[str] = set()
 
     def notify(self, key: str, takes: bool) -> None:
-        """Note that another connection takes messages to the address, or that none does any more."""
+        """Note whether another connection takes messages to the address."""
         if takes == (key in self._notified):
             self._due.pop(key, None)
         else:
@@ -46,13 +46,13 @@ class EdgeTracker(Egress):
             self._push_due()
 
     def forget(self, key: str) -> None:
-        """Take back what was told of an address to which the edge router sends no more, if there is credit for it."""
+        """Withdraw an address to which the edge router no longer sends, if there is credit for the note."""
         self.notify(key, False)
         self._due.pop(key, None)
         self._notified.discard(key)
 
     def on_credit(self, link: LinkPort) -> None:
-        """Send the notes that are due, as far as there is credit."""
+        """Send the notes that are due, as far as credit allows."""
         self._push_due()
         super().on_credit(link)
 

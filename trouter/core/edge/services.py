@@ -1,4 +1,4 @@
-"""How links between edge routers and interior ones are attached that no client has (docs/edge.md)."""
+"""Attach the links between edge routers and interior ones that no client has (docs/edge.md)."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def serve(router: EdgeRouterPort, link: IncomingLink, wanted: Attach, terms: Pee
 def accept_downlink(
     router: EdgeRouterPort, link: OutgoingLink, wanted: Attach, source: Source, terms: PeerTerms
 ) -> None:
-    """Send everything that is for an edge router over this link; AttachRefused."""
+    """Attach the link that carries everything for an edge router; AttachRefused."""
     edge = terms.edge
     edge_id = source.address
     if edge is None or source.dynamic or not isinstance(edge_id, str) or not 0 < len(edge_id) <= MAX_EDGE_ID:
         raise AttachRefused(NO_EDGE)
-    if "/" in edge_id:  # it could never be written in an address
+    if "/" in edge_id:  # no address could name it
         raise AttachRefused(NO_EDGE)
     egress = Egress(link, router.pulse, terms.link_capacity or DEFAULT_CAPACITY, False, False)
     found = router.edges.add_downlink(edge, egress, edge_id)
@@ -74,7 +74,7 @@ def accept_downlink(
 
 
 def accept_tracking(router: EdgeRouterPort, link: OutgoingLink, wanted: Attach, edge: EdgePeer) -> None:
-    """Accept the link over which an edge router hears where its messages would be taken; AttachRefused."""
+    """Attach the link that notifies an edge router where its messages would be taken; AttachRefused."""
     refused = router.edges.add_tracker(edge, link, DEFAULT_CAPACITY)
     if refused is not None:
         raise AttachRefused(refused)
@@ -90,9 +90,9 @@ def open_edge_streams(
     end: Callable[[Session], None],
     log: MessageLog | None,
 ) -> None:
-    """Give unfinished messages links of their own on connection ``number``; ``begin`` and ``end`` as in ``Streams``.
+    """Provide links for unfinished messages on connection ``number``; ``begin`` and ``end`` as in ``Streams``.
 
-    As the older router attaches them: without addresses, so that the annotations of each message name its own.
+    Like the older router's they have no addresses; the annotations of each message name its address.
     """
 
     def attach(session: Session) -> Egress:
@@ -112,5 +112,5 @@ def open_edge_streams(
 
 
 _DETACH: Final = "link-detach"
-#: Ids of routers are not longer.
+#: The longest router id, in characters.
 MAX_EDGE_ID: Final = 4096

@@ -1,8 +1,8 @@
-"""An edge router's way to all others: the links on its uplink (inter-router.md 6.2-6.6, 6.8).
+"""The uplink of an edge router and its links (inter-router.md 6.2-6.6, 6.8).
 
-What is for receivers elsewhere goes over an anonymous link. An address with consumers here has a link on which the
-interior router sends; one with producers here has a link to send on, which is used while the interior router says that
-the address has receivers elsewhere.
+Messages for receivers elsewhere go over an anonymous link. An address with consumers here has a link on which the
+interior router sends; one with producers here has a link to send on, used while the interior router reports receivers
+elsewhere.
 """
 
 from __future__ import annotations
@@ -34,31 +34,31 @@ from trouter.wire.types import Int
 from .announcing import Announcer
 from .downlinks import DOWNLINK, HEARTBEAT, LOOKUP, TRACKING
 
-#: Sessions: for links that carry clients' messages, and for what routers tell each other.
+#: Sessions: one for clients' messages, one for those between the routers.
 SESSIONS: Final = 2
 TRACKING_CREDIT: Final = 32
 RESPONSE_CREDIT: Final = 100
 REPLY_CREDIT: Final = 250
 MANAGEMENT: Final = "$management"
-#: Between two heartbeats.
+#: Seconds between two heartbeats.
 BEAT_S: Final = 2.0
 _MAX_BEAT: Final = 2**31
 _EXPIRY: Final = "link-detach"
 
 
 class ProxyEgress(Egress):
-    """The link on which the messages to one address go up; without local senders it ends, after the last message."""
+    """The link on which the messages to one address go up; it ends without local senders, after the last message."""
 
     __slots__ = ("closing", "emptied")
 
     def __init__(self, link: OutgoingLink, pulse: Pulse, capacity: int, plain: bool, presettles: bool) -> None:
         super().__init__(link, pulse, capacity, plain, presettles)
         self.closing = False
-        #: Called once, when it is to end and nothing waits any more.
+        #: Called once, when the link is to end and no delivery waits.
         self.emptied: Callable[[ProxyEgress], None] = _ignore
 
     def on_credit(self, link: LinkPort) -> None:
-        """Send what waits; say when nothing does any more."""
+        """Send the deliveries that wait; end a link that is to close after the last."""
         super().on_credit(link)
         if self.closing and self.backlog == 0:
             self.emptied(self)
@@ -68,13 +68,13 @@ class EdgeRouter(RouterPort, Protocol):
     """The router that an uplink belongs to."""
 
     def set_uplink(self, uplink: Uplink | None, way: Egress | None) -> None:
-        """Go by this uplink from now on, and by the link ``way`` for what is elsewhere; None for neither."""
+        """Use this uplink from now on, with the link ``way`` for all that is elsewhere; None for neither."""
 
 
 class Uplink:
-    """The connection that an edge router goes by; ``number`` is what management calls it.
+    """The connection of an edge router to its interior router; ``number`` is its number in management.
 
-    ``container`` is the connection as one on which routed links go on.
+    ``container`` is the same connection, for routed links.
     """
 
     def __init__(self, router: EdgeRouter, container: Container, sessions: Sequence[Session], capacity: int) -> None:
@@ -84,10 +84,10 @@ class Uplink:
         self._sessions = sessions
         self._capacity = capacity
         self._ended = False
-        #: Told why the uplink is of no use any more, and of what else goes wrong on it.
+        #: Called with the reason why the uplink is broken, and with lesser problems.
         self.on_broken: Callable[[str], None] = _ignore_event
         self.on_trouble: Callable[[str], None] = _ignore_event
-        #: A tracking message said nothing that could be believed, and that was told.
+        #: An invalid tracking message came and was reported.
         self._disbelieved = False
         self._anonymous: Egress | None = None
         self._downlink: Ingress | None = None
@@ -100,15 +100,15 @@ class Uplink:
         self._beats = 0
         self._receivers: dict[AddressEntry, Ingress] = {}
         self._senders: dict[AddressEntry, ProxyEgress] = {}
-        #: The address of each of these links.
+        #: The address of each link.
         self._used_for: dict[Ingress | Egress, AddressEntry] = {}
-        #: The addresses that have receivers elsewhere, of those that have a link to send on.
+        #: The addresses with a link to send on that have receivers elsewhere.
         self._taken: set[AddressEntry] = set()
 
     # --- its links
 
     def begin(self) -> None:
-        """Attach everything, in the order in which interior routers expect it; AttachRefused."""
+        """Attach all links, in the order that interior routers expect; AttachRefused."""
         router, (data, control) = self._router, self._sessions
         way = self._anonymous = self._send_on(data, Target())
         self._downlink = self._receive_messages(data, None, Source(router.table.router_id, capabilities=(DOWNLINK,)))
@@ -130,7 +130,7 @@ class Uplink:
             self._announcer.add(key)
 
     def end(self) -> None:
-        """Give up the uplink: its connection is over, or about to be."""
+        """Stop using the uplink, whose connection has ended or is about to."""
         if self._ended:
             return
         self._ended = True
@@ -138,7 +138,7 @@ class Uplink:
         self._lookups.end()
 
     def _attach_to(self, session: Session, service: str) -> Egress:
-        """Return a link to a service of the interior router's: without a source, as the older router attaches it."""
+        """Return a link to a service of the interior router; it has no source, like the older router's."""
         return self._send_on(session, Target(service), has_source=False)
 
     def _send_on(
@@ -194,18 +194,18 @@ class Uplink:
         return link
 
     def made(self, link: Link) -> bool:
-        """Return True: all that it owns are links of ours."""
+        """Return True: all its links are ours."""
         return True
 
     def answered(self, link: Link) -> None:
-        """Take the interior router's answer to one of our attaches."""
+        """Process the interior router's answer to one of our attaches."""
         if self._responses is not None and link is self._responses.link:
             self._announcer.begin(made_up(link))
         else:
             self._lookups.answered(link)
 
     def gone(self, link: Link, reason: DetachReason | None) -> None:
-        """Act on the end of a link of ours: detached by the interior router, or lost with its session."""
+        """Handle the end of a link of ours: detached by the interior router, or lost with its session."""
         sink = link.sink
         if self._ended:
             return
@@ -229,7 +229,7 @@ class Uplink:
                 self.on_trouble(_why(reason, address))
 
     def _forget(self, sink: LinkSink) -> str:
-        """The link of an address, which is told, is over; it is attached again for the next one to use the address."""
+        """Forget the ended link of an address and return the address; the next user of it attaches a link again."""
         entry = self._used_for.pop(sink, None) if isinstance(sink, Ingress | Egress) else None
         if entry is None:
             return ""
@@ -243,7 +243,7 @@ class Uplink:
     # --- addresses
 
     def look(self, entry: AddressEntry) -> None:
-        """Give an address whose users have changed the links that it needs."""
+        """Attach and detach the links of an address whose users have changed."""
         if self._ended:
             return
         fallback = entry.fallback
@@ -288,12 +288,12 @@ class Uplink:
                 self._close(egress)
 
     def _close(self, egress: ProxyEgress) -> None:
-        """The address has no local sender any more, and all that was sent is under way."""
+        """End the link of an address without local senders, once all messages are sent."""
         egress.closing = False
         self._end(egress.link)
 
     def _end(self, link: Link) -> None:
-        """A link of ours is wanted no longer."""
+        """Detach a link of ours that is no longer needed."""
         link.context = None
         self._used_for.pop(link.sink, None)  # type: ignore[call-overload]  # an address's links have one of ours
         self._router.end(link, DetachReason(True, None))
@@ -303,13 +303,13 @@ class Uplink:
         return forwarder.standing or any(each.connection_number != self.number for each in forwarder.consumers)
 
     def _has_producers(self, entry: AddressEntry) -> bool:
-        """Return whether the address has a local sender, or the one that it is the fallback of has."""
+        """Return whether the address, or the one that it is the fallback of, has a local sender."""
         primary = entry.fallback_of
         senders = [entry.senders] if primary is None else [entry.senders, primary.senders]
         return any(each.connection_number != self.number for some in senders for each in some)
 
     def _capability(self, entry: AddressEntry, *, outgoing: bool) -> tuple[str, ...]:
-        """Return the capability for the phase of the address, where that is not the configured one."""
+        """Return the capability for the address's phase, if it is not the configured one."""
         phase = entry.key[1]
         if phase == FALLBACK_PHASE:
             return _FALLBACK
@@ -321,10 +321,10 @@ class Uplink:
         ordinal = number + 1 if outgoing else number
         return (f"qd.waypoint.{ordinal}",) if 1 <= ordinal <= _LAST_WAYPOINT else ()
 
-    # --- the consumers of what goes up
+    # --- the receivers elsewhere
 
     def _track(self, message: bytes) -> None:
-        """Take the interior router's note whether an address of ours has receivers elsewhere."""
+        """Process the interior router's note whether an address of ours has receivers elsewhere."""
         try:
             body = read(message).body
         except DecodeError:
@@ -337,7 +337,7 @@ class Uplink:
         key, takes = body
         entry = self._router.table.entries.get(key)
         if entry is None or entry not in self._senders:
-            return  # its last producer has just left
+            return  # its last producer has left
         if takes:
             self._taken.add(entry)
         else:
@@ -345,7 +345,7 @@ class Uplink:
         self._bind(entry)
 
     def _bind(self, entry: AddressEntry) -> None:
-        """Let messages go up, or no more: as the interior router says, and never past a closer consumer."""
+        """Start or stop sending messages up, as the interior router says, and never past a closer consumer."""
         egress = self._senders.get(entry)
         if egress is None:
             return
@@ -375,7 +375,7 @@ class Uplink:
     # --- link routes
 
     def advertise_local(self, key: str, hint: int, present: bool) -> None:
-        """Note that ``key`` has its first consumer here, or none any more; routes of links are announced."""
+        """Announce or withdraw a link route whose key has its first consumer here, or none any more."""
         if key[0] not in LINK_ROUTE_LETTERS or self._ended:
             return
         if present:
@@ -399,7 +399,7 @@ class Uplink:
     # --- heartbeats
 
     def beat(self) -> None:
-        """Tell the interior router that we live, if it wants to hear it; to be called every ``BEAT_S``."""
+        """Send a heartbeat if the interior router gives credit; to be called every ``BEAT_S`` seconds."""
         self._announcer.beat()
         if self._heartbeat is not None and self._heartbeat.link.ready():
             self._router.send_on(self._heartbeat, write(Note(Int(self._beats % _MAX_BEAT), headless=True)))
@@ -422,7 +422,7 @@ _LAST_WAYPOINT: Final = 9
 
 
 def _ignore(_: ProxyEgress) -> None:
-    """It is not to end yet."""
+    """Ignore the link: it is not to end."""
 
 
 def _ignore_event(_: str) -> None:
