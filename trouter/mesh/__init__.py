@@ -1,4 +1,4 @@
-"""Routers together, without I/O and without a clock: which there are, the ways to them, and what they listen on."""
+"""The network of routers, without I/O and clock: its members, the ways to them, and the addresses of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the mesh tells its router: messages to be sent, and changes of the network to be taken into the routing."""
+"""The events of the mesh for its router: messages to send, and changes of the network."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .messages import Message
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """``message`` is to go to the address ``to``; over the control link of ``connection``, or wherever ``to`` leads."""
+    """A message for the address ``to``: over the control link of ``connection``, or by the way to ``to`` if None."""
 
     message: Message
     to: str
@@ -20,7 +20,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class NeighbourUp:
-    """``router`` is a neighbour over ``connection``; what the way there costs."""
+    """``router`` became a neighbour over ``connection``, at this cost."""
 
     router: str
     connection: int
@@ -29,7 +29,7 @@ class NeighbourUp:
 
 @dataclass(frozen=True, slots=True)
 class NeighbourMoved:
-    """The neighbour ``router`` is reached over another ``connection`` from now on."""
+    """The neighbour ``router`` is now reached over another ``connection``."""
 
     router: str
     connection: int
@@ -37,7 +37,7 @@ class NeighbourMoved:
 
 @dataclass(frozen=True, slots=True)
 class NeighbourDown:
-    """``router`` is a neighbour no longer, and ``why``."""
+    """``router`` is no longer a neighbour, for the reason ``why``."""
 
     router: str
     why: str
@@ -45,10 +45,10 @@ class NeighbourDown:
 
 @dataclass(frozen=True, slots=True)
 class PathsChanged:
-    """The ways through the network are others now: see ``Mesh.paths``. ``why`` names what brought it about.
+    """The ways through the network have changed: see ``Mesh.paths``. ``why`` describes the reason.
 
-    ``cause`` is the same wherever the same news brings it about: the router whose links have changed, ``:``, and which
-    of its link states it was, 0 for none.
+    All routers give the same change the same ``cause``: the router whose links changed, ``:``, and the number of its
+    link state, 0 for none.
     """
 
     why: str
@@ -57,7 +57,7 @@ class PathsChanged:
 
 @dataclass(frozen=True, slots=True)
 class AddressesChanged:
-    """What ``router`` listens on: keys ``added`` with their hints (-1 for none), and keys ``deleted``."""
+    """The changes of ``router``'s addresses: keys ``added`` with their hints (-1 for none), and keys ``deleted``."""
 
     router: str
     added: Mapping[str, int]
@@ -73,10 +73,10 @@ class RouterLost:
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """``who`` sent what was not believed, over ``connection``: the ``fault``, and what exactly was wrong.
+    """The router ``who`` sent something invalid over ``connection``: the ``fault`` and its details.
 
-    Told once in an interval for each pair of the two, with how many ``times`` it has happened since. ``who`` is the id
-    of a router, or "" if none is known.
+    Reported once in an interval for each router, connection and fault; ``times`` counts those since. ``who`` is a
+    router's id, "" if unknown.
     """
 
     who: str

@@ -1,4 +1,4 @@
-"""What others get wrong: counted always, told once in a while, and remembered only as long as that takes."""
+"""The faults of other routers: always counted, and reported once in an interval."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-#: The same fault of the same router is told again no sooner than this.
+#: Seconds before the same fault of the same router is reported again.
 INTERVAL_S: Final = 60.0
-#: As many routers' faults are told in one interval; what is beyond is only counted.
+#: Faults that are remembered, and so reported, in one interval; further ones are only counted.
 MAX_TOLD: Final = 1000
 
 
 class MeshFault(StrEnum):
-    """Why a message of routers, or a part of one, was not believed."""
+    """The reasons to ignore a message between routers, or a part of one."""
 
     MALFORMED = "malformed message"
     NEWER_VERSION = "newer version of the protocol"
@@ -26,26 +26,26 @@ class MeshFault(StrEnum):
     NO_WAY = "no path to the router that it is for"
 
 
-#: These happen in every network while it finds its shape anew.
+#: Faults that are not reported: they happen whenever the network changes.
 UNTOLD: Final = frozenset({MeshFault.UNKNOWN_ROUTER, MeshFault.LOOPED, MeshFault.NO_WAY})
 
 
 @dataclass(slots=True)
 class _Told:
     at_s: float
-    #: How often it has happened since.
+    #: Its number since then.
     since: int = 0
 
 
 class MeshFaults:
-    """How often each fault was seen, and which were told lately."""
+    """The counts of each fault, and those reported recently."""
 
     def __init__(self) -> None:
         self.counts = dict.fromkeys(MeshFault, 0)
         self._told: dict[tuple[tuple[str, int], MeshFault], _Told] = {}
 
     def note(self, who: tuple[str, int], fault: MeshFault, now_s: float) -> int:
-        """Count what ``who``, a router and a connection, got wrong: how often since it was told, 0 to tell nothing."""
+        """Count a fault of ``who``, a router and a connection; return how many to report, 0 for no report."""
         self.counts[fault] += 1
         if fault in UNTOLD:
             return 0

@@ -1,8 +1,8 @@
-"""The control links of one router: which router says hello over each, and when our hellos go there (docs/networks.md).
+"""The control links of one router, the router on each, and the hellos sent there (docs/networks.md).
 
-A hello names every router that was heard lately. A router that finds itself named knows that the link works both ways,
-and is a neighbour from then on. So that takes no more than two hellos each way, whatever the ticks: one goes when the
-link is there, and one as soon as the other router was heard for the first time.
+A hello lists the routers heard recently. A router that finds itself listed knows that the link works both ways, and is
+a neighbour from then on. One hello is sent when the link is up, and one when the other router is first heard, so this
+takes at most two hellos each way.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Final
 from .events import Send
 from .messages import HELLO_TO, Hello
 
-#: The mesh is looked after so often, a little sooner or later each time.
+#: Seconds between two ticks, about.
 TICK_S: Final = 1.0
-#: So ages that are compared at a tick may be so much off.
+#: The error of ages that are compared at a tick.
 HALF_TICK_S: Final = TICK_S / 2
 
 _NEVER: Final = float("-inf")
@@ -27,7 +27,7 @@ class ControlLink:
     """A control link to the router at the other end of a connection."""
 
     cost: int
-    #: The router that says hello over it and which start of it, when it was last heard, and when it last named us.
+    #: The router that says hello on it, its instance, the time of its last hello, and of the last that listed us.
     router: str = ""
     instance: int = 0
     heard_s: float = _NEVER
@@ -37,12 +37,12 @@ class ControlLink:
 
 
 class Hellos:
-    """The control links of the router ``me``, by connection, and the hellos that go over them."""
+    """The control links of the router ``me``, by connection, and the hellos on them."""
 
     def __init__(self, me: str, instance: int, interval_s: float, max_age_s: float) -> None:
-        """A hello goes every ``interval_s``; a router that was not heard for ``max_age_s`` is named no longer."""
+        """Make it; a hello is sent every ``interval_s``, and lists the routers heard within ``max_age_s``."""
         self.links: dict[int, ControlLink] = {}
-        #: A neighbour is silent for too long after so many seconds: never before its next hello may be late.
+        #: Seconds without a hello after which a neighbour is silent; never less than the next hello may take.
         self.max_age_s = max(max_age_s, interval_s + HALF_TICK_S)
         self._me = me
         self._instance = instance
@@ -50,12 +50,12 @@ class Hellos:
         self._last_s = _NEVER
 
     def open(self, connection: int, cost: int, now_s: float) -> Send:
-        """Send hellos over ``connection`` from now on; return the one that goes at once."""
+        """Send hellos over ``connection`` from now on; return the first."""
         link = self.links[connection] = ControlLink(cost)
         return self._say(self._compose(now_s), connection, link)
 
     def close(self, connection: int) -> ControlLink | None:
-        """Forget the control link over ``connection``, which is gone; return what it was, None if there was none."""
+        """Forget the control link over ``connection``, which has ended, and return it; None if there was none."""
         return self.links.pop(connection, None)
 
     def tick(self, now_s: float) -> Iterator[Send]:
@@ -68,13 +68,13 @@ class Hellos:
             yield self._say(hello, connection, link)
 
     def answer(self, connection: int, now_s: float) -> Iterator[Send]:
-        """Yield the hello that names the router over ``connection``, unless the last one there did."""
+        """Yield the hello that lists the router over ``connection``, unless the last one there did."""
         link = self.links[connection]
         if not link.named:
             yield self._say(self._compose(now_s), connection, link)
 
     def is_fresh(self, link: ControlLink, router: str, now_s: float) -> bool:
-        """Return whether ``router`` is at the other end of ``link``, and has named us lately."""
+        """Return whether ``router`` is at the other end of ``link``, and listed us recently."""
         return link.router == router and now_s - link.confirmed_s <= self.max_age_s
 
     def _compose(self, now_s: float) -> Hello:

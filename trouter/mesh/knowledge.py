@@ -1,4 +1,4 @@
-"""What one router knows of the others: neighbours, link states, ways and addresses, and what follows from a change."""
+"""The state of the network as one router knows it, and the events that follow from changes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .own import OwnAddresses
 from .paths import Paths
 from .questions import Questions
 
-#: Links followed between two ticks to find the ways anew, once at least.
+#: Links followed between two ticks to compute the ways; they are computed at least once.
 LINKS_PER_TICK: Final = 50_000
-#: Changes of our own links that are told at once between two ticks; those beyond are told with the tick.
+#: Changes of our own links that are advertised at once between two ticks; further ones wait for the tick.
 NEWS_PER_TICK: Final = 20
 NEVER: Final = float("-inf")
 
@@ -37,7 +37,7 @@ class Timers:
 class Knowledge:
     """The network as the router ``me``, started at ``instance`` (seconds since 1970), knows it.
 
-    What follows from a change of it stands in ``events``. ``Mesh`` adds what is heard and the clock.
+    Changes add to ``events``. ``Mesh`` adds the receiving and the clock.
     """
 
     def __init__(self, me: str, instance: int, timers: Timers | None = None) -> None:
@@ -45,12 +45,12 @@ class Knowledge:
         self.instance = instance
         self.events: list[Event] = []
         self.paths = Paths(me, {})
-        #: When the network last had another shape.
+        #: When the network last changed.
         self.last_change_s = NEVER
         self._timers = timers or Timers()
         self._hellos = Hellos(me, instance, self._timers.hello_interval_s, self._timers.hello_max_age_s)
         self._links: Mapping[int, ControlLink] = self._hellos.links
-        #: By router: the connection over which it is our neighbour.
+        #: By router, the connection over which it is our neighbour.
         self._neighbours: dict[str, int] = {}
         self._nodes = MeshNodes()
         self._own = OwnAddresses(me)
@@ -68,39 +68,39 @@ class Knowledge:
 
     @property
     def neighbours(self) -> Mapping[str, int]:
-        """Return the connection that leads to each neighbour."""
+        """Connection that leads to each neighbour."""
         return self._neighbours
 
     @property
     def routers(self) -> Mapping[str, MeshNode]:
-        """Return the other routers that are known, reachable or not, by id."""
+        """Other routers that are known, reachable or not, by id."""
         return self._nodes
 
     @property
     def faults(self) -> Mapping[MeshFault, int]:
-        """Return how often what others sent was not believed."""
+        """Counts of the faults of other routers."""
         return self._faults.counts
 
     def addresses_of(self, router: str) -> Mapping[str, int]:
-        """Return the address keys that another router listens on, each with its hint; nothing if it is not known."""
+        """Return the address keys of another router, each with its hint; none for an unknown router."""
         node = self._nodes.get(router)
         return {} if node is None else node.addresses
 
     def _renew_bounds(self) -> None:
-        """Allow as much work and news until the next tick as there may be between two."""
+        """Allow the next tick's amount of work and news."""
         self._links_left = LINKS_PER_TICK
         self._news_left = NEWS_PER_TICK
 
-    # --- what the others are told
+    # --- advertising
 
     def _count_links(self) -> bool:
-        """Give our link state its next number if it is another; whether it is."""
+        """Increment the sequence of our link state if that changed; return whether it did."""
         changed, self._links_changed = self._links_changed, False
         self._link_sequence += changed
         return changed
 
     def _advertise_addresses(self) -> bool:
-        """Tell the others how our addresses have changed since we told them last; whether they had."""
+        """Advertise the changes of our addresses since the last time; return whether there were any."""
         update = self._own.news()
         if update is not None and self._links:
             self._send(update, ALL_ADDRESSES_TO)
@@ -117,7 +117,7 @@ class Knowledge:
     def _send(self, message: Message, to: str) -> None:
         self.events.append(Send(message, to))
 
-    # --- what comes of what they say
+    # --- learning
 
     def _learn(
         self,
@@ -128,13 +128,13 @@ class Knowledge:
         connection: int,
         now_s: float,
     ) -> None:
-        """Take in the addresses that ``node`` told at ``sequence``."""
+        """Store the addresses of ``node`` at ``sequence``."""
         node.mobile_sequence = sequence
         if not self._map(node, told, gone):
             self._complain(MeshFault.TOO_MANY, f"{len(told)} addresses beside all others", connection, now_s, node.id)
 
     def _map(self, node: MeshNode, told: Mapping[str, int], gone: tuple[str, ...]) -> bool:
-        """``node`` listens on what it ``told``, and not on what is ``gone``; whether there was room for all of it."""
+        """Add and remove addresses of ``node``; return whether there was room for all."""
         change = self._nodes.listen(node, told, gone)
         if change.added or change.deleted:
             self.events.append(AddressesChanged(node.id, change.added, change.deleted))
@@ -151,7 +151,7 @@ class Knowledge:
         return node
 
     def _note_instance(self, node: MeshNode, instance: int, now_s: float) -> None:
-        """Another instance is another start: whatever the router said before is void."""
+        """Note the instance of a router; another one than before is a restart, which voids what it sent before."""
         if node.instance is not None and node.instance != instance:
             self._restart(node, now_s)
         node.instance = instance
@@ -170,10 +170,9 @@ class Knowledge:
         self._reshape(now_s, f"{shown(node.id)} has restarted", f"{node.id}:0")
 
     def _choose_way(self, router: str, now_s: float, why: str) -> None:
-        """Settle over which connection ``router`` is a neighbour: the cheapest, and of those the first, or none.
+        """Choose the connection over which ``router`` is a neighbour: the cheapest, then the first, or none.
 
-        Only one over which it was heard lately will do, and it only as it was started last; ``why`` says what is wrong
-        with the one there was.
+        Only connections with recent hellos of its newest instance count; ``why`` is the reason to leave the former one.
         """
         links = self._links.items()
         fresh = [(link, connection) for connection, link in links if self._hellos.is_fresh(link, router, now_s)]
@@ -197,7 +196,7 @@ class Knowledge:
             self.events.append(NeighbourMoved(router, connection))
 
     def _advertise_at_once(self, now_s: float) -> None:
-        """Go by what our links are now; if they are others, tell all routers, or at the next tick if they often are."""
+        """Compute the ways now, and advertise our links if they changed; at the next tick if they change often."""
         self._recompute(now_s)
         if self._links_changed and self._news_left > 0:
             self._news_left -= 1
@@ -207,7 +206,7 @@ class Knowledge:
                 self._advertise(now_s)
 
     def _change_links(self, now_s: float, why: str) -> None:
-        """Our own link state is another, and the others shall know."""
+        """Note that our link state changed, to be advertised."""
         self._links_changed = True
         self._links_left = LINKS_PER_TICK
         self._reshape(now_s, why, f"{self.me}:{self._link_sequence + 1}")
@@ -218,7 +217,7 @@ class Knowledge:
             self._reshaped, self._cause = why, cause
 
     def _recompute(self, now_s: float) -> None:
-        """Find the ways anew if the network has another shape; if that was done much lately, at the next tick."""
+        """Compute the ways if the network changed; at the next tick if that took much work recently."""
         if not self._reshaped or self._links_left <= 0:
             return
         self._links_left -= self._nodes.links + len(self._nodes)
@@ -230,10 +229,10 @@ class Knowledge:
         self.events.append(PathsChanged(why, self._cause))
         for router, node in self._nodes.items():
             if node.asked_links_s == NEVER or former.get(router) != self.paths.next_hop.get(router):
-                self._query_links(node, now_s)  # for the first time, or for the former way was none
+                self._query_links(node, now_s)  # for the first time, or because the former request had no way
 
     def _complain(self, fault: MeshFault, detail: str, connection: int, now_s: float, who: str = "") -> None:
-        """Count something wrong, and tell of it once in a while."""
+        """Count a fault, and report it once in an interval."""
         link = self._links.get(connection)
         who = who or (link.router if link else "")
         times = self._faults.note((who, connection), fault, now_s)

@@ -1,12 +1,12 @@
-"""One router's part in finding the others (inter-router.md 4): neighbours, link states, ways, and mobile addresses.
+"""The part of one router in the network (inter-router.md 4): neighbours, link states, ways, and mobile addresses.
 
-Time is an argument, in seconds of any clock that only goes forward. Messages and control links go in by the methods;
-what comes of them stands in ``events`` until it is taken. ``tick`` is called once a second.
+Time is an argument, in seconds of a monotonic clock. Messages and control links enter through the methods; the results
+are in ``events`` until they are taken. ``tick`` is called once a second.
 
-A router is trusted no more than needed. A connection belongs to the router that spoke first on it. News of a router's
-links go to all neighbours, not only along the tree, since those behind us may not agree yet on the tree; what is no
-news goes along the tree alone, and nothing goes on twice. How much is remembered, asked, answered and worked out in a
-second has bounds.
+A router is not trusted more than necessary. A connection belongs to the router that spoke first on it. A change of a
+router's links goes to all neighbours, not only along the tree, because those behind us may not agree on the tree yet;
+other messages go along the tree only, and none is sent on twice. What is stored, requested, answered and computed in a
+second is bounded.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ __all__ = ["ORPHAN_TICKS", "TAKEN_AT", "Mesh", "Spread", "Timers"]
 
 #: Ticks for which a router that no other router lists is kept.
 ORPHAN_TICKS: Final = 3
-#: Advertisements in a row that must be older than what is known before they are believed: one may have been late.
+#: Older advertisements in a row before they are believed: a single one may have been late.
 OLDER_IN_A_ROW: Final = 2
-#: The same advertisement, or an older one, is sent on no sooner after it: as long as routers disagree on the tree it
-#: comes by many ways.
+#: Seconds before the same advertisement, or an older one, is sent on again: while routers disagree on the tree, it
+#: arrives by several ways.
 SPREAD_AGAIN_S: Final = 1.0
-#: The address at which each message is accepted; a hello that was relayed does not make its sender a neighbour.
+#: The address of each message; a hello that was relayed does not make its sender a neighbour.
 TAKEN_AT: Final[Mapping[type, str]] = {
     Hello: HELLO_ADDRESS,
     RouterAdvertisement: LINKS_ADDRESS,
@@ -61,7 +61,7 @@ TAKEN_AT: Final[Mapping[type, str]] = {
 
 
 class Spread(Enum):
-    """How far a message for all goes from here."""
+    """How far a message for all routers is sent on from here."""
 
     NOWHERE = auto()
     ALONG_THE_TREE = auto()
@@ -69,21 +69,21 @@ class Spread(Enum):
 
 
 class Mesh(Knowledge):
-    """What the router ``me``, started at ``instance`` (seconds since 1970), hears and says in the network.
+    """The router ``me``, started at ``instance`` (seconds since 1970), as a member of the network.
 
-    An ``instance`` must be greater than that of every former start with the same id: the others tell by it.
+    An ``instance`` must be greater than those of former starts with the same id, because other routers compare them.
     """
 
-    # --- what happens here
+    # --- local events
 
     def link_up(self, connection: int, cost: int, now_s: float) -> None:
         """Send hellos over the control link of ``connection`` from now on."""
         self.events.append(self._hellos.open(connection, cost, now_s))
 
     def link_down(self, connection: int, now_s: float) -> None:
-        """Forget the control link, which is gone, and its neighbour, unless that is heard over another connection.
+        """Forget the control link, which has ended, and its neighbour, unless that is heard over another connection.
 
-        That is told at once, not at the next tick: messages take another way as soon as all know.
+        This is advertised at once, not at the next tick: messages take another way as soon as all routers know.
         """
         link = self._hellos.close(connection)
         if link is not None and self._neighbours.get(link.router) == connection:
@@ -91,17 +91,17 @@ class Mesh(Knowledge):
             self._advertise_at_once(now_s)
 
     def add_address(self, key: str, hint: int) -> None:
-        """Note that a local receiver listens on ``key``; the others are told at the next tick."""
+        """Note that a local receiver listens on ``key``, to be advertised at the next tick."""
         self._own.add(key, hint)
 
     def delete_address(self, key: str) -> None:
-        """Note that no local receiver listens on ``key`` any longer; the others are told at the next tick."""
+        """Note that no local receiver listens on ``key`` any longer, to be advertised at the next tick."""
         self._own.delete(key)
 
     # --- time
 
     def tick(self, now_s: float) -> None:
-        """Do what is due each second: hellos, advertisements, and forgetting routers that were silent for too long."""
+        """Do the work of each second: send hellos and advertisements, forget silent routers."""
         self._renew_bounds()
         self._questions.renew()
         self._own.renew()
@@ -123,15 +123,12 @@ class Mesh(Knowledge):
 
     @property
     def silent_at_s(self) -> float:
-        """Return when the first of the neighbours has been silent for too long, if no hello comes; inf without any."""
+        """Time when the first neighbour will have been silent for too long; inf without neighbours."""
         heard_s = [self._links[connection].confirmed_s for connection in self._neighbours.values()]
         return min(heard_s, default=float("inf")) + self._hellos.max_age_s
 
     def check_silence(self, now_s: float) -> None:
-        """Give up neighbours that have been silent for too long; between two ticks, at ``silent_at_s``.
-
-        That is told at once too.
-        """
+        """Drop neighbours silent for too long, between two ticks, at ``silent_at_s``; advertise that at once."""
         for router in list(self._neighbours):
             self._choose_way(router, now_s, "no hello")
         self._advertise_at_once(now_s)
@@ -156,10 +153,10 @@ class Mesh(Knowledge):
                 self._nodes.forget(node)
                 self.events.append(RouterLost(router))
 
-    # --- what arrives
+    # --- messages
 
     def take(self, data: bytes, connection: int, now_s: float) -> Relay:
-        """Take the message ``data`` that came over the control link of ``connection``: which neighbours get it next."""
+        """Process the message ``data`` from the control link of ``connection``; return where to send it on."""
         try:
             way = relay(data, self.me, self.paths)
             if not way.address:
@@ -179,9 +176,9 @@ class Mesh(Knowledge):
         return Relay("")
 
     def receive(self, message: Message | Newer, connection: int, now_s: float) -> Spread:
-        """Take a message that came in over the control link of ``connection``; what makes no sense changes nothing.
+        """Process a parsed message from the control link of ``connection``; return how far to send it on.
 
-        Says which neighbours get it too, if it is for all.
+        An invalid one changes nothing.
         """
         if isinstance(message, Newer):
             self._complain(MeshFault.NEWER_VERSION, f"version {message.version}", connection, now_s, message.id)
@@ -205,7 +202,7 @@ class Mesh(Knowledge):
         return Spread.NOWHERE
 
     def _receive_namesake(self, message: Message, connection: int, now_s: float) -> None:
-        """Report a message that has our id: our own message comes back (ignored), or another router has our id."""
+        """Report a message with our id from another router; ignore our own messages that come back."""
         if isinstance(message, Hello | RouterAdvertisement) and message.instance != self.instance:
             self._complain(MeshFault.SAME_ID, f"instance {message.instance}", connection, now_s, self.me)
 
@@ -217,7 +214,7 @@ class Mesh(Knowledge):
             self._complain(MeshFault.SECOND_ROUTER, shown(hello.id), connection, now_s)
             return
         link.router, link.instance, link.heard_s = hello.id, hello.instance, now_s
-        self.events += self._hellos.answer(connection, now_s)  # before all questions: the other end must know us first
+        self.events += self._hellos.answer(connection, now_s)  # before requests: the other router must know us first
         fresh = (other for other in self._links.values() if self._hellos.is_fresh(other, hello.id, now_s))
         if any(other.instance > hello.instance for other in fresh):
             self._complain(MeshFault.SHARED_ID, f"instance {hello.instance}", connection, now_s, hello.id)
@@ -254,10 +251,10 @@ class Mesh(Knowledge):
         return Spread.TO_ALL if news and heard.id in self.paths.next_hop else Spread.ALONG_THE_TREE
 
     def _is_late(self, node: MeshNode, heard: RouterAdvertisement, connection: int, now_s: float) -> bool:
-        """Return whether the advertisement is older than what is known, and so was late, or is another router's.
+        """Return whether the advertisement is older than what is known, and so late, or another router's.
 
-        A router whose advertisements stay older has been started anew in the same second, or with its clock set back;
-        but of a neighbour its hellos say which start of it is there.
+        A router whose advertisements stay older has restarted in the same second, or with its clock set back; for a
+        neighbour, its hellos give the current instance.
         """
         link = self._links.get(self._neighbours.get(node.id, -1))
         instance = heard.instance if node.instance is None else node.instance
@@ -289,7 +286,7 @@ class Mesh(Knowledge):
             return
         if is_late:
             return
-        node.instance = node.instance or heard.instance or None  # else its next start would not be told from this one
+        node.instance = node.instance or heard.instance or None  # else its next start would look like this one
         node.heard_s = now_s
         is_first = node.link_sequence == 0
         node.link_sequence = heard.link_sequence
@@ -322,7 +319,7 @@ class Mesh(Knowledge):
             self._answer_addresses()
 
     def _answer_addresses(self) -> None:
-        """Send all our addresses to the routers that asked; if that is much, to some of them at the next tick."""
+        """Send all our addresses to the routers that requested them; some wait for the next tick if that is much."""
         for router, update in self._own.answers():
             self._send(update, mobile_address(router))
 
@@ -350,7 +347,7 @@ class Mesh(Knowledge):
 
     def _learn_all(self, node: MeshNode, heard: MobileAddressUpdate, connection: int, now_s: float) -> None:
         if heard.exist is None or heard.sequence < node.mobile_sequence:
-            return  # on its way since before what we know
+            return  # older than what we know
         hints = heard.hints or (NO_HINT,) * len(heard.exist)
         told = dict(zip(heard.exist, hints, strict=True))
         gone = tuple(key for key in node.addresses if key not in told)

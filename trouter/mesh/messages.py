@@ -1,7 +1,6 @@
-"""The six messages by which routers find each other (inter-router.md 3): values, and their exact octets.
+"""The six messages between routers (inter-router.md 3): values, and their exact octets.
 
-The other side may be hostile or broken: ``parse`` raises DecodeError for whatever is not one of the six,
-and nothing in a message is taken for more than it is.
+The sender may be hostile: ``parse`` raises DecodeError for anything but these six.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from trouter.wire.errors import DecodeError
 
 #: The protocol's version, which every message carries as ``pv``.
 VERSION: Final = 1
-#: The one area there is; routers are ``0/ID`` in annotations.
+#: The only area; routers are ``0/ID`` in annotations.
 AREA: Final = "0"
-#: How long the id of a router may be, in characters (DISPATCH-2307), and the text of an address.
+#: The longest router id (DISPATCH-2307) and address, in characters.
 MAX_ID_CHARACTERS: Final = 4096
-#: How many octets and values a message may have: as many as half a million addresses take.
+#: The most octets and values of a message, enough for half a million addresses.
 MAX_MESSAGE_BYTES: Final = 16 << 20
 MAX_VALUES: Final = 1_100_000
 MAX_COST: Final = 2**31 - 1
@@ -39,7 +38,7 @@ _VALUE: Final = b"\x00\x53\x77"
 _NULL: Final = b"\x40"
 _LIST0: Final = b"\x45"
 _BODY_CODE: Final = 0x77
-#: The sections that a message may have, and those of them that say what it is.
+#: The sections that a message may have, and those that are read.
 _SECTION_CODES: Final = frozenset((0x70, 0x71, 0x72, 0x73, 0x74, _BODY_CODE))
 _READ_CODES: Final = frozenset((0x74, _BODY_CODE))
 _NO_PEERS: Final[Mapping[str, int]] = MappingProxyType({})
@@ -47,7 +46,7 @@ _NO_PEERS: Final[Mapping[str, int]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """``id`` is there, booted at ``instance`` (seconds since 1970), and has heard the routers ``seen``."""
+    """``id`` is up, started at ``instance`` (seconds since 1970), and has heard the routers ``seen``."""
 
     id: str
     instance: int = 0
@@ -56,7 +55,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class RouterAdvertisement:
-    """How far ``id`` has counted: its link state and its mobile addresses."""
+    """The current sequences of ``id``: of its link state and of its mobile addresses."""
 
     id: str
     instance: int = 0
@@ -66,14 +65,14 @@ class RouterAdvertisement:
 
 @dataclass(frozen=True, slots=True)
 class LinkStateRequest:
-    """``id`` wants to know the addressee's link state."""
+    """``id`` requests the addressee's link state."""
 
     id: str
 
 
 @dataclass(frozen=True, slots=True)
 class LinkStateUpdate:
-    """The link state of ``id``: its neighbours and what the way to each costs."""
+    """The link state of ``id``: its neighbours and the cost of the way to each."""
 
     id: str
     instance: int = 0
@@ -83,7 +82,7 @@ class LinkStateUpdate:
 
 @dataclass(frozen=True, slots=True)
 class MobileAddressRequest:
-    """``id`` knows the addressee's addresses as of ``have_sequence`` and wants to know more."""
+    """``id`` has the addressee's addresses up to ``have_sequence`` and requests the current ones."""
 
     id: str
     have_sequence: int = 0
@@ -91,7 +90,7 @@ class MobileAddressRequest:
 
 @dataclass(frozen=True, slots=True)
 class MobileAddressUpdate:
-    """Addresses of ``id``: all of them (``exist``), or what was ``added`` and ``deleted`` since the last sequence.
+    """Addresses of ``id``: all of them (``exist``), or those ``added`` and ``deleted`` since the last sequence.
 
     Keys are address keys such as ``M0news``. ``hints`` are treatments, one for each of ``exist`` or ``added``.
     """
@@ -106,7 +105,7 @@ class MobileAddressUpdate:
 
 @dataclass(frozen=True, slots=True)
 class Newer:
-    """A message of ``id`` in a later ``version`` of the protocol, of which no more can be known than that."""
+    """A message of ``id`` in a later ``version`` of the protocol, which cannot be read further."""
 
     id: str
     version: int
@@ -116,17 +115,17 @@ Message = Hello | RouterAdvertisement | LinkStateRequest | LinkStateUpdate | Mob
 
 
 def router_address(router_id: str) -> str:
-    """Return where ``router_id`` takes what concerns links."""
+    """Return the address at which ``router_id`` receives messages about links."""
     return f"amqp:/_topo/0/{router_id}/qdrouter"
 
 
 def mobile_address(router_id: str) -> str:
-    """Return where ``router_id`` takes what concerns addresses."""
+    """Return the address at which ``router_id`` receives messages about addresses."""
     return f"amqp:/_topo/0/{router_id}/qdrouter.ma"
 
 
 def compose(message: Message, to: str) -> bytes:
-    """Return the octets of ``message`` as its author sends it to the address ``to``: all sections."""
+    """Return the octets of ``message`` to the address ``to``, all sections."""
     ingress = f"{AREA}/{message.id}"
     annotations = compose_annotations(b"", 0, 0, False, None, ingress, (ingress,))
     mobile = isinstance(message, MobileAddressRequest | MobileAddressUpdate)
@@ -149,7 +148,7 @@ def compose(message: Message, to: str) -> bytes:
 
 
 def parse(data: bytes) -> Message | Newer:
-    """Return the message whose octets these are; DecodeError says what is wrong with them."""
+    """Return the parsed message; DecodeError describes the fault."""
     if len(data) > MAX_MESSAGE_BYTES:
         raise DecodeError(f"{len(data)} octets; at most {MAX_MESSAGE_BYTES} are accepted")
     opcode, body = _read(data)
@@ -191,7 +190,7 @@ def _symbol(text: str) -> bytes:
 
 
 def _int(number: int) -> bytes:
-    """Return an int in its shorter form, a long beyond 32 bits."""
+    """Return an encoded int in its shorter form; a long beyond 32 bits."""
     if -128 <= number < 128:
         return b"\x54" + number.to_bytes(1, "big", signed=True)
     if -(2**31) <= number < 2**31:
@@ -206,14 +205,14 @@ def _long(number: int) -> bytes:
 
 
 class _Writer:
-    """One of the two ways of writing bodies: how keys and how numbers look (inter-router.md 3.1)."""
+    """One of the two encodings of bodies: of their keys and numbers (inter-router.md 3.1)."""
 
     def __init__(self, key: Any, number: Any) -> None:
         self._key = key
         self._number = number
 
     def body(self, message: Message) -> tuple[str, list[bytes]]:
-        """Return the opcode, and the keys and values of the body."""
+        """Return the opcode, and the encoded keys and values of the body."""
         pairs: list[tuple[str, bytes]] = [
             ("id", _string(message.id)),
             ("pv", self._number(VERSION)),
@@ -272,7 +271,7 @@ _OPCODES: Final[dict[type, str]] = {
 
 
 def _read(data: bytes) -> tuple[str, dict[Any, Any]]:
-    """Return the opcode and the body's map."""
+    """Return the opcode and the body's map; DecodeError."""
     offset, end = 0, len(data)
     opcode: object = None
     while offset < end:
@@ -296,20 +295,20 @@ def _read(data: bytes) -> tuple[str, dict[Any, Any]]:
 
 
 class _Fields:
-    """The entries of a body, each taken as what it must be."""
+    """The entries of a body; each method raises DecodeError for another type."""
 
     def __init__(self, body: Mapping[Any, Any]) -> None:
         self._body = body
 
     def text(self, key: str) -> str:
-        """Return a text that must be there and be neither empty nor endless."""
+        """Return a mandatory text of 1 to ``MAX_ID_CHARACTERS``."""
         value = self._body.get(key)
         if not isinstance(value, str) or not 0 < len(value) <= MAX_ID_CHARACTERS:
             raise DecodeError(f"{key} is not a text of 1 to {MAX_ID_CHARACTERS} characters")
         return str(value)
 
     def number(self, key: str, high: int = MAX_SEQUENCE) -> int:
-        """Return a whole number from 0 to ``high``; 0 where there is none."""
+        """Return an integer from 0 to ``high``; 0 if absent."""
         return _whole(key, self._body.get(key, 0), high)
 
     def texts(self, key: str) -> tuple[str, ...]:
@@ -332,7 +331,7 @@ class _Fields:
         return _Fields(value)
 
     def costs(self, key: str) -> Mapping[str, int]:
-        """Return a map of texts to costs, which are 1 at least."""
+        """Return a map of texts to costs, at least 1 each."""
         costs: dict[str, int] = {}
         for peer, cost in self.inner(key)._body.items():
             if not isinstance(peer, str) or not 0 < len(peer) <= MAX_ID_CHARACTERS:
@@ -341,7 +340,7 @@ class _Fields:
         return MappingProxyType(costs)
 
     def hints(self, count: int) -> tuple[int, ...]:
-        """Return the hints for ``count`` addresses; none if they are of another length, or no list of numbers."""
+        """Return the hints for ``count`` addresses; () if their number differs, or they are no list of ints."""
         value = self._body.get("hints")
         if not isinstance(value, list) or len(value) != count:
             return ()

@@ -1,4 +1,4 @@
-"""How the id of another router reads within a line of the log or of a dump: it came from the network."""
+"""The id of another router in a log line or a dump, where it must be harmless."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ _ESCAPED: Final = str.maketrans({character: f"\\x{ord(character):02x}" for chara
 
 
 def shown(router: str) -> str:
-    """Return the id as one word: cut, without quotes, blanks and ``=``, so that it cannot write into its line."""
+    """Return the id as one word: cut, without quotes, blanks and ``=``, so that it cannot forge parts of its line."""
     return router[:_MAX_CHARACTERS].translate(_ESCAPED)

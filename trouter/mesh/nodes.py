@@ -1,4 +1,4 @@
-"""What is known of the other routers, and how much of it is remembered at most: strangers say what stands here."""
+"""The other routers and their bounded state; other routers decide what is in it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from .messages import RouterAdvertisement
 
-#: Routers; links of all of them; octets of the addresses of all of them.
+#: The most routers, links of all of them, and octets of the addresses of all of them.
 MAX_ROUTERS: Final = 10_000
 MAX_LINKS: Final = 500_000
 MAX_ADDRESS_BYTES: Final = 256 << 20
@@ -16,13 +16,13 @@ MAX_ADDRESS_BYTES: Final = 256 << 20
 NO_HINT: Final = -1
 
 _NEVER: Final = float("-inf")
-#: What an address takes beside its text.
+#: Octets of an address besides its text, about.
 _ENTRY_BYTES: Final = 150
 
 
 @dataclass(slots=True)
 class MeshNode:
-    """What this router knows of another one: its links, its addresses, when it was heard."""
+    """The state of another router here: its links, its addresses, and when it was heard."""
 
     id: str
     heard_s: float
@@ -31,22 +31,22 @@ class MeshNode:
     peers: Mapping[str, int] = field(default_factory=dict)
     mobile_sequence: int = 0
     addresses: dict[str, int] = field(default_factory=dict)
-    #: The sequences that it has advertised; 1 for its links from the start, for it must have some.
+    #: The sequences that it advertised; 1 for its links from the start, because it must have some.
     advertised_links: int = 1
     advertised_addresses: int = 0
-    #: It has told us its links since it was started: so there is a way from it to us, too.
+    #: It has sent its links since its start: there is a way from it to us.
     answered: bool = False
-    #: When it was asked last.
+    #: When its links and its addresses were last requested.
     asked_links_s: float = _NEVER
     asked_addresses_s: float = _NEVER
-    #: When it was started anew, as far as its addresses have not been asked for once more since then.
+    #: When it restarted, until its addresses are requested once more after that.
     restarted_s: float = float("inf")
-    #: For how many ticks no router has listed it.
+    #: Ticks for which no router has listed it.
     orphan_ticks: int = 0
-    #: How many advertisements in a row were older than what is known, and how many came from another start.
+    #: Advertisements in a row that were older than the known one, and those of another instance.
     older_in_a_row: int = 0
     strange_starts: int = 0
-    #: The advertisement of it that was sent on last, and when; the number of the last change of its addresses that was.
+    #: Its last advertisement that was sent on, and when; the sequence of the last change of its addresses sent on.
     spread: RouterAdvertisement | None = None
     spread_s: float = _NEVER
     spread_change: int = 0
@@ -58,7 +58,7 @@ class MeshNode:
         return self.mobile_sequence < self.advertised_addresses
 
     def has_spread(self, heard: RouterAdvertisement) -> bool:
-        """Return whether the last advertisement that was sent on says at least as much as the one ``heard``."""
+        """Return whether the last advertisement sent on was at least as new as ``heard``."""
         last = self.spread
         return (
             last is not None
@@ -69,7 +69,7 @@ class MeshNode:
 
 
 class NodeChange(NamedTuple):
-    """What is new about a router's addresses: those that were not there, with their hints, and those that were."""
+    """The changes of a router's addresses: new ones with their hints, and those removed."""
 
     added: Mapping[str, int]
     deleted: tuple[str, ...]
@@ -82,7 +82,7 @@ class MeshNodes(Mapping[str, MeshNode]):
 
     def __init__(self) -> None:
         self._nodes: dict[str, MeshNode] = {}
-        #: Links that the routers have told of, of all of them.
+        #: The number of links of all routers.
         self.links = 0
         self._address_bytes = 0
 
@@ -96,19 +96,19 @@ class MeshNodes(Mapping[str, MeshNode]):
         return len(self._nodes)
 
     def obtain(self, router: str, now_s: float) -> MeshNode | None:
-        """Return the node of ``router``, made if it is new; None if there are too many."""
+        """Return the node of ``router``, created if new; None if there are too many."""
         node = self._nodes.get(router)
         if node is None and len(self._nodes) < MAX_ROUTERS:
             node = self._nodes[router] = MeshNode(router, now_s)
         return node
 
     def forget(self, node: MeshNode) -> None:
-        """Remember nothing of ``node``, whose addresses are deleted."""
+        """Remove ``node``, whose addresses are deleted."""
         self.link(node, {})
         del self._nodes[node.id]
 
     def link(self, node: MeshNode, peers: Mapping[str, int]) -> bool:
-        """Let ``peers`` be the neighbours of ``node``, and what the ways cost; False, and no change, for too many."""
+        """Set ``peers``, with costs, as the neighbours of ``node``; return False, without a change, if too many."""
         links = self.links - len(node.peers) + len(peers)
         if links > MAX_LINKS and peers:
             return False
@@ -117,7 +117,7 @@ class MeshNodes(Mapping[str, MeshNode]):
         return True
 
     def listen(self, node: MeshNode, told: Mapping[str, int], gone: Iterable[str]) -> NodeChange:
-        """Note that ``node`` listens on what it ``told``, as far as there is room, and not on what is ``gone``."""
+        """Add what fits of the addresses ``told`` to ``node``, and remove those ``gone``; return the changes."""
         deleted = tuple(key for key in gone if node.addresses.pop(key, None) is not None)
         self._address_bytes -= sum(map(_size, deleted))
         added = {key: hint for key, hint in told.items() if key not in node.addresses}
@@ -130,7 +130,7 @@ class MeshNodes(Mapping[str, MeshNode]):
         return NodeChange(added, deleted, complete)
 
     def _fit(self, added: Mapping[str, int]) -> tuple[dict[str, int], int]:
-        """As many of the first as there is room for, and what they take."""
+        """Return the first of ``added`` that fit, and their size in octets."""
         size, fitting = 0, dict[str, int]()
         for key, hint in added.items():
             if self._address_bytes + size + _size(key) > MAX_ADDRESS_BYTES:
@@ -141,5 +141,5 @@ class MeshNodes(Mapping[str, MeshNode]):
 
 
 def _size(key: str) -> int:
-    """Return the octets that an address takes, about."""
+    """Return the approximate size of an address in octets."""
     return (len(key) if key.isascii() else 4 * len(key)) + _ENTRY_BYTES

@@ -1,4 +1,4 @@
-"""The addresses of this router: as they are, as they were told to all, and who asked for all of them."""
+"""The addresses of this router: as they are, as last advertised, and the routers that requested all of them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Final
 
 from .messages import MobileAddressUpdate
 
-#: Addresses sent between two ticks to the routers that ask.
+#: Addresses sent between two ticks to the routers that request them.
 ADDRESSES_PER_TICK: Final = 1_000_000
 
 
 class OwnAddresses:
-    """The addresses of the router ``me``, as the others are to know them."""
+    """The addresses of the router ``me`` for the other routers."""
 
     def __init__(self, me: str) -> None:
         self._me = me
-        #: Counts what was told to all.
+        #: Counts the advertised changes.
         self.sequence = 0
         self._addresses: dict[str, int] = {}
-        #: As told at ``sequence``, and which have been touched since.
+        #: The addresses as advertised at ``sequence``, and the keys touched since.
         self._told: dict[str, int] = {}
         self._touched: dict[str, None] = {}
-        #: Who asked and is to be told; all addresses in one message, made once.
+        #: The routers that requested all addresses and wait; and the message for them, made once.
         self._asking: dict[str, None] = {}
         self._left = ADDRESSES_PER_TICK
         self._all_told: MobileAddressUpdate | None = None
@@ -38,7 +38,7 @@ class OwnAddresses:
             self._touched[key] = None
 
     def news(self) -> MobileAddressUpdate | None:
-        """Return how they have changed since that was told last, with its number; None if they have not."""
+        """Return the changes since the last call, with their sequence; None if there are none."""
         touched, self._touched = self._touched, {}
         added = {key: self._addresses[key] for key in touched if key in self._addresses and key not in self._told}
         deleted = tuple(key for key in touched if key in self._told and key not in self._addresses)
@@ -54,15 +54,15 @@ class OwnAddresses:
     # --- answers to other routers
 
     def query(self, router: str) -> None:
-        """Note that ``router`` wants to know all of them."""
+        """Note that ``router`` requested all addresses."""
         self._asking[router] = None
 
     def renew(self) -> None:
-        """Allow as much to be sent as each second may: one has passed."""
+        """Allow another tick's amount of answers."""
         self._left = ADDRESSES_PER_TICK
 
     def answers(self) -> Iterator[tuple[str, MobileAddressUpdate]]:
-        """Yield routers that asked, each with the update for it; if that is much, the rest wait for the next second."""
+        """Yield requesting routers, each with its update; if that is much, the rest wait for the next tick."""
         while self._asking and self._left > 0:
             router = next(iter(self._asking))
             del self._asking[router]

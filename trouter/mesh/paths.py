@@ -1,4 +1,4 @@
-"""The ways through a network as one router sees them: next hops, costs, and whose messages pass through here."""
+"""The ways through a network from one router: next hops, costs, and the origins of messages that pass through it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from .tree import Tree
 
 
 class Paths:
-    """The ways from ``me`` to all routers, worked out once from the ``links`` of all: costs by neighbour, by router.
+    """The ways from ``me`` to all routers, computed from the ``links``: costs by neighbour, by router.
 
-    A router that is listed by others and lists none itself is taken to have one link back, at a cost of 1, to the first
-    that lists it (inter-router.md 4.4): its own advertisement has yet to come. Unreachable routers are not here.
+    A router that others list and that lists none itself counts as having one link back, at cost 1, to the first that
+    lists it (inter-router.md 4.4): its own link state has yet to come. Unreachable routers are absent.
     """
 
     def __init__(self, me: str, links: Mapping[str, Mapping[str, int]]) -> None:
@@ -32,10 +32,10 @@ class Paths:
         self._tree = Tree(starts, ends, costs)
         self._place = self._numbers[me]
         self._beyond: dict[str, frozenset[str]] = {}
-        #: By router: the neighbour that leads there, and what the way costs.
+        #: By router, the neighbour that leads there, and the cost of the way.
         self.next_hop: dict[str, str] = {}
         self.cost: dict[str, int] = {}
-        #: How many links the way to the farthest router has.
+        #: The number of links on the way to the farthest router.
         self.radius = 0
         self._grow()
 
@@ -49,10 +49,10 @@ class Paths:
                 self.radius = max(self.radius, tree.hops[number])
 
     def beyond(self, origin: str) -> frozenset[str]:
-        """Return the routers to which messages from ``origin`` travel through me; all of them, if I am the origin.
+        """Return the routers to which messages from ``origin`` travel through this one; all, if it is the origin.
 
-        A tree is worked out when it is first asked for: after a change of the network no message waits for a thousand
-        trees. The set is empty for an origin that I do not know.
+        Each tree is computed on demand, so that after a change of the network no message waits for a thousand trees.
+        The set is empty for an unknown origin.
         """
         found = self._beyond.get(origin)
         if found is None:

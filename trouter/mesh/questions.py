@@ -1,4 +1,4 @@
-"""What others have advertised and we have not heard is asked for: not too often, and not too much in a second."""
+"""The requests for what other routers advertised and this one lacks, at a limited rate."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from .events import Send
 from .messages import LinkStateRequest, MobileAddressRequest, mobile_address, router_address
 from .nodes import MeshNode, MeshNodes
 
-#: A question that was not answered, for it or the answer was lost on the way, is asked again after so long.
+#: Seconds before an unanswered request is repeated: it or the answer may be lost.
 ASK_AGAIN_S: Final = 2.0
-#: A message of a former start is under way no longer than this.
+#: Seconds that a message of a former start may be under way.
 UNDER_WAY_S: Final = 10.0
-#: Asked between two ticks.
+#: Requests sent between two ticks.
 QUESTIONS_PER_TICK: Final = 1000
 
 
 def is_due(asked_s: float, now_s: float) -> bool:
-    """Return whether an answer to what was asked then is not to be waited for any longer."""
+    """Return whether a request sent at ``asked_s`` is to be repeated if it has no answer."""
     return asked_s <= now_s - ASK_AGAIN_S
 
 
 class Questions:
-    """The questions of the router ``me``. Only routers in ``reach`` are asked."""
+    """The requests of the router ``me``; those in ``reach`` of each call get them."""
 
     def __init__(self, me: str, nodes: MeshNodes) -> None:
         self._me = me
         self._nodes = nodes
         self._left = QUESTIONS_PER_TICK
-        #: The routers that were asked in return since the last tick.
+        #: The routers that got a request in return since the last tick.
         self._returned: set[str] = set()
 
     def renew(self) -> None:
-        """Allow as many questions as each second may have: one has passed."""
+        """Allow another tick's amount of requests."""
         self._left = QUESTIONS_PER_TICK
         self._returned.clear()
 
     def again(self, reach: Collection[str], now_s: float) -> Iterator[Send]:
-        """Ask again for all that has had no answer for too long, the longest wait first."""
+        """Yield requests that had no answer for too long, the longest wait first."""
         waiting = [
             (min(node.asked_links_s, node.asked_addresses_s), router)
             for router, node in self._nodes.items()
@@ -54,10 +54,10 @@ class Questions:
                 yield from self.about_addresses(node, reach, now_s)
 
     def once_more(self, reach: Collection[str], now_s: float) -> Iterator[Send]:
-        """Ask for all addresses of routers that were started anew a while ago.
+        """Yield requests for all addresses of routers that restarted a while ago.
 
-        A change of addresses does not say which start of its router it belongs to, so one that was under way during
-        the restart may have been taken for news.
+        A change of addresses does not name its router's instance, so one that was under way during the restart may have
+        been applied by mistake.
         """
         for node in self._nodes.values():
             if now_s - node.restarted_s >= UNDER_WAY_S and self._may_ask(node, reach):
@@ -65,15 +65,15 @@ class Questions:
                 yield Send(MobileAddressRequest(self._me, 0), mobile_address(node.id))
 
     def about_links(self, node: MeshNode, reach: Collection[str], now_s: float) -> Iterator[Send]:
-        """Ask for the links that were advertised."""
+        """Yield a request for the links that ``node`` advertised, if they are missing."""
         if node.wants_links() and self._may_ask(node, reach):
             node.asked_links_s = now_s
             yield Send(LinkStateRequest(self._me), router_address(node.id))
 
     def in_return(self, node: MeshNode, reach: Collection[str], now_s: float) -> Iterator[Send]:
-        """Ask a router for its links that has just asked for ours, once between two ticks.
+        """Yield a request for the links of a router that just requested ours, once between two ticks.
 
-        It has a way to us, so its answer arrives. What it was asked before may have come too early for that.
+        It has a way to us, so its answer will arrive. An earlier request may have come too early for that.
         """
         if node.id not in self._returned:
             for question in self.about_links(node, reach, now_s):
@@ -83,13 +83,13 @@ class Questions:
     def about_addresses(
         self, node: MeshNode, reach: Collection[str], now_s: float, unprompted: bool = False
     ) -> Iterator[Send]:
-        """Ask for addresses that were advertised, or of a new neighbour at once: its advertisement may take long."""
+        """Yield a request for addresses that ``node`` advertised, or ``unprompted`` before it advertises any."""
         if (unprompted or node.wants_addresses()) and self._may_ask(node, reach):
             node.asked_addresses_s = now_s
             yield Send(MobileAddressRequest(self._me, node.mobile_sequence), mobile_address(node.id))
 
     def _may_ask(self, node: MeshNode, reach: Collection[str]) -> bool:
-        """Return whether a question would get to ``node``, and is not one too many; if it may be asked, it counts."""
+        """Return whether a request would reach ``node`` and is within the limit; count it if so."""
         may = node.id in reach and self._left > 0
         self._left -= may
         return may

@@ -1,9 +1,8 @@
-"""What becomes of a message of routers that came over a control link (inter-router.md 2.5, 5.5).
+"""The relaying of messages from a control link (inter-router.md 2.5, 5.5).
 
-It is taken here, sent on to neighbours, both, or neither. A router that sends it on adds itself to the trace and leaves
-every other octet alone. A message does not come twice to the same router. How far a message has come is no reason to
-drop it, unlike messages of clients: a router that knows little of the network yet thinks it narrower than it is, and
-would never learn more.
+A message is processed here, sent on to neighbours, both, or neither. A router that sends it on adds itself to the trace
+and changes nothing else, and no router gets it twice. A long trace is no reason to drop it, as it is for clients'
+messages: a router that knows little of the network yet underestimates its size, and would never learn more.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from .faults import MeshFault
 from .messages import AREA
 from .paths import Paths
 
-#: The addresses at which routers take each other's messages: hellos, links, addresses.
+#: The addresses of routers for messages of other routers: hellos, links, addresses.
 HELLO_ADDRESS: Final = "qdhello"
 LINKS_ADDRESS: Final = "qdrouter"
 MOBILE_ADDRESS: Final = "qdrouter.ma"
@@ -31,7 +30,7 @@ _HERE: Final = ""
 
 
 class Dropped(Exception):
-    """A message has been round in a circle, or leads nowhere: no router gets it."""
+    """A message loops or has no way: no router gets it."""
 
     def __init__(self, fault: MeshFault) -> None:
         super().__init__(fault.value)
@@ -40,19 +39,19 @@ class Dropped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Relay:
-    """Where one control message goes on to."""
+    """The next hops of one control message."""
 
-    #: The address here that takes it, one of the three; "" if it is not for us.
+    #: The address here that receives it, one of the three; "" if it is not for this router.
     address: str
-    #: The neighbours that it goes on to, and the octets that they get.
+    #: The neighbours to send it on to, and the octets for them.
     hops: tuple[str, ...] = ()
     data: bytes = b""
-    #: All neighbours that it has not come through, if it is for all.
+    #: All neighbours that it has not passed, if it is for all.
     around: tuple[str, ...] = ()
 
 
 def relay(data: bytes, me: str, paths: Paths) -> Relay:
-    """Return where the message ``data`` goes that came to the router ``me``; DecodeError if it is none, or Dropped."""
+    """Return where the message ``data`` goes from the router ``me``; DecodeError if it is invalid, or Dropped."""
     scan = MessageScan()
     scan.scan(data, 0, len(data), THROUGH_PROPERTIES, True)
     start, end = scan.annotations_start, scan.annotations_end
@@ -89,21 +88,21 @@ def relay(data: bytes, me: str, paths: Paths) -> Relay:
 
 
 def first_hops(to: str, paths: Paths) -> tuple[str, ...]:
-    """Return the neighbours to which a message of our own for the address ``to`` goes."""
+    """Return the neighbours for a message of our own to the address ``to``."""
     router, _ = _destination(to, paths.next_hop)
     return _fresh(paths.next_hop if router == _EVERYBODY else {router} & paths.next_hop.keys(), paths, ())
 
 
 def _fresh(ends: Iterable[str], paths: Paths, trace: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the neighbours that lead to ``ends`` and stand not in the ``trace``."""
+    """Return the neighbours that lead to ``ends`` and are not in the ``trace``."""
     hops = {paths.next_hop[end] for end in ends}
     return tuple(sorted(hop for hop in hops if f"{AREA}/{hop}" not in trace))
 
 
 def _destination(to: str | None, known: Collection[str]) -> tuple[str, str]:
-    """Return the router that ``to`` names, which may be all routers or this one, and the address there.
+    """Return the router that ``to`` names, which may be all routers or this one, and the address there; DecodeError.
 
-    Both may have slashes: the longest id counts that is ``known``.
+    Both may have slashes: the longest ``known`` id is taken.
     """
     kind, _, rest = (to or "").removeprefix(_SCHEME).partition("/")
     place, slash, address = rest.rpartition("/")

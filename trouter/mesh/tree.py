@@ -1,18 +1,16 @@
-"""Shortest paths from one router to all others, exactly as every router of the network works them out (4.4).
+"""Shortest paths from one router to all others, the same on every router of the network (inter-router.md 4.4, 4.5).
 
-Routers are numbers here, in the order of their ids. Of all ways that cost least, one is taken: where its last link
-starts at the router that costs least, and among equals at the one with the lowest number. That is the one that is found
-first when candidates are worked off in the order of cost and number, so all routers that know the same links get the
-same tree. inter-router.md 4.4 and 4.5.
+Routers are numbers, in the order of their ids. Of several shortest ways, the one is taken whose last link starts at the
+router with the least cost, and among those with the lowest number. This is the way found first if candidates are
+processed in the order of cost and number, so all routers that know the same links compute the same tree.
 
-Nothing has to be sorted for that: candidates of one cost are worked off as they come. Where every link costs less than
-there are heaps, each cost has a heap of its own, in a circle: no candidate costs more than one round beyond what is
-worked off. Otherwise it is a radix heap. What a candidate costs is never less than what was worked off last, so it
-stands in the heap by the highest bit in which it differs from that; when the lower bits are worked off, the next heap
-is spread over them.
+No sorting is needed: candidates of one cost are processed in any order. If every link costs less than the number of
+heaps, each cost has its own heap, in a circle: no candidate costs more than one round beyond the current cost.
+Otherwise it is a radix heap. A candidate's cost is never below the current one; its heap is the highest bit in which
+they differ, and once the lower heaps are empty, the next one is spread over them.
 
-No index is checked where it is used (pyproject.toml, `unchecked`): numbers from elsewhere are when a tree is made, and
-those of ``grow`` when it begins.
+Indices are not checked where they are used (pyproject.toml, `unchecked`): those from outside are checked when a tree is
+made, and the arguments of ``grow`` when it begins.
 """
 
 from __future__ import annotations
@@ -20,9 +18,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
-#: The cost of what cannot be reached.
+#: The cost of an unreachable router.
 UNREACHED = -1
-#: As many heaps as a cost has bits, and one for what costs as much as what was worked off last; a power of two.
+#: One heap for each bit of a cost, and one for the current cost; a power of two.
 _HEAPS = 64
 _ROUND = _HEAPS - 1
 _NONE = -1
@@ -31,8 +29,8 @@ _NONE = -1
 class Tree:
     """The network's links, and the tree that ``grow`` made last.
 
-    ``starts[u]`` to ``starts[u + 1]`` are the places in ``ends`` and ``costs`` where the links of router ``u`` stand:
-    the router that each leads to, and what it costs, from 1 to 2**31 - 1.
+    ``starts[u]`` to ``starts[u + 1]`` are the positions of router ``u``'s links in ``ends`` and ``costs``: the router
+    that each leads to, and its cost, from 1 to 2**31 - 1.
     """
 
     __slots__ = (
@@ -53,7 +51,7 @@ class Tree:
     )
 
     def __init__(self, starts: Sequence[int], ends: Sequence[int], costs: Sequence[int]) -> None:
-        """ValueError if there are not as many links as said, if one leads nowhere, or if one has no such cost."""
+        """Make a tree; ValueError if the lists do not match, a link leads nowhere, or a cost is out of range."""
         self.count = len(starts) - 1
         if not starts or list(starts) != sorted(starts) or starts[0] != 0 or starts[self.count] != len(ends):
             raise ValueError("the links of routers do not follow one another")
@@ -64,14 +62,14 @@ class Tree:
         self._starts = array("i", starts)
         self._ends = array("i", ends)
         self._costs = array("i", costs)
-        #: By router: what the way costs, UNREACHED if there is none; how many links it has; its first stop.
+        #: By router, its way's cost (UNREACHED for none), number of links, and first hop.
         self.cost = array("q", bytes(8 * self.count))
         self.hops = array("i", bytes(4 * self.count))
         self.first = array("i", bytes(4 * self.count))
-        # By router: the one before it on its way, and whether the way passes through the one ``grow`` was asked about.
+        # By router, the one before it on its way, and whether the way passes through ``middle``.
         self._previous = array("i", bytes(4 * self.count))
         self._beyond = array("i", bytes(4 * self.count))
-        # Candidates: a router stands here once for each better way found. Those of one heap follow one another.
+        # Candidates: one for each better way to a router that was found; those of a heap form a linked list.
         candidates = len(ends) + 1
         self._who = array("i", bytes(4 * candidates))
         self._keys = array("q", bytes(8 * candidates))
@@ -80,9 +78,9 @@ class Tree:
         self._near = max(costs, default=0) < _HEAPS
 
     def grow(self, root: int, middle: int, whole: bool) -> list[int]:
-        """Work out the ways from ``root``; the routers to which they pass through ``middle``. IndexError.
+        """Compute the ways from ``root``; return the routers whose way passes through ``middle``; IndexError.
 
-        Unless ``whole``, no more is worked out than that.
+        Unless ``whole``, stop once these are known.
         """
         if not (0 <= root < self.count and 0 <= middle < self.count):
             raise IndexError("no such router")
@@ -94,7 +92,7 @@ class Tree:
         self._plant(root)
         candidates = 1
         near = self._near
-        now = 0  # the cost of what is worked off, and the heap where it stands
+        now = 0  # the cost that is processed, and its heap
         here = 0
         behind = 0  # candidates whose way passes through the middle
         passed = False
@@ -141,7 +139,7 @@ class Tree:
         return found
 
     def _plant(self, root: int) -> None:
-        """Forget the tree before; the only candidate is ``root``, which costs nothing."""
+        """Clear the last tree; leave ``root`` as the only candidate, with cost 0."""
         cost, beyond, heaps = self.cost, self._beyond, self._heaps
         for router in range(self.count):
             cost[router] = -1
@@ -158,7 +156,7 @@ class Tree:
         heaps[0] = 0
 
     def _go_round(self, now: int) -> int:
-        """The next cost of a candidate in the circle, -1 when there is none."""
+        """Return the next cost of a candidate in the circle; -1 if there is none."""
         heaps = self._heaps
         for cost in range(now + 1, now + _HEAPS):
             if heaps[cost & _ROUND] != _NONE:
@@ -166,7 +164,7 @@ class Tree:
         return -1
 
     def _spread(self) -> int:
-        """Spread the next heap over those before it; the least cost of a candidate, -1 when there is none."""
+        """Spread the next heap over the lower ones; return the least cost of a candidate, -1 if there is none."""
         heaps, keys, following = self._heaps, self._keys, self._following
         heap = 1
         while heap < _HEAPS and heaps[heap] == _NONE:
@@ -190,7 +188,7 @@ class Tree:
 
 
 def _bits(differs: int) -> int:
-    """How many bits a number needs that is not negative."""
+    """Return the number of bits of a number that is not negative."""
     bits = 0
     while differs:
         differs >>= 1
