@@ -1,1 +1,1 @@
-"""What every connection uses: sockets, the poller, the hub, timers, and parts that run until they are replaced."""
+"""The parts that every connection uses: sockets, poller, hub, timers, and configured parts that can be replaced."""

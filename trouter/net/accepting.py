@@ -1,4 +1,4 @@
-"""The loops that take connections from the sockets of a listener: the same for listeners of AMQP and of HTTP."""
+"""The loops that accept connections from a listener's sockets, for AMQP and for HTTP."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from trouter.config import ListenerEntity
 
 from .sockets import close_all
 
-#: Connections taken from one socket before other tasks get their turn.
+#: Connections accepted from one socket before other tasks get their turn.
 ACCEPTS_IN_A_ROW: Final = 16
-#: How long to wait when the system has no more descriptors or memory for a connection.
+#: Seconds to wait while the system has no descriptor or memory for a connection.
 OUT_OF_RESOURCES_PAUSE_S: Final = 0.1
 _OVERLOAD: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
 
 
 class AcceptRate:
-    """A token bucket: ``per_second`` connections on average, as many at once."""
+    """A token bucket: ``per_second`` connections on average and in a burst."""
 
     def __init__(self, per_second: int) -> None:
         self._per_second = per_second
@@ -31,7 +31,7 @@ class AcceptRate:
         self._at_s = trio.current_time()
 
     async def wait_turn(self) -> None:
-        """Return when one more connection may be taken."""
+        """Wait until one more connection may be accepted."""
         while True:
             now_s = trio.current_time()
             self._tokens = min(self._per_second, self._tokens + (now_s - self._at_s) * self._per_second)
@@ -41,31 +41,31 @@ class AcceptRate:
             await trio.sleep((1 - self._tokens) / self._per_second)
 
     def take(self) -> None:
-        """Count a connection that was taken."""
+        """Count an accepted connection."""
         self._tokens -= 1
 
 
 class AcceptingListener(ABC):
-    """One configured listener: its sockets, which are open already, and the loops that take connections from them."""
+    """One configured listener: its open sockets, and the loops that accept connections from them."""
 
     def __init__(self, entity: ListenerEntity, sockets: list[socket.socket], log: logging.Logger) -> None:
         self.sockets = sockets
-        #: Connections taken so far, and those turned away.
+        #: Connections accepted so far, and those refused.
         self.accepted = 0
         self.refused = 0
-        #: Set when the listener has stopped and its last connection has gone.
+        #: Set when the listener has stopped and its last connection has ended.
         self.done = trio.Event()
         self._log = log
         self._accepting = trio.CancelScope()
         self.configure(entity)
 
     def configure(self, entity: ListenerEntity) -> None:
-        """Serve the connections to come as ``entity`` says; sockets and connections stay as they are."""
+        """Serve future connections by ``entity``; sockets and open connections stay as they are."""
         self.entity = entity
         self._rate = AcceptRate(entity.accept_rate) if entity.accept_rate else None
 
     async def run(self) -> None:
-        """Accept until ``stop``, and serve the connections until they are done."""
+        """Accept connections until ``stop``, and serve them until they end."""
         async with trio.open_nursery() as nursery:
             try:
                 with self._accepting:
@@ -77,8 +77,8 @@ class AcceptingListener(ABC):
         self.done.set()
 
     def stop(self) -> None:
-        """Take no more connections, and close the sockets; connections there are go on."""
-        self._accepting.cancel()  # the task that waits for a socket ends
+        """Accept no more connections, and close the sockets; open connections continue."""
+        self._accepting.cancel()  # ends the tasks that wait for a socket
         self.close()
 
     def close(self) -> None:
@@ -87,11 +87,11 @@ class AcceptingListener(ABC):
 
     @property
     def stopped(self) -> bool:
-        """Whether the listener takes no more connections."""
+        """True if the listener accepts no more connections."""
         return self._accepting.cancel_called
 
     async def wait_readable(self, sock: socket.socket) -> None:
-        """Return when ``sock`` is worth another look: no connection waits on it now."""
+        """Wait until ``sock``, on which no connection waits, may have one."""
         await trio.lowlevel.wait_readable(sock)
 
     @abstractmethod
@@ -124,7 +124,7 @@ class AcceptingListener(ABC):
                 if self.stopped:
                     return
                 if error.errno in _OVERLOAD:
-                    if not _is_readable(sock):  # without a descriptor left, accept fails even where no client waits
+                    if not _is_readable(sock):  # without a descriptor accept fails even if no client waits
                         await trio.lowlevel.wait_readable(sock)
                         continue
                     if not exhausted:
@@ -137,7 +137,7 @@ class AcceptingListener(ABC):
             if exhausted:
                 exhausted = False
                 self._log.info("accepting again on %s", self._label)
-            if self.stopped:  # the connection came in the turn in which the listener stopped
+            if self.stopped:  # the connection came in the pass in which the listener stopped
                 accepted.close()
                 return
             if self.admit(accepted, address[:2], nursery) and self._rate is not None:

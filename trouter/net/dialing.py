@@ -1,4 +1,4 @@
-"""From an endpoint to a connected socket: the host is looked up, and each of its addresses is tried in turn."""
+"""From an endpoint to a connected socket: look up the host, and try each of its addresses."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from trouter.config import texts
 
 from .sockets import look_up
 
-#: Names looked up at the same time.
+#: Look-ups at the same time.
 MAX_LOOKUPS: Final = 40
 _LOOKUPS: Final[trio.lowlevel.RunVar[trio.CapacityLimiter]] = trio.lowlevel.RunVar("connectors' look-ups")
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where to dial."""
+    """A host and port to dial, with the scheme for display."""
 
     host: str
     port: str
@@ -32,14 +32,14 @@ class Endpoint:
 
 
 def cause(error: OSError) -> str:
-    """Return what went wrong, without the address, which stands beside it already."""
+    """Return the text of the error without the address."""
     if error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
     return str(error.strerror or error)
 
 
 def _lookups() -> trio.CapacityLimiter:
-    """The threads that may look names up for connectors: their own, so that a slow resolver holds up nothing else."""
+    """Return the limiter of connectors' look-up threads: their own, so that a slow resolver delays nothing else."""
     try:
         return _LOOKUPS.get()
     except LookupError:
@@ -48,7 +48,7 @@ def _lookups() -> trio.CapacityLimiter:
 
 
 async def connect(endpoint: Endpoint, family_name: str | None) -> socket.socket:
-    """Return a connected socket; OSError with the cause at the last of the host's addresses."""
+    """Return a connected socket; OSError with the cause at the last address tried."""
     found = await look_up(endpoint.host, texts.port_or_service(endpoint.port), family_name, limiter=_lookups())
     failure = OSError("no address")
     for each, kind, protocol, _, address in found:

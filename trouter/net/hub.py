@@ -1,7 +1,7 @@
-"""One pass: what reads brought goes through engine and core, then every connection it touched is written once.
+"""One pass: input goes through engine and core, then every connection with output is written once.
 
-No task switch stands between a transfer's arrival and its copy's departure: the
-connection that read hands it on, and ``flush`` writes the others' output.
+No task switch comes between a transfer's arrival and its copy's departure: the connection that read passes it on, and
+``flush`` writes the others' output.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ class Hub:
 
     def __init__(self, router: Router) -> None:
         self.router = router
-        #: Connections with something to write; engine and core append, ``flush`` empties it.
+        #: Connections with output to write; engine and core append, ``flush`` empties it.
         self.outbox: list[Connection] = []
 
     def update_clock(self) -> None:
-        """Let the core know what time it is; once per round of reads."""
+        """Set the core's clock; once per round of reads."""
         self.router.pulse.now_s = trio.current_time()
 
     def flush(self) -> None:

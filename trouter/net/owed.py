@@ -1,7 +1,7 @@
-"""Credit that is owed to senders and too little to be granted at once: it is granted when nothing comes for a moment.
+"""Small amounts of credit owed to senders, granted once no delivery comes for a moment.
 
-The core grants credit in portions, which costs a busy link next to nothing. A sender that goes on only for a flow would
-wait for the rest of a portion for ever.
+The core grants credit in portions, which is cheap on a busy link. A sender that continues only after a flow would wait
+for the rest of a portion forever.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import trio
 
 from .hub import Hub
 
-#: A moment: a link that brought nothing for as long gets what it is owed.
+#: Seconds without a delivery after which a link gets its owed credit.
 MOMENT_S: Final = 0.01
-#: Links to look at in one moment.
+#: Links checked at a time.
 PORTION: Final = 500
 
 
 class OwedCredit:
-    """Looks as long as anything is owed, and sleeps when nothing is."""
+    """Grants owed credit while there is some, and sleeps while there is none."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -30,7 +30,7 @@ class OwedCredit:
         self._bell.set()
 
     async def run(self) -> None:
-        """Return what is owed, for ever."""
+        """Grant owed credit until cancelled."""
         while True:
             await self._bell.wait()
             self._bell = trio.Event()

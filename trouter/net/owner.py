@@ -1,4 +1,4 @@
-"""What the engine and the core find at the other side of a connection: the object that serves it."""
+"""The interface of the object that serves a connection, for engine and core."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from trouter.engine.link_base import Link
 
 
 class ConnectionOwner(Protocol):
-    """Serves one connection; ``engine.connection.Connection.owner`` is it, or None once the connection is gone."""
+    """Serves one connection: ``engine.connection.Connection.owner``, which is None once the connection has ended."""
 
     @property
     def number(self) -> int:
         """Return the number in ``[C<n>]``."""
 
     def about(self) -> dict[str, Any]:
-        """Return what every record about the connection says."""
+        """Return the fields common to all records about the connection."""
 
     def write_nowait(self) -> None:
-        """Write what stands in the output; what the socket does not take now goes when it can."""
+        """Write the output; the rest waits until the socket takes more."""
 
     def link_ended(self, link: Link, reason: DetachReason) -> None:
-        """Tell the peer that the router ends a link of the connection's for a reason of its own."""
+        """Send the peer the detach of a link that the router ends by itself."""
 
     def idle(self) -> None:
-        """End the connection: the engine gave it up for its silence."""
+        """End the connection, which exceeded its idle time-out."""
 
 
 def owner_of(link: Any) -> ConnectionOwner | None:
-    """Return what serves the connection of ``link``, a link of the engine; None once it is gone."""
+    """Return the owner of the connection of ``link``, a link of the engine; None once it has ended."""
     owner: ConnectionOwner | None = link.session.connection.owner
     return owner

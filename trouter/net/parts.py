@@ -1,7 +1,7 @@
-"""What runs for configured entities, and how it becomes what another configuration asks for: prepared, then applied.
+"""Parts that run for configured entities, and their change to another configuration: prepared, then applied.
 
-A part stands for one entity. A change is prepared while everything goes on as before; what cannot be had is found out
-then, and nothing is left of it. Applying it cannot fail and takes no turn of the scheduler.
+A part runs for one entity. A change is prepared while everything continues; if that fails, it leaves no trace. Applying
+it cannot fail and does not yield to other tasks.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import trio
 
 log = logging.getLogger("trouter.SERVER")
 
-#: Host, port and name, and which of those it is that have all of these in common: several may have no name and port 0.
+#: Host, port and name, and a number among entities with the same three: several may have no name and port 0.
 Key = tuple[str, str, str, int]
 
 
 class Entity(Protocol):
-    """What a part stands for."""
+    """The attributes of an entity that identify its part."""
 
     @property
     def host(self) -> str: ...
@@ -33,26 +33,26 @@ class Entity(Protocol):
 
 
 class Part(Protocol):
-    """What runs for one entity."""
+    """A part that runs for one entity."""
 
-    #: Set when nothing of it is left.
+    #: Set once the part has ended completely.
     done: trio.Event
 
     async def run(self) -> None:
-        """Work until ``stop``, and then until nothing of it is left."""
+        """Work until ``stop``, and then until the part has ended completely."""
 
     def stop(self) -> None:
-        """Take on no more; what is under way goes on until it ends or is ended."""
+        """Accept no more work; work under way continues until it ends or is ended."""
 
 
 class Pending(Protocol):
-    """A part of a change, prepared: one of these is called, once."""
+    """A prepared part of a change: exactly one of the two methods is called, once."""
 
     def apply(self) -> None:
-        """Let it be so; cannot fail."""
+        """Apply it; cannot fail."""
 
     def drop(self) -> None:
-        """Let it be as if it had never been thought of."""
+        """Undo the preparation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,29 +62,29 @@ class Step:
     apply: Callable[[], None]
 
     def drop(self) -> None:
-        """Leave everything as it is."""
+        """Do nothing."""
 
 
 class Change:
-    """A change all of whose parts are prepared: ``apply`` it, or ``drop`` what was opened for it."""
+    """A change whose parts are all prepared: ``apply`` it, or ``drop`` what was opened for it."""
 
     def __init__(self) -> None:
         self._parts: list[Pending] = []
         self._undo = ExitStack()
 
     def add(self, part: Pending) -> None:
-        """Add a part, which is prepared."""
+        """Add a prepared part."""
         self._parts.append(part)
         self._undo.callback(part.drop)
 
     def apply(self) -> None:
-        """Let it be so."""
+        """Apply all parts."""
         self._undo.pop_all()
         for part in self._parts:
             part.apply()
 
     def drop(self) -> None:
-        """Leave everything as it is."""
+        """Undo the preparation of all parts."""
         self._undo.close()
 
 
@@ -93,10 +93,10 @@ P = TypeVar("P", bound=Part)
 
 
 class Parts(Generic[E, P]):
-    """The parts of one kind: those that stand, and those that were stopped and still serve peers."""
+    """The parts of one kind: those that run, and those that were stopped and still serve peers."""
 
     def __init__(self) -> None:
-        #: What stands, and for what, in the order of the configuration.
+        #: The running parts and their entities, in the order of the configuration.
         self.by_key: dict[Key, P] = {}
         self.entities: dict[Key, E] = {}
         self._retired: set[P] = set()
@@ -104,20 +104,20 @@ class Parts(Generic[E, P]):
 
     @property
     def standing(self) -> list[P]:
-        """Return the parts that stand, in the order of the configuration."""
+        """Running parts, in the order of the configuration."""
         return list(self.by_key.values())
 
     @property
     def all(self) -> list[P]:
-        """Return those that stand, then those that have not ended yet."""
+        """Running parts, then those that were stopped and have not ended yet."""
         return [*self.standing, *self._retired]
 
     def find(self, entity: object) -> P | None:
-        """Return the part that stands for this entity."""
+        """Return the running part of this entity; None if there is none."""
         return next((self.by_key[key] for key, own in self.entities.items() if own == entity), None)
 
     def run_in(self, nursery: trio.Nursery) -> None:
-        """Run what will stand in this nursery."""
+        """Run future parts in this nursery."""
         self._nursery = nursery
 
     def stop(self) -> None:
@@ -126,7 +126,7 @@ class Parts(Generic[E, P]):
             self._retire(key)
 
     def become(self, wanted: dict[Key, E], fresh: dict[Key, P]) -> None:
-        """Stand for ``wanted``, by a ``fresh`` part where there is one."""
+        """Replace the running parts by those of ``wanted``, with a ``fresh`` part where there is one."""
         for key in list(self.by_key):
             if key not in wanted or key in fresh:
                 self._retire(key)
@@ -143,17 +143,17 @@ class Parts(Generic[E, P]):
         self.entities = wanted
 
     def announce(self, part: P) -> None:
-        """Tell of a part that begins."""
+        """Log a part that starts."""
 
     def reconfigure(self, part: P, entity: E) -> None:
-        """Let a part that stands serve a changed entity."""
+        """Apply a changed entity to a running part."""
 
     def discard(self, part: P) -> None:
-        """Give back what was opened for a part that never ran."""
+        """Undo the preparation of a part that never ran."""
 
     def _begin(self, part: P) -> None:
         self.announce(part)
-        assert self._nursery is not None  # noqa: S101 - nothing is applied before
+        assert self._nursery is not None  # noqa: S101 - `run_in` comes before the first change
         self._nursery.start_soon(self._run, part)
 
     def _retire(self, key: Key) -> None:
@@ -172,7 +172,7 @@ class Parts(Generic[E, P]):
 
 @dataclass(frozen=True, slots=True)
 class PendingParts(Generic[E, P]):
-    """Parts that are ready to run."""
+    """Prepared parts of one kind."""
 
     parts: Parts[E, P]
     wanted: dict[Key, E]
@@ -187,7 +187,7 @@ class PendingParts(Generic[E, P]):
 
 
 def keyed(entities: Iterable[E]) -> dict[Key, E]:
-    """Return entities by what makes them the same one in another configuration."""
+    """Return entities by the key that identifies each in another configuration."""
     seen: Counter[tuple[str, str, str]] = Counter()
     found: dict[Key, E] = {}
     for entity in entities:

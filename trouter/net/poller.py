@@ -1,10 +1,8 @@
-"""Which sockets can be read: one epoll for all connections, waited for by one task.
+"""The readiness of sockets: one epoll for all connections, in one task.
 
-A task per socket that waits for it costs a scheduler's turn and a system call
-for each read. Here one turn serves every socket that is ready: all are read and
-worked through, then all that is to go out is written once per connection, so a
-busy router switches tasks once per round and not once per message (decision
-0003). Linux only, as epoll is.
+A task per socket would cost a scheduler's turn and a system call for each read. Here one turn serves every ready
+socket: all are read and processed, then each connection's output is written once, so a busy router switches tasks once
+per round and not once per message (decision 0003). Linux only, like epoll.
 """
 
 from __future__ import annotations
@@ -18,29 +16,29 @@ import trio
 
 from .hub import Hub
 
-#: Sockets served before what they brought is written.
+#: Sockets served before the output is written.
 SOCKETS_PER_ROUND: Final = 64
 #: Rounds in a row before other tasks get their turn.
 ROUNDS_IN_A_ROW: Final = 4
 
-#: The peer will send no more; octets before that may wait to be read.
+#: The peer will send no more; earlier octets may still wait to be read.
 HUNG_UP: Final = select.EPOLLRDHUP
 
 log = logging.getLogger("trouter.SERVER")
 
 
 class Reader(Protocol):
-    """An object that is called when its socket can be read."""
+    """The object that is called when its socket is readable."""
 
     def on_readable(self) -> None:
-        """Read once and work through it; must not block."""
+        """Read once and process the input; must not block."""
 
     def crash(self, error: Exception) -> None:
-        """End this reader, and no other: ``on_readable`` raised, which is a bug of ours."""
+        """End this reader only: ``on_readable`` raised, which is a bug of ours."""
 
 
 class Poller:
-    """Readers by socket."""
+    """The readers of all sockets."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -48,13 +46,13 @@ class Poller:
         self._readers: dict[int, Reader] = {}
 
     def add(self, sock: socket.socket, reader: Reader, events: int = select.EPOLLIN) -> None:
-        """Call ``reader`` whenever ``sock`` can be read, or at ``HUNG_UP`` if that is asked for."""
+        """Call ``reader`` whenever ``sock`` is readable, or with ``HUNG_UP`` when the peer has hung up."""
         number = sock.fileno()
         self._readers[number] = reader
         self._epoll.register(number, events)
 
     def remove(self, sock: socket.socket) -> None:
-        """Stop calling; before the socket is closed. A second call does nothing."""
+        """Stop the calls, before the socket is closed; a second call does nothing."""
         number = sock.fileno()
         if self._readers.pop(number, None) is not None and not self._epoll.closed:
             self._epoll.unregister(number)
@@ -78,7 +76,7 @@ class Poller:
         for number, _ in ready:
             reader = self._readers.get(number)
             if reader is None:
-                continue  # an earlier one of this round ended it
+                continue  # an earlier reader of this round ended it
             try:
                 reader.on_readable()
             except Exception as error:  # noqa: BLE001 - a bug in one connection's path must not end the others

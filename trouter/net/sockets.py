@@ -1,4 +1,4 @@
-"""Listening sockets: from a host and a port to sockets, and from an old listener to a new one without a gap."""
+"""Listening sockets: from host and port to sockets, and from an old listener to a new one without a gap."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from trouter.config import ListenerEntity
 
 BACKLOG: Final = 1024
 
-#: What is to be bound: the family, and the host and port as asked for.
+#: An address to bind: the family, and the host and port.
 Address = tuple[socket.AddressFamily, tuple[str, int]]
-#: What a look-up finds: family, type, protocol, canonical name, and the address as the family has it.
+#: A result of a look-up: family, type, protocol, canonical name, and the address in the family's form.
 Found = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]]
 
-#: Addresses and numbers, for which no name server has to be asked.
+#: Flags for addresses and port numbers, which need no name server.
 _AT_ONCE: Final = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
 _FAMILIES: Final = {"IPv4": socket.AF_INET, "IPv6": socket.AF_INET6}
 
 
 class ListenError(Exception):
-    """Listeners cannot stand: which, and why; one line each."""
+    """Listeners cannot be opened; one line for each, with the cause."""
 
     def __init__(self, *lines: str) -> None:
         super().__init__("\n".join(lines))
@@ -35,8 +35,8 @@ class ListenError(Exception):
 async def open_for(entity: ListenerEntity, leaving: Sequence[socket.socket] = ()) -> list[socket.socket]:
     """Return the sockets that ``entity`` listens on; ListenError names host, port and cause, and leaves nothing open.
 
-    ``leaving`` are sockets that will be closed once the change of which this is a part has succeeded. One that is bound
-    to the very place that is asked for is shared, so that connections which wait in it are not lost.
+    ``leaving`` are sockets that will be closed once the change has succeeded. One that is bound to the same address is
+    shared, so that connections which wait in it are not lost.
     """
     try:
         return open_sockets(await resolve(entity), leaving)
@@ -46,7 +46,7 @@ async def open_for(entity: ListenerEntity, leaving: Sequence[socket.socket] = ()
 
 
 async def resolve(entity: ListenerEntity) -> list[Address]:
-    """Return the addresses that host, port and family stand for; OSError when there are none."""
+    """Return the addresses of host, port and family; OSError if there are none."""
     found = await look_up(entity.host, entity.port_or_service, entity.socket_address_family, socket.AI_PASSIVE)
     return list(dict.fromkeys((each, (str(address[0]), int(address[1]))) for each, _, _, _, address in found))
 
@@ -54,9 +54,9 @@ async def resolve(entity: ListenerEntity) -> list[Address]:
 async def look_up(
     host: str, port: int | str, family_name: str | None, flags: int = 0, limiter: trio.CapacityLimiter | None = None
 ) -> Sequence[Found]:
-    """Return what the system knows of a host (any for none) and a port or service; OSError if it knows nothing.
+    """Return the system's addresses of a host (any for empty) and a port or service; OSError if there are none.
 
-    A name is asked for in a thread, one of those that ``limiter`` allows for, which may take as long as it pleases.
+    A name is looked up in a thread of ``limiter``, without a time limit.
     """
     family = _FAMILIES.get(family_name or "", socket.AF_UNSPEC)
 
@@ -67,12 +67,12 @@ async def look_up(
         with suppress(socket.gaierror):
             return ask(flags | _AT_ONCE)
         return await trio.to_thread.run_sync(ask, flags, abandon_on_cancel=True, limiter=limiter)
-    except (ValueError, OverflowError):  # before the system is asked: no name can be so long, or have such characters
+    except (ValueError, OverflowError):  # raised before the system is asked: a name too long or with invalid characters
         raise OSError("not a name that can be looked up") from None
 
 
 def open_sockets(addresses: Iterable[Address], leaving: Sequence[socket.socket] = ()) -> list[socket.socket]:
-    """Return a listening socket for each address; OSError, with none left open, when one cannot be had."""
+    """Return a listening socket for each address; OSError, with none left open, if one cannot be opened."""
     opened: list[socket.socket] = []
     try:
         for family, address in addresses:
@@ -85,13 +85,13 @@ def open_sockets(addresses: Iterable[Address], leaving: Sequence[socket.socket] 
 
 
 def place_of(sock: socket.socket) -> tuple[str, int]:
-    """Return the host and the port that a socket is bound to."""
+    """Return the host and port that a socket is bound to."""
     host, port = sock.getsockname()[:2]
     return host, port
 
 
 def close_all(sockets: Iterable[socket.socket]) -> None:
-    """Close them; a second call does nothing."""
+    """Close the sockets; a second call does nothing."""
     for sock in sockets:
         sock.close()
 
@@ -108,7 +108,7 @@ def _listen(family: socket.AddressFamily, address: tuple[str, int], leaving: Seq
         except OSError as error:
             if error.errno != errno.EADDRINUSE or not rivals:
                 raise
-            # An old listener on every interface and its successor on one of them, or the other way round.
+            # an old listener on every interface and its successor on one of them, or the reverse
             with _sharing((sock, *rivals)):
                 _bind(sock, address)
         sock.setblocking(False)
@@ -125,7 +125,7 @@ def _bind(sock: socket.socket, address: tuple[str, int]) -> None:
 
 @contextmanager
 def _sharing(sockets: Iterable[socket.socket]) -> Iterator[None]:
-    """Let these sockets, and no other program's, overlap while it lasts."""
+    """Let these sockets, and no other program's, overlap within the context."""
     for sock in sockets:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from .hub import Hub
 
-#: Due times of connections that have gone which may stand in the queue before it is cleared of them.
+#: Due times of ended connections that the queue may hold before it is cleared of them.
 _SPARE_TICKETS: Final = 64
 
 
@@ -21,7 +21,7 @@ class Ticker:
     """Calls ``tick`` of each connection as often as the connection wants it."""
 
     def __init__(self) -> None:
-        #: When each ticket is due. Connections stand apart, so that one that has gone is not kept until then.
+        #: When each ticket is due. Tickets, not connections, so that an ended connection is not kept until then.
         self._due: list[tuple[float, int]] = []
         self._watched: dict[int, Connection] = {}
         self._tickets: dict[Connection, int] = {}
@@ -29,7 +29,7 @@ class Ticker:
         self._sleep: trio.CancelScope | None = None
 
     def add(self, connection: Connection) -> None:
-        """Watch a connection whose opens were exchanged."""
+        """Tick a connection whose opens were exchanged."""
         period_s = connection.tick_period_s
         if period_s > 0:
             ticket = next(self._numbers)
@@ -41,7 +41,7 @@ class Ticker:
             heapq.heappush(self._due, (when, ticket))
 
     def remove(self, connection: Connection) -> None:
-        """Stop watching."""
+        """Stop ticking a connection; a second call does nothing."""
         ticket = self._tickets.pop(connection, None)
         if ticket is not None:
             del self._watched[ticket]
@@ -50,7 +50,7 @@ class Ticker:
                 heapq.heapify(self._due)
 
     async def run(self, hub: Hub) -> None:
-        """Tick until cancelled."""
+        """Tick the connections that are due, until cancelled."""
         while True:
             self._tick_due(trio.current_time())
             hub.flush()
@@ -58,7 +58,7 @@ class Ticker:
                 await trio.sleep_forever()
 
     def _tick_due(self, now_s: float) -> None:
-        """Apart, for what a task that sleeps has in hand is not gone when it is over."""
+        """Tick the connections that are due, apart from ``run``, whose local variables would keep one alive."""
         while self._due and self._due[0][0] <= now_s:
             _, ticket = heapq.heappop(self._due)
             connection = self._watched.get(ticket)
