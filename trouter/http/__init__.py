@@ -1,4 +1,4 @@
-"""HTTP beside AMQP: metrics and health for machines, files for people, WebSockets for AMQP clients in browsers."""
+"""HTTP beside AMQP: metrics and health pages, files, and WebSockets for AMQP clients in browsers."""
 
 from .figures import CertificateExpiry, Figures, Histogram, ListenerFigures, MemoryOwner
 from .listener import HttpListener

@@ -1,7 +1,7 @@
-"""Signs of life of a WebSocket's client, where it sends no AMQP frames.
+"""Keep-alive of a WebSocket's client that sends no AMQP frames.
 
-A browser holds up the timers of a tab that is out of sight, so that a console in it keeps no idle time-out of AMQP; but
-it answers pings by itself. A pong that was asked for counts as the empty frame that the client would have sent.
+A browser delays the timers of a hidden tab, so a console in it misses its AMQP idle time-out; but the browser answers
+pings by itself. A pong that was requested counts as the empty frame that the client would have sent.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ import trio
 
 #: An AMQP frame without a body (AMQP 1.0, 2.4.5).
 EMPTY_FRAME: Final = bytes((0, 0, 0, 8, 2, 0, 0, 0))
-#: How long a client is silent before it is asked.
+#: Seconds of silence before the client is pinged.
 SILENT_S: Final = 0.5
 _HEADER_BYTES: Final = 8
 _AMQP_TYPE: Final = 0
 
 
 class ClientLife:
-    """What a bridge knows of its client's life: where its frames end, and since when it is silent."""
+    """A client's activity as its bridge sees it: frame boundaries, and the time of the last octet."""
 
     def __init__(self) -> None:
         self._header = bytearray()
-        #: Octets of the frame under way that are still to come.
+        #: Octets of the current frame still to come.
         self._left = 0
         #: The client has begun an AMQP frame: the login is over.
         self._speaks = False
@@ -31,7 +31,7 @@ class ClientLife:
         self._asked = False
 
     def take(self, octets: bytes | bytearray) -> None:
-        """Follow the client's frames through ``octets``."""
+        """Note ``octets`` of the client and follow its frames through them."""
         self._heard_at_s = trio.current_time()
         at = 0
         while at < len(octets):
@@ -48,19 +48,19 @@ class ClientLife:
                 self._header.clear()
 
     def _begin(self, header: bytes) -> None:
-        """Note the header of a frame, or of a protocol, which has nothing behind it."""
+        """Process the header of a frame, or of a protocol, which has no body."""
         if not header.startswith(b"AMQP"):
             self._left = max(int.from_bytes(header[:4], "big") - _HEADER_BYTES, 0)
             self._speaks = self._speaks or header[5] == _AMQP_TYPE
 
     def must_ask(self) -> bool:
-        """Return whether the client is to be pinged now: it is silent, and no ping is under way."""
+        """Return whether to ping the client now: it is silent, and no ping is under way."""
         if self._asked or not self._speaks or trio.current_time() - self._heard_at_s < SILENT_S:
             return False
         self._asked = True
         return True
 
     def answered(self) -> bytes:
-        """Return what a pong stands for: an empty frame if it was asked for and no frame is under way."""
+        """Return the octets that a pong stands for: an empty frame if it was requested between two frames; else b""."""
         asked, self._asked = self._asked, False
         return EMPTY_FRAME if asked and not (self._left or self._header) else b""

@@ -1,7 +1,7 @@
-"""An AMQP connection inside a WebSocket: binary messages one way and the other, each side as fast as the other reads.
+"""An AMQP connection inside a WebSocket: binary messages both ways, each side as fast as the other reads.
 
-The AMQP side is one end of a socket pair, served as any accepted connection is. Messages are a byte stream: where one
-ends means nothing. They are passed on in pieces as they come in, so no message is ever held whole.
+The AMQP side is one end of a socket pair, served like any accepted connection. Messages are a byte stream: their
+boundaries mean nothing. They are passed on in pieces as they arrive, so no message is held whole.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ log = logging.getLogger("trouter.HTTP")
 
 
 class Bridge:
-    """Carries one WebSocket's octets to an AMQP connection and back until one of the two ends."""
+    """Passes one WebSocket's octets to an AMQP connection and back until one of the two ends."""
 
     def __init__(self, stream: trio.abc.Stream, early: bytes, label: str, going_away: Callable[[], bool]) -> None:
-        """``early`` are octets that came with the handshake; ``going_away`` says whether the listener has stopped."""
+        """Make a bridge; ``early`` octets follow the handshake; ``going_away`` returns whether the listener stopped."""
         self._stream = stream
         self._label = label
         self._going_away = going_away
@@ -38,14 +38,14 @@ class Bridge:
         self._message_bytes = 0
         self._life = ClientLife()
         self._failed = False
-        #: The client did what it may not: nothing of it is passed on any more.
+        #: The client broke the rules: its input is ignored from now on.
         self._refused = False
-        #: What it sends are no frames, so there is nothing to look for in it.
+        #: The client's input is not WebSocket frames: it is not parsed any more.
         self._deaf = False
         self._scope = trio.CancelScope()
 
     async def run(self, serve: Callable[[socket.socket], Awaitable[None]]) -> None:
-        """Carry until both sides are done, or one is and the other does not follow."""
+        """Pass octets until both sides have ended, or one has and the other does not follow in time."""
         near, far = socket.socketpair()
         near.setblocking(False)
         far.setblocking(False)
@@ -71,7 +71,7 @@ class Bridge:
             self._finish()
 
     def _finish(self) -> None:
-        """One side is done: the other has a moment to follow."""
+        """Give the other side ``LINGER_S`` to end, because one side has."""
         self._scope.deadline = min(self._scope.deadline, trio.current_time() + LINGER_S)
 
     # --- from the client
@@ -98,7 +98,7 @@ class Bridge:
         """Handle WebSocket events with a checkpoint after each, so that a flood of small ones starves no other task."""
         octets = bytearray()
         for event in self._sockets.events():
-            if not isinstance(event, BytesMessage):  # its answer may wait for the client; what came before does not
+            if not isinstance(event, BytesMessage):  # its answer may wait for the client; octets before it must not
                 await self._pass_on(octets)
                 octets.clear()
             match event:
@@ -112,7 +112,7 @@ class Bridge:
                     octets += self._life.answered()
                     await trio.lowlevel.checkpoint()
                 case CloseConnection() if self._sockets.state in {ConnectionState.OPEN, ConnectionState.LOCAL_CLOSING}:
-                    self._deaf = True  # so wsproto calls octets that are no frames
+                    self._deaf = True  # wsproto reports input that is no frames so
                     await self._refuse(event.code, "")
                 case CloseConnection():
                     self._finish()
@@ -122,7 +122,7 @@ class Bridge:
         await self._pass_on(octets)
 
     async def _taken(self, message: BytesMessage) -> bytes:
-        """Return what of ``message`` is to be passed on: all, or nothing where the message is too big."""
+        """Return the octets of ``message`` to pass on; none if the message is too big."""
         self._message_bytes += len(message.data)
         if self._message_bytes > MAX_MESSAGE_BYTES:
             await self._refuse(CloseReason.MESSAGE_TOO_BIG, "")
@@ -133,17 +133,17 @@ class Bridge:
         return bytes(message.data)
 
     async def _pass_on(self, octets: bytearray) -> None:
-        """Pass octets on to AMQP: the messages of one read together, at the price of one."""
+        """Pass octets on to AMQP, all messages of one read in one call."""
         if not octets:
             return
         self._life.take(octets)
         try:
             await self._near.send_all(octets)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            await trio.lowlevel.checkpoint()  # AMQP has ended, and the client will hear of it
+            await trio.lowlevel.checkpoint()  # AMQP has ended, and the other direction closes the WebSocket
 
     async def _refuse(self, code: int, reason: str) -> None:
-        """End the WebSocket for what the client did."""
+        """Close the WebSocket because the client broke the rules."""
         log.info("WebSocket from %s ended with %d: %s", self._label, code, reason or CloseReason(code).name)
         self._refused = True
         self._finish()
@@ -160,7 +160,7 @@ class Bridge:
         await self._send(CloseConnection(code=CloseReason.GOING_AWAY if self._going_away() else code, reason=""))
 
     async def _next_octets(self) -> bytes:
-        """Wait for octets from AMQP and return them, with what tasks that have their turn now write meanwhile."""
+        """Return the next octets from AMQP, with those written by other tasks of this turn; b"" at the end."""
         try:
             await trio.lowlevel.wait_readable(self._near.socket)
             await trio.lowlevel.checkpoint()
@@ -169,7 +169,7 @@ class Bridge:
             return b""
 
     async def _send(self, event: Event) -> None:
-        """Send ``event`` if the state of the WebSocket still allows it; a client that is gone reads nothing."""
+        """Send ``event`` if the state of the WebSocket allows it; ignore a client that is gone."""
         async with self._sending:
             state = self._sockets.state
             closes = isinstance(event, CloseConnection) and state is ConnectionState.REMOTE_CLOSING

@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection: requests one after another, each answered in full, or one that becomes a WebSocket."""
+"""One HTTP/1.1 connection: requests one after another, or one that becomes a WebSocket."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from .settings import IDLE_S, LINGER_S, MAX_BODY_BYTES, MAX_HEAD_BYTES, PIECE_BY
 from .upgrade import Handshake, UpgradeRefused, handshake_in
 
 READ_BYTES: Final = 16384
-#: Where a client may be whose request is answered before it is complete.
+#: States of a client whose request is answered before it is complete.
 UNREAD: Final = frozenset({h11.IDLE, h11.SEND_BODY, h11.ERROR})
-#: How AMQP begins, and other protocols that will not go on before they are answered.
+#: The beginning of AMQP, and of other protocols whose clients wait for an answer.
 OTHER_PROTOCOL: Final = re.compile(rb"[\x21-\x7e]{1,15}[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 log = logging.getLogger("trouter.HTTP")
 
 
 class NotTaken(Exception):
-    """A request is answered with an error, and the connection ends."""
+    """The request is answered with an error, and the connection ends."""
 
     def __init__(self, response: Response) -> None:
         super().__init__(response.status)
@@ -51,10 +51,10 @@ class Service:
 
 
 class HttpConnection:
-    """Serves one accepted connection to its end."""
+    """Serves one accepted connection until it ends."""
 
     def __init__(self, secured: Secured, local: str, remote: tuple[str, int], service: Service) -> None:
-        """``local`` is the address at which the client found us."""
+        """Make it; ``local`` is the address that the client connected to."""
         self.remote = remote
         self._stream = secured.stream
         self._below = secured.below
@@ -76,7 +76,7 @@ class HttpConnection:
                 log.debug("%s:%d closed the connection, or does not read the answer", *self.remote)
 
     async def _serve_one(self) -> bool:
-        """Answer the next request; whether there may be another."""
+        """Answer the next request; return whether another may follow."""
         try:
             request = await self._next_request()
         except NotTaken as problem:
@@ -104,7 +104,7 @@ class HttpConnection:
     # --- reading
 
     async def _next_request(self) -> h11.Request | None:
-        """Return the next request, its body skipped; None when there is none to come or to wait for."""
+        """Return the next request, its body discarded; None if none came in time."""
         begun = self._is_new or bool(self._http.trailing_data[0])
         limit_s = self._settings.request_s if begun else IDLE_S
         self._is_new = False
@@ -117,7 +117,7 @@ class HttpConnection:
                 if isinstance(event, h11.Request):
                     request = event
                     self._is_head = event.method == b"HEAD"
-                    if _head_bytes(event) > MAX_HEAD_BYTES:  # h11 counts only what comes in pieces
+                    if _head_bytes(event) > MAX_HEAD_BYTES:  # h11 counts only the octets of incomplete heads
                         raise NotTaken(refusal(431))
                     if not event.http_version.startswith(b"1."):
                         raise NotTaken(refusal(505))
@@ -127,7 +127,7 @@ class HttpConnection:
                         raise NotTaken(refusal(413))
                 elif event is h11.NEED_DATA:
                     if self._http.they_are_waiting_for_100_continue:
-                        return request  # answered without its body, and the connection ends
+                        return request  # answer without the body, and end the connection
                     self._http.receive_data(bytes(await self._stream.receive_some(READ_BYTES)))
                     if request is None and OTHER_PROTOCOL.match(self._http.trailing_data[0]):
                         raise NotTaken(refusal(400, why="this port speaks HTTP"))
@@ -172,19 +172,19 @@ class HttpConnection:
             except OSError as error:
                 raise trio.BrokenResourceError from error
             if not data:
-                raise trio.BrokenResourceError("the file became shorter")  # its size is already announced
+                raise trio.BrokenResourceError("the file became shorter")  # its size was sent already
             left -= len(data)
             await self._write(self._http.send(h11.Data(data=data)) or b"")
 
     async def _write(self, data: bytes) -> None:
-        """Send all of it; TooSlowError when a piece is not taken in time."""
+        """Send ``data``; TooSlowError if the client does not read a piece in time."""
         view = memoryview(data)
         for start in range(0, len(data), PIECE_BYTES):
             with trio.fail_after(WRITE_S):
                 await self._stream.send_all(view[start : start + PIECE_BYTES])
 
     async def _linger(self) -> None:
-        """Let the client read the answer: closing over unread input would take it away."""
+        """Wait for the client to read the answer, which closing over unread input would discard."""
         with trio.CancelScope(deadline=trio.current_time() + LINGER_S) as scope, self._door.waiting(scope):
             await self._stream.send_eof()
             while await self._stream.receive_some(READ_BYTES):
@@ -193,7 +193,7 @@ class HttpConnection:
     # --- WebSockets
 
     async def _become_websocket(self, handshake: Handshake) -> Response | None:
-        """Serve a WebSocket to its end, or the answer that refuses it."""
+        """Serve a WebSocket until it ends and return None, or return the answer that refuses it."""
         if self._door.draining:
             return refusal(503, why="the router is stopping")
         on_loopback = ip_address(self._local.partition("%")[0]).is_loopback
@@ -215,6 +215,6 @@ class HttpConnection:
 
 
 def _head_bytes(request: h11.Request) -> int:
-    """Return how long the line and the headers of a request are, at least."""
+    """Return the length of a request's line and headers in octets, at least."""
     line = len(request.method) + len(request.target)
     return line + sum(len(name) + len(value) + 4 for name, value in request.headers)

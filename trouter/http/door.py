@@ -1,4 +1,4 @@
-"""Which connections are open, which wait, and whether more are admitted: the state shared within a listener."""
+"""The connections of a listener: which are WebSockets, which wait, and whether more are accepted."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import trio
 
 
 class Door:
-    """Counts the WebSockets among a listener's connections and knows those that can be given up without harm."""
+    """Counts the WebSockets of a listener and lists the connections that may be ended without harm."""
 
     def __init__(self) -> None:
-        #: No new WebSockets.
+        #: No new WebSockets are accepted.
         self.draining = False
-        #: No new requests either.
+        #: No new requests are accepted either.
         self.stopping = False
         self.websockets = 0
-        #: In the order in which they began to wait.
+        #: The scopes of waiting connections, the longest waiting first.
         self._waiting: dict[trio.CancelScope, None] = {}
 
     @contextmanager
@@ -31,7 +31,7 @@ class Door:
 
     @contextmanager
     def waiting(self, scope: trio.CancelScope) -> Iterator[None]:
-        """List a connection while it waits for its client, and cancelling ``scope`` would end it."""
+        """List a connection while it waits for its client, so that cancelling ``scope`` can end it."""
         if self.stopping:
             scope.cancel()
         self._waiting[scope] = None
@@ -41,7 +41,7 @@ class Door:
             self._waiting.pop(scope, None)
 
     def give_up_one(self) -> bool:
-        """End the connection that waits longest; whether there was one."""
+        """End the connection that waits longest; return whether there was one."""
         for scope in self._waiting:
             del self._waiting[scope]
             scope.cancel()
@@ -49,7 +49,7 @@ class Door:
         return False
 
     def stop(self) -> None:
-        """Let no connection wait any longer: requests that are complete are still answered, others are dropped."""
+        """End all connections that wait: complete requests are still answered, others are dropped."""
         self.draining = self.stopping = True
         while self.give_up_one():
             pass

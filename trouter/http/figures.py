@@ -1,4 +1,4 @@
-"""What /metrics shows, as plain numbers; who runs the router fills it in, metrics.py names it."""
+"""The numbers of /metrics; the router fills them in, metrics.py names the series."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ClassAndOutcome = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ListenerFigures:
-    """The connections of one listener, by its name: open now, taken and turned away since it stands."""
+    """The connections of one listener, by its name: open now; accepted and refused since it started."""
 
     name: str
     connections: int
@@ -21,20 +21,20 @@ class ListenerFigures:
 
 
 class Histogram(Protocol):
-    """How often each span of time was counted."""
+    """Counts of durations."""
 
     @property
     def counts(self) -> Sequence[int]:
-        """One count per bound, not added up, and one for all beyond the last."""
+        """One count per bound, not cumulative, and one for all beyond the last."""
 
     @property
     def sum_s(self) -> float:
-        """The sum of all spans, in seconds."""
+        """Sum of all durations, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryOwner:
-    """Objects of one type that are alive, and the octets that each takes on average."""
+    """The number of objects of one type, and the octets that each takes on average."""
 
     name: str
     size_bytes: int
@@ -43,7 +43,7 @@ class MemoryOwner:
 
 @dataclass(frozen=True, slots=True)
 class CertificateExpiry:
-    """When the certificate of an sslProfile ends, in seconds since 1970."""
+    """The end of validity of an sslProfile's certificate, in seconds since 1970."""
 
     profile: str
     not_after_s: float
@@ -51,37 +51,37 @@ class CertificateExpiry:
 
 @dataclass(frozen=True, slots=True)
 class TenantFigures:
-    """What one tenant has now, and what became of the deliveries that it sent."""
+    """One tenant's current numbers, and the outcomes of the deliveries that it sent."""
 
     name: str
     connections: int = 0
     links: int = 0
     addresses: int = 0
-    #: By outcome; presettled ones and those of them that were dropped are counted too.
+    #: By outcome; pre-settled ones, and those of them that were dropped, are counted too.
     deliveries: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkFigures:
-    """The network that the router belongs to, as it sees it; a router that stands alone has the defaults."""
+    """The network as the router sees it; a standalone router has the defaults."""
 
     known: int = 0
     reachable: int = 0
     neighbours: int = 0
     duplicate_ids: int = 0
-    #: Since the start: changes, and control messages that came and went.
+    #: Since the start: changes, and control messages received and sent.
     changes: int = 0
     control_in: int = 0
     control_out: int = 0
-    #: How often what other routers sent was not believed, by what was wrong with it.
+    #: Invalid messages of other routers, by fault.
     faults: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """One moment of the router. Every label set is bounded by the configuration or by the program."""
+    """The router's numbers at one moment. Every label set is bounded by the configuration or the program."""
 
-    #: The router's sizes now, and what it counted since it started (routing.md 5.6), by the column of its row.
+    #: The columns of the router's row: current sizes, and counts since the start (routing.md 5.6).
     totals: Mapping[str, int]
     version: str
     #: ``compiled`` or ``interpreted``.
@@ -91,7 +91,7 @@ class Figures:
     #: Findings about the configuration, by severity.
     findings: Mapping[str, int] = field(default_factory=dict)
     listeners: Sequence[ListenerFigures] = ()
-    #: Open connections by the vhost they asked for: configured vhosts by name, all other names together as "".
+    #: Open connections by their hostname: configured vhosts by name, all others together as "".
     vhost_connections: Mapping[str, int] = field(default_factory=dict)
     #: Alarms about quotas since the start, and those raised now, by vhost.
     quota_alarms: Mapping[str, int] = field(default_factory=dict)
@@ -100,10 +100,10 @@ class Figures:
     deliveries: Mapping[ClassAndOutcome, int] = field(default_factory=dict)
     #: The upper bounds of the histograms below, ascending, without the infinite one.
     latency_bounds_s: Sequence[float] = ()
-    #: From a message's arrival to its settlement.
+    #: Seconds from a message's arrival to its settlement.
     settle_latency: Mapping[ClassAndOutcome, Histogram] = field(default_factory=dict)
     memory: Sequence[MemoryOwner] = ()
-    #: Octets of messages under way that the router holds, and may hold.
+    #: Octets of messages that the router holds, and their limit.
     held_bytes: int = 0
     held_limit_bytes: int = 0
     #: Events by log module and level, written or not.

@@ -37,16 +37,16 @@ TYPES: Final = {
 
 
 def open_file(root: Path, names: Sequence[str]) -> Response | None:
-    """Return the file that ``names`` lead to below ``root``, following links only within; None if there is none."""
+    """Return the file at ``names`` below ``root``, following only links within it; None if there is none."""
     *folders, last = names
     try:
         top = root.resolve(strict=True)
         path = top.joinpath(*folders, last or INDEX).resolve(strict=True)
         if not path.is_relative_to(top):
             return None
-        # Neither follow a link that came after the look above nor wait for a pipe's other end.
+        # Do not follow a link that was made after the check above, and do not wait for a pipe's other end.
         number = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except (OSError, ValueError, RuntimeError):  # RuntimeError: links in a circle
+    except (OSError, ValueError, RuntimeError):  # RuntimeError: a cycle of links
         return None
     found = os.fstat(number)
     if not stat.S_ISREG(found.st_mode):

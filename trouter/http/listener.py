@@ -26,13 +26,13 @@ class HttpListener(AcceptingListener):
         self.peers: set[HttpConnection] = set()
         self._site = site
         self._door = Door()
-        #: Connections whose TLS handshake is under way.
+        #: Connections in their TLS handshake.
         self._greeting = 0
         super().__init__(entity, sockets, log)
 
     @property
     def websockets(self) -> int:
-        """WebSockets open now."""
+        """Number of open WebSockets."""
         return self._door.websockets
 
     def configure(self, entity: ListenerEntity) -> None:
@@ -41,11 +41,11 @@ class HttpListener(AcceptingListener):
         self._service = Service(entity, settings, self._site, Pages(settings, self._site), self._door)
 
     def drain(self) -> None:
-        """Accept no more WebSockets; pages are served on, so that the operator can watch the router shut down."""
+        """Accept no more WebSockets; pages are still served, so that the operator can watch the router shut down."""
         self._door.draining = True
 
     def stop(self) -> None:
-        """Take no more connections and requests, and close the sockets; WebSockets there are go on."""
+        """Accept no more connections and requests, and close the sockets; open WebSockets continue."""
         super().stop()
         self._door.stop()
 
@@ -56,7 +56,7 @@ class HttpListener(AcceptingListener):
         return served
 
     def _full(self) -> str:
-        """Return why the listener has no room for one more connection, empty if it has; an idle one makes room."""
+        """Return why no further connection has room, empty if one has; an idle connection may be ended for it."""
         most = self.entity.max_connections
         if most is not None and self._count >= most:
             return f"maxConnections {most}"
@@ -69,7 +69,7 @@ class HttpListener(AcceptingListener):
         return len(self.peers) + self._greeting
 
     async def _serve(self, sock: socket.socket, remote: tuple[str, int]) -> None:
-        """Run one connection, through TLS if there is any; a bug of ours ends this one and nothing else."""
+        """Serve one connection, with TLS if configured; log a bug of ours, which ends only this connection."""
         secured: Secured | None = None
         self._greeting += 1
         try:
@@ -92,7 +92,7 @@ class HttpListener(AcceptingListener):
             self.peers.discard(connection)
 
     async def _secure(self, sock: socket.socket, remote: tuple[str, int]) -> Secured | None:
-        """Return the client's stream; None if it went away, or was given up."""
+        """Return the client's stream; None if the client left or the handshake was ended."""
         if not self.entity.ssl_profile:
             return Secured(_stream(sock), None)
         with trio.CancelScope() as scope, self._door.waiting(scope):

@@ -1,7 +1,7 @@
-"""The figures as Prometheus text: names, types and help are this module's, numbers come from ``Figures``.
+"""The figures as Prometheus text: this module has names, types and help, ``Figures`` the numbers.
 
-The `qdr_*` series keep the names and types that dashboards of the older router use, gauges that end in `_total`
-included. Beside them stand series whose types say what they are. No series has a label that a stranger can choose.
+The `qdr_*` series keep the names and types that dashboards of the older router use, even gauges that end in `_total`.
+Other series have correct types. No client can choose the value of a label.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from trouter.config.schema import camel
 from .figures import Figures, ListenerFigures, NetworkFigures, TenantFigures
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-#: Values of one label; what is beyond them is added up under OTHER.
+#: Values of one label; further ones are added up under OTHER.
 MAX_LABEL_VALUES: Final = 200
 OTHER: Final = "_other"
 _TENANT: Final = ("tenant",)
 
 GAUGE: Final = GaugeMetricFamily
 COUNTER: Final = CounterMetricFamily
-#: A total, its type, what it counts. The series is `qdr_<total>_total`.
+#: A total, its type, its help. The series is `qdr_<total>_total`.
 TOTALS: Final = (
     ("connections", GAUGE, "Open connections."),
     ("links", GAUGE, "Attached links."),
@@ -53,7 +53,7 @@ TOTALS: Final = (
     ("links_blocked", GAUGE, "Links that have had no credit for more than 10 seconds."),
     ("deliveries_redirected_to_fallback", COUNTER, "Deliveries that went to a fallback destination."),
 )
-#: Totals that the router's row has under another name.
+#: Totals whose column in the router's row has another name.
 _COLUMNS: Final = {
     "addresses": "addrCount",
     "links": "linkCount",
@@ -61,8 +61,8 @@ _COLUMNS: Final = {
     "deliveries_delayed_1sec": "deliveriesDelayed1Sec",
     "deliveries_delayed_10sec": "deliveriesDelayed10Sec",
 }
-#: The older router's allocator gauges, `qdr_allocator_<type>:<field>_bytes`: objects, in spite of the name. There are
-#: no pools here, so all that is alive is taken and held, and nothing moves between pools.
+#: The older router's allocator gauges, `qdr_allocator_<type>:<field>_bytes`: objects, in spite of the name. Without
+#: pools, all objects are allocated and held, and none is rebalanced.
 ALLOCATOR_FIELDS: Final = (
     ("total_alloc_from_heap", 1),
     ("total_free_to_heap", 0),
@@ -75,12 +75,12 @@ _process = ProcessCollector(registry=None)
 
 
 def column_of(total: str) -> str:
-    """Return the column of the router's row that is a total."""
+    """Return the column of the router's row for a total."""
     return _COLUMNS.get(total) or camel(total)
 
 
 def exposition(figures: Figures) -> bytes:
-    """Return everything, in the text format of Prometheus."""
+    """Return all figures in the text format of Prometheus."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Snapshot(figures))
     registry.register(_process)
@@ -88,7 +88,7 @@ def exposition(figures: Figures) -> bytes:
 
 
 def tenant_exposition(tenant: TenantFigures) -> bytes:
-    """Return the figures a tenant may see: its own, none of the process and none of other tenants."""
+    """Return the figures for a tenant: its own only, without the process."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_OneTenant(tenant))
     return generate_latest(registry)
@@ -253,7 +253,7 @@ def _tenants(tenants: Iterable[TenantFigures]) -> Iterator[Metric]:
 
 
 def _bounded_tenants(tenants: Iterable[TenantFigures]) -> list[TenantFigures]:
-    """Return the first MAX_LABEL_VALUES; the rest added up."""
+    """Return the first MAX_LABEL_VALUES tenants; the rest added up as one."""
     every = list(tenants)
     shown, rest = every[:MAX_LABEL_VALUES], every[MAX_LABEL_VALUES:]
     if not rest:
@@ -266,12 +266,12 @@ def _bounded_tenants(tenants: Iterable[TenantFigures]) -> list[TenantFigures]:
 
 
 def printable(text: str) -> str:
-    """Return ``text`` as a label value that can be encoded, whatever it is."""
+    """Return ``text`` as a label value that can be encoded."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _bounded(counts: Mapping[str, int]) -> Mapping[str, int]:
-    """Return the first MAX_LABEL_VALUES as they are; the rest, and what has no name, added up, be it nothing."""
+    """Return the first MAX_LABEL_VALUES counts; the rest, and those without a name, added up under OTHER."""
     bounded = {OTHER: 0}
     for name, count in counts.items():
         shown = name if name and len(bounded) <= MAX_LABEL_VALUES else OTHER
@@ -280,7 +280,7 @@ def _bounded(counts: Mapping[str, int]) -> Mapping[str, int]:
 
 
 def _bounded_listeners(listeners: Iterable[ListenerFigures]) -> list[ListenerFigures]:
-    """Return one for each name, and the first MAX_LABEL_VALUES of those; the rest added up."""
+    """Return one for each name, the first MAX_LABEL_VALUES names; the rest added up as one."""
     by_name: dict[str, ListenerFigures] = {}
     for each in listeners:
         name = each.name if each.name in by_name or len(by_name) < MAX_LABEL_VALUES else OTHER

@@ -1,4 +1,4 @@
-"""Which page answers which path."""
+"""The pages by path."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ log = logging.getLogger("trouter.HTTP")
 
 OK = Response(200, b"OK")
 NOT_OK = Response(503, b"NOT OK")
-#: Reasons that /readyz tells of.
+#: Reasons in the answer of /readyz.
 MAX_REASONS = 50
 READS = frozenset({b"GET", b"HEAD"})
 
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """A client of a page: the address that its connection came from, and whether it is within TLS."""
+    """A page's client: its address, and whether its connection has TLS."""
 
     host: str
     encrypted: bool
@@ -48,7 +48,7 @@ class Pages:
         self._root = settings.root
         self._scrapes = Scrapes(lambda: site.exposition(settings.tenant))
         self._pages: dict[tuple[str, ...], Callable[[h11.Request, Visitor], Awaitable[Response]]] = {}
-        #: The pages for machines that only look at the status, and may ask by any method.
+        #: Pages of which probes need only the status; any method is allowed.
         self._probes: dict[tuple[str, ...], Callable[[], Awaitable[Response]]] = {}
         if settings.metrics:
             self._pages["metrics",] = self._metrics
@@ -58,7 +58,7 @@ class Pages:
             self._probes["readyz",] = self._readyz
 
     async def answer(self, request: h11.Request, visitor: Visitor) -> Response:
-        """Return the answer to ``request``; a bug of ours is one of 500."""
+        """Return the answer to ``request``; status 500 for a bug of ours."""
         try:
             return await self._answer(request, visitor)
         except Exception:
@@ -91,7 +91,7 @@ class Pages:
         return Response(200, await self._scrapes.text(), CONTENT_TYPE)
 
     def _refused(self, request: h11.Request, visitor: Visitor) -> Response | None:
-        """Return the refusal of figures to this visitor (security.md R-2.5c); None if it may have them."""
+        """Return the refusal of the metrics to this visitor (security.md R-2.5c); None if it may read them."""
         settings = self._settings
         address = address_of(visitor.host.partition("%")[0])
         if settings.metrics_hosts and not any(each.holds(address) for each in settings.metrics_hosts):

@@ -1,4 +1,4 @@
-"""What the HTTP room needs of the site it serves pages for (a router); the wiring of the process implements it."""
+"""What the HTTP room needs of the program that it serves pages for; the wiring of the process implements it."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from trouter.config import ListenerEntity
 
 @dataclass(frozen=True, slots=True)
 class Secured:
-    """A stream to a client, and what the router knows of the TLS below it; None without."""
+    """A stream to a client, and the router's object for the TLS below it; None without TLS."""
 
     stream: trio.abc.HalfCloseableStream
     below: object | None
 
 
 class Site(Protocol):
-    """The router behind the HTTP listeners, or another program."""
+    """The program behind the HTTP listeners: the router, or another."""
 
     def exposition(self, tenant: str) -> bytes:
-        """Return this moment's figures as Prometheus text; with a name those of a tenant, maybe an unknown one."""
+        """Return the current figures as Prometheus text: all, or those of the named ``tenant``, known or not."""
         ...
 
     async def healthy(self) -> bool:
-        """Return whether it works: in a router, whether something sent through the core came out again."""
+        """Return whether it works; a router sends a message through its core."""
         ...
 
     def ready(self) -> bool:
-        """Return whether it does its work: in a router, whether the listeners stand and it is not about to stop."""
+        """Return whether it serves clients; a router's listeners are open, and it is not about to stop."""
         ...
 
     def reasons(self) -> Sequence[str]:
-        """Return why it is not ready, a line each; nothing where it is."""
+        """Return the reasons why it is not ready, a line each; empty if it is."""
         ...
 
     def live(self) -> bool:
@@ -44,34 +44,34 @@ class Site(Protocol):
         ...
 
     def turns_away(self, remote: tuple[str, int], full: Callable[[], str]) -> bool:
-        """Return whether a new connection is to be closed, and log why: too many of its host, or what ``full`` says."""
+        """Return whether to close a new connection, and log why: too many of its host, or the text of ``full``."""
         ...
 
     async def secure(
         self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float
     ) -> Secured | None:
-        """Return the stream of an accepted socket, within TLS if the client begins with it; None if that has failed."""
+        """Return the stream of an accepted socket, with TLS if the client begins with it; None if that failed."""
         ...
 
     async def serve_amqp(
         self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, below: object | None
     ) -> None:
-        """Serve the AMQP connection on ``sock``, one end of a pair, to its end, and close it.
+        """Serve the AMQP connection on ``sock``, one end of a pair, until it ends, and close it.
 
-        ``below`` is what ``secure`` knew of TLS.
+        ``below`` is that of ``Secured``.
         """
         ...
 
 
 class PagesOnly:
-    """The part of a ``Site`` that has only pages, without encryption: no TLS, no AMQP, no client turned away."""
+    """The part of a ``Site`` with only pages: no TLS, no AMQP, no refused hosts."""
 
     def reasons(self) -> Sequence[str]:
-        """Return no reasons: this site has none to report."""
+        """Return no reasons."""
         return ()
 
     def turns_away(self, remote: tuple[str, int], full: Callable[[], str]) -> bool:
-        """Return whether ``full`` says why: the listener's own bounds are enough."""
+        """Return whether ``full`` gives a reason: the listener's own limits are enough."""
         return bool(full())
 
     async def secure(

@@ -1,4 +1,4 @@
-"""Answers and their headers."""
+"""Responses and their headers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import h11
 
 TEXT: Final = "text/plain; charset=utf-8"
 CONTENT_SECURITY_POLICY: Final = "Content-Security-Policy"
-#: Browsers guess no types, other sites cannot frame our pages, and a link's target does not learn the page's address.
+#: Browsers guess no types, other sites cannot frame the pages, and a link's target does not get the page's address.
 ALWAYS: Final[tuple[tuple[str, str], ...]] = (
     ("X-Content-Type-Options", "nosniff"),
     ("X-Frame-Options", "SAMEORIGIN"),
@@ -24,7 +24,7 @@ NOT_KEPT: Final = (("Cache-Control", "no-store"),)
 
 @dataclass(frozen=True, slots=True)
 class FileBody:
-    """An open file and how many octets of it to send; the sender closes it."""
+    """An open file and the number of octets to send; the sender closes it."""
 
     file: BinaryIO
     size_bytes: int
@@ -32,13 +32,13 @@ class FileBody:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What to answer."""
+    """One response."""
 
     status: int
     body: bytes | FileBody
     content_type: str = TEXT
     headers: Sequence[tuple[str, str]] = NOT_KEPT
-    #: What keeps the browser from doing other than the page wants.
+    #: Headers that restrict what the browser does with the page.
     guards: Sequence[tuple[str, str]] = ALWAYS
 
     @property
@@ -46,12 +46,12 @@ class Response:
         return len(self.body) if isinstance(self.body, bytes) else self.body.size_bytes
 
     def close(self) -> None:
-        """Close the file of an answer that is not sent."""
+        """Close the file of a response that is not sent."""
         if isinstance(self.body, FileBody):
             self.body.file.close()
 
     def head(self, *, last: bool) -> h11.Response:
-        """Return status and headers; ``last`` says that the connection ends with this answer."""
+        """Return status and headers; ``last`` says that the connection ends with this response."""
         headers = [
             ("Date", formatdate(usegmt=True)),
             ("Content-Type", self.content_type),
@@ -64,6 +64,6 @@ class Response:
 
 
 def refusal(status: int, *headers: tuple[str, str], why: str = "") -> Response:
-    """Return an answer that only says no; ``why`` is our own text."""
+    """Return a response with an error status; ``why`` is a text of our own."""
     text = f"{status} {HTTPStatus(status).phrase}" + (f": {why}" if why else "") + "\n"
     return Response(status, text.encode(), headers=(*NOT_KEPT, *headers))

@@ -1,4 +1,4 @@
-"""The text of /metrics, made for many at once: scraping cannot take the router's time."""
+"""The text of /metrics, made once for all that wait, so that scraping cannot use up the router's time."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Final
 
 import trio
 
-#: Between two texts: so many times what making the last one cost.
+#: The pause between two texts, in multiples of the time that the last one took.
 PAUSE: Final = 9
 
 
 class Scrapes:
-    """Makes texts, one at a time and for at most a tenth of the time; requests that wait get the same text."""
+    """Makes texts, one at a time and for at most a tenth of the time; requests that wait share a text."""
 
     def __init__(self, make: Callable[[], bytes]) -> None:
         self._make = make
@@ -23,7 +23,7 @@ class Scrapes:
         self._turn = trio.Lock()
 
     async def text(self) -> bytes:
-        """Return the text of a moment after the call."""
+        """Return a text that was begun after the call."""
         begun = self._number
         async with self._turn:
             if self._number > begun:

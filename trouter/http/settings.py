@@ -1,4 +1,4 @@
-"""What a listener's attributes mean to HTTP, and the limits that have no attribute."""
+"""The HTTP settings of a listener, and the limits that have no attribute."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from trouter.config import ListenerEntity
 from trouter.config.files import is_absent_console
 from trouter.config.hosts import HostRange
 
-#: The line and headers of a request.
+#: Octets of the line and headers of a request.
 MAX_HEAD_BYTES: Final = 16384
-#: A body, which no page reads.
+#: Octets of a body, which no page reads.
 MAX_BODY_BYTES: Final = 65536
-#: How long a request may take to come in where the listener sets no time of its own.
+#: Seconds for a request to arrive, unless the listener sets its own time.
 REQUEST_S: Final = 10.0
-#: How long a connection may wait for its next request.
+#: Seconds that a connection may wait for its next request.
 IDLE_S: Final = 75.0
-#: How long a client may take to read one piece of an answer.
+#: Seconds for a client to read one piece of a response.
 WRITE_S: Final = 30.0
 PIECE_BYTES: Final = 65536
-#: After the last answer, or the last WebSocket message: how long to wait for the other end to have read it.
+#: Seconds for the peer to read the last response or WebSocket message.
 LINGER_S: Final = 2.0
-#: Connections of one listener that are no WebSockets; beyond it the one that waits longest gives way.
+#: Connections of one listener that are no WebSockets; a further one ends the one that waits longest.
 MAX_PLAIN: Final = 256
-#: One WebSocket message. It is passed on as it comes in, so this is no memory.
+#: Octets of one WebSocket message; it is passed on as it arrives, so it uses no memory.
 MAX_MESSAGE_BYTES: Final = 64 * 1024 * 1024
-#: How long /healthz waits for the core.
+#: Seconds that /healthz waits for the core.
 HEALTH_S: Final = 5.0
 
 
@@ -38,26 +38,26 @@ class HttpSettings:
     healthz: bool
     metrics: bool
     websockets: bool
-    #: Whose figures /metrics shows; empty for those of the whole router.
+    #: The tenant whose figures /metrics shows; empty for the whole router.
     tenant: str
     #: The folder of files to serve; None for none.
     root: Path | None
-    #: Without such a folder: the router's own web console is served.
+    #: The router's own web console is served, because no folder is configured.
     console: bool
-    #: Lower-case origins besides the listener's own that may open WebSockets; ``*`` stands for all.
+    #: Lower-case origins besides the listener's own that may open WebSockets; ``*`` for all.
     origins: tuple[str, ...]
     request_s: float
     #: Clients without TLS are refused.
     requires_tls: bool = False
-    #: From where alone /metrics may be read, and for which token; empty for anywhere, and for none.
+    #: The hosts that may read /metrics, and the token for it; empty for any host, and for no token.
     metrics_hosts: tuple[HostRange, ...] = ()
     metrics_token: bytes = field(default=b"", repr=False)
-    #: Where a token may pass in clear: `no`, `loopback` or `yes`.
+    #: The connections on which a token may be sent in clear: `no`, `loopback` or `yes`.
     clear_tokens: str = "no"
 
 
 def http_settings(entity: ListenerEntity) -> HttpSettings:
-    """Return the settings of ``entity``. Where tenants are kept apart, a client sees only its own tenant's figures."""
+    """Return the settings of ``entity``; on a multi-tenant listener /metrics shows at most one tenant's figures."""
     root = None if is_absent_console(entity.http_root_dir) else entity.http_root_dir
     return HttpSettings(
         healthz=entity.healthz,
@@ -65,7 +65,7 @@ def http_settings(entity: ListenerEntity) -> HttpSettings:
         tenant=(entity.policy_vhost or "") if entity.multi_tenant else "",
         websockets=entity.websockets,
         root=Path(root) if root else None,
-        console=entity.websockets and not root,  # it is of no use where it cannot speak AMQP
+        console=entity.websockets and not root,  # it needs AMQP over WebSockets
         origins=entity.web_socket_origins,
         request_s=float(entity.initial_handshake_timeout_seconds or REQUEST_S),
         requires_tls=entity.require_ssl or entity.require_encryption,
@@ -76,6 +76,6 @@ def http_settings(entity: ListenerEntity) -> HttpSettings:
 
 
 def _clear_tokens(entity: ListenerEntity) -> str:
-    """Return where a token may pass in clear: beyond this machine only where the file says it of passwords."""
+    """Return where a token may be sent in clear: beyond this machine only if the file allows it for passwords."""
     allowed = entity.allow_insecure_plain
     return "loopback" if allowed == "yes" and "allow_insecure_plain" not in entity.written else allowed

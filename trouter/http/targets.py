@@ -1,4 +1,4 @@
-"""From a request's target to the names on its path. What is not plainly a path below the root is none."""
+"""From a request's target to the names of its path; anything but a plain path below the root is refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _ABSOLUTE_FORM = re.compile(rb"https?://[^/?#]*", re.IGNORECASE)
 
 
 def path_of(target: bytes) -> tuple[str, ...] | None:
-    """Return the decoded names of the path, the last one empty after a final slash; None if it is no path here.
+    """Return the decoded names of the path, the last one empty after a final slash; None if it is no valid path.
 
     Each name is decoded once and by itself, so an encoded slash, a backslash, a control character, a name that begins
     with a dot (``..`` above all) and an empty name within never reach the file system.

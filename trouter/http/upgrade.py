@@ -1,4 +1,4 @@
-"""The opening handshake of a WebSocket (RFC 6455, 4.2) and who may begin one."""
+"""The opening handshake of a WebSocket (RFC 6455, 4.2), and the origins that may begin one."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from wsproto.utilities import generate_accept_token
 from .responses import Response, refusal
 
 VERSION: Final = b"13"
-#: AMQP over WebSockets by its registered name, and by the one that older clients and the console offer.
+#: AMQP over WebSockets by its registered name, and by the one of older clients and the console.
 SUBPROTOCOLS: Final = ("amqp", "binary")
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:/@?#\s]+)(?::(\d{1,5}))?")
 
 
 class UpgradeRefused(Exception):
-    """This request does not become a WebSocket."""
+    """The request does not become a WebSocket."""
 
     def __init__(self, response: Response, why: str) -> None:
         super().__init__(why)
@@ -32,14 +32,14 @@ class UpgradeRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Handshake:
-    """What a client asked for that offered to switch to WebSockets."""
+    """The request of a client to switch to WebSockets."""
 
     method: bytes
     http_version: bytes
     headers: dict[str, str]
 
     def accept(self, origins: tuple[str, ...], *, on_loopback: bool) -> tuple[h11.InformationalResponse, str]:
-        """Return the answer that switches, and the subprotocol; UpgradeRefused if it may not be."""
+        """Return the response that switches, and the subprotocol; UpgradeRefused if it is refused."""
         key = self._key()
         self._judge_origin(origins, on_loopback=on_loopback)
         subprotocol = self._subprotocol()
@@ -71,7 +71,7 @@ class Handshake:
         return key.encode("ascii")
 
     def _judge_origin(self, origins: tuple[str, ...], *, on_loopback: bool) -> None:
-        """Judge a browser by its page's Origin; a program sends none, and no web page can make a program connect."""
+        """Check a browser's Origin (UpgradeRefused); programs send none, and no web page can make one connect."""
         origin = self.headers.get("origin")
         if origin is None or origin.lower() in origins or "*" in origins:
             return
@@ -94,7 +94,7 @@ class Handshake:
 
 
 def handshake_in(request: h11.Request) -> Handshake | None:
-    """Return the handshake if ``request`` offers to switch to WebSockets. A header that is repeated is one list."""
+    """Return the handshake if ``request`` offers to switch to WebSockets, else None; a repeated header is one list."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in request.headers:
         name, value = raw_name.decode("ascii"), raw_value.decode("latin-1")
@@ -104,9 +104,9 @@ def handshake_in(request: h11.Request) -> Handshake | None:
 
 
 def is_own_page(origin: str, host: str, *, on_loopback: bool) -> bool:
-    """Return whether a page of ``origin`` came from where the request went: the same host and port.
+    """Return whether a page of ``origin`` came from the request's own host and port.
 
-    On a connection to a loopback address only names of this machine count: a stranger's name can be made to lead here.
+    On a connection to a loopback address only names of this machine count: an attacker's name can be made to lead here.
     """
     try:
         page = urlsplit(origin)
@@ -124,7 +124,7 @@ def is_own_page(origin: str, host: str, *, on_loopback: bool) -> bool:
 
 
 def is_loopback_name(name: str) -> bool:
-    """Return whether only this machine can be meant."""
+    """Return whether a name or address can only mean this machine."""
     try:
         return ip_address(name).is_loopback
     except ValueError:

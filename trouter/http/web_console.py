@@ -1,4 +1,4 @@
-"""The web console that comes with the router: its built files, with headers that let a page run only its own code."""
+"""The web console of the router: its built files, with headers that let a page run only its own code."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Final
 from .files import INDEX, open_file
 from .responses import ALWAYS, CONTENT_SECURITY_POLICY, Response
 
-#: Where the build of `console/` is put, and where an installed package has it.
+#: The folder of the build of `console/`, also in an installed package.
 FOLDER: Final = Path(__file__).parent / "console"
-#: The folder of files whose names change with what is in them.
+#: The folder of files whose names change with their contents.
 ASSETS: Final = "assets"
-#: Code, styles and connections come from this listener alone, and nothing stands inline.
+#: Code, styles and connections come from this listener only, and none is inline.
 CONTENT_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
@@ -42,10 +42,10 @@ _GZIP: Final = re.compile(r"(?:x-)?gzip(?:\s*;\s*q=(0(?:\.\d*)?|1(?:\.0*)?))?", 
 
 
 def open_console(folder: Path, names: Sequence[str], compressed: bool) -> Response | None:
-    """Return the answer with the file of these ``names`` in the console's ``folder``; None if there is no such file.
+    """Return the file at ``names`` in the console's ``folder``; 404 with a text if it was not built, None for no file.
 
-    ``compressed`` says that the client takes gzip: files that were compressed at the build are sent so. It blocks: call
-    it in a thread.
+    ``compressed`` says that the client accepts gzip, for files that were compressed at the build. It blocks: call it in
+    a thread.
     """
     *folders, last = names
     last = last or INDEX
