@@ -1,1 +1,1 @@
-"""One connection from its first octet to its last, accepted or dialled, and what accepts and dials."""
+"""Connections from their first octet to their last, accepted or dialled, with their listeners and connectors."""

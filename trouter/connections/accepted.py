@@ -1,4 +1,4 @@
-"""The login of a connection that was accepted: the peer says who it is, in its turn and in time."""
+"""The login of an accepted connection: the peer authenticates, in order and in time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .transport import Transport
 
 
 class AcceptedLogin:
-    """One accepted connection's. Until its open the peer counts as ``newcomer``, and ends when it is too slow."""
+    """The login of one accepted connection. Until its open the peer is a ``newcomer``, ended if it is too slow."""
 
     __slots__ = (
         "_connection",
@@ -60,7 +60,7 @@ class AcceptedLogin:
         self._services = services
         self._subject = "" if facts.tls is None else facts.tls.subject
         self._newcomer = newcomer
-        newcomer.came_s = trio.current_time()  # TLS has had a time of its own
+        newcomer.came_s = trio.current_time()  # the TLS handshake had its own time limit
         newcomer.cut = lifetime.give_up_slow
         self.user = ""
         self.mechanism = ""
@@ -83,7 +83,7 @@ class AcceptedLogin:
         transport.newcomer = self._newcomer
 
     async def handle(self, event: Event) -> bool:
-        """Take one step of the login; what the peer sent after it is read."""
+        """Process one event; return whether it was one of the login. After the login the peer's input is read."""
         if not isinstance(event, SaslMechanismsWanted | SaslInitReceived | SaslResponseReceived):
             return False
         self._newcomer.waits(trio.current_time())
@@ -98,12 +98,12 @@ class AcceptedLogin:
         return True
 
     async def _take_step(self, event: SaslMechanismsWanted | SaslInitReceived | SaslResponseReceived) -> bool:
-        """Answer what came; whether the peer is in."""
+        """Answer the event; return whether the peer is logged in."""
         if isinstance(event, SaslMechanismsWanted):
             await self._login.offer()
             return False
         if isinstance(event, SaslInitReceived):
-            self.mechanism = event.mechanism.upper()  # names differ by their letters, not by the case of these
+            self.mechanism = event.mechanism.upper()  # the case of a mechanism's name does not matter
             return await self._login.begin(event)
         return await self._login.respond(event.response)
 
@@ -114,7 +114,7 @@ class AcceptedLogin:
         return self._login.good()
 
     def close(self) -> None:
-        """End the login: the peer is a newcomer no longer, and its authentication service is needed no more."""
+        """End the login: release the newcomer and the authentication service."""
         self._services.guard.handshakes.end(self._newcomer)
         self._transport.newcomer = None
         self._login.close()

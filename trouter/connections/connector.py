@@ -1,8 +1,8 @@
-"""Connectors: connections that the router itself makes, and makes again when they are lost (routing.md 6.6).
+"""Connectors: connections that the router makes, and makes again when they are lost (routing.md 6.6).
 
-A connector knows its configured endpoint and those that a peer's open names for the case of failure; it tries each
-twice and goes on to the next. Waiting grows from one second to five, a random part of it left out, so that a thousand
-routers do not come back at the same moment.
+A connector has its configured endpoint and those that a peer's open names for failover; it tries each twice, then the
+next. With several endpoints it waits up to one second between tries, with a single one up to five; a random part is
+subtracted, so that a thousand routers do not return at the same moment.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .shared import PeerSettings, Services
 DIAL_TIMEOUT_S: Final = 20.0
 FIRST_WAIT_S: Final = 1.0
 LONGEST_WAIT_S: Final = 5.0
-#: How long a neighbour's first hello may take, over a line that is slow and loses much.
+#: Seconds for a neighbour's first hello, also on a slow line that loses much.
 HELLO_TIMEOUT_S: Final = 60.0
 NO_HELLO: Final = f"no hello of a router within {HELLO_TIMEOUT_S:g} s: is there a listener of role inter-router?"
 
@@ -43,19 +43,19 @@ error_log = logging.getLogger("trouter.ERROR")
 
 
 class Attempt:
-    """What a connection that was dialled comes to: the connection tells, its connector reads."""
+    """The progress of one dialled connection: the connection reports it, its connector reads it."""
 
     def __init__(self, lifetime: Lifetime, role: str) -> None:
         self.lifetime = lifetime
-        #: The log line that said that the opens are exchanged, empty before; set then.
+        #: The log line of the exchanged opens, empty before them.
         self.opening = ""
         self.established = trio.Event()
-        #: Set when it serves the purpose of its role: at once, or when a neighbour's first hello has come.
+        #: Set when the connection is in use: at once, or with a neighbour's first hello.
         self.serving = trio.Event()
         self._role = role
 
     def opened(self, line: str) -> None:
-        """Note that the opens are exchanged."""
+        """Note that the opens are exchanged; ``line`` is their log line."""
         self.opening = line
         self.established.set()
         if self._role != "inter-router":
@@ -71,14 +71,14 @@ class Attempt:
             self.lifetime.log_failure(f"{event.error.condition} {event.error.description or ''}".rstrip())
 
     def detached(self, event: LinkDetached, *, control: bool) -> None:
-        """Give the connection up if the peer detached the link on which routers exchange news: it is of no use then."""
+        """End the connection if the peer detached the control link: without it the connection is useless."""
         if not control or self.lifetime.is_ending:
             return
         why = "for no reason" if event.error is None else f"{event.error.condition} {event.error.description or ''}"
         self.give_up(f"the peer refuses links between routers ({why.rstrip()}): is its listener's role inter-router?")
 
     def give_up(self, why: str) -> None:
-        """End the connection to a peer that is not the one it should be; the connector tries again later."""
+        """End the connection to a peer that is no router; the connector tries again later."""
         self.lifetime.log_failure(why)
         self.lifetime.end(Error("amqp:connection:forced", "there is no router at the other end"))
 
@@ -97,55 +97,55 @@ class Connector:
         self._numbers = numbers
         self._failover = FailoverList(Endpoint(entity.host, entity.port, "amqps" if entity.ssl_profile else "amqp"))
         self._stopped = False
-        #: What stopping cuts short: dialling, and the wait before dialling again.
+        #: The scope that stopping cancels: of dialling, or of the wait before it.
         self._idle = trio.CancelScope()
         self._peer: Peer | None = None
         self._attempt: Attempt | None = None
         self._waited = 0
-        #: Where the connection goes.
+        #: The endpoint of the connection.
         self._dialled = self._failover.current
-        #: What the next connection may go on with of the last one's TLS.
+        #: The TLS session of the last connection, for resumption.
         self._known: Resumable | None = None
-        #: Set when nothing of it is left.
+        #: Set once the connector has ended completely.
         self.done = trio.Event()
 
     @property
     def status(self) -> str:
-        """Return INITIALIZING, CONNECTING (between tries too), SUCCESS once the peer has opened, or CLOSING."""
+        """State: INITIALIZING, CONNECTING (also between tries), SUCCESS once the peer has opened, or CLOSING."""
         return "SUCCESS" if self._is_open() else self._status
 
     @property
     def message(self) -> str:
-        """Return what the status is about: the open of the peer, or why the last try failed."""
+        """Text for the status: the log line of the peer's open, or why the last try failed."""
         attempt = self._attempt
         if attempt is None or not (attempt.lifetime.failure or self._is_open()):
             return self._message
         return self._failure_of(attempt) if attempt.lifetime.failure else attempt.opening
 
     def _is_open(self) -> bool:
-        """Return whether the peer has opened, and nothing has failed since."""
+        """Return whether the peer has opened, and the connection has not failed since."""
         attempt = self._attempt
         if self._status != "CONNECTING" or attempt is None:
             return False
         return attempt.established.is_set() and not attempt.lifetime.failure
 
     def _failure_of(self, attempt: Attempt) -> str:
-        """Return why a connection failed, as the log says it."""
+        """Return why a connection failed, in the words of the log."""
         why = attempt.lifetime.failure or "the peer closed it"
         return f"{attempt.lifetime.label} Connection to {self._dialled.host}:{self._dialled.port} failed: {why}"
 
     @property
     def _has_certificate(self) -> bool:
-        """Whether the server that is called is shown a certificate."""
+        """True if the connector shows the server a certificate."""
         return self._services.secure.has_certificate(self.entity.ssl_profile)
 
     @property
     def failover_urls(self) -> str:
-        """Return where it would dial, the next endpoint first."""
+        """Endpoints that it may dial, the next first, as text."""
         return str(self._failover)
 
     def stop(self, error: Error | None = None) -> None:
-        """Dial no more; a connection there is gets closed."""
+        """Stop dialling, and close the connection if there is one."""
         self._status = "CLOSING"
         self._stopped = True
         self._idle.cancel()
@@ -174,7 +174,7 @@ class Connector:
         with trio.move_on_after(DIAL_TIMEOUT_S):
             try:
                 sock = await connect(endpoint, self.entity.protocol_family)
-                if self._stopped:  # it came in the turn in which we were stopped
+                if self._stopped:  # connected in the pass in which the connector stopped
                     sock.close()
                     return None
                 return sock
@@ -189,11 +189,11 @@ class Connector:
         log.info("%s", self._message)
 
     async def _serve(self, sock: socket.socket) -> None:
-        """Run the connection; a bug of ours ends it, and the connector goes on."""
+        """Serve the connection; a bug of ours ends it, and the connector continues."""
         self._dialled = endpoint = self._failover.current
         try:
             facts = self._facts(sock, endpoint)
-        except OSError:  # gone again already
+        except OSError:  # the peer has gone
             sock.close()
             self._failover.failed()
             return
@@ -226,7 +226,7 @@ class Connector:
         self._message = self._failure_of(attempt)
 
     async def _secure(self, sock: socket.socket, facts: PeerFacts, endpoint: Endpoint) -> Met | None:
-        """Go through TLS if the connector asks for it; None if that fails, which is logged, or the connector stops."""
+        """Make the TLS handshake if configured; return None if it fails, which is logged, or the connector stops."""
         if not self.entity.ssl_profile:
             return facts, PLAINTEXT
         known, self._known = self._known, None
@@ -240,7 +240,7 @@ class Connector:
         return None if self._stopped else met
 
     def _login(self, facts: PeerFacts, lifetime: Lifetime, endpoint: Endpoint) -> DialledLogin:
-        """Return the login of a connection to ``endpoint``, with what the connector has to authenticate with."""
+        """Return the login of a connection to ``endpoint``, with the connector's credentials."""
         entity, password = self.entity, self.entity.sasl_password
         secret = "" if password is None else password.reveal()
         mechanisms = tuple(client_mechanisms(entity, facts, has_certificate=self._has_certificate))
@@ -250,7 +250,7 @@ class Connector:
         return DialledLogin(self._settings, self._services.plugins, lifetime, mechanisms, listed, credentials)
 
     async def _go_by_open(self, peer: Peer, attempt: Attempt) -> None:
-        """Take over what the peer's open says; give it up if it does not serve its purpose in time."""
+        """Learn from the peer's open; end the connection if it is not in use in time."""
         await attempt.established.wait()
         remote = peer.connection.remote_open
         if remote is not None and isinstance(remote.properties, dict):

@@ -1,4 +1,4 @@
-"""All connectors of a router, and their changes."""
+"""All connectors of a router."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Connectors(Parts[ConnectorEntity, "Connector"]):
         self._make = make
 
     def prepare(self, entities: Iterable[ConnectorEntity]) -> PendingParts[ConnectorEntity, Connector]:
-        """Return what ``entities`` ask for; one that is changed calls anew."""
+        """Return the prepared change to ``entities``; a changed connector dials again."""
         wanted = keyed(entities)
         before = self.entities
         fresh = {key: self._make(entity) for key, entity in wanted.items() if before.get(key) != entity}
         return PendingParts(self, wanted, fresh)
 
     def announce(self, part: Connector) -> None:
-        """Log what was configured."""
+        """Log the connector's configuration."""
         entity = part.entity
         log.info("Configured Connector: %s:%s proto=any, role=%s", entity.host, entity.port, entity.role)

@@ -1,4 +1,4 @@
-"""The login of a connection that the router dialled: it says who it is, by a mechanism that the peer offers."""
+"""The login of a dialled connection: the router authenticates, by a mechanism that the peer offers."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .transport import Transport
 
 
 class DialledLogin:
-    """One dialled connection's. Of ``mechanisms`` the first that the peer offers is used.
+    """The login of one dialled connection: the first of ``mechanisms`` that the peer offers is used.
 
-    For mechanisms ``listed`` that none of ``mechanisms`` is, plugins may do something with ``credentials``.
+    For ``listed`` mechanisms that are not among ``mechanisms``, plugins may use the ``credentials``.
     """
 
     __slots__ = (
@@ -69,7 +69,7 @@ class DialledLogin:
         self._transport = transport
 
     async def handle(self, event: Event) -> bool:
-        """Take one step of the login; once it is over, the router opens the connection."""
+        """Process one event; return whether it was one of the login. After the login the router sends its open."""
         if isinstance(event, SaslMechanismsOffered):
             await self._begin(event.mechanisms)
         elif isinstance(event, SaslChallengeReceived):
@@ -95,7 +95,7 @@ class DialledLogin:
         self._transport.lose(f"no mechanism available: the peer offers {' '.join(offered)[:200] or 'none'}")
 
     def _of_plugins(self, offered: tuple[str, ...]) -> Iterator[SaslMechanism]:
-        """Yield what a plugin can do where we can do nothing, if the connector lists it."""
+        """Yield a plugin's mechanism that the connector lists, if the router itself can use none."""
         credentials = self._credentials
         able = {mechanism.name for mechanism in self._mechanisms}
         if able & set(offered):
@@ -131,7 +131,7 @@ class DialledLogin:
                 await self._chosen.finish(additional)
             else:
                 check_success(self._chosen, additional)
-        except AuthenticationFailed as failed:  # the peer is not the server that we called
+        except AuthenticationFailed as failed:  # the peer is not the server that the connector is configured for
             self._transport.lose(str(failed.description))
             return
         self.user = self._credentials.user or "anonymous"
@@ -139,11 +139,11 @@ class DialledLogin:
         self._connection.receive_data(b"")
 
     def opens(self) -> None:
-        """Do nothing: the router knows which user's name it gave."""
+        """Do nothing: the router knows its own user."""
 
     def is_good(self) -> bool:
         """Return True: the peer judges the router's credentials."""
         return True
 
     def close(self) -> None:
-        """Do nothing: the router keeps nothing of the login."""
+        """Do nothing: the login holds no resources."""

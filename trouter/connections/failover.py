@@ -9,14 +9,14 @@ from trouter.config.schema import BadValue
 from trouter.net.dialing import Endpoint
 
 TRIES_EACH: Final = 2
-#: Alternates that a peer may name; more are not looked at.
+#: Alternates that a peer may name; further ones are ignored.
 MAX_ALTERNATES: Final = 64
-#: No host's name is longer.
+#: The longest host name, in characters.
 MAX_HOST_CHARACTERS: Final = 255
 
 
 class FailoverList:
-    """Where a connector may dial, in the order of trying; the configured endpoint is always among them."""
+    """The endpoints that a connector may dial, in the order of trying, always with the configured one."""
 
     def __init__(self, configured: Endpoint) -> None:
         self._configured = configured
@@ -25,7 +25,7 @@ class FailoverList:
 
     @property
     def current(self) -> Endpoint:
-        """Return the endpoint to try next, or in use."""
+        """Endpoint to try next, or in use."""
         return self._endpoints[0]
 
     def __len__(self) -> int:
@@ -39,16 +39,16 @@ class FailoverList:
         self._tries = 0
 
     def failed(self) -> None:
-        """Note that the current endpoint did not answer; after the second time the next one's turn comes."""
+        """Note that the current endpoint failed; after the second time, move to the next."""
         self._tries += 1
         if self._tries >= TRIES_EACH:
             self._tries = 0
             self._endpoints.append(self._endpoints.pop(0))
 
     def learn(self, listed: object, allowed: frozenset[str] | None = None) -> None:
-        """Take over a peer's ``failover-server-list``; what is no list changes nothing, an empty one forgets.
+        """Apply a peer's ``failover-server-list``; ignore it if it is no list; an empty one removes the alternates.
 
-        ``allowed`` are the only hosts, in lower case, that it may send us to besides the configured one; None for any.
+        ``allowed`` are the only hosts, in lower case, besides the configured one that it may name; None for any.
         """
         if not isinstance(listed, list | tuple):
             return
@@ -67,9 +67,9 @@ class FailoverList:
 
 
 def allowed_hosts(entity: ConnectorEntity, *, has_certificate: bool) -> frozenset[str] | None:
-    """Return where a peer may send a connector besides its own host (security.md R-1.11b); None for anywhere.
+    """Return the hosts to which a peer may redirect a connector (security.md R-1.11b); None for any.
 
-    Who shows credentials shows them only to hosts that the configuration names.
+    A connector with credentials shows them only to hosts that the configuration names.
     """
     if not entity.allow_redirect:
         return frozenset()
@@ -78,9 +78,9 @@ def allowed_hosts(entity: ConnectorEntity, *, has_certificate: bool) -> frozense
 
 
 def _endpoint(entry: Any, scheme_due: str) -> Endpoint | None:
-    """Return one entry of a failover list; None for one that cannot be used, and for one of another scheme than ours.
+    """Return an entry of a failover list as an endpoint; None if it is invalid or has another scheme.
 
-    So TLS is not given up on another party's word, and no certificate is shown where the operator configured none.
+    So no peer can make the connector give up TLS, or show a certificate where the operator configured none.
     """
     if not isinstance(entry, dict):
         return None

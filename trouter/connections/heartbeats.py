@@ -1,4 +1,4 @@
-"""A client that began to send heartbeats is dropped once they cease (inter-router.md 6.5)."""
+"""Disconnect clients whose heartbeats have stopped (inter-router.md 6.5)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from trouter.net.hub import Hub
 
 from .registry import Connections
 
-#: Between two looks.
+#: Seconds between two checks.
 LOOK_S: Final = 1.0
 
 
 async def drop_silent(hub: Hub, connections: Connections) -> None:
-    """Look for ever; a connection that is dropped gets no close, so that the other end takes it for broken."""
+    """Disconnect silent clients until cancelled, without a close, so that they take the connection for broken."""
     while True:
         await trio.sleep(LOOK_S)
         hub.update_clock()

@@ -1,4 +1,4 @@
-"""When and why one connection ends: its state, what its close says, and why it failed, for the log."""
+"""The end of one connection: its state, the error of its close, and the reason of its failure for the log."""
 
 from __future__ import annotations
 
@@ -23,50 +23,50 @@ error_log = logging.getLogger("trouter.ERROR")
 
 
 class Lifetime:
-    """One connection's. ``transport`` must be set before the connection is served."""
+    """The lifetime of one connection. ``transport`` must be set before the connection is served."""
 
     __slots__ = ("_facts", "_outgoing", "failure", "farewell", "label", "opened_at_s", "scope", "state", "transport")
 
     transport: Transport
 
     def __init__(self, facts: PeerFacts, *, outgoing: bool) -> None:
-        """``outgoing``: the router dialled; then the reason of its own close is why the connection failed, too."""
+        """Make it; if ``outgoing``, an error in the router's own close also counts as a failure."""
         self._facts = facts
         self._outgoing = outgoing
         self.label = f"[C{facts.connection_id}]"
         self.state = PeerState.OPENING
-        #: When the opens were exchanged, by the clock of the event loop; None before.
+        #: When the opens were exchanged, by trio's clock; None before.
         self.opened_at_s: float | None = None
-        #: What the router's close says; None while the router does not end the connection.
+        #: The error of the router's close; None while the router does not end the connection.
         self.farewell: Error | None = None
-        #: Why the connection failed, empty if it did not.
+        #: The reason of the failure, empty for none.
         self.failure = ""
-        #: What serving the connection is done in; its deadline is that of the handshake, then that of the credentials.
+        #: The scope of serving; its deadline is that of the handshake, then that of the credentials.
         self.scope = trio.CancelScope()
 
     @property
     def opened(self) -> bool:
-        """Return whether the opens were exchanged."""
+        """True once the opens were exchanged."""
         return self.opened_at_s is not None
 
     @property
     def is_ending(self) -> bool:
-        """Return whether nothing that the peer sends counts any more."""
+        """True if everything that the peer sends is ignored."""
         return self.state >= PeerState.ENDING
 
     @property
     def remote(self) -> str:
-        """Return where the other end is: host and port."""
+        """Host and port of the peer."""
         return f"{self._facts.remote_host}:{self._facts.remote_port}"
 
     def admit(self, until_s: float) -> None:
-        """Note that the opens are exchanged; the credentials end at ``until_s``, by the clock of the event loop."""
+        """Note that the opens are exchanged; the credentials end at ``until_s``, by trio's clock."""
         self.state = advance(self.state, PeerStep.ADMIT)
         self.opened_at_s = trio.current_time()
         self.scope.deadline = until_s
 
     def postpone(self, seconds: float) -> None:
-        """Give the handshake so much longer: the peer was made to wait."""
+        """Extend the handshake's deadline by ``seconds``, for which the router made the peer wait."""
         self.scope.deadline += seconds
 
     # --- ends
@@ -80,7 +80,7 @@ class Lifetime:
         self.scope.cancel()
 
     def expire(self) -> None:
-        """End the connection: the credentials that the peer came in with are good no longer."""
+        """End the connection, because the peer's credentials are no longer valid."""
         if self.is_ending:
             return
         self.state = advance(self.state, PeerStep.END)
@@ -89,19 +89,19 @@ class Lifetime:
         self.scope.cancel()
 
     def crash(self, error: Exception) -> None:
-        """End the connection for a bug of ours; the peer hears no details."""
+        """End the connection because of a bug of ours; the peer gets no details."""
         error_log.error("%s internal error, connection dropped", self.label, exc_info=error)
         self.state = advance(self.state, PeerStep.END)
         self.farewell = FAILED
         self.scope.cancel()
 
     def cut(self, why: str) -> None:
-        """Drop the connection without a word to the other end."""
+        """Drop the connection without a close."""
         self.transport.lose(why)
         self.scope.cancel()
 
     def vanish(self) -> None:
-        """Drop the connection: the peer has hung up, so no answer need be waited for."""
+        """Drop the connection: the peer has hung up, so no answer will come."""
         self.cut("peer closed the socket")
 
     def give_up_slow(self) -> None:
@@ -111,11 +111,11 @@ class Lifetime:
         self.scope.cancel()
 
     def forget(self) -> None:
-        """Let go of the connection, of which nothing is left."""
+        """Note that the connection has ended completely."""
         self.state = advance(self.state, PeerStep.FORGET)
 
     def log_failure(self, why: str) -> None:
-        """Note and log that the connection ends for no good reason."""
+        """Note and log the reason of the connection's failure."""
         self.failure = why
         listener = self._facts.listener
         way = f"to {self.remote}" if self._outgoing else f"from {self.remote} (to {listener.host}:{listener.port})"

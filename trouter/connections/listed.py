@@ -1,4 +1,4 @@
-"""What others may know of one connection, and order: management, the state dump, the records, the memory watch."""
+"""One connection for other parts: management, the state dump, the records, the memory watch."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from .shared import PeerSettings
 from .states import PeerState, PeerStep
 
 CONNECTION_TYPE: Final = "org.apache.qpid.dispatch.connection"
-#: The user of a connection without a name, and the mechanism that gives none.
+#: The user of a connection without one, and the mechanism that gives none.
 NO_USER: Final = "anonymous"
 ANONYMOUS: Final = "ANONYMOUS"
 
 
 class ListedConnection:
-    """One connection in the list of ``registry.Connections``, from its open until its end is ordered or has come."""
+    """One connection in the list of ``registry.Connections``, from its open until its end."""
 
     __slots__ = (
         "_admission",
@@ -63,9 +63,9 @@ class ListedConnection:
         connections: Connections,
     ) -> None:
         self.facts = facts
-        #: What the connection stands on.
+        #: The security layer of the connection.
         self.security = security
-        #: The AMQP conversation on it.
+        #: The engine's connection.
         self.engine = engine
         self._settings = settings
         self._lifetime = lifetime
@@ -76,7 +76,7 @@ class ListedConnection:
         self._frames = frames
         self._connections = connections
 
-    # --- what others may know
+    # --- facts
 
     @property
     def number(self) -> int:
@@ -84,7 +84,7 @@ class ListedConnection:
 
     @property
     def name(self) -> str:
-        """Return the name in management."""
+        """Name in management."""
         return f"connection/{self._lifetime.remote}"
 
     @property
@@ -97,7 +97,7 @@ class ListedConnection:
 
     @property
     def outgoing(self) -> bool:
-        """Return whether the router dialled."""
+        """True if the router dialled."""
         return self._login.outgoing
 
     @property
@@ -110,12 +110,12 @@ class ListedConnection:
 
     @property
     def failure(self) -> str:
-        """Return why the connection failed, empty if it did not."""
+        """Reason of the failure, empty for none."""
         return self._lifetime.failure
 
     @property
     def closing(self) -> bool:
-        """Return whether its end was ordered."""
+        """True if an operator or the process ended it."""
         return self._lifetime.state is PeerState.DELETED
 
     @property
@@ -124,7 +124,7 @@ class ListedConnection:
 
     @property
     def trace(self) -> bool:
-        """Return whether a user asked for the log of this connection's frames, whatever the level of PROTOCOL."""
+        """True if a user enabled the log of this connection's frames, whatever the level of PROTOCOL."""
         return self._frames.wanted
 
     @trace.setter
@@ -139,7 +139,7 @@ class ListedConnection:
                     yield link.sink.identity
 
     def about(self) -> dict[str, Any]:
-        """Return what every record about the connection says."""
+        """Return the fields common to all records about the connection."""
         remote, policy, tenant = self.engine.remote_open, self._admission.policy, self._admission.tenant
         vhost = remote.hostname if remote is not None else None
         if policy is not None:
@@ -153,7 +153,7 @@ class ListedConnection:
         }
 
     def row(self, now_s: float) -> dict[str, object]:
-        """Return what management shows, in the order of the older router's rows (management.md 11)."""
+        """Return the row in management, in the order of the older router's columns (management.md 11)."""
         remote, tls, tenant = self.engine.remote_open, self.facts.tls, self.tenant
         last_delivery_s = self._connections.last_delivery_s(self.number, now_s)
         return {
@@ -184,30 +184,30 @@ class ListedConnection:
             "enableProtocolTrace": self.trace,
         }
 
-    # --- what others may order
+    # --- orders
 
     def follow_log(self) -> None:
-        """Show frames from here on if they are wanted or the module's level says so, else no more."""
+        """Log frames from now on if ``trace`` or the module's level says so, else no longer."""
         self._frames.follow(self._frames.wanted, midway=self._lifetime.opened)
 
     def as_container(self) -> Container:
-        """Return the connection as one on which the router attaches links of its own."""
+        """Return the connection as a container, on which the router attaches links of its own."""
         return self._sessions.as_container(self._settings.given_name)
 
     def suspend_credit(self, suspended: bool) -> None:
-        """Let the peer have no more credit for now, or again what it is owed."""
+        """Withhold the peer's credit, or grant again what is owed."""
         self._sessions.suspend_credit(suspended)
 
     def check_standing(self) -> None:
-        """Close the connection if the credentials that it came in with are good no longer."""
+        """Close the connection if its peer's credentials are no longer valid."""
         if not self._login.is_good() and not self.closing and not self.engine.finished:
             self._lifetime.expire()
 
     def force_close(self, error: Error) -> None:
-        """Say why and close; the peer has ``LINGER_S`` to answer, and is listed no longer."""
+        """Close the connection with ``error`` and remove it from the list; the peer has ``LINGER_S`` to answer."""
         self._connections.remove(self.number)
         self._lifetime.end(error, PeerStep.DELETE)
 
     def cut(self, why: str) -> None:
-        """Drop the connection without a word to the other end."""
+        """Drop the connection without a close."""
         self._lifetime.cut(why)

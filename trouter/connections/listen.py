@@ -1,4 +1,4 @@
-"""A listener: its sockets, its peers, and protection from too many of them at once."""
+"""A listener of AMQP: its sockets, its peers, and protection from too many of them at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .peer import Peer
 from .settings import listener_settings
 from .shared import Services
 
-#: After a client was turned away, none is accepted for so long: a flood is met in heaps, not one wake-up for each.
+#: Seconds without accepting after a refusal, so that a flood is handled in batches.
 FLOOD_PAUSE_S: Final = 0.01
 
 log = logging.getLogger("trouter.SERVER")
@@ -33,7 +33,7 @@ error_log = logging.getLogger("trouter.ERROR")
 
 @dataclass(slots=True)
 class ConnectionNumbers:
-    """Hands out the numbers that stand as ``[C<n>]`` in logs."""
+    """The source of the numbers ``[C<n>]`` in logs."""
 
     given: int = 0
 
@@ -59,7 +59,7 @@ class Listener(AcceptingListener):
         self._router_id = router_id
         self._services = services
         self._numbers = numbers
-        #: Connections that are not peers yet: what they begin with is not known, or TLS has begun.
+        #: Connections that are not peers yet: their protocol is being detected, or TLS has begun.
         self._greeting: set[trio.CancelScope] = set()
         super().__init__(entity, sockets, log)
 
@@ -69,7 +69,7 @@ class Listener(AcceptingListener):
         self._settings = listener_settings(self._router_id, entity, secure=self._services.secure_defaults)
 
     def drain(self) -> None:
-        """Do as ``stop``: a client that came now would find nothing to do."""
+        """Do as ``stop``: a new client would be of no use."""
         self.stop()
 
     def stop(self) -> None:
@@ -83,18 +83,18 @@ class Listener(AcceptingListener):
             peer.listed.force_close(error)
 
     async def serve(self, sock: socket.socket, remote: tuple[str, int], below: Met | None = None) -> None:
-        """Serve a connection that was accepted elsewhere, to its end; ``below`` is what TLS is known of it there."""
+        """Serve a connection that was accepted elsewhere until it ends; ``below`` describes the TLS there."""
         if not self._lets_in(sock, remote):
             return
         facts = self._facts_of(remote)
         security = PLAINTEXT
-        if below is not None:  # what ended TLS passes the octets on in clear
+        if below is not None:  # the octets come in clear from the end of TLS
             facts = replace(facts, encrypted=True, tls=below[0].tls, channel_bindings=below[0].channel_bindings)
             security = replace(below[1], channel=None, early=b"", began_s=None)
         await self._serve(sock, facts, self._services.guard.handshakes.begin(remote[0], self.entity.role), security)
 
     async def wait_readable(self, sock: socket.socket) -> None:
-        """Return when another connection has come; a moment later where clients are turned away."""
+        """Wait until another connection comes, or for a moment after a refusal."""
         if self.refused == self._refused_before:
             await super().wait_readable(sock)
         else:
@@ -114,14 +114,14 @@ class Listener(AcceptingListener):
         return True
 
     def _lets_in(self, sock: socket.socket, remote: tuple[str, int], why_not: str = "") -> bool:
-        """Count the connection and return True, unless there is a reason to close it: ``why_not`` or another one."""
+        """Count the connection and return True, unless there is a reason to close it: ``why_not`` or another."""
         guard, role, host = self._services.guard, self.entity.role, remote[0]
         why_not = guard.memory.refusal or guard.blocks(host, role) or why_not or guard.handshakes.too_many(host, role)
         refused = guard.turns_away(*remote, why_not) or not self._services.policing.accept(role, host)
         return self._take(sock, refused=refused)
 
     def _full(self) -> str:
-        """Return why the listener has no room for one more connection, empty if it has."""
+        """Return why there is no room for another connection, empty if there is."""
         most = self.entity.max_connections
         return f"maxConnections {most}" if most is not None and len(self.peers) + len(self._greeting) >= most else ""
 
@@ -138,7 +138,7 @@ class Listener(AcceptingListener):
     async def _serve(
         self, sock: socket.socket, facts: PeerFacts, newcomer: Newcomer, security: SecurityLayer | None
     ) -> None:
-        """Run one peer to its end; ``security`` None: it is found out first. A bug of ours ends no other peer."""
+        """Serve one peer until it ends; ``security`` None is detected first. A bug of ours ends only this peer."""
         peer: Peer | None = None
         try:
             met = await self._meet(sock, facts) if security is None else (facts, security)
@@ -155,7 +155,7 @@ class Listener(AcceptingListener):
             self._services.policing.left()
 
     async def _meet(self, sock: socket.socket, facts: PeerFacts) -> Met | None:
-        """Return what the peer speaks, TLS or not; None, and the socket is closed, if nothing comes of it."""
+        """Detect TLS and make its handshake; return None, with the socket closed, if that fails."""
         met: Met | None = None
         scope = trio.CancelScope()
         self._greeting.add(scope)

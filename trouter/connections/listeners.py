@@ -1,4 +1,4 @@
-"""All listeners of a router: which of them stand, and how others take their places."""
+"""All listeners of a router, and their replacement."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trouter.logs import NOTICE
 from trouter.net.parts import Key, Part, Parts, PendingParts, keyed
 from trouter.net.sockets import ListenError, open_for
 
-#: What cannot change while the sockets stay: the attributes that say where to listen, and for what.
+#: The attributes that cannot change while the sockets stay.
 _PLACE: Final = ("host", "port", "socket_address_family", "serves_http")
 
 log = logging.getLogger("trouter.SERVER")
@@ -20,20 +20,20 @@ manager_log = logging.getLogger("trouter.CONN_MGR")
 
 
 class Standing(Part, Protocol):
-    """A listener of any kind."""
+    """A running listener of any kind."""
 
     entity: ListenerEntity
     sockets: list[socket.socket]
-    #: Connections taken so far, and those turned away.
+    #: Connections accepted so far, and those refused.
     accepted: int
     refused: int
 
     @property
     def peers(self) -> Collection[object]:
-        """Return the peers that are connected."""
+        """Return the connected peers."""
 
     def configure(self, entity: ListenerEntity) -> None:
-        """Serve those to come as ``entity`` says."""
+        """Serve future connections by ``entity``."""
 
     def drain(self) -> None:
         """Accept no connection that could begin something new."""
@@ -50,7 +50,7 @@ class Listeners(Parts[ListenerEntity, Standing]):
         self._make = make
 
     async def prepare(self, entities: Iterable[ListenerEntity]) -> PendingParts[ListenerEntity, Standing]:
-        """Open the sockets that ``entities`` lack; ListenError with a line for each that cannot be had."""
+        """Open the sockets that ``entities`` lack; ListenError with a line for each that cannot be opened."""
         wanted = keyed(entities)
         before = self.entities
         leaving = [
@@ -83,7 +83,7 @@ class Listeners(Parts[ListenerEntity, Standing]):
         part.close()
 
     def announce(self, part: Standing) -> None:
-        """Log what was configured, and where it listens."""
+        """Log the listener's configuration and its sockets."""
         entity = part.entity
         http = ", http" if entity.serves_http else ""
         profile = f", sslProfile={entity.ssl_profile}" if entity.ssl_profile else ""
@@ -98,5 +98,5 @@ class Listeners(Parts[ListenerEntity, Standing]):
 
 
 def must_move(old: ListenerEntity, new: ListenerEntity) -> bool:
-    """Return whether other sockets, or other listeners on them, are needed."""
+    """Return whether the change needs other sockets, or a listener of another kind."""
     return any(getattr(old, name) != getattr(new, name) for name in _PLACE)

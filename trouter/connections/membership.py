@@ -1,4 +1,4 @@
-"""What a connection is in the network: to a neighbour, to an edge router, or from one upwards (inter-router.md)."""
+"""A connection's part in the network: to a neighbour, to an edge router, or an uplink (inter-router.md)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from .shared import PeerSettings, Services
 
 
 class Membership:
-    """One connection's place in the network; most have none, and then every call does nothing.
+    """One connection's part in the network; most have none, and then every call does nothing.
 
-    turn_out closes the connection with an error; watcher is told once the peer speaks as a router.
+    turn_out closes the connection with an error; watcher is notified of a neighbour's first hello.
     """
 
     __slots__ = (
@@ -45,10 +45,10 @@ class Membership:
     ) -> None:
         self.number = number
         self.turn_out = turn_out
-        #: What the routing sees of a connection between routers, and of an edge router that hangs on us.
+        #: The trunk of a connection between routers, and the edge router at the other end.
         self.trunk: Trunk | None = None
         self.edge: EdgePeer | None = None
-        #: It leads from an edge router, which we are, to an interior one.
+        #: It is the uplink of this edge router.
         self.is_uplink = settings.role == "edge" and outgoing
         self._outgoing = outgoing
         self._connection = connection
@@ -61,11 +61,11 @@ class Membership:
 
     @property
     def is_active(self) -> bool:
-        """Return whether it is in use: all are but uplinks that stand by."""
+        """True unless it is a stand-by uplink."""
         return self._uplinks is None or not self.is_uplink or self._uplinks.is_active(self.number)
 
     def come(self, remote: Open, user: str, message_log: MessageLog | None) -> None:
-        """Be what the connection's role says, as the peer has introduced itself."""
+        """Set the trunk or edge router by the connection's role and the peer's open."""
         settings = self._settings
         if settings.role == "inter-router":
             cost = max(settings.cost, announced_cost(remote))
@@ -75,7 +75,7 @@ class Membership:
             self.edge = self._router.edges.peers[self.number] = EdgePeer(self.number, user)
 
     def join(self, remote: Open) -> None:
-        """Let the network use the connection; the router that dialled attaches the links (inter-router.md 1.5)."""
+        """Add the connection to the network; if the router dialled, attach its links (inter-router.md 1.5)."""
         trunk = self.trunk
         streams = STREAMING_LINKS in remote.offered_capabilities
         if streams and (self.edge is not None or self.is_uplink):
@@ -99,12 +99,12 @@ class Membership:
             begin_links(self._router, trunk, sessions, self._settings.link_capacity)
 
     def stand_by(self) -> None:
-        """Add an uplink, which is open; the first of them is the way up."""
+        """Add an open uplink; the first one becomes active."""
         if self.is_uplink and self._uplinks is not None:
             self._uplinks.enter(self)
 
     def lose_all_links(self) -> None:
-        """Lose all links of a connection that is over; a stand-by uplink takes over. A second call does nothing."""
+        """Lose all links of an ended connection; a stand-by uplink takes over. A second call does nothing."""
         if self._uplinks is not None:
             self._uplinks.leave(self)
         self._sessions.lose_all_links()
@@ -120,7 +120,7 @@ class Membership:
             self._uplinks.go_on()
 
     def leave(self) -> None:
-        """Let go of what refers back to the connection, which the network has no longer."""
+        """Drop the references between the network and the ended connection."""
         self._router.edges.peers.pop(self.number, None)
         self._router.close_edge_streams(self.number)
         if self.trunk is not None and self._backbone is not None:
@@ -141,4 +141,4 @@ class Membership:
 
 
 def _is_gone(_: Error) -> None:
-    """The connection is gone."""
+    """Ignore the error: the connection has ended."""

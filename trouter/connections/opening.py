@@ -1,4 +1,4 @@
-"""What is asked of a connection at its open: whose it is, what the policy says to it, and by which numbers it goes."""
+"""The admission of a connection at its open: its tenant, its policy, and its limits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ server_log = logging.getLogger("trouter.SERVER")
 
 
 class OpenAdmission:
-    """The admission of one connection: its tenant, and what the policy holds it to; both None until ``admit``."""
+    """The admission of one connection: its tenant and its policy, both None until ``admit``."""
 
     __slots__ = ("_facts", "_hostname", "_login", "_services", "_settings", "policy", "tenant")
 
@@ -43,9 +43,9 @@ class OpenAdmission:
         self.policy: ConnectionPolicy | None = None
 
     def admit(self, remote: Open, holder: PolicedConnection) -> Error | None:
-        """Admit a connection whose peer sent ``remote``, or return the error that turns it away.
+        """Admit a connection whose peer sent ``remote``, or return the error that refuses it.
 
-        A tenant that no client may have is refused before the policy is asked.
+        An invalid tenant is refused before the policy decides.
         """
         self._hostname = remote.hostname
         policing, tenancy, request = self._services.policing, self._settings.tenancy, self._request()
@@ -70,7 +70,7 @@ class OpenAdmission:
         return None
 
     def stays(self, vhost: str) -> bool:
-        """Return whether the connection is still its tenant's, now that the policy has it in another ``vhost``."""
+        """Return whether the connection still belongs to its tenant after the policy gave it another ``vhost``."""
         tenancy = self._settings.tenancy
         if tenancy is None:
             return True
@@ -80,7 +80,7 @@ class OpenAdmission:
             return False
 
     def terms(self, membership: Membership, log: MessageLog | None) -> PeerTerms:
-        """Return what the links of the connection are held to."""
+        """Return the terms of the connection's links."""
         settings = self._settings
         strips = self._services.plugins.annotation_filter(self._facts.listener)
         return PeerTerms(
@@ -98,7 +98,7 @@ class OpenAdmission:
         )
 
     def leave(self) -> None:
-        """Take the connection, which is gone, from its tenant."""
+        """Remove the ended connection from its tenant."""
         if self.tenant is not None:
             self._services.hub.router.table.tenants.leave(self.tenant, self._facts.connection_id)
 
@@ -126,7 +126,7 @@ class OpenAdmission:
 
 
 def limit_by_group(settings: Settings, connection: Connection) -> None:
-    """Let the numbers of the peer's group hold where it has any, whatever the listener says (security.md 4.12)."""
+    """Apply the limits of the peer's group, where it has any, before the listener's (security.md 4.12)."""
     own = connection.limits
     limits = replace(
         own,

@@ -1,7 +1,7 @@
-"""One connection, accepted or dialled: an engine, its octets, and a nursery with what belongs to it.
+"""One connection, accepted or dialled: an engine, a transport, and a nursery for its tasks.
 
-The poller reads and routes (``transport``); ``run``'s own task handles what is rare, and nothing more is read until it
-has. Whatever ends the peer ends all of them. What only accepted or only dialled connections do is in their logins.
+The poller reads and routes (``transport``). The task of ``run`` handles the rare events, and nothing more is read until
+it has. Whatever ends the peer ends all tasks. ``PeerLogin`` has what differs between accepted and dialled connections.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ core_log = logging.getLogger("trouter.ROUTER_CORE")
 
 
 class Peer:
-    """Serves one connection until it ends. ``login`` and ``lifetime`` are made for it; ``watcher`` is told of it."""
+    """Serves one connection until it ends, with a ``login`` and a ``lifetime`` of its own; ``watcher`` is notified."""
 
     __slots__ = (
         "_account", "_admission", "_hub", "_login", "_membership", "_number", "_nursery", "_security", "_services",
@@ -92,7 +92,7 @@ class Peer:
             services.hub,
             services.poller,
         )
-        #: Straight to the socket: the hub calls it for every write.
+        #: Bound directly, because the hub calls it for every write.
         self.write_nowait = self._transport.write_nowait
         login.attach(self.connection, self._transport)
         self._admission = OpenAdmission(facts, settings, services, login)
@@ -102,7 +102,7 @@ class Peer:
         self._membership = Membership(
             self._number, login.outgoing, self.connection, self._sessions, settings, services, turn_out, watcher
         )
-        #: The connection as others see it.
+        #: The connection for other parts.
         self.listed = ListedConnection(
             facts,
             settings,
@@ -119,7 +119,7 @@ class Peer:
         self.listed.follow_log()
 
     def _converse(self, facts: PeerFacts) -> Connection:
-        """Return the engine's connection."""
+        """Return a new connection of the engine."""
         settings, outgoing = self._settings, self._login.outgoing
         own_open = settings.open(self._number)
         return Connection(
@@ -136,16 +136,16 @@ class Peer:
         return self._number
 
     def about(self) -> dict[str, Any]:
-        """Return what every record about the connection says."""
+        """Return the fields common to all records about the connection."""
         return self.listed.about()
 
     async def run(self) -> None:
-        """Serve until the connection is over; its links and deliveries are settled on the way out."""
+        """Serve until the connection ends; then settle its links and deliveries."""
         lifetime, transport = self.lifetime, self._transport
         try:
             async with trio.open_nursery() as nursery:
                 self._nursery = transport.nursery = nursery
-                self._hub.flush()  # what an outgoing connection begins with
+                self._hub.flush()  # the first octets of an outgoing connection
                 began_s = trio.current_time() if self._security.began_s is None else self._security.began_s
                 timeout_s = self._settings.handshake_timeout_s
                 with lifetime.scope as serving:
@@ -172,7 +172,7 @@ class Peer:
             self.lifetime.expire()
 
     async def _receive_early(self) -> None:
-        """Take in what came before our turn."""
+        """Process the octets that were read before the peer was made."""
         self._hub.update_clock()
         if self._transport.receive_early(self._security.early):
             self._hub.flush()
@@ -186,7 +186,7 @@ class Peer:
             await self._handle_events()
             await self._transport.wait_for_room()
 
-    # --- what happened
+    # --- events
 
     async def _handle_events(self) -> None:
         connection = self.connection
@@ -194,7 +194,7 @@ class Peer:
             events = connection.events[:]
             connection.events.clear()
             for event in events:
-                if not self.lifetime.is_ending:  # else nothing counts any more
+                if not self.lifetime.is_ending:  # else everything is ignored
                     await self._handle(event)
             self._hub.flush()
             if connection.has_more:
@@ -223,7 +223,7 @@ class Peer:
             await self._login.handle(event)
 
     def _open(self, remote: Open) -> None:
-        """Admit the peer if the policy allows it, and notify the parts of the router that have to know."""
+        """Admit the peer if the policy allows it, and register the connection with the router's parts."""
         settings, services, listed = self._settings, self._services, self.listed
         self._login.opens()
         error = self._admission.admit(remote, self)
@@ -253,7 +253,7 @@ class Peer:
         self._watcher.opened(line)
 
     def _turn_away(self, error: Error | None) -> None:
-        """Answer the peer's open, and close at once; nothing that came with it is looked at."""
+        """Answer the peer's open and close at once; ignore everything that came with it."""
         self.connection.open()
         if error is not None:
             self.lifetime.end(error)
@@ -269,12 +269,12 @@ class Peer:
             self._account.ends("peer", "" if event.error is None else event.error.condition)
         self.connection.close()
 
-    # --- what the policy orders
+    # --- orders of the policy
 
     def follow(self, admission: Admission) -> None:
-        """Hold what stands and what comes to the changed policy. Links do not move to another tenant."""
+        """Apply the changed policy to the connection; close it if it would change its tenant."""
         if self.lifetime.is_ending or self.connection.finished:
-            return  # it is on its way out
+            return  # it is ending
         if not self._admission.stays(admission.vhost):
             self.lifetime.end(TENANT_CHANGED)
             return
@@ -282,21 +282,21 @@ class Peer:
         self._hub.flush()
 
     def turn_out(self, error: Error) -> None:
-        """Close the connection, saying why; the peer has ``LINGER_S`` to answer."""
+        """Close the connection with ``error``; the peer has ``LINGER_S`` to answer."""
         self.lifetime.end(error)
 
     def received_bytes(self) -> int:
-        """Return the octets that came in on the connection, within TLS."""
+        """Return the octets received on the connection, within TLS."""
         return self._account.bytes_in
 
-    # --- what the routing and the engine say
+    # --- notices of core and engine
 
     def link_ended(self, link: Link, reason: DetachReason) -> None:
-        """Detach a link of the connection's that the router ends for a reason of its own."""
+        """Detach a link of the connection that the router ends by itself."""
         self._sessions.ended(link, reason)
 
     def idle(self) -> None:
-        """End the connection, which the engine gave up for its silence; ``run`` hears of it."""
+        """End the connection, which exceeded its idle time-out."""
         for event in self.connection.events:
             if isinstance(event, ConnectionClosed):
                 self._close(event)
@@ -307,7 +307,7 @@ class Peer:
     # --- the end
 
     def _forget(self) -> None:
-        """Sync, so that no cancellation can skip it."""
+        """Release everything; not async, so that no cancellation can skip it."""
         self._transport.stop()
         self._login.close()
         self._services.ticker.remove(self.connection)

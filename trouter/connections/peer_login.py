@@ -1,4 +1,4 @@
-"""What differs between accepted and dialled connections: how the login goes, and who is told of the connection."""
+"""The differences between accepted and dialled connections: the login, and the watcher of the connection."""
 
 from __future__ import annotations
 
@@ -13,70 +13,70 @@ from .transport import Transport
 
 
 class PeerLogin(Protocol):
-    """The login of one connection, at either end of it."""
+    """The login of one connection, in either direction."""
 
     @property
     def outgoing(self) -> bool:
-        """Return whether the router dialled: then it logs in, else the peer does."""
+        """Return whether the router dialled: then it authenticates, else the peer does."""
 
     @property
     def sasl(self) -> SaslServer | SaslClient:
-        """Return the engine's side of it."""
+        """Return the engine's SASL layer."""
 
     @property
     def user(self) -> str:
-        """Return the user of the connection, empty before the login and without one."""
+        """Return the user of the connection; empty before the login and without one."""
 
     @property
     def mechanism(self) -> str:
-        """Return the SASL mechanism, empty without."""
+        """Return the SASL mechanism; empty without one."""
 
     @property
     def tenant(self) -> str:
-        """Return the tenant that the login says the user belongs to, empty for none."""
+        """Return the tenant that the login names; empty for none."""
 
     @property
     def permissions(self) -> Permissions | None:
-        """Return what the login says that the user may do; None where it does not say."""
+        """Return the permissions that the login gives; None if it gives none."""
 
     @property
     def expires_at_s(self) -> float:
-        """Return when the credentials end, by the clock of the event loop."""
+        """Return when the credentials end, by trio's clock."""
 
     def attach(self, connection: Connection, transport: Transport) -> None:
-        """Use these from now on; called once, before anything is read."""
+        """Set connection and transport, once, before anything is read."""
 
     async def handle(self, event: Event) -> bool:
-        """Take the step that ``event`` asks for, and return whether it was one of the login."""
+        """Process ``event``; return whether it was one of the login."""
 
     def opens(self) -> None:
-        """Name a peer that did not log in, and whose open has come, after its certificate."""
+        """Take the user of a peer without login from its certificate, at its open."""
 
     def is_good(self) -> bool:
-        """Return whether the credentials are good still."""
+        """Return whether the credentials are still valid."""
 
     def close(self) -> None:
-        """End the login: the peer is in, or will never be; a second call does nothing."""
+        """End the login, whether it succeeded or not; a second call does nothing."""
 
 
 class Watcher(Protocol):
-    """What is told of a connection that was dialled for a purpose."""
+    """The receiver of events of a dialled connection."""
 
     def opened(self, line: str) -> None:
-        """Note that the opens are exchanged and the policy has admitted the connection; ``line`` is for the log."""
+        """Note that the opens are exchanged and the connection is admitted; ``line`` is the log line."""
 
     def router_heard(self) -> None:
         """Note that the neighbour's first hello has come."""
 
     def closed(self, event: ConnectionClosed) -> None:
-        """Note that the peer, or a fault, has closed the connection."""
+        """Note that the peer, or a fault, closed the connection."""
 
     def detached(self, event: LinkDetached, *, control: bool) -> None:
-        """Note that the peer has detached a link; ``control``: the one that carries news of the network."""
+        """Note that the peer detached a link; ``control`` if it is the control link between routers."""
 
 
 class _Nothing:
-    """Watches nothing: what an accepted connection has."""
+    """Ignores all events, for accepted connections."""
 
     def opened(self, line: str) -> None: ...
 

@@ -1,4 +1,4 @@
-"""The connections that are open, by number, and what management shows of each (management.md 8, 11)."""
+"""The open connections by number, and facts for management (management.md 8, 11)."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ if TYPE_CHECKING:
     from trouter.core.tenants import Tenant
     from trouter.engine.connection import Connection
 
-#: Connections whose deliveries are looked at in one round.
+#: Connections checked in one call.
 PORTION: Final = 1000
 _MAX_PROPERTIES: Final = 64
 
 
 class ConnectionFacts(ports.ConnectionFacts, Consumer, SecuredConnection, Protocol):
-    """An open connection, as management, the watches of memory and certificates, and the state dump see it."""
+    """An open connection for management, the watches of memory and certificates, and the state dump."""
 
     @property
     def listener(self) -> str:
-        """Return the name of the listener or connector that the connection came through."""
+        """Return the name of the listener or connector of the connection."""
 
     def follow_log(self) -> None:
-        """Follow the levels of the log, which have changed."""
+        """Apply the changed log levels."""
 
     @property
     def tenant(self) -> Tenant | None:
-        """Return the tenant that the connection belongs to, or None."""
+        """Return the tenant of the connection, or None."""
 
     def cut(self, why: str) -> None:
-        """Drop the connection without a word to the other end."""
+        """Drop the connection without a close."""
 
     def check_standing(self) -> None:
-        """Close the connection if the credentials that it came in with are good no longer."""
+        """Close the connection if its peer's credentials are no longer valid."""
 
 
 class Connections(Mapping[int, "ConnectionFacts"]):
-    """Open connections, the lowest number first."""
+    """The open connections, the lowest number first."""
 
     def __init__(self) -> None:
         self._open: dict[int, ConnectionFacts] = {}
-        #: When a delivery was last seen on a connection, and how many were counted then.
+        #: When the last delivery was noticed on a connection, and the count then.
         self._moved: dict[int, tuple[float, int]] = {}
         self._round: Iterator[int] = iter(())
 
@@ -65,17 +65,17 @@ class Connections(Mapping[int, "ConnectionFacts"]):
         self._open[connection.number] = connection
 
     def remove(self, number: int) -> None:
-        """Remove a connection that is gone; a second call does nothing."""
+        """Remove an ended connection; a second call does nothing."""
         self._open.pop(number, None)
         self._moved.pop(number, None)
 
     def follow_log(self) -> None:
-        """Follow the levels of the log, which have changed."""
+        """Apply the changed log levels."""
         for connection in self._open.values():
             connection.follow_log()
 
     def look(self, now_s: float) -> None:
-        """Note which connections, a portion of them, had deliveries since the last look; call about once a second."""
+        """Note which connections, a portion of them, had deliveries since the last check; call about once a second."""
         looked = 0
         for number in islice(self._round, PORTION):
             looked += 1
@@ -86,7 +86,7 @@ class Connections(Mapping[int, "ConnectionFacts"]):
             self._round = iter(list(self._open))
 
     def last_delivery_s(self, number: int, now_s: float) -> float | None:
-        """Return how long ago the last delivery came or went, to a second or so; None before the first."""
+        """Return the seconds since the last delivery, to about a second; None before the first."""
         connection = self._open.get(number)
         if connection is not None:
             self._note(number, connection.engine, now_s)
@@ -96,18 +96,18 @@ class Connections(Mapping[int, "ConnectionFacts"]):
     def _note(self, number: int, engine: Connection, now_s: float) -> None:
         count = deliveries(engine)
         moved_at_s, before = self._moved.get(number, (0.0, 0))
-        if count != before:  # fewer: a link is gone, and its deliveries with it
+        if count != before:  # fewer: a link has ended, with its count
             self._moved[number] = (now_s if count > before else moved_at_s, count)
 
 
 def deliveries(engine: Connection) -> int:
-    """Return how many deliveries came and went on the present links."""
+    """Return the number of deliveries on the current links."""
     sinks = (link.sink for session in engine.sessions() for link in session.all_links())
     return sum(sink.counters.deliveries for sink in sinks if isinstance(sink, Ingress | Egress))
 
 
 def shown_properties(properties: Any) -> dict[str, object]:
-    """Return the string and integer properties of a peer's open, a bounded number of them."""
+    """Return the string and integer properties of a peer's open, at most ``_MAX_PROPERTIES``."""
     if not isinstance(properties, dict):
         return {}
     shown = (

@@ -1,8 +1,8 @@
-"""The sessions of one connection and their links: who is let in to the routing, who leaves it, and what the log says.
+"""The sessions of one connection and their links: their admission to the routing, their end, and their log lines.
 
-A session has a task while attaches and detaches of it wait for their answer. It gives them in their order, so that a
-decision may take its time without holding up the data path, and a session on which nothing is attached costs no task.
-Those of another router are answered at once: the order of its links over all its sessions is that of their priorities.
+A session has a task while its attaches and detaches wait for their answers. The task answers them in order, so that a
+decision may take time without delaying the data path, and other sessions need no task. Those of another router are
+answered at once: the order of its links over all its sessions gives their priorities.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from trouter.wire.performatives import Attach, Error, Source, Target
 
 from .shared import Services
 
-#: Attaches and detaches of one session that may wait for their answer before reading pauses.
+#: Attaches and detaches of one session that may wait before reading pauses.
 BACKLOG: Final = 256
-#: Sessions and links that are lost in one go when their connection ends; then other connections get their turn.
+#: Sessions and links that are lost at a time when their connection ends; then other connections get their turn.
 LOST_AT_ONCE: Final = 64
 
 container_log = logging.getLogger("trouter.CONTAINER")
@@ -52,7 +52,7 @@ core_log = logging.getLogger("trouter.ROUTER_CORE")
 
 
 class NoCredit:
-    """Lets no credit through."""
+    """A gate that grants no credit."""
 
     def take(self, link: object, count: int) -> int:
         """Return 0: the sender is granted nothing."""
@@ -63,7 +63,7 @@ NO_CREDIT: Final = NoCredit()
 
 
 class Sessions:
-    """What one connection has begun and attached."""
+    """The sessions and links of one connection."""
 
     __slots__ = (
         "_begun", "_connection", "_container", "_hub", "_inboxes", "_label", "_memory", "_own", "_policy", "_records",
@@ -73,10 +73,10 @@ class Sessions:
     def __init__(
         self, hub: Hub, connection: Connection, label: str, turn_out: Callable[[Error], None], services: Services
     ) -> None:
-        """``turn_out`` closes the connection."""
+        """Make it; ``turn_out`` closes the connection."""
         self._memory = services.guard.memory
         self._uplinks = services.uplinks
-        #: What holds for links that are attached from now on.
+        #: The terms of links that are attached from now on.
         self.terms = PeerTerms()
         self._policy: ConnectionPolicy | None = None
         self._suspended = False
@@ -87,19 +87,19 @@ class Sessions:
         self._label = label
         self._records = services.recorder.links
         self._repeats = services.recorder.repeats
-        #: As many links may the peer have, and those it has. Empty dicts are a third of the size of empty sets.
+        #: The most links of the peer, and those it has. Empty dicts are a third of the size of empty sets.
         self.max_links = 1 << 62
         self._routed: dict[int, None] = {}
-        #: The sessions that both sides have begun and neither has ended; of these, the ones that the router began.
+        #: Sessions that both sides have begun and neither has ended; and those of them that the router began.
         self._begun: dict[SessionPort, Session] = {}
         self._own: dict[SessionPort, None] = {}
-        #: The sessions, senders and receivers that the peer had when its connection was lost; none if it was closed.
+        #: The peer's sessions, senders and receivers when its connection was lost; none if it was closed.
         self.had = 0, 0, 0
-        #: Where the attaches and detaches of a session wait for its task, as long as there are any.
+        #: The inboxes of the sessions' tasks, while there are any.
         self._inboxes: dict[SessionPort, trio.MemorySendChannel[LinkAttached | LinkDetached]] = {}
 
     def admit(self, terms: PeerTerms, policy: ConnectionPolicy) -> None:
-        """Admit the connection, which is open, under these terms."""
+        """Admit the open connection under these terms."""
         self._policy = policy
         self._connection.oversize_error = policy.oversize_error
         self._go_by(self._under(terms, policy))
@@ -110,7 +110,7 @@ class Sessions:
             self._container.terms = terms
 
     def as_container(self, name: str) -> Container:
-        """Return the connection as one on which the router attaches links of its own, under the terms of the day."""
+        """Return the connection as a container for links of the router's own, under the current terms."""
         if self._container is None:
             remote = self._connection.remote_open
             container_id = "" if remote is None else remote.container_id
@@ -118,20 +118,20 @@ class Sessions:
         return self._container
 
     def suspend_credit(self, suspended: bool) -> None:
-        """Let the peer have no more credit for now, or again what it is owed."""
+        """Withhold the peer's credit, or grant again what is owed."""
         if self._policy is None:
             return
         self._suspended = suspended
         self._go_by(self._under(self.terms, self._policy))
         for session in self._connection.sessions():
             for link in session.all_links():
-                # what routers tell each other of the network goes on: without it there would be none
+                # control links go on: without them there would be no network
                 if isinstance(link.sink, Ingress) and not isinstance(link.sink, ControlIngress):
                     link.sink.gate = self.terms.gate
                     link.sink.top_up()
 
     def _under(self, terms: PeerTerms, policy: ConnectionPolicy) -> PeerTerms:
-        """Return the same terms, with what the policy says."""
+        """Return the terms with those of the policy."""
         gate: Gate | None = policy.share if policy.share is not None and policy.share.paces else None
         gate = NO_CREDIT if self._suspended else gate
         check = policy.check(of_tenant=terms.tenant is not None)
@@ -140,13 +140,13 @@ class Sessions:
         )
 
     def forget(self) -> None:
-        """Let go of what refers back to the connection, which is gone."""
+        """Drop the references to the ended connection."""
         self._policy = None
         self._container = None
         self._turn_out = _nobody_hears
 
     def judge_again(self) -> None:
-        """End what the changed policy allows no longer, and hold the rest to what it says now."""
+        """Apply the changed policy: detach the links that it no longer allows, and update the others."""
         policy, router = self._policy_now(), self._hub.router
         self._connection.oversize_error = policy.oversize_error
         self._go_by(self._under(self.terms, policy))
@@ -175,19 +175,19 @@ class Sessions:
             if isinstance(link, IncomingLink):
                 link.max_message_bytes = self.terms.max_message_bytes or self._connection.limits.max_message_bytes
                 sink.gate = self.terms.gate
-                sink.top_up()  # what was kept back
+                sink.top_up()  # grants what was kept back
 
     def _policy_now(self) -> ConnectionPolicy:
         assert self._policy is not None  # noqa: S101 - no session begins before the opens
         return self._policy
 
     def _shares(self) -> list[Budget] | None:
-        """Return where the octets that are kept of its messages are counted besides."""
+        """Return the budgets, besides the router's, that count the octets held of its messages."""
         share = self._policy_now().share
         return [*share.buffers] or None if share is not None else None  # type: ignore[list-item]  # made as budgets
 
     def _address_key(self, attach: Attach) -> str | None:
-        """Return the key of the address that an attach is about: empty for a dynamic one, None for none."""
+        """Return the key of the address of an attach: empty for a dynamic one, None for none."""
         terminus = attach.source if attach.role else attach.target
         if not isinstance(terminus, Source | Target):
             return None
@@ -199,7 +199,7 @@ class Sessions:
         )
 
     def _uncount(self, link: Link) -> None:
-        """The link is gone; a second call does nothing."""
+        """Stop counting a link that has ended; a second call does nothing."""
         self._routed.pop(getattr(link.sink, "identity", 0), None)
         share = None if self._policy is None else self._policy.share
         if share is not None:
@@ -209,18 +209,18 @@ class Sessions:
 
     @property
     def _of_peer(self) -> int:
-        """How many sessions the peer has begun that stand."""
+        """Number of open sessions that the peer began."""
         return len(self._begun) - len(self._own)
 
     def begin_own(self, count: int) -> list[Session]:
-        """Begin sessions of the router's, which count once they are answered; Misuse when the peer allows no more."""
+        """Begin sessions of the router's, which count once they are answered; Misuse if the peer allows no more."""
         sessions = [self._connection.add_session() for _ in range(count)]
         for session in sessions:
             session.begin()
         return sessions
 
     def end_own(self, session: Session) -> None:
-        """End a session that the router began; what comes on it is not answered any more."""
+        """End a session that the router began, and ignore its further frames."""
         self._begun.pop(session, None)
         self._own.pop(session, None)
         session.end()
@@ -228,7 +228,7 @@ class Sessions:
     def begin(self, session: Session, *, ours: bool = False) -> None:
         """Answer the peer's begin, or note that it answered ``ours``."""
         limits = self._connection.limits
-        if session.remote_channel > limits.channel_max:  # it came with the open, before the peer heard how many
+        if session.remote_channel > limits.channel_max:  # sent before the peer knew our channel-max
             channel, limit = session.remote_channel, limits.channel_max
             self._connection.fail(PeerFault(Fault.CHANNEL_MAX, channel=channel, channel_max=limit))
             return
@@ -258,9 +258,9 @@ class Sessions:
             self._policy.count_sessions(self._of_peer)
 
     async def pass_on(self, event: LinkAttached | LinkDetached, nursery: trio.Nursery) -> None:
-        """Hand an attach or detach to its session's task in ``nursery``; waits while too many stand before it.
+        """Pass an attach or detach to its session's task in ``nursery``; wait while its inbox is full.
 
-        An attach of another router, of which no third router has to be asked, is answered here.
+        Those of another router, for which no look-up is needed, are answered here.
         """
         if isinstance(event, LinkDetached) and event.fault is not None and event.fault.fault is Fault.MESSAGE_SIZE:
             self._count_too_large()
@@ -281,20 +281,20 @@ class Sessions:
             await inbox.send(event)
 
     def _count_too_large(self) -> None:
-        """A message was too large: count it, and end the connection if it is to end."""
+        """Count a message that was too large, and end the connection if the policy says so."""
         self._policy_now().too_large()
         error = self._connection.oversize_error
         if error is not None:
             self._turn_out(error)
 
     def lose_all_links(self) -> None:
-        """Let go of every link: the connection is over. A second call does nothing."""
+        """Lose every link, because the connection has ended; a second call does nothing."""
         self._hub.router.container_gone(self.terms.connection_number)
         for session in self._connection.sessions():
             self._lose(session)
 
     async def lose_by_and_by(self) -> None:
-        """Let go of every link, and then of every session, with turns for other connections in between."""
+        """Lose every link, and then every session, with turns for other connections in between."""
         self._hub.router.container_gone(self.terms.connection_number)
         lost = 0
         standing = self._connection.sessions()
@@ -312,7 +312,7 @@ class Sessions:
             await trio.lowlevel.checkpoint()
 
     async def _serve(self, session: Session, inbox: trio.MemoryReceiveChannel[LinkAttached | LinkDetached]) -> None:
-        """Answer what waits, and return once nothing does."""
+        """Answer the events in the inbox, and return once it is empty."""
         while True:
             try:
                 event = inbox.receive_nowait()
@@ -326,7 +326,7 @@ class Sessions:
             await trio.lowlevel.checkpoint()
 
     async def _look_up(self, event: LinkAttached) -> LookupResult:
-        """Return what a link is for; an edge router asks whether links to the address are routed elsewhere."""
+        """Return the look-up result for a link; only an edge router asks whether it is routed elsewhere."""
         if self._uplinks is None or event.link.state not in UNANSWERED:
             return LookupResult.MESSAGES
         return await self._uplinks.find(event.link, self.terms)
@@ -344,7 +344,7 @@ class Sessions:
 
     def _attach(self, event: LinkAttached, found: LookupResult) -> None:
         link = event.link
-        if link.state not in UNANSWERED:  # the peer answered our attach, and we may have given the link up since
+        if link.state not in UNANSWERED:  # the peer answered our attach, perhaps after we ended the link
             self._hub.router.answered(link)
             if link.attached:
                 self._log_attached(link, event.attach)
@@ -379,7 +379,7 @@ class Sessions:
             self._repeats.happened((self._label, "attach"), SINGLY, write)
 
     def _full(self) -> str:
-        """Return the rule by which the peer has as many links as it may, empty if it may have one more."""
+        """Return the rule by which the peer may attach no more links; empty if it may."""
         count = len(self._routed)
         if count >= self.max_links:
             return "maxLinks"
@@ -392,7 +392,7 @@ class Sessions:
         self._records.attached(link, attach)
 
     def _count(self, incoming: bool) -> int:
-        """Return the links that the peer has in one direction."""
+        """Return the number of the peer's links in one direction."""
         router = self._hub.router
         links = (link for session in self._connection.sessions() for link in session.all_links())
         return sum(
@@ -402,8 +402,7 @@ class Sessions:
 
     def _detach(self, event: LinkDetached) -> None:
         link = event.link
-        # The peer's answer, after the router told of the link's end. The answer to a fault may be here before
-        # the fault is told of.
+        # The peer answers a detach of ours. The answer to a fault's may come before the event of the fault.
         if link.state is LinkState.DETACHED and event.fault is None:
             self._hub.router.detach(link, event.closed, heard=event.error)
             return
@@ -414,7 +413,7 @@ class Sessions:
         self._records.gone(self._hub.router, link, "detached", closed=event.closed, condition=_condition_of(event))
 
     def ended(self, link: Link, reason: DetachReason) -> None:
-        """Detach a link of the connection's that the router ends for a reason of its own."""
+        """Detach a link of the connection that the router ends by itself."""
         blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
         self._uncount(link)
         why = "" if reason.error is None else f": {reason.error.description or reason.error.condition}"
@@ -423,7 +422,7 @@ class Sessions:
         self._records.gone(self._hub.router, link, "routed", closed=reason.closed, condition=condition)
 
     def _lose(self, session: Session) -> None:
-        """The session is lost with its connection; note what the peer had on it. A second call does nothing."""
+        """Lose a session with its connection, and note what the peer had on it; a second call does nothing."""
         known = self._connection.sessions_by_remote_channel
         if self._begun.pop(session, None) is not None and session.remote_channel in known:
             sending = sum(comes_in for comes_in, _ in session.links)
@@ -432,7 +431,7 @@ class Sessions:
         self._lose_links(session)
 
     def _lose_links(self, session: Session, error: Error | None = None) -> None:
-        """What the session still has is lost, for what the peer says; a second call does nothing."""
+        """Lose the links that the session still has; ``error`` is the peer's. A second call does nothing."""
         router = self._hub.router
         held = [link for link in session.all_links() if getattr(link.sink, "identity", 0) in router.links]
         blocked = [router.zero_credit_s(link) > BLOCKED_AFTER_S for link in held]
@@ -444,7 +443,7 @@ class Sessions:
             self._records.gone(router, link, "lost", closed=True)
 
     def _log_end(self, link: Link, how: str, blocked: bool, why: str = "") -> None:
-        """Log that a link is gone, and what came and went on it."""
+        """Log that a link has ended, with its counts."""
         sink = link.sink
         if isinstance(sink, Ingress | Egress):
             counts = describe_counters(sink.counters, blocked)
@@ -452,7 +451,7 @@ class Sessions:
 
 
 def _log_attach(what: str, incoming: bool, attach: Attach, count: int = 1) -> None:
-    """Log how an attach was answered, for ``count`` that were answered so."""
+    """Log how an attach was answered, for ``count`` of them."""
     core_log.info(
         "%s: dir=%s source=%s target=%s%s",
         what,
@@ -464,16 +463,16 @@ def _log_attach(what: str, incoming: bool, attach: Attach, count: int = 1) -> No
 
 
 def _log_session_end(what: str, fault: object, count: int) -> None:
-    """Log that the peer's faults ended so many sessions."""
+    """Log that the peer's faults ended ``count`` sessions."""
     container_log.info("%s ended: %s%s", what, fault, and_more(count))
 
 
 def _nobody_hears(_: Error) -> None:
-    """There is no connection any more."""
+    """Ignore the error: the connection has ended."""
 
 
 def _heard(event: LinkDetached) -> Error | None:
-    """Return why a link ended, as the peer at its other end is to read it."""
+    """Return the error with which a link ended, for the peer at its other end."""
     return event.error if event.fault is None else Error(event.fault.condition, event.fault.text)
 
 

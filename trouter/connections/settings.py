@@ -1,4 +1,4 @@
-"""What configured entities mean to the engine, the core and the plugins."""
+"""The settings of peers, derived from configured entities for engine, core and plugins."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from trouter.wire.types import Int
 
 from .shared import PeerSettings
 
-#: What every peer is offered: programs look for both, also on connections that are not between routers.
+#: The capabilities offered to every peer: programs look for both, not only routers.
 CAPABILITIES: Final = ("ANONYMOUS-RELAY", STREAMING_LINKS)
-#: The version of the annotations that routers write, told to other routers only.
+#: The version of the annotations that routers write, sent to other routers only.
 ANNOTATIONS_VERSION: Final = 1
 _MAX_INT: Final = 0x7FFFFFFF
-#: How many seconds a server that we dialled may take to its open.
+#: Seconds in which a dialled server must open.
 HANDSHAKE_TIMEOUT_S: Final = 20.0
-#: Begins, attaches and the like of one peer that are answered before other peers get their turn.
+#: Begins, attaches and the like of one peer that are handled before other peers get their turn.
 EVENTS_AT_ONCE: Final = 32
-#: Of each session of a connection between routers, on which the messages of many clients follow each other.
+#: The window of each session between routers, which carries the messages of many clients.
 ROUTER_WINDOW_BYTES: Final = 64 * 1024 * 1024
 
 
 def listener_settings(router_id: str, entity: ListenerEntity, *, secure: bool = False) -> PeerSettings:
-    """Return what a listener's attributes mean to the engine and to each of its peers; ``secure``: secureDefaults."""
+    """Return the settings of a listener's peers; ``secure`` is the router's secureDefaults."""
     own: dict[str, object] = {}
     if entity.failover_urls:
         own["failover-server-list"] = [
@@ -50,18 +50,18 @@ def listener_settings(router_id: str, entity: ListenerEntity, *, secure: bool = 
 
 
 def _requires_sasl(entity: ListenerEntity) -> bool:
-    """Return whether clients must use SASL: one that is asked for a name may not stay without one (security.md 1.4)."""
+    """Return whether clients must use SASL: mechanisms without ANONYMOUS leave no client unnamed (security.md 1.4)."""
     named = bool(entity.sasl_mechanisms) and "ANONYMOUS" not in entity.sasl_mechanisms
     return entity.authenticate_peer or entity.sasl_plugin is not None or named
 
 
 def connector_settings(router_id: str, entity: ConnectorEntity) -> PeerSettings:
-    """Return what a connector's attributes mean to the engine and to its connection."""
+    """Return the settings of a connector's connection."""
     return _settings(router_id, entity, {})
 
 
 def _cap(entity: ListenerEntity | ConnectorEntity, given: int | None, default: int) -> int:
-    """Return what one connection may cost; routers, who carry what others send, are held to what is given only."""
+    """Return the limit of one connection; routers, which carry other clients' messages, have only a configured one."""
     return given or (UNLIMITED if entity.role in ROUTER_ROLES else default)
 
 
@@ -73,11 +73,11 @@ def _settings(router_id: str, entity: ListenerEntity | ConnectorEntity, own: dic
         session_window_frames=0 if entity.max_session_frames is None else entity.max_session_frames or 0x7FFFFFFF,
         idle_timeout_s=float(entity.idle_timeout_seconds),
         max_events=EVENTS_AT_ONCE,
-        max_links=min(ends.MAX_LINKS_GIVEN, 2 * max_links),  # those that are refused, and not detached yet, among them
+        max_links=min(ends.MAX_LINKS_GIVEN, 2 * max_links),  # with links that are refused and not detached yet
         max_buffered_bytes=_cap(entity, entity.max_buffered_bytes, ends.MAX_BUFFERED_BYTES),
     )
     if entity.role in ROUTER_ROLES:
-        # A neighbour passes on what a stranger said to it: that must not cost the link to it.
+        # A neighbour passes on what a client sent: that must not end the link to it.
         limits = replace(limits, session_window_bytes=ROUTER_WINDOW_BYTES, undecodable_states=Undecodable.CUT)
         own = {**own, "qd.annotations-version": Int(ANNOTATIONS_VERSION)}
         if entity.cost > 1:

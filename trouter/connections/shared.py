@@ -1,4 +1,4 @@
-"""What the peers of a router have in common: the settings of their listener, and the services of the router."""
+"""What the peers of a router share: the settings of their listener, and the services of the router."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .registry import Connections
 
 @dataclass(frozen=True, slots=True)
 class PeerSettings:
-    """What a listener gives each of its peers."""
+    """The settings of a listener's or connector's peers."""
 
     limits: EngineLimits
     open: Callable[[int], Open]
@@ -34,36 +34,36 @@ class PeerSettings:
     require_sasl: bool
     require_tls: bool
     handshake_timeout_s: float
-    #: Links on the connection, and deliveries that a receiver may have unsettled on one.
+    #: The most links of the connection, and unsettled deliveries of a receiver on one.
     max_links: int = 1 << 62
     max_unsettled: int = 1 << 62
-    #: Parts of each message to log, none for no log at all.
+    #: The components of each message to log; none for no log.
     logged_components: tuple[str, ...] = ()
     sasl_timeout_s: float = 10.0
-    #: The name and the role of what the connection came through.
+    #: The name and the role of the listener or connector.
     name: str = ""
     role: str = "normal"
-    #: That name if it was given one, and has not merely got it.
+    #: The configured name, empty if the name is a default.
     given_name: str = ""
-    #: How a connection's tenant is found; None where connections have no tenant.
+    #: The rules for a connection's tenant; None if connections have no tenant.
     tenancy: Tenancy | None = None
-    #: The vhost whose policy applies whatever the peer asks for, "" for none.
+    #: The vhost whose policy always applies, "" for none.
     policy_vhost: str = ""
-    #: Messages without a user-id are given the name of the user.
+    #: Messages without a user-id get the user's name.
     stamp_user_id: bool = False
-    #: What a hop over the connection costs, as far as it is up to us.
+    #: The configured cost of a hop over the connection.
     cost: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What all connections of a router share; ``app/wiring`` makes it."""
+    """The services that all connections of a router share; ``app/wiring`` makes it."""
 
     hub: Hub
     poller: Poller
     ticker: Ticker
     plugins: Plugins
-    #: The octets of messages under way, of all connections together.
+    #: The octets of messages that all connections hold together.
     budget: Budget
     connections: Connections
     recorder: Recorder
@@ -71,9 +71,9 @@ class Services:
     secure: Secure
     policing: Policing
     auth_services: AuthServices
-    #: What a router of a network has.
+    #: None on a router without neighbours.
     backbone: Backbone | None
-    #: What an edge router has.
+    #: None on a router that is no edge router.
     uplinks: Uplinks | None
     #: The router's secureDefaults.
     secure_defaults: bool

@@ -1,4 +1,4 @@
-"""Whether clients that are logged in may stay: plugins look at their files, then each connection is checked again."""
+"""Repeated checks of logins: plugins reload their files, then the user of each connection is checked again."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from trouter.hooks import Plugins
 
 from .registry import Connections
 
-#: Between two looks. A file that changes is in force, and a peer that may stay no longer is out, this much later.
+#: Seconds between two checks: a changed file is in force, and an invalid login ended, after at most this time.
 LOOK_S: Final = 2.0
-#: Connections that are asked before others get their turn.
+#: Connections checked before other tasks get their turn.
 PORTION: Final = 500
 
 
 async def keep_standing(plugins: Plugins, connections: Connections) -> None:
-    """Check all logins again and again until cancelled."""
-    waiter = trio.CapacityLimiter(1)  # a thread of its own: threads that check passwords may be busy
+    """Check all logins repeatedly until cancelled."""
+    waiter = trio.CapacityLimiter(1)  # its own, because threads that check passwords may be busy
     while True:
         await trio.sleep(LOOK_S)
         if await trio.to_thread.run_sync(plugins.refresh, limiter=waiter, abandon_on_cancel=True):
@@ -30,7 +30,7 @@ async def keep_standing(plugins: Plugins, connections: Connections) -> None:
 
 
 def _ask(connections: Connections, number: int) -> None:
-    """One of them; apart, for what a task that sleeps has in hand is not gone when it is over."""
+    """Check one connection, apart from the loop, whose local variables would keep it alive."""
     connection = connections.get(number)
     if connection is not None:
         connection.check_standing()

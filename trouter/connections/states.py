@@ -1,6 +1,6 @@
-"""The states of one connection of the router, as a table; ``engine/states.py`` has those of the conversation on it.
+"""The states of one connection of the router, as a table; ``engine/states.py`` has those of the protocol.
 
-A step is taken first, everything else follows it. Accepted and dialled connections have the same states.
+The step comes first, everything else follows it. Accepted and dialled connections have the same states.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from trouter.engine.states import IllegalStep
 
 
 class PeerState(IntEnum):
-    """How far a connection is; from ENDING on nothing that the peer sends counts any more."""
+    """The state of a connection; from ENDING on everything that the peer sends is ignored."""
 
-    #: TLS is over; the peer logs in, and its open is awaited.
+    #: The TLS handshake is over; the peer logs in, and its open is awaited.
     OPENING = auto()
-    #: The opens are exchanged, and the policy has admitted the peer: it is listed, its links may come.
+    #: The opens are exchanged, and the policy has admitted the peer: it is listed and may attach links.
     OPEN = auto()
-    #: The router ends it, and has said why or is about to.
+    #: The router ends it, and has sent or is about to send its close.
     ENDING = auto()
-    #: As ENDING, by order of an operator or of the process: it is listed no longer.
+    #: As ENDING, by an operator or the process: it is no longer listed.
     DELETED = auto()
-    #: Nothing of it is left.
+    #: It has ended completely.
     GONE = auto()
 
 
 class PeerStep(IntEnum):
-    """What moves a connection on."""
+    """The steps between the states."""
 
     ADMIT = auto()
     END = auto()
@@ -44,19 +44,19 @@ PEER_NEXT: Final[dict[tuple[PeerState, PeerStep], PeerState]] = {
     (S.OPEN, T.END): S.ENDING,
     (S.OPEN, T.DELETE): S.DELETED,
     (S.OPEN, T.FORGET): S.GONE,
-    (S.ENDING, T.END): S.ENDING,  # the last reason is the one that the peer hears
+    (S.ENDING, T.END): S.ENDING,  # the peer gets the last reason
     (S.ENDING, T.DELETE): S.DELETED,
     (S.ENDING, T.FORGET): S.GONE,
     (S.DELETED, T.END): S.DELETED,
     (S.DELETED, T.DELETE): S.DELETED,
     (S.DELETED, T.FORGET): S.GONE,
-    (S.GONE, T.END): S.GONE,  # an order may come just behind the end
+    (S.GONE, T.END): S.GONE,  # an order may come just after the end
     (S.GONE, T.DELETE): S.GONE,
 }
 
 
 def advance(state: PeerState, step: PeerStep) -> PeerState:
-    """Return the next state; IllegalStep where the table draws none."""
+    """Return the next state; IllegalStep if the table has none."""
     try:
         return PEER_NEXT[state, step]
     except KeyError:

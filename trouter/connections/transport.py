@@ -1,7 +1,8 @@
-"""The octets of one connection: read when the poller says so, written as the socket takes them, within TLS if need be.
+"""The octets of one connection: read when the poller says so, written as the socket takes them, within TLS if
+configured.
 
-No task waits to read: the poller calls, and wakes the peer's own task for what is rare; nothing more is read until that
-has looked. A task that waits for a blocked socket exists only while there is one.
+No task waits to read: the poller calls, and wakes the peer's task for rare events; nothing more is read until that has
+handled them. A task that waits for a blocked socket exists only while there is one.
 """
 
 from __future__ import annotations
@@ -24,25 +25,25 @@ from trouter.tls.channel import TlsChannel
 from trouter.tls.problems import TlsFailed
 
 READ_BYTES: Final = 131072
-#: How long a peer has to take in our last words and close.
+#: Seconds for the peer to read the last output and close.
 LINGER_S: Final = 2.0
 
 
 class Owner(Protocol):
-    """Whose octets they are."""
+    """The owner of a transport."""
 
     def log_failure(self, why: str) -> None:
-        """Log, once, why the connection fails."""
+        """Log, once, why the connection failed."""
 
     def vanish(self) -> None:
         """End the connection: the peer hung up while it was not read."""
 
     def crash(self, error: Exception) -> None:
-        """Drop the connection for a bug of ours."""
+        """Drop the connection because of a bug of ours."""
 
 
 class Absence:
-    """Notices that a peer has gone which is not read at the moment."""
+    """A reader that notices when a peer hangs up that is not read at the moment."""
 
     __slots__ = ("_owner",)
 
@@ -54,12 +55,12 @@ class Absence:
         self._owner.vanish()
 
     def crash(self, error: Exception) -> None:
-        """Drop the connection for a bug of ours."""
+        """Drop the connection because of a bug of ours."""
         self._owner.crash(error)
 
 
 class Transport:
-    """Joins a socket to the conversation on it. ``nursery`` must be set before anything is written."""
+    """Joins a socket to the engine's connection. ``nursery`` must be set before anything is written."""
 
     __slots__ = (
         "_account",
@@ -103,22 +104,19 @@ class Transport:
         self._frames = frames
         self._hub = hub
         self._poller = poller
-        #: The peer's own task while it waits for events. An Event would cost each idle connection 0.7 kB.
+        #: The peer's task while it waits for events. An Event would cost each idle connection 0.7 kB.
         self._waiting: trio.lowlevel.Task | None = None
         #: Set once a blocked output is written; None while nothing blocks.
         self._writing: trio.Event | None = None
-        #: The peer has gone.
+        #: The peer has gone, or the connection cannot continue.
         self.gone = False
-        #: As those at the door count the peer; None if they do not.
+        #: The peer as the limit of handshakes counts it; None if it does not.
         self.newcomer: Newcomer | None = None
 
     # --- reading
 
     def receive_early(self, early: bytes) -> bool:
-        """Take in what came before our turn: octets read to tell what they are, or behind the TLS handshake.
-
-        Whether there are any.
-        """
+        """Process octets read for detection or behind the TLS handshake; return whether there are any."""
         data = early if self._channel is None else self._decrypted(b"")
         if data:
             if self._frames.on:
@@ -127,13 +125,13 @@ class Transport:
         return bool(data)
 
     async def wait_for_events(self) -> None:
-        """Let the poller read until there is something for the peer's own task, or the end."""
+        """Let the poller read until there is an event for the peer's task, or the end."""
         self._poller.add(self._sock, self)
         self._waiting = trio.lowlevel.current_task()
         await trio.lowlevel.wait_task_rescheduled(self._stop_waiting)
 
     def _stop_waiting(self, _: object) -> trio.lowlevel.Abort:
-        """Let the task be cancelled; from here on ``_ring`` need not wake it."""
+        """Allow cancellation; ``_ring`` need not wake the task any more."""
         self._waiting = None
         return trio.lowlevel.Abort.SUCCEEDED
 
@@ -144,7 +142,7 @@ class Transport:
 
     @contextmanager
     def noticing_absence(self) -> Iterator[None]:
-        """Read nothing as long as this lasts, but notice when the peer hangs up."""
+        """Pause reading within the context, but notice when the peer hangs up."""
         self._poller.add(self._sock, Absence(self._owner), HUNG_UP)
         try:
             yield
@@ -152,7 +150,7 @@ class Transport:
             self._poller.remove(self._sock)
 
     def on_readable(self) -> None:
-        """Read once, and work through it; events stop the reading until they are handled."""
+        """Read once and process the input; events stop the reading until they are handled."""
         connection = self._connection
         try:
             data = self._sock.recv(READ_BYTES)
@@ -178,20 +176,20 @@ class Transport:
             self._ring()
 
     def crash(self, error: Exception) -> None:
-        """Drop the connection for a bug of ours."""
+        """Drop the connection because of a bug of ours."""
         self._owner.crash(error)
 
     def lose(self, why: str) -> None:
-        """Note that the peer has gone, or that the connection cannot go on."""
+        """Note that the peer has gone, or that the connection cannot continue."""
         if not (self.gone or self._connection.finished):
             self._owner.log_failure(why)
         self.gone = True
         self._ring()
 
     def _decrypted(self, data: bytes) -> bytes:
-        """What ``data`` says within TLS; b"" if nothing whole, or if that was the end."""
+        """Return ``data`` decrypted; b"" if no record is complete, at the end, and after a failure."""
         channel = self._channel
-        assert channel is not None  # noqa: S101 - the caller has looked
+        assert channel is not None  # noqa: S101 - the caller has checked
         try:
             data = channel.decrypt(data)
         except TlsFailed as failed:
@@ -202,7 +200,7 @@ class Transport:
         return data
 
     def _ring(self) -> None:
-        """Wake the peer's own task and read no more until it has looked."""
+        """Wake the peer's task, and stop reading until it has handled the events."""
         self._poller.remove(self._sock)
         if self._waiting is not None:
             trio.lowlevel.reschedule(self._waiting)
@@ -211,7 +209,7 @@ class Transport:
     # --- writing
 
     def write_nowait(self) -> None:
-        """Write what stands in the output; what the socket does not take now goes when it can."""
+        """Write the output; the rest waits until the socket takes more."""
         out = self._connection.out
         if self._writing is not None or self.gone or not out:
             return
@@ -237,7 +235,7 @@ class Transport:
             self.nursery.start_soon(self._write_blocked, self._writing)
 
     async def _write_blocked(self, written: trio.Event) -> None:
-        """Write as the socket takes it; links that paused go on once there is room again."""
+        """Write as the socket takes it; resume paused links once there is room again."""
         connection = self._connection
         out = connection.out
         channel = self._channel
@@ -261,7 +259,7 @@ class Transport:
             written.set()
 
     def _sent(self, count: int) -> None:
-        """Drop from the front of the output what the socket took."""
+        """Remove the octets that the socket took from the front of the output."""
         self._account.bytes_out += count
         del self._connection.out[:count]
         self._frames.dropped(count)
@@ -269,7 +267,7 @@ class Transport:
     # --- the end
 
     async def linger(self) -> None:
-        """Let the peer take in what was written last, then close: closing over unread input would cut it off."""
+        """Let the peer read the last output, then close: closing over unread input would discard it."""
         self._poller.remove(self._sock)
         with trio.move_on_after(LINGER_S):
             if self._writing is not None:
@@ -286,11 +284,11 @@ class Transport:
                 return
 
     def stop(self) -> None:
-        """Read and write no more."""
+        """Stop reading and writing."""
         self.gone = True
         self._poller.remove(self._sock)
 
     def close(self) -> None:
-        """Close the socket; its owner is let go, so that neither waits for the garbage collector."""
+        """Close the socket and drop the owner, so that neither waits for the garbage collector."""
         self._sock.close()
         del self._owner
