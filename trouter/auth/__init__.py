@@ -1,1 +1,1 @@
-"""Who a peer is: logins by SASL, authentication services, and how the router logs in where it dials."""
+"""Logins by SASL, authentication services, and the router's own logins where it dials."""

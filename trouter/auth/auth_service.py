@@ -1,8 +1,8 @@
-"""An authentication service, as the router asks it: over a connection of its own for each peer (security.md 3.1).
+"""A remote authentication service: the router connects to it once for each peer (security.md 3.1).
 
-The service's mechanisms go to the peer, and the peer's choice, responses and the service's challenges from one to the
-other as they are. Once the service says yes, we open, and the properties of its open tell who the peer is and what it
-may do. Then the socket is dropped. Whatever goes wrong, the peer is told to come back later; it never gets in.
+The service's mechanisms go to the peer; the peer's choice and responses and the service's challenges are passed on
+unchanged. Once the service accepts the login, the router opens, and the properties of the service's open name the user
+and its rights. Then the socket is dropped. If anything goes wrong, the peer is refused with a temporary outcome.
 """
 
 from __future__ import annotations
@@ -48,12 +48,11 @@ from trouter.wire.types import ArrayForm
 from .breaker import Breaker
 from .grants import BadGrant, permissions_of, user_of
 
-#: What a service may send us in one frame: its open has an entry for each address that the user may use.
+#: Limits of a service's frames: its open has an entry for each address that the user may use.
 LIMITS: Final = EngineLimits(
     max_frame_bytes=1024 * 1024, max_open_frame_bytes=1024 * 1024, max_open_nodes=65536, idle_timeout_s=0.0
 )
-#: Tells the service that we can do something with rights.
-#: As an array, the form in which services that were written for the older router read it.
+#: Tells the service that the router applies rights; an array, because services for the older router expect one.
 CAPABILITIES: Final = ArrayForm(("ADDRESS-AUTHZ",))
 READ_BYTES: Final = 65536
 
@@ -61,33 +60,33 @@ log = logging.getLogger("trouter.AUTHSERVICE")
 
 
 class _Failure(Exception):
-    """The service does not do its part; says how, without quoting it."""
+    """The service failed; the text describes how, without quoting it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How a service is spoken to, and how far it is believed."""
+    """The terms of a service: how to reach and verify it, and how strictly to read its answers."""
 
     facts: AuthServiceFacts
-    #: What the service is verified by: the name of an sslProfile, empty for a service without TLS.
+    #: The sslProfile that verifies the service, empty for a service without TLS.
     ssl_profile: str = ""
     #: Its certificate must be for its host.
     verify_hostname: bool = True
-    #: What existing services say of a user is taken in each of its forms; with secureDefaults in the documented one.
+    #: All forms that existing services use are accepted; with secureDefaults only the documented one.
     lenient: bool = False
-    #: Who may be sent passwords without encryption: "no"body, a service on this machine ("loopback"), or any ("yes").
+    #: Services that may get passwords without encryption: "no" for none, "loopback" for those on this machine, "yes".
     allow_insecure_plain: str = "loopback"
-    #: A service that says nothing of rights leaves them to the policy; else it grants none.
+    #: A service without rights in its answer leaves them to the policy; else the user has none.
     authz_optional: bool = False
 
 
 class RemoteAuthService:
-    """One configured service."""
+    """One configured authentication service."""
 
     def __init__(
         self, terms: Terms, secure: Secure, recorder: Recorder, now: Callable[[], float] = trio.current_time
     ) -> None:
-        """``now`` is the breaker's clock."""
+        """Make it; ``now`` is the breaker's clock, in seconds."""
         self.terms = terms
         self.breaker = Breaker(self._log_state, now)
         self._secure = secure
@@ -98,7 +97,7 @@ class RemoteAuthService:
         return self.terms.facts
 
     async def begin(self, peer: PeerFacts) -> AuthSession | Refused:
-        """Call the service and hear how one may authenticate; a temporary Refused if that cannot be had in time."""
+        """Connect to the service and get its mechanisms; return a temporary Refused if that fails or takes too long."""
         breaker = self.breaker
         if not breaker.admit():
             return self._refused("it has failed too often and is left alone for a while")
@@ -121,7 +120,7 @@ class RemoteAuthService:
         return session
 
     async def _call(self) -> _Session:
-        """Return a connection to the service; OSError, TlsFailed."""
+        """Return a new connection to the service; OSError, TlsFailed."""
         facts, terms = self.facts, self.terms
         sock = await connect(Endpoint(facts.host, facts.port), None)
         try:
@@ -165,7 +164,7 @@ class RemoteAuthService:
 
 
 class _Session:
-    """A connection to the service on behalf of one peer."""
+    """A connection to the service for one peer."""
 
     def __init__(
         self, service: RemoteAuthService, stream: trio.abc.Stream, drop: Callable[[], None], may_see_passwords: bool
@@ -188,7 +187,7 @@ class _Session:
         self._engine = Connection(LIMITS, own, [], self._sasl, server=False)
 
     async def hear_mechanisms(self) -> None:
-        """Exchange SASL headers and take in the mechanisms; _Failure, OSError, trio.BrokenResourceError."""
+        """Exchange SASL headers and store the mechanisms; _Failure, OSError, trio.BrokenResourceError."""
         event = await self._next()
         if not isinstance(event, SaslMechanismsOffered):
             raise _Failure("it did not send its SASL mechanisms")
@@ -205,16 +204,16 @@ class _Session:
         return await self._verdict()
 
     def close(self) -> None:
-        """Drop the connection without a word, which is how services know that this is it."""
+        """Drop the connection without a close, as services expect."""
         self._drop()
         self._engine.forget()
 
     async def _verdict(self) -> Challenge | Authenticated | Refused:
-        """Return what the service says to the peer's last word."""
+        """Return the service's answer to the peer's last response."""
         try:
             with _in_time(self._service.facts, "it did not answer"):
                 event = await self._next()
-        except _Failure as failure:  # perhaps over what the peer has said: that is not held against the service
+        except _Failure as failure:  # perhaps because of the peer's response, so the breaker does not count it
             return self._service._refused(str(failure))
         if isinstance(event, SaslChallengeReceived):
             return Challenge(event.challenge)
@@ -226,7 +225,7 @@ class _Session:
         return await self._grant(event.additional or b"")
 
     async def _grant(self, additional: bytes) -> Authenticated | Refused:
-        """Return the user and the rights that the service grants; ``additional`` is SASL data for the peer."""
+        """Return the user and the rights that the service grants; ``additional`` is the outcome's data for the peer."""
         service = self._service
         self._engine.open()
         try:
@@ -252,9 +251,9 @@ class _Session:
         return Authenticated(user, additional, permissions=permissions)
 
     async def _next(self) -> Event:
-        """Return the next thing that the service says; _Failure, OSError, trio.BrokenResourceError."""
+        """Return the next event of the service; _Failure, OSError, trio.BrokenResourceError."""
         engine = self._engine
-        engine.receive_data(b"")  # what stood still until we had answered
+        engine.receive_data(b"")  # input that waited for our answer
         if engine.out:
             written = bytes(engine.out)
             engine.out.clear()
@@ -272,7 +271,7 @@ class _Session:
 
 @contextmanager
 def _in_time(facts: AuthServiceFacts, late: str) -> Iterator[None]:
-    """Whatever goes wrong on the way, or takes longer than a stage may, is a _Failure."""
+    """Convert every error in the context, and more than ``timeout_s`` seconds, to a _Failure."""
     try:
         with trio.fail_after(facts.timeout_s):
             yield

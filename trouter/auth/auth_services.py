@@ -15,12 +15,12 @@ from trouter.tls.secure import Secure
 if TYPE_CHECKING:
     from .auth_service import RemoteAuthService, Terms
 
-#: Listeners whose service is remembered; they may be changed for ever.
+#: Listeners whose service is cached; listeners may change any number of times.
 MAX_KNOWN_LISTENERS: Final = 1024
 
 
 class AuthServices:
-    """The services by name."""
+    """The authentication services by name."""
 
     def __init__(self, secure: Secure, recorder: Recorder, *, secure_defaults: bool = False) -> None:
         self._secure = secure
@@ -30,7 +30,7 @@ class AuthServices:
         self._chosen: dict[ListenerFacts, AuthService | None] = {}
 
     def of(self, listener: ListenerFacts, plugins: Plugins) -> AuthService | None:
-        """Return what authenticates the peers of ``listener``, which names a service; None refuses every peer."""
+        """Return the service for the peers of ``listener``, which names one; None refuses every peer."""
         if listener not in self._chosen:
             if len(self._chosen) >= MAX_KNOWN_LISTENERS:
                 self._chosen.clear()
@@ -39,10 +39,10 @@ class AuthServices:
         return self._chosen[listener]
 
     def prepare(self, entities: Iterable[AuthServicePluginEntity]) -> Step:
-        """Return the services for these; one that is as it was keeps what it has learnt."""
+        """Return the prepared change to these services; an unchanged service keeps its state."""
         services: dict[str, RemoteAuthService] = {}
         for entity in entities:
-            if not entity.address[0]:  # told as not served
+            if not entity.address[0]:  # reported as not supported
                 continue
             terms = _terms(entity, secure=self._secure_defaults)
             known = self._services.get(entity.name)
@@ -55,7 +55,7 @@ class AuthServices:
         return RemoteAuthService(terms, self._secure, self._recorder)
 
     def _take_over(self, services: Mapping[str, RemoteAuthService]) -> None:
-        """Ask these from now on; what is under way with others goes on."""
+        """Use these services from now on; logins under way with others continue."""
         if services != self._services:
             self._chosen.clear()
         self._services = services

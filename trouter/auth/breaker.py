@@ -7,16 +7,16 @@ from typing import Final
 
 import trio
 
-#: Failures in a row after which it opens, and how long it then stays so.
+#: Failures in a row that open it, and the seconds for which it stays open.
 FAILURES: Final = 5
 PAUSE_S: Final = 10.0
 
 
 class Breaker:
-    """Closed while all goes well; open it lets no attempt pass, half open one at a time."""
+    """Closed while the server works; open it allows no attempt, half open one at a time."""
 
     def __init__(self, notify: Callable[[bool], None], now: Callable[[], float] = trio.current_time) -> None:
-        """``notify`` is called with True when it opens, and with False when it closes again."""
+        """Make it; ``notify`` is called with True when it opens, and with False when it closes again."""
         self._notify = notify
         self._now = now
         self._failures = 0
@@ -26,11 +26,11 @@ class Breaker:
 
     @property
     def open(self) -> bool:
-        """Return whether it is left alone, or being tried."""
+        """True if the server is not used, or is tried again."""
         return self._open
 
     def admit(self) -> bool:
-        """Return whether an attempt is allowed; its caller then reports ``reached``, ``failed`` or ``gave_up``."""
+        """Return whether an attempt is allowed; the caller then reports ``reached``, ``failed`` or ``gave_up``."""
         if not self._open:
             return True
         if self._trying or self._now() < self._until_s:
@@ -39,7 +39,7 @@ class Breaker:
         return True
 
     def reached(self) -> None:
-        """Note that the service answered. Whether it answers well is unknown: the next failure opens the breaker."""
+        """Note that the server answered; as its answers may still fail, the next failure opens the breaker again."""
         self._trying = False
         if self._open:
             self._open = False
@@ -47,11 +47,11 @@ class Breaker:
             self._notify(False)
 
     def succeeded(self) -> None:
-        """Note an attempt with a proper answer: the count of failures begins anew."""
+        """Note an attempt with a proper answer: the count of failures starts again."""
         self._failures = 0
 
     def failed(self) -> None:
-        """Note that the service did not answer, or not as it has to."""
+        """Note that the server did not answer, or not properly."""
         self._trying = False
         self._failures += 1
         if self._failures >= FAILURES:
@@ -61,5 +61,5 @@ class Breaker:
                 self._notify(True)
 
     def gave_up(self) -> None:
-        """Note that an attempt ended without a result, because its client has gone."""
+        """Note that an attempt ended without a result, because its client left."""
         self._trying = False

@@ -1,4 +1,4 @@
-"""How the router logs in where it dials: the SASL mechanisms of a connector, its own and those of plugins."""
+"""The router's logins where it dials: the SASL mechanisms of a connector, its own and those of plugins."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from trouter.client.sasl import SCRAM_MECHANISMS, Anonymous, External, SaslMecha
 from trouter.config import ConnectorEntity
 from trouter.hooks import PeerFacts, PluginError, Plugins, SaslClientExchange
 
-#: What the router's own client does, or refuses to do.
+#: The mechanisms that the router's own client supports, or refuses.
 OWN_MECHANISMS: Final = frozenset(
     {"ANONYMOUS", "EXTERNAL", "PLAIN", *SCRAM_MECHANISMS, *(f"{name}-PLUS" for name in SCRAM_MECHANISMS)}
 )
 
 
 class PluginMechanism:
-    """What a plugin does to authenticate us, as our own mechanisms do it."""
+    """A plugin's mechanism, with the interface of the router's own ones."""
 
     def __init__(self, plugins: Plugins, exchange: SaslClientExchange, step_s: float) -> None:
         self.name = exchange.name
@@ -34,7 +34,7 @@ class PluginMechanism:
         return await self._ask(challenge) or b""
 
     async def finish(self, additional: bytes | None) -> None:
-        """Check that the server, which lets us in, has proven itself; AuthenticationFailed."""
+        """Check that the server, which accepted the login, has proven itself; AuthenticationFailed."""
         with trio.move_on_after(self._step_s):
             if await self._plugins.client_is_satisfied(self._exchange, additional):
                 return
@@ -52,9 +52,10 @@ class PluginMechanism:
 def client_mechanisms(
     entity: ConnectorEntity, facts: PeerFacts, *, has_certificate: bool = False
 ) -> Iterable[SaslMechanism]:
-    """Return what to authenticate with, the strongest first: what is configured, else what the credentials allow.
+    """Yield the mechanisms to authenticate with, the strongest first: the configured ones, else those of the
+    credentials.
 
-    A password goes only where no eavesdropper can read it, or where the connector says so (security.md R-1.11c).
+    A password is sent only where no eavesdropper can read it, or where the connector allows it (security.md R-1.11c).
     """
     allowed = entity.sasl_mechanisms
     user, password = entity.sasl_username, entity.sasl_password

@@ -1,8 +1,7 @@
-"""Reads the grant in the open of an authentication service: the name of the user and its rights (R-3a).
+"""Read the grant in the open of an authentication service: the user's name and rights (R-3a).
 
-Names and words are matched exactly and types are strict: what is not written as it has to be lets no user in. A word
-that is none of the two known ones grants nothing. What existing services leave out is forgiven, unless secureDefaults
-forbids it.
+Names and words are matched exactly and types are strict: an invalid grant admits no user. An unknown word grants
+nothing. Omissions of existing services are accepted, unless secureDefaults forbids it.
 """
 
 from __future__ import annotations
@@ -17,20 +16,20 @@ AUTHORIZATION: Final = "address-authz"
 SUBJECT: Final = "sub"
 RECEIVE: Final = "recv"
 SEND: Final = "send"
-#: The user of a client that a service let in without naming it.
+#: The user of a client that a service accepted without a name.
 NAMELESS: Final = "anonymous"
 MAX_USER_BYTES: Final = 255
 
 
 class BadGrant(Exception):
-    """Properties with which no client is admitted; says what is wrong with them, without quoting them."""
+    """The properties are invalid, and no client is admitted; the text describes the fault, without quoting them."""
 
 
 def user_of(properties: object, *, lenient: bool = False) -> str:
-    """Return the user whom the service has let in; BadGrant.
+    """Return the user whom the service accepted; BadGrant.
 
-    ``lenient``: the identity may also be a plain string, and a service may say nothing of it, as existing ones do; a
-    user without a name is ``anonymous``.
+    ``lenient``: the identity may also be a plain string, or absent, as from existing services; a user without a name is
+    ``anonymous``.
     """
     identity = _property(properties, IDENTITY)
     if lenient and (identity is None or isinstance(identity, str)):
@@ -44,14 +43,14 @@ def user_of(properties: object, *, lenient: bool = False) -> str:
 
 
 def _fit(user: str) -> str:
-    """Return the name, if it can be a user's; BadGrant."""
+    """Return the name if it is valid; BadGrant."""
     if not user.isprintable() or len(user.encode()) > MAX_USER_BYTES:
         raise BadGrant(f"{IDENTITY} is not a valid user name")
     return user
 
 
 def permissions_of(properties: object, *, optional: bool) -> Permissions | None:
-    """Return what the user may do: nothing if the service is silent, or None if it may be (``optional``). BadGrant."""
+    """Return the user's rights; if the service gives none, no rights, or None if that is ``optional``. BadGrant."""
     rights = _property(properties, AUTHORIZATION)
     if rights is None:
         return None if optional else Permissions()
@@ -73,14 +72,14 @@ def permissions_of(properties: object, *, optional: bool) -> Permissions | None:
 
 
 def _property(properties: object, name: str) -> object:
-    """One of the properties, None if it is not there; a name is a symbol (2.7.1)."""
+    """Return one of the properties, None if absent; its name must be a symbol (2.7.1)."""
     if not isinstance(properties, dict):
         return None
     return next((value for key, value in properties.items() if isinstance(key, Symbol) and key == name), None)
 
 
 def _words(words: object) -> frozenset[str]:
-    """Return the strings in an array or a list; symbols are none. BadGrant."""
+    """Return the strings in an array or a list, without symbols. BadGrant."""
     if not isinstance(words, list | Array) or (isinstance(words, Array) and words.descriptors):
         raise BadGrant(f"the rights of an address in {AUTHORIZATION} are not an array")
     return frozenset(word for word in words if type(word) is str)

@@ -1,7 +1,7 @@
-"""The login of a peer that dialled the router: each SASL step is answered by a plugin, with deadlines and lockout.
+"""The login of a peer that dialled the router: a plugin answers each SASL step, with deadlines and lockout.
 
-A refusal looks the same whatever its reason: neither its code nor when it comes tells a wrong password from a user who
-is unknown, disabled or locked out. Only what is no fault of the peer's has a code of its own: come back later.
+Neither the code nor the time of a refusal distinguishes a wrong password from a user who is unknown, disabled or locked
+out. Only a failure that is not the peer's has a code of its own: temporary.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from trouter.telemetry.recorder import Recorder
 
 log = logging.getLogger("trouter.SERVER")
 
-#: Characters of a user's and of a mechanism's name in the log.
+#: The most characters of a user's and a mechanism's name in the log.
 MAX_NAME: Final = 128
 _MECHANISM: Final = re.compile(r"[A-Za-z0-9_-]+")
 THROTTLED: Final = "too many failures"
@@ -43,7 +43,7 @@ TOO_SLOW: Final = "the authentication took too long"
 EXPIRED: Final = "the credentials have expired"
 LOCKED: Final = "the user is locked out"
 NO_SERVICE: Final = Refused("no plugin speaks to the authentication service", temporary=True)
-#: What records call these; any other refusal is one of the credentials, or of a service that cannot be had.
+#: The names of these in records; any other refusal is of the credentials, or of an unavailable service.
 REASONS: Final = {
     THROTTLED: "throttled",
     UNSERVED: "unknown-mechanism",
@@ -54,13 +54,13 @@ REASONS: Final = {
 
 
 def _bare(mechanism: str) -> str:
-    """Return a mechanism's name as it stands between brackets: quoted where it is no such name."""
+    """Return a mechanism's name for the log, quoted if it is invalid."""
     shown = mechanism[:MAX_NAME]
     return shown if _MECHANISM.fullmatch(shown) else repr(shown) if shown else "none"
 
 
 def _never(seconds: float) -> None:
-    """A login that is over postpones nothing."""
+    """Do nothing: the login has ended."""
 
 
 Answer: TypeAlias = Challenge | Authenticated | Refused
@@ -86,25 +86,25 @@ class Login:
         service: AuthService | None,
         recorder: Recorder,
     ) -> None:
-        """``sasl`` is the engine's side of it; a plugin has ``step_s`` seconds for each answer.
+        """Make a login; ``sasl`` is the engine's layer; a plugin has ``step_s`` seconds for each answer.
 
-        ``postpone`` gives the peer so many seconds more for its handshake: those for which it is made to wait. Where
-        the listener has an authentication service, ``service`` is what stands for it, None if nothing does.
+        ``postpone`` extends the peer's handshake by the seconds for which the router made it wait. If the listener
+        names an authentication service, ``service`` is that service, None if there is none.
         """
         self.facts = facts
         self._recorder = recorder
-        #: How long it was made to wait.
+        #: Seconds for which the peer was made to wait.
         self._waited_s = 0.0
-        #: Who the peer is, once it is in; and the mechanism that it chose.
+        #: The user, once accepted; and the mechanism that the peer chose.
         self.user = ""
         self.mechanism = ""
-        #: The tenant that the login says the user belongs to.
+        #: The tenant that the login names.
         self.tenant = ""
-        #: When the credentials end, by the clock of the event loop.
+        #: When the credentials end, by trio's clock.
         self.expires_at_s = float("inf")
-        #: Says whether the credentials are good still.
+        #: Returns whether the credentials are still valid.
         self._still_good: Callable[[], bool] | None = None
-        #: What the peer may do, None where the plugin that admitted it does not say.
+        #: The user's rights; None if the plugin gives none.
         self.permissions: Permissions | None = None
         self._plugins = plugins
         self._guard = guard
@@ -115,9 +115,9 @@ class Login:
         self._service = service
         self._session: AuthSession | None = None
         self._unavailable = NO_SERVICE
-        #: What of the service's mechanisms the peer was offered.
+        #: The mechanisms of the service that the peer was offered.
         self._offered: tuple[str, ...] = ()
-        #: Who was judged already, and may come in.
+        #: The user that was judged already and may enter.
         self._proven = ""
 
     async def offer(self) -> None:
@@ -135,14 +135,14 @@ class Login:
         self._sasl.offer(self._offered)
 
     def close(self) -> None:
-        """Close the session with the service, as the login is over. A second call does nothing."""
-        self._postpone = _never  # what it was refers back to the peer
+        """Close the session with the service, as the login has ended; a second call does nothing."""
+        self._postpone = _never  # drops the reference to the peer
         session, self._session = self._session, None
         if session is not None:
             session.close()
 
     async def begin(self, init: SaslInitReceived) -> bool:
-        """Take the first step; return whether the peer is admitted."""
+        """Answer the peer's init; return whether the peer is admitted."""
         self.mechanism = init.mechanism.upper()
         if self.facts.listener.auth_service:
             return await self._conclude(await self._in_turn(partial(self._start, init)))
@@ -150,7 +150,7 @@ class Login:
         return await self.respond(init.response or b"")
 
     async def respond(self, response: bytes) -> bool:
-        """Take one step of the exchange; return whether the peer is admitted."""
+        """Answer the peer's response; return whether the peer is admitted."""
         return await self._conclude(await self._in_turn(partial(self._ask, response)))
 
     async def _in_turn(self, step: Callable[[], Awaitable[Answer]]) -> Answer:
@@ -184,7 +184,7 @@ class Login:
     async def _judge(self, answer: Answer) -> Answer:
         """Return the answer that counts, after the wait that earlier failures require.
 
-        A mechanism may prove that it knows the password with its last challenge: by then it is judged.
+        A mechanism may prove with its last challenge that it knows the password, so this is judged too.
         """
         if isinstance(answer, Authenticated) and answer.expires_at_s is not None:
             left_s = answer.expires_at_s - time.time()
@@ -215,12 +215,12 @@ class Login:
             await trio.sleep(wait_s)
 
     def good(self) -> bool:
-        """Return whether the credentials are still good; False when the plugin fails."""
+        """Return whether the credentials are still valid; False if the plugin fails."""
         if self._still_good is None:
             return True
         try:
             return self._still_good() is True
-        except Exception as error:  # noqa: BLE001 - a plugin's word may fail in any way
+        except Exception as error:  # noqa: BLE001 - a plugin may raise anything
             kind, number = type(error).__qualname__, self.facts.connection_id
             log.error("[C%d] cannot check whether the credentials of the peer are still valid: %s", number, kind)
             return False
@@ -246,7 +246,7 @@ class Login:
         return Refused(TOO_SLOW, temporary=True)
 
     def _longest_s(self, service: AuthService) -> float:
-        """Return how long a service may take for a step: its verdict and its open, each in its own time, and a bit."""
+        """Return the seconds that a service may take for a step: its verdict, its open, and one more."""
         return max(self._step_s, 2 * service.facts.timeout_s + 1)
 
     def _refuse(self, refusal: Refused) -> None:
@@ -297,7 +297,7 @@ class Login:
         )
 
     def _record(self, code: int, user: str, reason: str, authorization_id: str = "") -> None:
-        """Record that the user was admitted or refused. Of the peer's words only the name is recorded."""
+        """Record the acceptance or refusal of the user, with no more of the peer's input than names."""
         exchange, self._exchange = self._exchange, None
         facts = self.facts
         plugin = "" if exchange is None else type(exchange).__module__.rpartition(".")[2]
