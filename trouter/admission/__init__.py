@@ -1,1 +1,1 @@
-"""The peers that the router admits and what each may use: lockout, policy, quotas, tenants, sanctions, memory."""
+"""The peers that the router admits, and the limits of each: lockout, policy, quotas, tenants, sanctions, memory."""

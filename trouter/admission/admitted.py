@@ -1,4 +1,4 @@
-"""A connection as the policy sees it: when it asks to be admitted, and once it is."""
+"""A connection as the policy sees it: its request to be admitted, and its state once admitted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .sanctions import BLOCK_HOST, SLOW_TENANT, Target
 
 @dataclass(frozen=True, slots=True)
 class OpenRequest:
-    """Who opens a connection, as the policy sees it. ``host`` is an address; ``outgoing``: we called."""
+    """The facts of a connection's open for the policy. ``host`` is an address; ``outgoing`` if the router dialled."""
 
     number: int
     name: str
@@ -32,20 +32,20 @@ class OpenRequest:
 
 
 class PolicedConnection(Protocol):
-    """The connection itself."""
+    """What the policy calls on a connection."""
 
     def follow(self, admission: Admission) -> None:
-        """Go by other terms from now on, what stands included."""
+        """Apply other terms from now on, also to existing links."""
 
     def turn_out(self, error: Error) -> None:
-        """Close the connection, saying why."""
+        """Close the connection with ``error``."""
 
     def received_bytes(self) -> int:
-        """Return octets that came in on it so far."""
+        """Return the octets received on it so far."""
 
 
 class _Gone:
-    """Stands for a connection that has gone."""
+    """A stand-in for a connection that has ended."""
 
     def follow(self, admission: Admission) -> None: ...
 
@@ -60,22 +60,22 @@ GONE: Final = _Gone()
 
 @dataclass(slots=True)
 class AdmittedConnection:
-    """A connection that was let in, and under which terms it is open now. ``name`` is what it is counted under."""
+    """An admitted connection and its current terms. ``name`` is the one under which it is counted."""
 
     request: OpenRequest
     admission: Admission
     connection: PolicedConnection
     name: str
-    #: The tenant that it belongs to, empty for none.
+    #: Its tenant, empty for none.
     tenant: str = ""
-    #: The quotas that it is held to, None for none.
+    #: Its quotas, None for none.
     share: Share | None = None
-    #: What it was denied, by the name of the vhost's counter.
+    #: Its denials, by the name of the vhost's counter.
     denials: dict[str, int] = field(default_factory=dict)
 
     @property
     def scopes(self) -> tuple[str, ...]:
-        """Return what it is a part of: its vhost, its tenant."""
+        """Its vhost and its tenant, as far as it has them."""
         return tuple(dict.fromkeys(filter(None, (self.admission.vhost, self.tenant))))
 
 
@@ -93,7 +93,7 @@ def for_plugins(request: OpenRequest) -> ConnectionRequest:
 
 
 def concerns(target: Target, held: AdmittedConnection) -> bool:
-    """Return whether a decision may be about a connection."""
+    """Return whether a decision applies to a connection."""
     if target.action == BLOCK_HOST:
         return place_of(held.request.host) == target.subject
     if target.action == SLOW_TENANT:

@@ -21,12 +21,12 @@ from .policing import Policing
 
 _OF_MESSAGES: Final = {USER_ID: Denied.USER_ID, NO_TO: Denied.NO_TO}
 
-#: The rule by which an address is denied that is none: too long, or no UTF-8. What is left of it may look like another.
+#: The rule that denies an invalid address: too long, or no UTF-8. The rest of it may look like a valid one.
 UNFIT: Final = "unfit-address"
 
 
 class ConnectionPolicy:
-    """One connection's. ``stamps``: messages without a user-id are given the user's name."""
+    """The policy of one connection. ``stamps``: messages without a user-id get the user's name."""
 
     __slots__ = ("_held", "_plugins", "_policing", "_stamps")
 
@@ -38,33 +38,33 @@ class ConnectionPolicy:
 
     @property
     def admission(self) -> Admission:
-        """Return the terms as they are now."""
+        """Current terms."""
         return self._held.admission
 
     @property
     def max_message_bytes(self) -> int:
-        """Return the largest message taken in; 0 for any."""
+        """Largest message accepted, in octets; 0 for any."""
         return self.admission.settings.max_message_size or 0
 
     @property
     def oversize_error(self) -> Error | None:
-        """Return what a larger one ends the connection with, None if it ends its link only."""
+        """Error of the close that a larger message causes; None if only its link ends."""
         return MESSAGE_TOO_LARGE if self._policing.policy.entity.oversize_action == "connection" else None
 
     @property
     def share(self) -> Share | None:
-        """Return the quotas as they are now, None for none."""
+        """Current quotas, None for none."""
         return self._held.share
 
     def tap(self, log: MessageLog | None) -> MessageTap | None:
-        """Return the tap that gets messages as they come and logs them to ``log``, or None."""
+        """Return the tap that receives messages and logs them to ``log``, or None."""
         return self._policing.sampler(self._held, log)
 
     def check(self, of_tenant: bool) -> MessageCheck | None:
-        """Return what messages are held to, None for nothing.
+        """Return the check of the connection's messages, None for none.
 
-        Without a policy a client that has proven its name must not use another's; a broker passes on what others sent.
-        A tenant has no way to the addresses of others, and has to be told of when it tries.
+        Without a policy an authenticated client must not use another user's name; a broker forwards messages of others.
+        A tenant's check records its attempts to use addresses that are not its own.
         """
         admission, request = self.admission, self._held.request
         proven = request.authenticated and request.role == "normal" and not request.outgoing
@@ -80,7 +80,7 @@ class ConnectionPolicy:
         return self.admission.may_send(address).allowed
 
     def _deny_message(self, what: str, text: str) -> None:
-        """A message was denied."""
+        """Count and record a denied message."""
         if what == TARGET:
             verdict = self.admission.may_send(text)
             rule = UNFIT if verdict else verdict.rule
@@ -91,7 +91,7 @@ class ConnectionPolicy:
             self._policing.deny(_OF_MESSAGES[what], self._held, what, text=text, direction="in")
 
     def may_begin(self, others: int) -> Error | None:
-        """Return whether the peer may begin one more session beside its ``others``, which is counted then; why not."""
+        """Return the error that denies the peer another session beside its ``others``; None if it may begin one."""
         limit, share = self.admission.settings.max_sessions, self._held.share
         if limit is not None and others >= limit:
             rule = self._rule("maxSessions")
@@ -103,13 +103,13 @@ class ConnectionPolicy:
         return SESSION_DENIED
 
     def count_sessions(self, count: int) -> None:
-        """Count that the peer has so many sessions: what they take, but for the first, is part of its quotas."""
+        """Set the number of the peer's sessions; the memory of all but the first counts in its quotas."""
         share = self._held.share
         if share is not None:
             share.keep(SESSION_BYTES * max(0, count - 1) - share.kept)
 
     def may_add_link(self, attach: Attach, address_key: str | None) -> Error | None:
-        """Return whether quotas let the peer attach one more link, about the address of this key; why not."""
+        """Return the error if quotas deny the peer another link, to the address of this key; None if they do not."""
         share = self._held.share
         rule = "" if share is None else share.may_attach(address_key)
         if not rule:
@@ -118,12 +118,12 @@ class ConnectionPolicy:
         return TOO_MANY_LINKS
 
     def too_many(self, attach: Attach, rule: str) -> Error:
-        """Refuse a link of a peer that has as many as it may have by ``rule``; return the error."""
+        """Record that a peer has as many links as ``rule`` allows; return the error."""
         self._deny_link(attach, rule)
         return TOO_MANY_LINKS
 
     def may_attach(self, attach: Attach, others: Callable[[], int]) -> Error | None:
-        """Return whether the peer may attach, or keep, a link; why not. ``others`` counts those of its direction."""
+        """Return the error that denies the peer a link; None if it may have it. ``others`` counts its direction."""
         verdict = judge_link(self.admission, attach, others)
         sends = not attach.role
         terminus = attach.target if sends else attach.source
@@ -141,7 +141,7 @@ class ConnectionPolicy:
         return TOO_MANY_LINKS if verdict.too_many else LINK_DENIED
 
     def deny_closed(self, attach: Attach, rule: str) -> None:
-        """Count and record that an address was not the peer's to use, by a ``rule`` beside the policy."""
+        """Count and record that an address is not open to the peer, by a ``rule`` other than the policy's."""
         self._deny_link(attach, rule)
 
     def _deny_link(self, attach: Attach, rule: str) -> None:
@@ -170,11 +170,11 @@ class ConnectionPolicy:
         )
 
     def too_large(self) -> None:
-        """Count and record a message that was larger than those taken in."""
+        """Count and record a message above the largest size."""
         self._policing.deny(Denied.TOO_LARGE, self._held, self._rule("maxMessageSize"), direction="in")
 
     def leave(self, resources: tuple[int, int, int]) -> None:
-        """Release the connection, which is over; ``resources`` are the sessions, senders and receivers that it had."""
+        """Release the ended connection; ``resources`` are the sessions, senders and receivers that it had."""
         self._policing.leave(self._held.request.number, resources)
 
     def _rule(self, attribute: str) -> str:

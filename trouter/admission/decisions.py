@@ -1,7 +1,7 @@
-"""Carries out the decisions of consumers: locks users, blocks hosts, slows tenants down, each for a time.
+"""Carry out the decisions of consumers: lock users, block hosts, slow tenants down, each for a limited time.
 
-Each decision is told three times: in the log, in a record ``management.change`` and as an entity ``decision``. What is
-not carried out is told with the reason, to the sender too.
+Each decision is in the log, in a record ``management.change`` and an entity ``decision``. A refusal is reported with
+its reason, also to the sender.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ log = logging.getLogger("trouter.POLICY")
 
 
 class Decisions:
-    """The decisions of one router. ``calendar`` tells seconds since 1970, ``now`` those of the event loop."""
+    """The decisions of one router. ``calendar`` returns seconds since 1970, ``now`` those of trio's clock."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Decisions:
         self._bell = trio.Event()
 
     def carry_out(self, decision: Decision, by: str, limit: int) -> Rejected | None:
-        """Carry a decision out; return why not, or None. At most ``limit`` sanctions are in force at one time."""
+        """Carry a decision out; return why not, or None. At most ``limit`` sanctions are in force at a time."""
         rejected = self._obey(decision, by, limit)
         if rejected is not None:
             self._records.refused("CREATE", KIND, identity_of(target_of(decision)))
@@ -127,7 +127,7 @@ class Decisions:
         return True
 
     async def run(self) -> None:
-        """End what is over, for ever."""
+        """End the sanctions whose time is over, until cancelled."""
         while True:
             self._bell = trio.Event()
             with trio.move_on_at(self._sanctions.next_s):
@@ -135,14 +135,14 @@ class Decisions:
             for sanction in self._sanctions.over():
                 self._end(sanction.target, "its time is over")
 
-    # --- the entities of management's type decision
+    # --- the entities of type decision
 
     def keys(self) -> list[Target]:
-        """Return what there are decisions about."""
+        """Return the targets of the sanctions in force."""
         return [sanction.target for sanction in self._sanctions]
 
     def row(self, key: Target) -> dict[str, object] | None:
-        """Return the attributes of one; None when it stands no longer."""
+        """Return the attributes of one; None if it is no longer in force."""
         sanction = self._sanctions.get(key)
         if sanction is None:
             return None
@@ -163,16 +163,16 @@ class Decisions:
         }
 
     def find(self, identity: str) -> Target | None:
-        """Return the entity of this identity."""
+        """Return the target whose entity has this identity; None if there is none."""
         return next((key for key in self.keys() if identity_of(key) == identity), None)
 
     def forgive(self, key: Target) -> bool:
-        """End it now; whether it stood."""
+        """End it now; return whether it was in force."""
         return self._lift(key, "it was lifted")
 
 
 def identity_of(target: Target) -> str:
-    """Return the identity of the entity: no two targets have the same."""
+    """Return the identity of a target's entity, unique to it."""
     scope = f"{quote(target.vhost, safe='')}:" if target.vhost else ""
     return f"decision/{target.action}/{scope}{quote(target.subject, safe='')}"
 

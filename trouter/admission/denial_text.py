@@ -1,6 +1,6 @@
-"""Denials and ends of connections as the log (module POLICY) words them: in the older router's words, for its readers.
+"""The log lines of denials and of closed connections (module POLICY), in the older router's words for its tools.
 
-What a client chose, its user name and its vhost, cannot end the quotes that it stands in.
+Texts that a client chose, its user name and its vhost, are quoted so that they cannot end their quotes.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from typing import Final
 
 from trouter.logs.peer_text import quoted
 
-#: Limits on links that the older router has; it names them in the same way.
+#: The limits on links of the older router, with its names.
 _LINK_LIMITS: Final = ("maxSenders", "maxReceivers")
 _MAX_RULE: Final = 256
 
 
 def denied(operation: str, reason: str, user: str, host: str, vhost: str, rule: str, text: str) -> str:
-    """Return the text for a denied ``operation``; ``text`` is the address, or what else it was about."""
+    """Return the text for a denied ``operation``; ``text`` is the address, or the object of the denial."""
     if operation == "begin":
         who = f"user: {quoted(user)}, rhost: {host}, vhost: {quoted(vhost)}"
         return f"DENY AMQP Begin Session due to session limit. {who}"
@@ -34,7 +34,7 @@ def denied(operation: str, reason: str, user: str, host: str, vhost: str, rule: 
 
 
 def closed(name: str, held: tuple[int, int, int], denials: dict[str, int], connections: int) -> str:
-    """Return the text for the end of a connection that ``held`` so many sessions, senders and receivers."""
+    """Return the text for the end of a connection that had ``held`` sessions, senders and receivers."""
     sessions, senders, receivers = held
     return (
         f"Connection {quoted(name)} closed with resources n_sessions={sessions}, n_senders={senders}, "

@@ -1,7 +1,7 @@
-"""Denials: everything that can be denied, what each counts as, and one line of the log and one record for each.
+"""The kinds of denials, their counters, and one log line and one record for each.
 
-Whatever denies, it is counted and told here, so that it is the same wherever it is decided (security.md 4.9). What a
-denied peer is sent stands here, too.
+Every denial is counted and recorded here, wherever it is decided (security.md 4.9). The errors that denied peers are
+sent are here too.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ SESSION_DENIED: Final = Error(RESOURCE, "session disallowed by local policy")
 TOO_MANY_LINKS: Final = Error(RESOURCE, "link disallowed by local policy")
 LINK_DENIED: Final = Error("amqp:unauthorized-access", "link disallowed by local policy")
 MESSAGE_TOO_LARGE: Final = Error("amqp:connection:forced", "Message size exceeded")
-#: Denials that may come as often as the peer likes, but hardly in earnest: told one by one in a second.
+#: Denials of a kind that are reported one by one within a second; a peer may repeat them, but rarely needs to.
 SINGLY: Final = 16
-#: Denials that come with every message or request: in the log at debug level only.
+#: The same for denials that may come with every message or request; the log has them at debug level only.
 EACH: Final = 1
 
 log = logging.getLogger("trouter.POLICY")
 
 
 class Row(NamedTuple):
-    """What a denial counts as: the operation and the word for it in records, then fields of both kinds of counters."""
+    """The kind of a denial: operation and reason for records, then the counters of policy and vhost."""
 
     operation: str
     reason: str
     policy: tuple[str, ...] = ()
     vhost: str = ""
-    #: It may come again and again on one connection: as many are told one by one in a second; 0 for all.
+    #: Denials on one connection that are reported one by one within a second; 0 for all.
     singly: int = 0
 
 
 class Denied(Enum):
-    """Everything that can be denied."""
+    """The kinds of denials."""
 
     ACCEPT = Row("accept", "max-connections", ("connections_denied", "total_denials"), singly=SINGLY)
     OPEN = Row("open", "connection", ("vhost_connections_denied",), "connections_denied")
@@ -69,7 +69,7 @@ class Denied(Enum):
 
 
 class _Noted(NamedTuple):
-    """A denial as it is logged and recorded."""
+    """A denial with all that the log and the record need."""
 
     row: Row
     who: OpenRequest | None
@@ -81,7 +81,7 @@ class _Noted(NamedTuple):
 
 
 class DenialLog:
-    """Counts denials, and logs and records them; what was allowed is recorded, too."""
+    """Counts, logs and records denials, and records what was allowed."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.counts = PolicyCounts()
@@ -89,7 +89,7 @@ class DenialLog:
         self._recorder = recorder
 
     def counts_of(self, vhost: str) -> VhostCounts:
-        """Return the counters of a vhost, which begin at nought."""
+        """Return the counters of a vhost, from 0 for a new one."""
         return self.vhosts.setdefault(vhost, VhostCounts())
 
     def deny(
@@ -102,7 +102,7 @@ class DenialLog:
         address: str | None = None,
         direction: str | None = None,
     ) -> None:
-        """Count, log and record a denial; ``text`` says more of it, ``who`` is None before an open."""
+        """Count, log and record a denial; ``text`` describes it, ``who`` is None before an open."""
         row = what.value
         for name in row.policy:
             setattr(self.counts, name, getattr(self.counts, name) + 1)
@@ -117,7 +117,7 @@ class DenialLog:
             self._log(denial, 1)
 
     def _log(self, denial: _Noted, count: int) -> None:
-        """Write one line and one record for a denial, or for as many as came after it."""
+        """Write one line and one record for a denial, or for ``count`` repeated ones."""
         row, who, where, rule, text, address, direction = denial
         user, host = ("", text) if who is None else (who.user, who.host)
         about = text if address is None else address
@@ -145,7 +145,7 @@ class DenialLog:
         address: str | None = None,
         direction: str | None = None,
     ) -> None:
-        """Record that something was allowed, unless no policy is in force for it."""
+        """Record that something was allowed, unless no policy applies to it."""
         if self._recorder.active and not admission.unrestricted:
             record = self._record(request, admission.vhost, admission.group, operation, rule, "allowed", allow=True)
             record.addr, record.dir = address, direction

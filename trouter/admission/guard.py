@@ -1,4 +1,4 @@
-"""The guard of new connections: refuses hosts that connect too often, send too slowly or guess passwords."""
+"""The guard of new connections: it refuses hosts that connect too often, send too slowly or guess passwords."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .memory import MemoryWatch
 from .sanctions import Sanctions
 from .turns import Turns
 
-#: Connections turned away are told one by one, and no more than one in this time.
+#: Seconds between two log lines about refused connections.
 LOG_EVERY_S: Final = 1.0
 LOCKOUT_TYPE: Final = AUTH_LOCKOUT.full_name
 
@@ -29,36 +29,36 @@ log = logging.getLogger("trouter.SERVER")
 
 
 class Guard:
-    """What all listeners of a router have in common about strangers."""
+    """The limits for unauthenticated peers that all listeners of a router share."""
 
     def __init__(
         self, memory: MemoryWatch, now: Callable[[], float] = trio.current_time, sanctions: Sanctions | None = None
     ) -> None:
         self.memory = memory
-        #: What was decided about users and hosts.
+        #: The decisions about users and hosts.
         self.sanctions = Sanctions(now) if sanctions is None else sanctions
         self.lockout = Lockout(now)
         self.lockout.blocks = self.sanctions.blocks_user
         self.handshakes = Handshakes(now)
         self.turns = Turns()
-        #: Connections turned away by ``turns_away``.
+        #: Connections refused by ``turns_away``.
         self.turned_away = 0
         self._now = now
         self._logged_at_s = float("-inf")
         self._unlogged = 0
 
     def configure(self, router: RouterEntity) -> None:
-        """Let these numbers hold from now on; what was counted stays."""
+        """Apply the limits of the router entity from now on; counts are kept."""
         self.lockout.rules = lockout_rules(router)
         self.handshakes.rules = handshake_rules(router)
         self.memory.configure(router.max_memory_bytes)
 
     def blocks(self, host: str, role: str) -> str:
-        """Return why a host is blocked, empty if it is not; routers never are, or a decision could part a network."""
+        """Return why a host is blocked, empty if it is not; routers never are, or a decision could split a network."""
         return "a decision blocks the host" if role not in ROUTER_ROLES and self.sanctions.blocks_host(host) else ""
 
     def turns_away(self, host: str, port: int, why: str) -> bool:
-        """Return whether there is a reason to, and log it."""
+        """Return whether there is a reason ``why`` to refuse the connection, and log it."""
         if not why:
             return False
         self.turned_away += 1
@@ -73,17 +73,17 @@ class Guard:
 
 
 class Lockouts:
-    """The entities of management's type authLockout: one for each user and place, and for each place."""
+    """The entities of management's type authLockout: one for each user at a place, and for each place."""
 
     def __init__(self, lockout: Lockout) -> None:
         self._lockout = lockout
 
     def keys(self) -> list[Key]:
-        """Return the keys of the users and hosts whose failures are remembered."""
+        """Return the keys of the users and places whose failures are stored."""
         return self._lockout.keys()
 
     def row(self, key: Key) -> dict[str, object] | None:
-        """Return the attributes of one; None when it is forgotten."""
+        """Return the attributes of one; None if it is forgotten."""
         state = self._lockout.state(key)
         if state is None:
             return None
@@ -102,15 +102,15 @@ class Lockouts:
         }
 
     def identity(self, key: Key) -> str:
-        """Return the identity of an entity, with the user's name quoted so that no two are alike."""
+        """Return the identity of an entity, with the user's name quoted so that it is unique."""
         return f"authLockout/{key.place}" + ("" if key.user is None else f":{quote(key.user, safe='')}")
 
     def find(self, identity: str) -> Key | None:
-        """Return the entity of this identity."""
+        """Return the key of the entity with this identity; None if there is none."""
         return next((key for key in self.keys() if self.identity(key) == identity), None)
 
     def forgive(self, key: Key) -> bool:
-        """Forget it: no delay and no lock; whether it was there."""
+        """Forget it, with its delay and lock; return whether it existed."""
         forgiven = self._lockout.forgive(key)
         if forgiven:
             log.info("an operator cleared the failed logins of %s", self.identity(key))
@@ -118,7 +118,7 @@ class Lockouts:
 
 
 def lockout_rules(router: RouterEntity) -> LockoutRules:
-    """Return what the configuration says of guessing."""
+    """Return the configured rules against guessing of passwords."""
     return LockoutRules(
         mode=router.auth_lockout,
         delay_after=router.auth_delay_after,
@@ -133,7 +133,7 @@ def lockout_rules(router: RouterEntity) -> LockoutRules:
 
 
 def handshake_rules(router: RouterEntity) -> HandshakeRules:
-    """Return the rules for connections that have not come as far as their Open."""
+    """Return the configured rules for connections before their open."""
     return HandshakeRules(
         max_handshakes=router.max_handshakes,
         max_by_place=router.max_handshakes_per_host,

@@ -1,8 +1,8 @@
-"""Connections before their open (security.md 8.2): how many there may be, and how slow each may be. No I/O.
+"""Limits of connections before their open (security.md 8.2): their number and their slowness. No I/O.
 
-A connection costs a descriptor and some memory before it is known whose it is, so strangers get few of them at a
-time, get them no faster than they need them, and have to get on with it. Routers of the network have a count of their
-own: no flood of clients keeps them out. Who is exempt is not counted at all.
+A connection costs a descriptor and some memory before its user is known, so clients may have few of them at a time, may
+open them at a limited rate, and must make progress. Routers of the network are counted separately: no flood of clients
+excludes them. Exempt hosts are not counted.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from trouter.core.terms import ROUTER_ROLES
 
 from .lockout import LOOPBACK, Network, place_of, within
 
-#: For so long after its start no handshake counts as too slow.
+#: Seconds after its start in which no handshake counts as too slow.
 GRACE_S: Final = 2.0
-#: Places whose arrivals are remembered.
+#: Places whose arrivals are stored.
 MAX_PLACES: Final = 100_000
-#: A connection whose login is turned away because too many before it failed counts as so many arrivals more.
+#: The arrivals that a login counts as if it is refused because too many before it failed.
 IN_VAIN: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class HandshakeRules:
-    """The numbers; 0 stands for no limit."""
+    """The limits; 0 for none."""
 
-    #: At a time: all, and from one place.
+    #: Handshakes at a time: of all places, and of one.
     max_handshakes: int = 1000
     max_by_place: int = 20
-    #: Octets a second that a peer has to send, once it has begun to.
+    #: The least octets a second of a peer that has begun to send.
     least_rate: int = 64
-    #: Connections from one place: a second, and at once.
+    #: Connections from one place: in a second, and in a burst.
     arrivals_per_second: int = 50
     arrivals_at_once: int = 100
     exempt: tuple[Network, ...] = LOOPBACK
 
 
 class Newcomer:
-    """A connection that has not come as far as its Open."""
+    """A connection before its open."""
 
     __slots__ = ("came_s", "cut", "host", "place", "received_bytes", "role", "_asked_s", "_waited_s")
 
@@ -49,38 +49,38 @@ class Newcomer:
         self.place = place_of(host)
         self.role = role
         self.came_s = now_s
-        #: What it has sent so far.
+        #: The octets that it has sent so far.
         self.received_bytes = 0
-        #: Ends the connection; the code that serves it sets this.
+        #: Ends the connection; set by the code that serves it.
         self.cut: Callable[[], None] | None = None
-        #: Since when it waits for us, and how long it has waited before.
+        #: When it began to wait for the router, and the seconds that it has waited before.
         self._asked_s: float | None = None
         self._waited_s = 0.0
 
     def waits(self, since_s: float) -> None:
-        """Note that it is the router's turn: the peer is not at fault for its silence meanwhile."""
+        """Note that the peer waits for the router, and need not send meanwhile."""
         self._asked_s = since_s
 
     def answered(self, now_s: float) -> None:
-        """Note that it is the peer's turn again."""
+        """Note that the router waits for the peer again."""
         if self._asked_s is not None:
             self._waited_s += now_s - self._asked_s
             self._asked_s = None
 
     def due_bytes(self, now_s: float, rate: int) -> float:
-        """Return what it should have sent by now at least."""
+        """Return the octets that it must have sent by now, at ``rate`` a second."""
         waited_s = self._waited_s + (0.0 if self._asked_s is None else now_s - self._asked_s)
         return rate * (now_s - self.came_s - waited_s - GRACE_S)
 
 
 class Handshakes:
-    """Counts newcomers. ``now`` tells the time in seconds, from anywhere."""
+    """The newcomers and their counts. ``now`` returns the time in seconds from any start."""
 
     def __init__(self, now: Callable[[], float], rules: HandshakeRules | None = None) -> None:
         self.rules = rules or HandshakeRules()
         self._now = now
         self._newcomers: dict[Newcomer, None] = {}
-        #: By kind of role and place; the place is empty for all of them.
+        #: By kind of role and place; the place is empty for all.
         self._counts: Counter[tuple[bool, str]] = Counter()
         self._arrivals: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
@@ -88,7 +88,7 @@ class Handshakes:
         return len(self._newcomers)
 
     def too_fast(self, host: str) -> str:
-        """Return why a connection from ``host`` is to be closed; empty, and it is counted, if it is not."""
+        """Return why to close a connection from ``host``; empty, and it is counted, if it may stay."""
         rules = self.rules
         if not rules.arrivals_per_second or within(rules.exempt, host):
             return ""
@@ -100,7 +100,7 @@ class Handshakes:
         return ""
 
     def came_in_vain(self, host: str) -> None:
-        """Count a login from ``host`` that was turned away because too many before it failed.
+        """Count a login from ``host`` that was refused because too many before it failed.
 
         Closing a connection when it arrives costs much less than refusing its login.
         """
@@ -113,20 +113,20 @@ class Handshakes:
         return max(self.rules.arrivals_at_once, 1)
 
     def _left(self, place: str) -> float:
-        """Return how many more may arrive from a place now; negative for how many less in time to come."""
+        """Return how many connections a place may open now; negative if it must wait."""
         now_s = self._now()
         left, then_s = self._arrivals.get(place, (float(self._burst), now_s))
         return min(self._burst, left + (now_s - then_s) * self.rules.arrivals_per_second)
 
     def _arrive(self, place: str, left: float) -> None:
-        """So many are left from now on."""
+        """Set how many connections a place may open from now on."""
         self._arrivals[place] = (left, self._now())
         self._arrivals.move_to_end(place)
         if len(self._arrivals) > MAX_PLACES:
             self._arrivals.popitem(last=False)
 
     def too_many(self, host: str, role: str) -> str:
-        """Return why ``host`` may have no more connections before others have come to their Open; empty if it may."""
+        """Return why ``host`` may open no connection before others have sent their open; empty if it may."""
         rules, kind = self.rules, role in ROUTER_ROLES
         if within(rules.exempt, host):
             return ""
@@ -137,7 +137,7 @@ class Handshakes:
         return ""
 
     def begin(self, host: str, role: str) -> Newcomer:
-        """Count a connection that is past ``too_many``, and return it as a newcomer."""
+        """Count a connection that ``too_many`` allows, and return it as a newcomer."""
         newcomer = Newcomer(host, role, self._now())
         if not within(self.rules.exempt, host):
             self._newcomers[newcomer] = None
@@ -146,7 +146,7 @@ class Handshakes:
         return newcomer
 
     def end(self, newcomer: Newcomer) -> None:
-        """Forget a peer that came to its Open, or is gone; a second call does nothing."""
+        """Forget a peer that sent its open or is gone; a second call does nothing."""
         newcomer.cut = None
         if newcomer not in self._newcomers:
             return
@@ -158,7 +158,7 @@ class Handshakes:
                 del self._counts[key]
 
     def cut_slow(self) -> None:
-        """End handshakes that have begun and take too long; call about once a second."""
+        """End handshakes that have begun and are too slow; to be called about once a second."""
         now_s, rate = self._now(), self.rules.least_rate
         for each in list(self._newcomers):
             if each.received_bytes and each.received_bytes < each.due_bytes(now_s, rate) and each.cut is not None:

@@ -1,4 +1,4 @@
-"""What the host names in ``remoteHosts`` stand for: looked up beforehand and now and then, never while a client waits
+"""The addresses of the host names in ``remoteHosts``, looked up beforehand and at intervals, never while a client waits
 to be admitted (security.md R-4.5).
 """
 
@@ -15,16 +15,16 @@ from trouter.net.sockets import look_up
 if TYPE_CHECKING:
     from .policing import Policing
 
-#: How long all look-ups of one round may take together; threads that are slower end by themselves.
+#: Seconds for all look-ups of one round; slower threads end by themselves.
 ROUND_S: Final = 5.0
-#: Names looked up at the same time.
+#: Look-ups at the same time.
 MAX_LOOKUPS: Final = 16
 
 log = logging.getLogger("trouter.POLICY")
 
 
 class HostNames:
-    """The addresses of names, as they were last found."""
+    """The addresses of names, as last found."""
 
     def __init__(self) -> None:
         self.found: Mapping[str, tuple[str, ...]] = {}
@@ -57,14 +57,14 @@ class HostNames:
 
 
 async def keep_host_names(policing: Policing, names: HostNames) -> None:
-    """Look names up as often as the policy says, for ever."""
+    """Look names up at the policy's interval, until cancelled."""
     while True:
         await trio.sleep(policing.policy.entity.host_names_seconds)
         await look_again(policing, names)
 
 
 async def look_again(policing: Policing, names: HostNames) -> None:
-    """Look the policy's names up once more; it goes by what is found."""
+    """Look the policy's names up again, and apply what is found."""
     policy, before = policing.policy, names.found
     if not policy.host_names:
         return

@@ -1,11 +1,11 @@
-"""Slows down clients that guess passwords, and locks them out for a while (security.md 8.1). No clock, no I/O.
+"""Delays and locks out clients that guess passwords (security.md 8.1). No clock, no I/O.
 
-Failures are counted twice: by place, which is an IPv4 address or an IPv6 network of 64 bits, as one subscriber has, and
-by pair, which is a user and a place. After a few failures the next attempts are judged one after another, each later
-than the one before; after many in a short time the pair is locked: no password is right any more. Right ones wait as
-wrong ones do, and names that no user has are counted like others, so that neither wait nor lock tells anything. A
-success forgives the pair and not the place. A client that tries many other users' names cannot make the router forget
-the client's own place for long: what was touched least lately goes first.
+Failures are counted by place, an IPv4 address or an IPv6 network of 64 bits (one subscriber), and by pair, a user and a
+place. After a few failures further attempts are judged one after another, with growing delays. After many in a short
+time the pair is locked: even the right password is refused. Right passwords wait as long as wrong ones, and unknown
+users are counted like others, so neither delay nor lock reveals anything. A success clears the pair and not the place.
+When the table is full, the entry untouched for longest is dropped, so a client that tries many users' names cannot make
+the router forget its own place for long.
 """
 
 from __future__ import annotations
@@ -18,51 +18,51 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-#: The first wait; each further failure doubles it, up to the longest.
+#: The first delay; each further failure doubles it, up to the longest.
 FIRST_WAIT_S: Final = 1.0
 MAX_ENTRIES: Final = 100_000
-#: Hosts whose text is parsed once and remembered: a flood comes from few of them.
+#: Hosts whose parsed address is cached: a flood comes from few of them.
 MAX_READ: Final = 4096
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-#: This machine: what seems to come from it may be any client, sent on by a proxy.
+#: This machine: a proxy on it may forward any client.
 LOOPBACK: Final[tuple[Network, ...]] = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1"))
 
 
 @dataclass(frozen=True, slots=True)
 class LockoutRules:
-    """The numbers, times in seconds."""
+    """The limits; times in seconds."""
 
     #: "enforce", "alarm" (count and report, delay no login) or "off".
     mode: str = "enforce"
-    #: After so many failures within so long a time the next login has to wait, so long at most.
+    #: Failures within the window after which the next login must wait, and the longest wait.
     delay_after: int = 5
     delay_window_s: float = 60.0
     longest_delay_s: float = 30.0
-    #: So many failures within so long a time, and the pair is locked, for so long.
+    #: Failures within the window after which the pair is locked, and for how long.
     lock_after: int = 20
     lock_window_s: float = 600.0
     lock_s: float = 900.0
-    #: From here nothing is counted; from there only by pair.
+    #: Networks whose failures are not counted, and those counted only by pair.
     exempt: tuple[Network, ...] = ()
     shared: tuple[Network, ...] = LOOPBACK
 
 
 class Key(NamedTuple):
-    """Whose failures an entry counts: of a place, or of a user from there."""
+    """The key of an entry: a place, or a user at a place."""
 
     place: str
     user: str | None = None
 
 
 class Verdict(NamedTuple):
-    """What comes of an attempt that a plugin has judged."""
+    """The consequence of an attempt that a plugin has judged."""
 
-    #: Whether the right password is not to be believed.
+    #: Even the right password is refused.
     locked: bool = False
-    #: How long the peer has to wait for the outcome; None when too many wait before it: it may come back later.
+    #: Seconds until the peer gets the outcome; None if too many wait already: it may come back later.
     wait_s: float | None = 0.0
-    #: The lock has begun just now.
+    #: This attempt began the lock.
     began: bool = False
 
 
@@ -70,12 +70,12 @@ class _Entry:
     __slots__ = ("level", "locked_until_s", "times", "total", "turn_s")
 
     def __init__(self) -> None:
-        #: When the last failures were, as many as the rules ask for.
+        #: The times of the last failures, as many as the rules need.
         self.times = array("d")
         self.total = 0
-        #: How often the wait was doubled, and one; 0 for no wait.
+        #: One more than the number of times that the delay was doubled; 0 for no delay.
         self.level = 0
-        #: When the last attempt that was let through is judged.
+        #: When the last allowed attempt is judged.
         self.turn_s = 0.0
         self.locked_until_s = 0.0
 
@@ -85,13 +85,13 @@ class _Entry:
 
 
 class Lockout:
-    """Remembers failures. ``now`` tells the time in seconds, from anywhere."""
+    """The stored failures. ``now`` returns the time in seconds from any start."""
 
     def __init__(
         self, now: Callable[[], float], rules: LockoutRules | None = None, max_entries: int = MAX_ENTRIES
     ) -> None:
         self.rules = rules or LockoutRules()
-        #: Says whether a user may not come in whatever was counted.
+        #: Returns whether a user is blocked whatever was counted.
         self.blocks: Callable[[str], bool] = _nobody
         self._now = now
         self._max_entries = max_entries
@@ -101,21 +101,22 @@ class Lockout:
         return len(self._entries)
 
     def busy_place(self, host: str) -> str:
-        """Return where attempts from ``host`` may have to wait for one another; empty where they never do."""
+        """Return the place whose attempts must wait for one another; empty if those from ``host`` need not."""
         key = self._place_key(host)
         return "" if key is None or self.rules.mode != "enforce" else key.place
 
     def wait_s(self, host: str) -> float | None:
-        """Return how long the next attempt from ``host`` has to wait, in seconds; None if too many wait already."""
+        """Take the turn of the next attempt from ``host``; return the seconds until then, None if too many wait."""
         key = self._place_key(host)
         wait_s = 0.0 if key is None else self._turn_s(key)
         return 0.0 if self.rules.mode != "enforce" else wait_s
 
     def judge(self, host: str, user: str, *, right: bool, waited_s: float = 0.0) -> Verdict:
-        """Return what comes of an attempt from ``host``, of which a plugin says whether the password is ``right``.
+        """Return the verdict on an attempt from ``host`` whose password a plugin found ``right`` or not; count a
+        failure.
 
-        ``user`` may be empty when no name was said. ``waited_s`` is how long the peer was made to wait before. A
-        failure is counted here.
+        ``user`` may be empty if the peer named none. ``waited_s`` is the seconds for which the peer was made to wait
+        before.
         """
         rules, blocked = self.rules, self.blocks(user)
         if rules.mode == "off" or within(rules.exempt, host):
@@ -135,15 +136,15 @@ class Lockout:
         return Verdict(locked, wait_s, began) if enforced else Verdict(blocked, began=began)
 
     def forgive(self, key: Key) -> bool:
-        """Forget an entry; whether there was one."""
+        """Remove an entry; return whether there was one."""
         return self._entries.pop(key, None) is not None
 
     def keys(self) -> list[Key]:
-        """Return all entries, the one touched last at the end."""
+        """Return the keys of all entries, the one touched last at the end."""
         return list(self._entries)
 
     def state(self, key: Key) -> tuple[int, float, float] | None:
-        """Return failures since the entry was made, the next wait, and how long the lock lasts; None for no entry."""
+        """Return the failures counted, the next delay and the rest of the lock, both in seconds; None without an entry."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -152,7 +153,7 @@ class Lockout:
         return entry.total, self._pause_s(entry) if waits else 0.0, max(0.0, entry.locked_until_s - now_s)
 
     def _failed(self, host: str, pair: Key | None) -> bool:
-        """Count a failure; whether the pair is locked from now on."""
+        """Count a failure; return whether it begins a lock of the pair."""
         place = self._place_key(host)
         if place is not None:
             self._count(place)
@@ -181,7 +182,7 @@ class Lockout:
         return entry
 
     def _turn_s(self, key: Key, waited_s: float = 0.0) -> float | None:
-        """Take the turn of the next attempt; return the seconds until then, or None if too many wait already."""
+        """Take the turn of the next attempt; return the seconds until then, None if too many wait already."""
         entry = self._entries.get(key)
         if entry is None or not entry.level:
             return 0.0

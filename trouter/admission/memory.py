@@ -1,9 +1,8 @@
-"""The memory of the process, and what the router does as it comes near its limit (docs/limits.md).
+"""The memory of the process, and the router's measures near its limit (docs/limits.md).
 
-Above 80 percent of the limit the connections whose messages take most get no more credit, until the router keeps less
-of them. Above 85 percent no client gets a further link beyond its first two. Above 90 percent the router closes
-connections of the user who takes most; where no user takes much, it lets no further connection in. Each ends five
-points lower.
+Above 80 percent of the limit the connections that hold most octets of messages get no more credit, until they hold
+less. Above 85 percent no client gets a link beyond its first two. Above 90 percent the router closes connections of the
+user who takes most; if no user takes much, it accepts no further connection. Each measure ends five points lower.
 """
 
 from __future__ import annotations
@@ -31,40 +30,40 @@ if TYPE_CHECKING:
     from trouter.net.hub import Hub
     from trouter.telemetry.recorder import Recorder
 
-#: Between two looks.
+#: Seconds between two checks.
 LOOK_S: Final = 0.5
-#: In percent of the limit, where each begins; it ends at LATITUDE less.
+#: The percentages of the limit at which each begins; it ends at LATITUDE less.
 STARVE_AT: Final = 80
 REFUSE_LINKS_AT: Final = 85
 REFUSE_AT: Final = 90
 LATITUDE: Final = 5
 _MARKS: Final = ((STARVE_AT, "warning"), (REFUSE_LINKS_AT, "warning"), (REFUSE_AT, "critical"))
-#: Links that a client may have where further ones are refused: as many as a request and its answer need.
+#: Links of a client that are never refused: as many as a request and its answer need.
 FEW_LINKS: Final = 2
-#: The part of the limit that messages under way may take.
+#: The messages held may take 1/MESSAGES_PART of the limit.
 MESSAGES_PART: Final = 4
-#: What a session and a link take besides the messages on them; `make bench` (chapter sessions) measures both.
+#: Octets of a session and of a link without messages; `make bench` (chapter sessions) measures both.
 SESSION_BYTES: Final = 1500
 LINK_BYTES: Final = 5000
-#: The part of the limit from which on a user takes much.
+#: A user takes much from 1/MUCH_PART of the limit on.
 MUCH_PART: Final = 20
-#: Connections whose users are compared, the largest of all; and those of one user that are closed at once.
+#: Connections whose users are compared, the largest of all; and those of one user that are closed in one check.
 COMPARED: Final = 1000
 CLOSED_AT_ONCE: Final = 16
 TAKES_MOST: Final = Error("amqp:resource-limit-exceeded", "the router is short of memory, and its user takes most")
 
 _STATM: Final = Path("/proc/self/statm")
-#: More than the file ever has.
+#: More than the file's size.
 _STATM_BYTES: Final = 256
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
-#: What a container may have, in either form of control groups.
+#: The memory limit of a container, in either version of control groups.
 _CONTAINER: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 log = logging.getLogger("trouter.SERVER")
 
 
 class Consumer(Protocol):
-    """An open connection, by the memory that it takes."""
+    """An open connection as a consumer of memory."""
 
     @property
     def number(self) -> int:
@@ -72,24 +71,24 @@ class Consumer(Protocol):
 
     @property
     def engine(self) -> Connection:
-        """Return the conversation, which holds its messages."""
+        """Return the engine's connection, which holds its messages."""
 
     @property
     def role(self) -> str:
-        """Return the role of the listener or connector it came through."""
+        """Return the role of its listener or connector."""
 
     def about(self) -> dict[str, Any]:
-        """Return what every record about it says: its user and vhost among others."""
+        """Return the fields common to all records about it, user and vhost among others."""
 
     def force_close(self, error: Error) -> None:
         """Close it with ``error``."""
 
     def suspend_credit(self, suspended: bool) -> None:
-        """Let the peer have no more credit for now, or again what it is owed."""
+        """Withhold the peer's credit, or grant again what is owed."""
 
 
 class Connected(Protocol):
-    """The connections there are."""
+    """The open connections."""
 
     def values(self) -> Collection[Consumer]: ...
 
@@ -101,21 +100,21 @@ def resident_bytes() -> int:
 
 @cache
 def _statm(_process: int) -> int:
-    """Open the file once for each process: a router that has no descriptor left still sees its memory."""
+    """Return a descriptor of the file, opened once per process: later there may be no descriptor left."""
     return os.open(_STATM, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def available_bytes() -> int:
-    """Return what the machine has, or the container if that is less."""
+    """Return the memory of the machine in octets, or the container's if that is less."""
     available = _PAGE_BYTES * os.sysconf("SC_PHYS_PAGES")
     for path in _CONTAINER:
-        with suppress(OSError, ValueError):  # there is none, or it says "max"
+        with suppress(OSError, ValueError):  # absent, or "max"
             available = min(available, int(path.read_text()))
     return available
 
 
 class MemoryWatch:
-    """One router's. ``budget`` is that of its messages; ``resident`` tells what the process takes."""
+    """The memory watch of one router. ``budget`` is that of messages; ``resident`` returns the process's octets."""
 
     def __init__(self, budget: Budget, recorder: Recorder, resident: Callable[[], int] = resident_bytes) -> None:
         self._budget = budget
@@ -126,12 +125,12 @@ class MemoryWatch:
         self._raised = {mark: False for mark, _ in _MARKS}
         #: Connections that get no credit.
         self._starved: dict[int, Consumer] = {}
-        #: Connections that are being closed for what they take; until they are gone no others are.
+        #: Connections that are being closed for their memory; meanwhile no others are.
         self._closing: set[int] = set()
         self.configure(None)
 
     def configure(self, limit: int | None) -> None:
-        """Set the limit, in octets; None for what the machine or the container has."""
+        """Set the limit, in octets; None for the memory of the machine or the container."""
         self._limit = limit or available_bytes()
         self._budget.limit = self._limit // MESSAGES_PART
 
@@ -140,7 +139,7 @@ class MemoryWatch:
         return self._limit
 
     def totals(self) -> dict[str, int]:
-        """Return what the process and the messages held take and may take, in octets."""
+        """Return the octets of process and messages, and their limits."""
         budget = self._budget
         return {
             "resident": self._resident(),
@@ -151,12 +150,12 @@ class MemoryWatch:
 
     @property
     def refuses_links(self) -> bool:
-        """Return whether a client that has ``FEW_LINKS`` gets no further one."""
+        """True if a client with ``FEW_LINKS`` gets no further link."""
         return self._raised[REFUSE_LINKS_AT]
 
     @property
     def refusal(self) -> str:
-        """Return why no client may connect now; empty if clients may."""
+        """Reason why no client may connect now; empty if clients may."""
         full = self._raised[REFUSE_AT] and not self._closing
         return f"{REFUSE_AT} percent of maxMemoryBytes {self._limit} are taken" if full else ""
 
@@ -169,7 +168,7 @@ class MemoryWatch:
                 hub.flush()
 
     def look(self, connections: Collection[Consumer]) -> bool:
-        """See how much is taken, and do what is to be done; whether any connection's credit has changed."""
+        """Check the memory and take the measures; return whether any connection's credit has changed."""
         taken = self._resident()
         percent = taken * 100 // self._limit
         for mark, severity in _MARKS:
@@ -186,7 +185,7 @@ class MemoryWatch:
         return self._starve(_largest(connections))
 
     def _starve(self, wanted: dict[int, Consumer]) -> bool:
-        """Give these no credit, and the others again what they are owed."""
+        """Withhold credit from these connections only; return whether the set changed."""
         before, self._starved = self._starved, wanted
         for number, connection in before.items():
             if number not in wanted:
@@ -197,7 +196,7 @@ class MemoryWatch:
         return before.keys() != wanted.keys()
 
     def _close(self, connections: Collection[Consumer], excess_bytes: int) -> None:
-        """Close connections of the user that takes most, the largest first, until they make up for the excess."""
+        """Close connections of the user that takes most, the largest first, until the excess is covered."""
         largest = _largest_user(connections)
         if sum(cost for cost, _ in largest) * MUCH_PART < self._limit:
             return
@@ -235,7 +234,7 @@ class MemoryWatch:
 
 
 def _largest(connections: Collection[Consumer]) -> dict[int, Consumer]:
-    """Return the connections of whose messages most is kept: as few as make up half of all."""
+    """Return the connections that hold most octets of messages: as few as hold half of all."""
     held = [(each.engine.buffered_bytes, each) for each in connections]
     whole, taken = sum(count for count, _ in held), 0
     found: dict[int, Consumer] = {}
@@ -248,7 +247,7 @@ def _largest(connections: Collection[Consumer]) -> dict[int, Consumer]:
 
 
 def cost_bytes(engine: Connection) -> int:
-    """Return what a connection takes beyond an idle one: its messages, its output, its sessions and its links."""
+    """Return the octets of a connection beyond an idle one: its messages, output, sessions and links."""
     kept = engine.buffered_bytes + len(engine.out)
     return kept + SESSION_BYTES * engine.session_count + LINK_BYTES * engine.link_count
 
@@ -264,6 +263,6 @@ def _largest_user(connections: Collection[Consumer]) -> list[tuple[int, Consumer
 
 
 def _give_back() -> None:
-    """Let the C library return to the system what it keeps for later."""
-    with suppress(AttributeError):  # another one than glibc
+    """Let the C library return its free memory to the system."""
+    with suppress(AttributeError):  # not glibc
         ctypes.CDLL(None).malloc_trim(0)

@@ -1,4 +1,4 @@
-"""The memory that connections take, by connection, by user or by vhost: what `trouter stat --memory` shows."""
+"""The memory of connections, by connection, by user or by vhost, for `trouter stat --memory`."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from trouter.security.policy import ANONYMOUS
 
 from .memory import Consumer, cost_bytes
 
-#: What a row is about, by what it is asked for.
+#: The columns that identify a row, by grouping.
 KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "connection": ("connection", "host", "user", "vhost"),
     "user": ("user", "vhost"),
     "vhost": ("vhost",),
 }
 MEASURES: Final = ("connections", "sessions", "links", "messages", "output", "bytes")
-#: What an idle connection takes; `make bench` (chapter idle) measures it.
+#: Octets of an idle connection; `make bench` (chapter idle) measures it.
 CONNECTION_BYTES: Final = 9000
-#: The largest are rows of their own, the others are one.
+#: The largest groups have rows of their own, the others share one.
 MAX_ROWS: Final = 20
 
 
 def shares(by: str, consumers: Collection[Consumer]) -> list[dict[str, object]]:
-    """Return the memory in octets that connections take, grouped ``by`` a key of KEYS, the largest group first.
+    """Return the memory in octets of connections, grouped ``by`` a key of KEYS, the largest group first.
 
-    ``messages`` are octets held that came in, ``output`` those that wait to go out, ``bytes`` is everything. What does
-    not fit into ``MAX_ROWS`` is one row with the number of groups in ``others``. KeyError for another key.
+    ``messages`` are octets held of received messages, ``output`` those that wait to be sent, ``bytes`` is everything.
+    Groups beyond ``MAX_ROWS`` share one row, with their number in ``others``. KeyError for another key.
     """
     keys = KEYS[by]
     groups: defaultdict[tuple[str, ...], list[int]] = defaultdict(lambda: [0] * len(MEASURES))

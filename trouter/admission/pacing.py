@@ -1,4 +1,4 @@
-"""Grants credit that quotas withheld, as time passes; one task serves all connections."""
+"""Grant credit that quotas withheld, as time passes; one task serves all connections."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import trio
 from trouter.net.hub import Hub
 from trouter.security.quotas import QuotaBook
 
-#: Between two rounds of granting while quotas are in force, and between two looks at what came.
+#: Seconds between two rounds of granting while quotas are in use, and between two checks of received octets.
 TICK_S: Final = 0.1
 LOOK_S: Final = 1.0
 

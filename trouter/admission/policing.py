@@ -1,6 +1,6 @@
 """The policy in force, its counters, and the connections that it applies to.
 
-Every denial goes through ``Policing.deny``, whatever denied it, and so to ``denials.DenialLog`` (security.md 4.9).
+Every denial goes through ``Policing.deny`` to ``denials.DenialLog`` (security.md 4.9).
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from .denials import CONNECTION_DENIED, DenialLog, Denied
 from .policy_counts import VhostCounts
 from .sanctions import BLOCK_HOST, LOCK_USER, SLOW_TENANT, Sanctions, Target
 
-#: Alarms that are shown by name; what is beyond is counted only.
+#: Alarms that are shown by name; further ones are only counted.
 MAX_SHOWN: Final = 64
 NO_SAMPLINGS: Final[Mapping[str, Sampling]] = MappingProxyType({})
 
 log = logging.getLogger("trouter.POLICY")
 
 
-#: Where no policy is in force, or the requester is not known.
+#: The rights without a policy, and those of an unknown requester.
 EVERYTHING: Final = Rights("admin")
 NOTHING: Final = Rights("none", allow_admin_status_update=False, allow_dynamic_link_routes=False)
-#: What requests may do whose user is not known here, by the policy's routerManagement.
+#: The rights of requests from users unknown here, by the policy's routerManagement.
 RIGHTS_AT: Final = {level: NOTHING if level == "none" else Rights(level) for level in LEVELS}
 
 
 class Policing:
-    """The policy of one router, and what it has admitted and denied."""
+    """The policy of one router, and the connections that it has admitted."""
 
     def __init__(
         self,
@@ -68,14 +68,14 @@ class Policing:
         self._recorder = recorder
         self._plugins = plugins
         self._held: dict[int, AdmittedConnection] = {}
-        #: What is recorded of messages, by vhost.
+        #: The samplings of messages, by vhost.
         self.samplings = NO_SAMPLINGS
         self._sanctions = Sanctions(now) if sanctions is None else sanctions
 
     # --- sockets
 
     def accept(self, role: str, host: str) -> bool:
-        """Count a connection that comes in, if there is room for one more; ``left`` when it has gone."""
+        """Count a new connection and return True if there is room for it; its end calls ``left``."""
         counts, entity = self.counts, self.policy.entity
         counts.connections_processed += 1
         reserve = entity.router_connections if role in ROUTER_ROLES and entity.max_connections else 0
@@ -86,13 +86,13 @@ class Policing:
         return True
 
     def left(self) -> None:
-        """Count a connection no longer that was counted by ``accept``."""
+        """Uncount a connection that ``accept`` counted."""
         self.counts.connections_current -= 1
 
     # --- connections
 
     def admit(self, request: OpenRequest) -> Admission | None:
-        """Return the terms under which a connection may open, if it may; ``hold`` it then."""
+        """Return the terms of a connection that may open, None if it may not; then call ``hold``."""
         verdict = self._judge(self.policy, request)
         if isinstance(verdict, Admission):
             over = self._over(verdict, request)
@@ -107,11 +107,11 @@ class Policing:
         return None
 
     def deny_tenant(self, request: OpenRequest, why: str) -> None:
-        """Refuse a connection through a multi-tenant listener that has no tenant."""
+        """Count and record the refusal of a connection without a tenant."""
         self._denials.deny(Denied.TENANT, request, Denial(Reason.NO_VHOST), f"tenant:{why}", request.hostname)
 
     def is_blocked(self, request: OpenRequest, admission: Admission, tenant: str = "") -> bool:
-        """Return whether a decision keeps out a connection that may open otherwise; counted and told if so."""
+        """Return whether a decision blocks a connection that may open otherwise; count and record it if so."""
         held = AdmittedConnection(request, admission, GONE, request.name, tenant)
         blocked = self._block_on(held)
         if blocked:
@@ -121,7 +121,7 @@ class Policing:
     def hold(
         self, request: OpenRequest, admission: Admission, connection: PolicedConnection, tenant: str = ""
     ) -> AdmittedConnection:
-        """Count a connection that was admitted, until ``leave``."""
+        """Register an admitted connection, until ``leave``."""
         held = self._held[request.number] = AdmittedConnection(request, admission, connection, request.name, tenant)
         if admission.vhost:
             self._denials.counts_of(admission.vhost).connections_approved += 1
@@ -130,23 +130,23 @@ class Policing:
         return held
 
     def leave(self, number: int, resources: tuple[int, int, int] = (0, 0, 0)) -> None:
-        """Release a connection that has gone; nothing happens if it was never held.
+        """Release an ended connection; do nothing if it was never held.
 
-        ``resources``: sessions, senders and receivers that it had at its end.
+        ``resources``: the sessions, senders and receivers that it had at its end.
         """
         held = self._held.pop(number, None)
         if held is not None:
             log.debug("[C%d] %s", number, closed(held.request.name, resources, held.denials, len(self._held)))
-            held.connection = GONE  # so that it goes at once, with all that refers to it
+            held.connection = GONE  # so that the connection is freed at once
             self._unbind(held)
             self._forget(held)
 
     def held(self, number: int) -> AdmittedConnection | None:
-        """Return the connection of this number, if it is in."""
+        """Return the admitted connection with this number; None if there is none."""
         return self._held.get(number)
 
     def rights(self, number: int) -> Rights:
-        """Return what the user of a connection may do in management; connection 0 is the router itself."""
+        """Return the management rights of a connection's user; connection 0 is the router itself."""
         if not number or not self.policy.entity.enable_vhost_policy:
             return EVERYTHING
         held = self._held.get(number)
@@ -165,7 +165,7 @@ class Policing:
         return held.admission.may_send(address).allowed
 
     def _judge(self, policy: Policy, request: OpenRequest) -> Admission | Denial:
-        """Return the decision of the policy; a plugin may already have chosen the vhost or the addresses."""
+        """Return the policy's decision; a plugin may choose the vhost or the addresses."""
         policy_vhost, permissions = request.policy_vhost, request.permissions
         answer = self._plugins.vhost_policy(for_plugins(request))
         if answer is not None:
@@ -190,13 +190,13 @@ class Policing:
         return open_now.over(admission.limits, request.user, request.host)
 
     def _enter(self, held: AdmittedConnection) -> None:
-        """Count it among its vhost's; one client may come to two listeners from the same port."""
+        """Count it in its vhost; one client may connect to two listeners from the same port."""
         request, counts = held.request, self._denials.counts_of(held.admission.vhost)
         held.name = request.name if request.name not in counts.open else f"{request.name}[C{request.number}]"
         counts.open.enter(held.name, request.user, request.host)
 
     def _bind(self, held: AdmittedConnection) -> None:
-        """Hold it to the quotas of its admission."""
+        """Apply the quotas of its admission."""
         quotas, request = (*held.admission.quotas, *self._slowing(held)), held.request
         if quotas:
             held.share = self.quotas.share(quotas, request.user, request.host, held.connection.received_bytes)
@@ -207,7 +207,7 @@ class Policing:
             held.share = None
 
     def _forget(self, held: AdmittedConnection) -> None:
-        """Count it among its vhost's no longer; a vhost that is gone is forgotten with its last connection."""
+        """Uncount it in its vhost; a removed vhost is forgotten with its last connection."""
         vhost = held.admission.vhost
         counts = self.vhosts.get(vhost)
         if counts is not None and vhost:
@@ -220,7 +220,7 @@ class Policing:
             del self.vhosts[vhost]
 
     def sampler(self, held: AdmittedConnection, log: MessageLog | None) -> Sampler | None:
-        """Return what records messages that come on a connection, and tells ``log`` of them; None for nothing."""
+        """Return the tap that samples a connection's messages and passes them to ``log``; None for none."""
         sampling = self.samplings.get(held.admission.vhost)
         if sampling is None or held.request.role in ROUTER_ROLES:
             return None
@@ -232,7 +232,7 @@ class Policing:
     # --- decisions
 
     def follow_order(self, target: Target) -> None:
-        """Hold the present connections, other than routers', to a decision that was made or has ended."""
+        """Apply a decision that was made or has ended to the open connections, except routers'."""
         for held in list(self._held.values()):
             if not concerns(target, held):
                 continue
@@ -245,7 +245,7 @@ class Policing:
                 held.connection.turn_out(CONNECTION_DENIED)
 
     def _block_on(self, held: AdmittedConnection) -> str:
-        """Return the decision that blocks a connection, by its name; empty for none."""
+        """Return the action that blocks a connection; empty for none."""
         request = held.request
         if request.role in ROUTER_ROLES or request.outgoing:
             return ""
@@ -258,7 +258,7 @@ class Policing:
         self._denials.deny(Denied.ORDER, held.request, where, f"decision:{action}", held.request.hostname)
 
     def _slowing(self, held: AdmittedConnection) -> Iterator[QuotaRule]:
-        """Return what decisions add to the quotas of a connection."""
+        """Yield the quotas that decisions add to a connection."""
         if held.request.role in ROUTER_ROLES:
             return
         for scope in held.scopes:
@@ -269,7 +269,7 @@ class Policing:
     # --- another policy
 
     def become(self, policy: Policy, samplings: Mapping[str, Sampling] = NO_SAMPLINGS) -> None:
-        """Put another policy in force, also for open connections as far as their vhosts say (security.md 4.13)."""
+        """Put another policy in force, also for open connections if their vhosts allow it (security.md 4.13)."""
         before, self.policy = self.policy, policy
         sampled, self.samplings = self.samplings, samplings
         if before is policy:
@@ -287,17 +287,17 @@ class Policing:
                 self._move(held, verdict)
 
     def look_up_again(self, policy: Policy) -> None:
-        """Use the same policy with other addresses for its host names; only new connections are judged by them."""
+        """Use the same policy with other addresses of its host names; it applies to new connections only."""
         self.policy = policy
 
     def _stays(self, held: AdmittedConnection, before: Policy, policy: Policy) -> bool:
-        """Return whether the change is not for this connection: its vhost has it so, or had it so and is gone."""
+        """Return whether the change does not apply to this connection: its vhost's applyTo is, or last was, "new"."""
         vhost = held.admission.vhost
         found = policy.vhosts.get(vhost) or before.vhosts.get(vhost)
         return found is not None and bool(vhost) and found.entity.apply_to == "new"
 
     def _move(self, held: AdmittedConnection, admission: Admission) -> None:
-        """Go on under other terms, in another vhost if need be."""
+        """Apply other terms to a connection, in another vhost if necessary."""
         moved = held.admission.vhost != admission.vhost
         if moved:
             self._forget(held)
@@ -311,14 +311,14 @@ class Policing:
         self._follow(held)
 
     def _follow(self, held: AdmittedConnection) -> None:
-        """Let a connection go by its terms as they are now."""
+        """Make a connection follow its current terms; close it if that fails."""
         try:
             held.connection.follow(held.admission)
         except Exception:
             log.exception("[C%d] cannot apply the changed policy, connection closed", held.request.number)
             held.connection.turn_out(CONNECTION_DENIED)
 
-    # --- what is logged and recorded
+    # --- log and records
 
     def deny(
         self,
@@ -330,7 +330,7 @@ class Policing:
         address: str | None = None,
         direction: str | None = None,
     ) -> None:
-        """Count, log and record a denial; ``text`` says more of it in the log; ``held`` is None before admission."""
+        """Count, log and record a denial; ``text`` describes it in the log; ``held`` is None before admission."""
         if held is None:
             self._denials.deny(what, None, Denial(Reason.MAX_CONNECTIONS), rule, text, address, direction)
         else:
@@ -341,7 +341,7 @@ class Policing:
             self._denials.deny(what, held.request, where, rule, text, address, direction)
 
     def _log_alarm(self, alarm: QuotaAlarm) -> None:
-        """A quota is met, or is not any more: once each."""
+        """Log, count and record that a quota is met, or no longer is."""
         rule, vhost = alarm.rule.name(alarm.measure), alarm.rule.vhost
         state, held = "raised" if alarm.raised else "cleared", "enforced" if alarm.rule.enforced else "alarm only"
         log.log(
@@ -364,7 +364,7 @@ class Policing:
             )
 
     def deny_management(self, number: int, what: str) -> None:
-        """Count and log that the user of connection ``number`` asked for what it may not do."""
+        """Count and log that the user of connection ``number`` requested more than its rights allow."""
         held = self._held.get(number)
         level = self.rights(number).level
         self.deny(Denied.MANAGEMENT, held, f"management:{level}", text=what)
@@ -379,10 +379,10 @@ class Policing:
         """Record that something was allowed."""
         self._denials.allow(operation, held.request, held.admission, rule, address, direction)
 
-    # --- what management shows
+    # --- for management
 
     def quota_alarms(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
-        """Return alarms about quotas by vhost: since the start, and those raised now."""
+        """Return the numbers of quota alarms by vhost: since the start, and those raised now."""
         names = dict.fromkeys((*self.policy.vhosts, *self.vhosts))
         counts = {name: self.vhosts[name].quota_alarms if name in self.vhosts else 0 for name in names}
         raised = self.quotas.raised_by_vhost()

@@ -9,7 +9,7 @@ from trouter.security.counts import ConnectionCounts
 
 @dataclass(slots=True)
 class PolicyCounts:
-    """What the entity ``policy`` shows."""
+    """The counters of the entity ``policy``."""
 
     connections_processed: int = 0
     connections_denied: int = 0
@@ -25,7 +25,7 @@ class PolicyCounts:
 
 @dataclass(slots=True)
 class VhostCounts:
-    """What ``vhostStats`` shows of one vhost."""
+    """The counters of one entity ``vhostStats``."""
 
     connections_approved: int = 0
     connections_denied: int = 0

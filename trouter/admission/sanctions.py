@@ -1,7 +1,7 @@
 """The decisions in force about users, hosts and tenants. Nothing here waits or does I/O.
 
-There is one sanction for one subject: a later one takes the place of the former. Ids that were obeyed are remembered,
-so that the same decision, sent again, changes nothing; of many the oldest are forgotten.
+Each target has at most one sanction; a later one replaces it. The ids of decisions carried out are stored, so that the
+same decision, sent again, changes nothing; the oldest of too many ids are forgotten.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from .lockout import place_of
 LOCK_USER: Final = "lock-user"
 BLOCK_HOST: Final = "block-host"
 SLOW_TENANT: Final = "slow-tenant"
-#: What an action undoes.
+#: The action that each of these undoes.
 UNDOES: Final = {"unlock-user": LOCK_USER, "unblock-host": BLOCK_HOST, "restore-tenant": SLOW_TENANT}
-#: Ids that are remembered.
+#: The most ids that are stored.
 MAX_SEEN: Final = 10_000
 
 
 class Target(NamedTuple):
-    """What a sanction is about."""
+    """The target of a sanction."""
 
     action: str
     subject: str
@@ -34,7 +34,7 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sanction:
-    """A decision in force, until ``until_s`` of the event loop's clock; the user ``by`` sent it."""
+    """A decision in force, until ``until_s`` of trio's clock; the user ``by`` sent it."""
 
     target: Target
     decision: Decision
@@ -43,7 +43,7 @@ class Sanction:
 
 
 class Sanctions:
-    """All sanctions of a router. ``now`` tells the time in seconds, from anywhere."""
+    """The sanctions of a router. ``now`` returns the time in seconds from any start."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -57,16 +57,16 @@ class Sanctions:
         return iter(list(self._standing.values()))
 
     def get(self, target: Target) -> Sanction | None:
-        """Return the sanction about this, if there is one."""
+        """Return the sanction on ``target``; None if there is none."""
         return self._standing.get(target)
 
     def seen(self, decision: Decision) -> bool | None:
-        """Return whether just this was obeyed before; None when its id meant something else."""
+        """Return whether this decision was carried out before; None if its id was another decision's."""
         known = self._seen.get(decision.id)
         return False if known is None else True if known == hash(decision) else None
 
     def remember(self, decision: Decision) -> None:
-        """Remember that the decision was obeyed."""
+        """Store that the decision was carried out."""
         self._seen[decision.id] = hash(decision)
         if len(self._seen) > MAX_SEEN:
             self._seen.popitem(last=False)
@@ -86,13 +86,13 @@ class Sanctions:
 
     @property
     def next_s(self) -> float:
-        """Return when the next one ends; infinity when none does."""
+        """Time when the next one ends; infinity without any."""
         return min((sanction.until_s for sanction in self._standing.values()), default=float("inf"))
 
-    # --- what others go by
+    # --- queries
 
     def blocks_user(self, user: str, *scopes: str) -> bool:
-        """Return whether a user may not come in: nowhere, or not into one of these vhosts or tenants."""
+        """Return whether a user is locked: everywhere, or in one of the vhosts or tenants ``scopes``."""
         if not self._standing or not user:
             return False
         return any(Target(LOCK_USER, user, scope) in self._standing for scope in ("", *scopes))
@@ -102,13 +102,13 @@ class Sanctions:
         return bool(self._standing) and Target(BLOCK_HOST, place_of(host)) in self._standing
 
     def rate(self, tenant: str) -> int | None:
-        """Return the messages a second that a tenant or a vhost is held to; None for as many as it likes."""
+        """Return the limit of a tenant's or vhost's messages a second; None for no limit."""
         sanction = self._standing.get(Target(SLOW_TENANT, tenant)) if self._standing and tenant else None
         return None if sanction is None else sanction.decision.rate
 
 
 def target_of(decision: Decision) -> Target:
-    """Return what a decision is about, or what it undoes; a host counts with its place, as in lockouts."""
+    """Return the target of a decision, or of the one that it undoes; a host counts as its place, as in lockouts."""
     action = UNDOES.get(decision.action, decision.action)
     subject = place_of(decision.subject) if action == BLOCK_HOST else decision.subject
     return Target(action, subject, decision.vhost)

@@ -1,4 +1,4 @@
-"""The tenant of a connection through a multi-tenant listener (security.md 5), chosen once, at its open."""
+"""The tenant of a connection to a multi-tenant listener (security.md 5), chosen once, at its open."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from trouter.core.tenants import fault_of
 from trouter.hooks import CertificateFacts, PeerFacts, Plugins, Refused, SslProfileFacts
 from trouter.wire.performatives import Error
 
-#: As the older router's policy says it.
+#: In the words of the older router's policy.
 DISALLOWED: Final = Error("amqp:unauthorized-access", "connection disallowed by local policy")
 
 
 class NoTenant(Exception):
-    """The connection has no tenant: the error for its peer, and, for the log, why."""
+    """The connection has no tenant: the error for its peer, and the reason for the log."""
 
     def __init__(self, error: Error, why: str) -> None:
         super().__init__(why)
@@ -26,31 +26,31 @@ class NoTenant(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tenancy:
-    """What a multi-tenant listener goes by."""
+    """The rules of a multi-tenant listener."""
 
-    #: policyVhost: the only tenant, whatever peers ask for.
+    #: policyVhost: the only tenant, whatever peers request.
     pinned: str
     source: TenantSource | None
-    #: With secureDefaults: no peer chooses its tenant, and none comes in without one.
+    #: With secureDefaults no peer chooses its tenant, and none is admitted without one.
     secure: bool = False
 
     @property
     def free(self) -> bool:
-        """Return whether a peer may belong to the tenant that it asks for, and to none if it asks for none."""
+        """True if a peer may have the tenant that it requests, and none if it requests none."""
         return self.source is None and not self.secure
 
     def check(self, hostname: str | None) -> None:
-        """Raise NoTenant if ``hostname``, which the peer sent, can name no tenant; to be called before the policy."""
+        """Raise NoTenant if the peer's ``hostname`` cannot name a tenant; to be called before the policy."""
         if self.pinned or (self.free and not hostname):
             return
         if fault := fault_of(hostname or ""):
             raise NoTenant(Error("amqp:invalid-field", f"{fault} in the hostname of the open"), fault)
 
     def name_for(self, hostname: str | None, vhost: str, own: Collection[str]) -> str:
-        """Return the tenant of a peer that asked for ``hostname``, which was checked; empty for none; NoTenant.
+        """Return the tenant of a peer that requested ``hostname``, which was checked; empty for none; NoTenant.
 
-        ``vhost`` is where the policy has put it, empty without policy; then the tenant has to be one of the user's
-        ``own``, unless peers are free to choose.
+        ``vhost`` is the policy's vhost, empty without policy; then the tenant must be one of the user's ``own``, unless
+        peers are free to choose.
         """
         wanted = self.pinned or hostname or ""
         if vhost:
@@ -65,7 +65,7 @@ class Tenancy:
         return same[0]
 
     def tenants_of(self, user: str, claimed: str, facts: PeerFacts, plugins: Plugins) -> Collection[str]:
-        """Return the tenants that an authenticated user belongs to; ``claimed`` is what the login brought along."""
+        """Return the tenants of an authenticated user; ``claimed`` is the tenant that the login named."""
         source = self.source
         if source is None or not user:
             return ()
@@ -76,12 +76,12 @@ class Tenancy:
 
 
 def tenancy_of(entity: ListenerEntity, *, secure: bool) -> Tenancy | None:
-    """Return how a listener holds tenants apart, None if it does not; ``secure``: secureDefaults."""
+    """Return the tenancy of a listener, None if it is not multi-tenant; ``secure``: secureDefaults."""
     return Tenancy(entity.policy_vhost or "", entity.tenant_from, secure) if entity.multi_tenant else None
 
 
 def _certified(part: str, facts: PeerFacts, plugins: Plugins) -> str:
-    """This part of the client's certificate, empty if there is none."""
+    """Return this part of the client's certificate, empty if there is none."""
     tls = facts.tls
     if tls is None or not tls.certificate:
         return ""
@@ -91,7 +91,7 @@ def _certified(part: str, facts: PeerFacts, plugins: Plugins) -> str:
 
 
 def _host_of(name: str) -> str:
-    """Return a host's name as others may write it too: in any case, with a port, with a dot at its end."""
+    """Return a host's name without port and final dot, in lower case."""
     host, colon, port = name.rpartition(":")
     if colon and port.isascii() and port.isdigit():
         name = host

@@ -1,6 +1,6 @@
-"""Limits the logins of a host that are checked at once to the failures after which the next login has to wait.
+"""Limit the logins of a host that are checked at a time to the failures that delay the next login.
 
-The rest wait. This keeps a client from having many passwords checked before its first failure counts.
+Further logins wait, so a client cannot have many passwords checked before its first failure counts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import trio
 
 
 class Turns:
-    """Turns by place; nothing is kept of a place without logins that wait or are being checked."""
+    """Turns by place; a place without waiting or running logins has no entry."""
 
     def __init__(self) -> None:
         self._limiters: dict[str, trio.CapacityLimiter] = {}
