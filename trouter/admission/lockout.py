@@ -144,7 +144,7 @@ class Lockout:
         return list(self._entries)
 
     def state(self, key: Key) -> tuple[int, float, float] | None:
-        """Return the failures counted, the next delay and the rest of the lock, both in seconds; None without an entry."""
+        """Return the count of failures, the next delay, the rest of the lock, both in seconds; None for no entry."""
         entry = self._entries.get(key)
         if entry is None:
             return None

@@ -1,6 +1,6 @@
-"""The management node: requests that come as messages to ``$management``, answered from what the router knows.
+"""The management node: requests that come as messages to ``$management``, answered from the router's state.
 
-``Agent`` serves them; ``ports`` says what it asks of the process around it.
+``Agent`` serves them; ``ports`` has what it needs of the process.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The agent: takes requests from ``$management``, one after the other, and sends the answers.
+"""The agent: processes requests to ``$management``, one after the other, and sends the answers.
 
-Requests that change something wait in a line of their own, so that a slow one, such as a name that has to be resolved,
-holds up other changes but no request that only reads. A request is settled when it comes in; both lines are bounded,
-and what does not fit any more is released.
+Requests that change something wait in a queue of their own, so that a slow one, such as a name to resolve, delays other
+changes but no request that only reads. A request is settled on arrival; both queues are bounded, and a request without
+room is released.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from .responses import Answer, compose, refusal
 from .rights import Forbidden
 from .status import INTERNAL_ERROR
 
-#: Where the agent is reached on its own router; from elsewhere these are ``_topo/0/ID/...`` and ``_edge/ID/...``.
+#: The agent's addresses on its own router; from elsewhere they are ``_topo/0/ID/...`` and ``_edge/ID/...``.
 ADDRESSES: Final = ("$management", "_local/$management")
-#: Where a tenant is answered as other clients are; ``$management`` shows it what is its own.
+#: Where tenants get the answers of other clients; ``$management`` shows a tenant only its own.
 FOR_ALL: Final = "_local/$_management_internal"
-#: Requests that wait, and their octets.
+#: The most requests that wait, and their octets.
 MAX_WAITING: Final = 1000
 MAX_WAITING_BYTES: Final = 16 * 1024 * 1024
-#: Requests of one tenant that wait; and tenants for whom it is remembered where their listings are.
+#: The most waiting requests of one tenant; and the tenants whose desks are kept.
 MAX_WAITING_OF_TENANT: Final = 100
 MAX_DESKS: Final = 256
-#: A console sends several requests at once: their answers are written together, at most so many.
+#: The most answers that are written together: a console sends several requests at once.
 MAX_TOGETHER: Final = 16
-#: Answers that a receiver without credit may let pile up; further ones are thrown away.
+#: Answers that may wait for a receiver without credit, in octets; further ones are dropped.
 MAX_UNREAD_BYTES: Final = 64 * 1024 * 1024
 
 log = logging.getLogger("trouter.AGENT")
@@ -56,7 +56,7 @@ T = TypeVar("T")
 
 
 class Line(Generic[T]):
-    """Requests that wait, octets or read ones, up to a number and a size."""
+    """A queue of requests, as octets or parsed, bounded in number and octets."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[int, T]] = deque()
@@ -64,7 +64,7 @@ class Line(Generic[T]):
         self._bell = trio.Event()
 
     def put(self, item: T, size: int) -> bool:
-        """Wait in line; False when there is no room."""
+        """Add an item; return False if there is no room."""
         if len(self._waiting) >= MAX_WAITING or (self._waiting and self._size + size > MAX_WAITING_BYTES):
             return False
         self._waiting.append((size, item))
@@ -76,7 +76,7 @@ class Line(Generic[T]):
         return len(self._waiting)
 
     async def take(self) -> T:
-        """Wait for the next item and return it."""
+        """Wait for the next item, and return it."""
         while not self._waiting:
             self._bell = trio.Event()
             await self._bell.wait()
@@ -86,25 +86,25 @@ class Line(Generic[T]):
 
 
 class Desk:
-    """Where requests come in: those of one tenant, or of all clients that belong to no tenant.
+    """The entry for requests: of one tenant, or of all clients without a tenant.
 
-    ``node`` shows what is the tenant's own, or all there is; ``tenant`` is whose addresses answers go to.
+    ``node`` shows the tenant's own entities, or all; ``tenant`` is the one whose addresses the answers go to.
     """
 
     def __init__(self, node: Node, tenant: Tenant | None) -> None:
         self.node = node
         self.tenant = tenant
-        #: Requests that came in here and are not answered.
+        #: Requests that wait to be answered.
         self.waiting = 0
 
     @property
     def full(self) -> bool:
-        """A tenant takes no more of the line than its share."""
+        """True if a tenant has as many requests waiting as it may."""
         return self.tenant is not None and self.waiting >= MAX_WAITING_OF_TENANT
 
 
 class _ForAll:
-    """The agent as clients reach it that may see everything."""
+    """The agent at its address for all clients, also of tenants, which shows everything."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
@@ -114,9 +114,9 @@ class _ForAll:
 
 
 class Agent:
-    """The management node of one router. ``now`` tells the time as the core does, in seconds.
+    """The management node of one router. ``now`` returns the core's time in seconds.
 
-    ``flush`` writes out what a pass through the core left to be written.
+    ``flush`` writes the output that a pass through the core left.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class Agent:
         self._profile = Profile()
         self._sources = Sources(router, control, book, now)
         self._desk = self._open_desk(None)
-        #: Desks of tenants by name, and by whether they show all there is; who asked last stands last.
+        #: Desks by tenant and by whether they show everything, the last used at the end.
         self._desks: OrderedDict[tuple[str, bool], Desk] = OrderedDict()
         self._incoming: Line[tuple[Desk, bytes, int]] = Line()
         self._changes: Line[tuple[Desk, Request]] = Line()
@@ -142,7 +142,7 @@ class Agent:
         return Desk(node, tenant)
 
     def _desk_of(self, tenant: Tenant | None, *, shows_all: bool) -> Desk:
-        """Return where requests of this tenant, or of no tenant, are taken."""
+        """Return the desk for requests of this tenant, or of none."""
         if tenant is None:
             return self._desk
         key = (tenant.name, shows_all)
@@ -169,13 +169,13 @@ class Agent:
 
     @property
     def idle(self) -> bool:
-        """Whether no request waits."""
+        """True if no request waits."""
         return not (len(self._incoming) or len(self._changes))
 
     def receive(self, received: InsideMessage, *, shows_all: bool = False) -> None:
-        """Take a request: it is accepted at once, whatever it will be answered, unless there is no room for it.
+        """Accept a request, whatever its answer will be; release it if there is no room.
 
-        ``shows_all``: a tenant sees everything that others see, and not only what is its own.
+        ``shows_all``: a tenant sees everything that others see, and not only its own.
         """
         desk = self._desk_of(received.tenant, shows_all=shows_all)
         if not desk.full and self._incoming.put((desk, received.message, received.origin), len(received.message)):
@@ -211,7 +211,7 @@ class Agent:
             self._flush()
 
     def _is_awaited(self, desk: Desk, request: Request) -> bool:
-        """Return whether the answer has a receiver; if not, the request is dropped, as its refusal would go unread."""
+        """Return whether the answer has a receiver; if not, the request is dropped, as no refusal would be read."""
         if not request.reply_to:
             log.debug("Agent request without a usable reply-to dropped: %s", request.summary())
             return False
@@ -225,7 +225,7 @@ class Agent:
         return True
 
     def _may_answer_at(self, entry: AddressEntry, desk: Desk, request: Request) -> bool:
-        """Refuse a reply-to that the requester may not send to, unless the requester is its only receiver."""
+        """Return whether the requester may send to its reply-to, or is its only receiver."""
         forwarder, origin = entry.forwarder, request.origin
         closed = forwarder.standing or bool(forwarder.subscriptions)
         if not closed and all(each.connection_number == origin for each in forwarder.consumers):
@@ -272,11 +272,11 @@ class Agent:
         self._router.send(request.reply_to, message, desk.tenant)
 
     def _set_clock(self) -> None:
-        """Give the core the time, by which it counts seconds and when a delivery came."""
+        """Set the core's clock, from which it takes seconds and arrival times."""
         self._router.pulse.now_s = self._now()
 
     def _unread_bytes(self, desk: Desk, address: str) -> int:
-        """Return octets that wait for credit at an address."""
+        """Return the octets that wait for credit at an address."""
         entry = self._router.table.find(address.encode(), tenant=desk.tenant)
         if entry is None:
             return 0
@@ -289,7 +289,7 @@ class Agent:
         return sum(waiting)
 
     async def _breathe(self) -> None:
-        """Let other tasks have a turn, and the answers before this one leave."""
+        """Let other tasks run, and send the earlier answers."""
         self._profile.rest()
         self._flush()
         await trio.lowlevel.checkpoint()

@@ -1,6 +1,6 @@
-"""Rows to octets: what most cells hold is written from tables, the rest by the codec; both say the same.
+"""Rows as octets: most cells are taken from tables, the rest is encoded by the codec, with the same result.
 
-Listings have hundreds of thousands of cells, and nearly all of them are a short text, a small number or nothing.
+Listings have hundreds of thousands of cells, nearly all of them short texts, small numbers or null.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _EMPTY: Final = encode([])
 
 
 def encode_row(cells: Sequence[object]) -> bytes:
-    """Return a list of values of AMQP types, as the codec would write it."""
+    """Return a list of values of AMQP types, encoded as the codec would."""
     parts = [_cell(cell) for cell in cells]
     if not parts:
         return _EMPTY

@@ -1,4 +1,4 @@
-"""What operations work with, and what they look like."""
+"""The node that operations work on, and the types of operations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Node:
     tenant: Tenant | None = None
 
     def rights(self, request: Request) -> Rights:
-        """Return what the requester may do, as of now."""
+        """Return the requester's current rights."""
         return self.control.rights(request.origin)
 
 

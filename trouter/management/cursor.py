@@ -1,7 +1,7 @@
-"""Pages of one listing: what the next page goes on from, so that pages neither repeat nor skip.
+"""Pages of a listing, and where the next page starts, so that pages neither repeat nor skip entities.
 
-A listing is a snapshot of keys, taken at its first page; the rows are made when a page is asked for, and what is gone
-by then leaves no hole in its page. A requester that stops asking is forgotten when others need the place.
+A listing is a snapshot of keys, taken with its first page. Rows are made with each page, and entities that are gone by
+then leave no gap. A listing whose requester stops is dropped when others need its place.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-#: Listings that are remembered; the one that was not asked for longest goes first.
+#: The most listings that are kept; the one unused for longest is dropped first.
 MAX_CURSORS: Final = 32
-#: Keys that they may hold together; a listing is kept all the same when it is the only one.
+#: The most keys of all listings; a single listing may have more.
 MAX_KEYS: Final = 1_000_000
 _AGE_S: Final = 60.0
 
 Asker = tuple[str, ...]
-#: Whose they are, and the keys.
+#: The owner of keys, and the keys.
 Group = tuple[Any, Sequence[Any]]
 
 
@@ -31,7 +31,7 @@ class Listing:
     asked_at_s: float
 
     def walk(self, place: int) -> Iterator[tuple[int, Any, Any]]:
-        """Yield the keys from ``place`` on, each with its place and its group's owner."""
+        """Yield the keys from position ``place`` on, each with its position and its group's owner."""
         start = 0
         for owner, keys in self.groups:
             for index in range(max(place - start, 0), len(keys)):
@@ -49,7 +49,7 @@ class Cursors:
         self._listings: OrderedDict[Asker, Listing] = OrderedDict()
 
     def open(self, asker: Asker, offset: int, now_s: float) -> Listing | None:
-        """Return the listing whose page at ``offset`` comes next, None when a new one has to be begun."""
+        """Return the listing whose page at ``offset`` is next; None if a new one must begin."""
         listing = self._listings.get(asker)
         if listing is None or offset == 0 or offset not in listing.places or now_s - listing.asked_at_s > _AGE_S:
             return None
@@ -62,9 +62,9 @@ class Cursors:
         return Listing(groups, {0: 0}, now_s)
 
     def turn(self, asker: Asker, listing: Listing, given: tuple[int, int], following: tuple[int, int]) -> None:
-        """Note that a page was given; each of the two is an offset and its place.
+        """Note that a page was sent; both arguments are an offset and its position.
 
-        The page that was given may be asked for again; the ones before it are forgotten.
+        The page may be requested again; earlier ones may not.
         """
         if following[1] >= len(listing):
             self._listings.pop(asker, None)

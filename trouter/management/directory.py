@@ -1,4 +1,4 @@
-"""Every entity the router has, by type, name and identity."""
+"""The router's entities, by type, name and identity."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Sources:
     now: Callable[[], float]
 
 
-#: Link routes that connections make for themselves.
+#: Link routes that connections create for themselves.
 SCOPED: Final = "router.connection.linkRoute"
 _CONFIGURED: Final = (
     "sslProfile", "authServicePlugin", "listener", "connector", "log", "console", "vhost", "dummy", "recordLog",
 )  # fmt: skip
 _ROUTING: Final = ("address", "linkRoute", "autoLink", "exchange", "binding")
-#: What does not appear in the listing of everything: there are too many of them, and they come and go.
+#: Types that the listing of everything omits: they have too many entities, which come and go.
 _PASSING: Final = frozenset(
     {"router.link", "router.address", "connection", "authLockout", "decision", "finding", "denial", SCOPED}
 )
@@ -82,7 +82,7 @@ def _own(kind: EntityType, sources: Sources, tenant: Tenant) -> Provider:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One entity: its provider, and its key there."""
+    """One entity: its provider, and its key in it."""
 
     provider: Provider
     key: Any
@@ -96,7 +96,7 @@ class Directory:
     """The providers of all types, in the order of GET-TYPES."""
 
     def __init__(self, sources: Sources, tenant: Tenant | None = None) -> None:
-        """For a ``tenant`` there is nothing but what is its own, and the node itself."""
+        """Make it; for a ``tenant`` it has only the tenant's own entities, and the node itself."""
         self._providers = {
             kind.short: _provider(kind, sources) if tenant is None else _own(kind, sources, tenant) for kind in TYPES
         }
@@ -112,7 +112,7 @@ class Directory:
                 yield self._providers[kind.short]
 
     def find(self, kind: EntityType | None, name: str, identity: str) -> Found:
-        """Return the entity that a request is about; Refusal when there is none, or when what is said disagrees."""
+        """Return the entity that a request names; Refusal if there is none, or if name and identity disagree."""
         found = None
         if identity:
             found = self._only(kind, self._identified(identity), f"identity={identity}")
@@ -126,7 +126,7 @@ class Directory:
         return found
 
     def exists(self, text: str) -> bool:
-        """Return whether ``text`` names an entity, of whatever type."""
+        """Return whether ``text`` is the name of an entity of any type."""
         return any(True for _ in self._named(None, text))
 
     def _identified(self, identity: str) -> Iterator[Found]:

@@ -1,4 +1,4 @@
-"""Operations on entities: READ, CREATE, UPDATE, DELETE, and which type has which."""
+"""The operations on entities: READ, CREATE, UPDATE, DELETE, and the types that have each."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .showing import shown_entity
 from .status import CREATED, NO_CONTENT, REASONS, Refusal, bad_request, forbidden, not_found, not_implemented
 from .status import FORBIDDEN as FORBIDDEN_STATUS
 
-#: Attributes of one change; no type has half as many.
+#: The most attributes of one change; no type has half as many.
 MAX_ATTRIBUTES: Final = 128
 _IDENTIFYING: Final = ("name", "identity", "type")
 
 
 def entity_type_of(request: Request) -> str:
-    """Return the type of the entity that an operation on an entity is for, in whichever property it stands."""
+    """Return the type of the entity that an operation is for, if the request's ``type`` is the node's; else empty."""
     operation = request.text("operation").upper()
     if operation in ("READ", "UPDATE", "DELETE", "CREATE") and is_node_type(request.text("type")):
         return request.text("entityType")
@@ -56,7 +56,7 @@ async def on_found(node: Node, request: Request, operation: str, found: Found) -
 
 
 def nameless(kind: EntityType | None) -> str:
-    """Return the description for a request that names no entity, as the older router words it."""
+    """Return the description for a request without name and identity, in the older router's words."""
     whose = "" if kind is None or kind.core else f"{kind.full_name}: "
     return f"{whose}No name or identity provided"
 
@@ -71,7 +71,7 @@ def find(node: Node, kind: EntityType | None, name: str, identity: str, operatio
 
 
 def check_can(kind: EntityType, operation: str) -> None:
-    """Raise a refusal if entities of ``kind`` do not have ``operation``, or if no client may call it on them."""
+    """Raise Refusal if entities of ``kind`` do not have ``operation``, or if no client may call it."""
     if operation in FORBIDDEN.get(kind.short, ()):
         raise forbidden(REASONS[FORBIDDEN_STATUS])
     if (operation not in ENTITY_OPERATIONS and operation != "CREATE") or operation not in kind.all_operations:
@@ -80,7 +80,7 @@ def check_can(kind: EntityType, operation: str) -> None:
 
 
 def text_in(body: Mapping[str, object], name: str) -> str:
-    """Return what the body says of name, identity or type; empty when it says nothing."""
+    """Return the body's name, identity or type; empty if absent; Refusal."""
     value = body.get(name)
     if value is None:
         return ""
@@ -90,7 +90,7 @@ def text_in(body: Mapping[str, object], name: str) -> str:
 
 
 def _check_count(body: Mapping[str, object]) -> None:
-    """Refuse a body with too many attributes, as each unknown one is compared with every known one."""
+    """Raise Refusal for a body with too many attributes, because each unknown one is compared with every known one."""
     if len(body) > MAX_ATTRIBUTES:
         raise bad_request(f"the body has {len(body)} attributes; at most {MAX_ATTRIBUTES} are accepted")
 
@@ -118,7 +118,7 @@ async def create(node: Node, request: Request) -> Answer:
 def _kind_to_create(request: Request, body: Mapping[str, object]) -> EntityType:
     texts = [request.text("type"), request.text("entityType"), text_in(body, "type")]
     kinds = {kind.short: kind for kind in (kind_of(text) for text in texts if text)}
-    if len(kinds) > 1:  # who addresses the management node as such says the type elsewhere
+    if len(kinds) > 1:  # requests to the management node have the entity's type elsewhere
         kinds = {short: kind for short, kind in kinds.items() if short not in NODE_TYPES}
     if not kinds:
         raise bad_request("the property 'type' is missing")
@@ -142,7 +142,7 @@ async def _delete(node: Node, _: Request, found: Found) -> Answer:
         delete_scoped(node, found)
         return answer({}, NO_CONTENT)
     await node.control.delete(_entity(found))
-    found.provider.keys()  # so that its number goes with it, whatever is made under its identity afterwards
+    found.provider.keys()  # so that its number is released before its identity is used again
     return answer({}, NO_CONTENT)
 
 
@@ -151,7 +151,7 @@ async def _update(node: Node, request: Request, found: Found) -> Answer:
 
 
 async def apply(node: Node, request: Request, body: Mapping[str, Any], found: Found) -> Answer:
-    """Change what ``body`` says; what identifies the entity, and what only is observed, may stand there unchanged."""
+    """Apply the attributes in ``body`` and return the entity; others may be repeated unchanged. Refusal."""
     _check_count(body)
     row = found.provider.row(found.key) or {}
     _check_identifying(body, found)
@@ -166,13 +166,13 @@ async def apply(node: Node, request: Request, body: Mapping[str, Any], found: Fo
 
 
 def _stands(kind: EntityType, name: str, value: object, row: Mapping[str, object]) -> bool:
-    """Return whether a read-only attribute is mentioned with the value that it has."""
+    """Return whether a read-only attribute is repeated with its current value."""
     attribute = kind.attribute(name)
     return attribute is not None and not attribute.update and value is not None and row.get(attribute.name) == value
 
 
 def _check_identifying(body: Mapping[str, object], found: Found) -> None:
-    """Name, identity and type may be said again in the body, not changed."""
+    """Raise Refusal if the body changes name, identity or type, which it may only repeat."""
     kind, name, identity = (text_in(body, each) for each in ("type", "name", "identity"))
     if kind and kind_of(kind) is not found.kind:
         raise bad_request(f"'type' cannot be changed: it is {found.kind.full_name}, not {shown(kind)}")

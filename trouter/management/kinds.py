@@ -1,4 +1,4 @@
-"""Entity types as requests name them: lookups, inheritance, and the operations and columns of each type."""
+"""Entity types in requests: lookups, inheritance, and the operations and columns of each type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NODE_TYPES: Final = frozenset({MANAGEMENT, "org.amqp.management"})
 #: The name and identity of the management node.
 SELF: Final = "self"
 
-#: Columns of the types that routing itself reports, in the order in which the older router gives them.
+#: The columns of the types that the core reports, in the order of the older router.
 CORE_COLUMNS: Final[dict[str, tuple[str, ...]]] = {
     "router": (
         "name", "identity", "id", "type", "mode", "area", "version", "metadata", "addrCount", "linkCount", "nodeCount",
@@ -57,7 +57,7 @@ CORE_COLUMNS: Final[dict[str, tuple[str, ...]]] = {
 
 
 def kind_of(text: str) -> EntityType:
-    """Return the type that a request names, in short or in full; Refusal when there is none."""
+    """Return the type that a request names, in short or in full; Refusal if there is none."""
     kind = type_named(text)
     if kind is None:
         known = ", ".join(each.short for each in TYPES)
@@ -66,12 +66,12 @@ def kind_of(text: str) -> EntityType:
 
 
 def is_node_type(text: str) -> bool:
-    """Return whether a request that names this type and no entity is for the management node."""
+    """Return whether a request with this type, and no entity, is for the management node."""
     return not text or ((kind := type_named(text)) is not None and kind.short in NODE_TYPES)
 
 
 def bases_of(kind: EntityType) -> tuple[EntityType, ...]:
-    """Return what a type extends, nearest first."""
+    """Return the types that a type extends, nearest first."""
     return tuple(base for short in kind.bases if (base := type_named(short)) is not None)
 
 
@@ -86,17 +86,17 @@ def is_base(kind: EntityType) -> bool:
 
 
 def listed_operations(kind: EntityType) -> tuple[str, ...]:
-    """Return the operations that a type tells of: its own, then those it inherits."""
+    """Return the operations of a type: its own, then those it inherits."""
     return tuple(dict.fromkeys((*kind.operations, *kind.inherited)))
 
 
 def attribute_names(kind: EntityType) -> tuple[str, ...]:
-    """Return the attributes of a type as the schema has them."""
+    """Return the names of a type's attributes, in the schema's order."""
     return tuple(each.name for each in kind.attributes)
 
 
 def _columns(kind: EntityType) -> tuple[str, ...]:
-    """Return the columns of a type in the order of the older router, and attributes of our own behind them."""
+    """Return the columns of a type in the order of the older router, then our own attributes."""
     shared = (each.name for each in kind.attributes if not each.extra or kind.extra)
     return tuple(dict.fromkeys((*CORE_COLUMNS.get(kind.short, ()), *shared, *attribute_names(kind))))
 
@@ -108,12 +108,12 @@ ALL_COLUMNS: Final = tuple(dict.fromkeys(name for kind in TYPES for name in attr
 
 
 def columns_of(kind: EntityType | None) -> tuple[str, ...]:
-    """Return the columns of a type when a QUERY names none; of all types for None."""
+    """Return the columns of a type for a QUERY that names none; of all types for None."""
     return ALL_COLUMNS if kind is None else _COLUMNS[kind.short]
 
 
 def column_of(kind: EntityType | None, name: str) -> str | None:
-    """Return the column of a type's rows (of any type's, for None) that a name means, today's or a former one."""
+    """Return the column of a type's rows (any type's for None) for a current or former name; None if unknown."""
     if name in columns_of(kind):
         return name
     for each in TYPES if kind is None else (kind,):

@@ -18,7 +18,7 @@ from .status import bad_request, forbidden
 
 log = logging.getLogger("trouter.AGENT")
 
-#: Words that stand for a boolean, in any case.
+#: Texts for booleans, in any case.
 BOOLEANS: Final = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
 _ABSENT: Final = object()
 
@@ -55,7 +55,7 @@ async def _update_connection(node: Node, attributes: Mapping[str, Any], found: F
 
 
 def _boolean(name: str, value: object) -> bool:
-    """A boolean as requests may say it."""
+    """Return a boolean from a request's value; Refusal."""
     if isinstance(value, int):
         return bool(value)
     meant = BOOLEANS.get(value.lower()) if isinstance(value, str) else None
@@ -65,7 +65,7 @@ def _boolean(name: str, value: object) -> bool:
 
 
 async def _update_link(_: Node, attributes: Mapping[str, Any], found: Found, row: Mapping[str, Any]) -> Answer:
-    """The administrative status of a link may be set, and changes nothing, as in the older router."""
+    """Accept the administrative status of a link, which changes nothing, as in the older router; Refusal."""
     for name, value in attributes.items():
         if name == "adminStatus":
             if value not in (None, "enabled", "disabled"):
@@ -77,5 +77,5 @@ async def _update_link(_: Node, attributes: Mapping[str, Any], found: Found, row
     return shown_entity(found)
 
 
-#: The types, with what changes their entities.
+#: The types whose entities are changed by functions of this module.
 UPDATES: Final[dict[str, LiveUpdate]] = {"connection": _update_connection, "router.link": _update_link}

@@ -1,6 +1,6 @@
-"""What a request asks for: one table for the management node, one for entities.
+"""The operations by name: one table for the management node, one for entities.
 
-Each operation takes what is asked and gives an answer, or raises ChangeRefused, of which Refusal is one.
+Each operation takes a request and returns an answer, or raises ChangeRefused, the base of Refusal.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from .tenants import check_operation
 
 __all__ = ["CHANGES", "ENTITY_OPERATIONS", "NODE_OPERATIONS", "perform"]
 
-#: Operations that change the router; they are done one after the other, beside those that only look.
+#: Operations that change the router; they are done one after the other, beside those that only read.
 CHANGES: Final = frozenset({"CREATE", "UPDATE", "DELETE", "RELOAD"})
 
 
 async def perform(node: Node, request: Request) -> Answer:
-    """Do what ``request`` asks; ChangeRefused."""
+    """Perform ``request`` and return the answer; ChangeRefused."""
     if request.malformed is not None:
         raise request.malformed
     said = request.text("operation")
@@ -40,7 +40,7 @@ async def perform(node: Node, request: Request) -> Answer:
     if operation == "QUERY":
         return await query(node, request)
     if _is_for_node(request):
-        if operation != "UPDATE":  # that is for an entity which its body names
+        if operation != "UPDATE":  # UPDATE is for an entity that its body names
             check_level(node.rights(request), operation, None)
         known = NODE_OPERATIONS.get(operation)
         if known is None:

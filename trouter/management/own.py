@@ -1,4 +1,4 @@
-"""Operations of the management node itself."""
+"""The operations of the management node itself."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from .showing import shown_entity
 from .status import OK, bad_request, not_implemented
 from .tenants import check_listing
 
-#: Keys without a value in an UPDATE that names its entity by such a key; the others are attributes, which are fewer.
+#: The most keys without a value in an UPDATE that names its entity by such a key.
 MAX_EMPTY: Final = 64
 
 
 async def query(node: Node, request: Request) -> Answer:
-    """Answer a QUERY: the type to list stands in entityType, or in type where the request has no entityType."""
+    """Answer a QUERY of the type in entityType, or in type if the request has no entityType; Refusal."""
     text = request.text("entityType")
     own = request.text("type")
     if not is_node_type(own):
@@ -103,7 +103,7 @@ async def _read_node(node: Node, _: Request) -> Answer:
 
 
 async def _update_by_body(node: Node, request: Request) -> Answer:
-    """An UPDATE that names its entity in the body, as ``name`` or ``identity`` or as a key without a value."""
+    """Update the entity that the body names, as ``name`` or ``identity`` or as a key without a value; Refusal."""
     body = request.map_body()
     kind, name, identity = (text_in(body, each) for each in ("type", "name", "identity"))
     if name or identity:
@@ -148,7 +148,7 @@ async def _get_rights(node: Node, request: Request) -> Answer:
     policy = node.control.configuration.policy.enable_vhost_policy
     return answer(
         {
-            # A tenant's changes are refused without a policy, whatever its level.
+            # without a policy a tenant's changes are refused, whatever its level
             "level": rights.level if tenant is None or policy else READ,
             "tenant": tenant is not None,
             "allowAdminStatusUpdate": rights.allow_admin_status_update,

@@ -1,4 +1,4 @@
-"""PROFILE: where the management node spends its time, between a start and a stop."""
+"""PROFILE: a profile of the management node's work, between a start and a stop."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _LINES: Final = 60
 
 
 class Profile:
-    """Counts while a request is worked on, and only then: not while others have their turn."""
+    """Measures the work on requests, and only that: not while other tasks run."""
 
     def __init__(self) -> None:
         self._profile: cProfile.Profile | None = None
 
     def start(self) -> None:
-        """Begin, anew if need be. It is asked while a request is worked on, whose rest counts."""
-        self.rest()  # two profiles cannot count at the same time, and the one before would count for ever
+        """Start a new profile; the rest of the current request counts in it."""
+        self.rest()  # two profiles cannot run at the same time
         self._profile = cProfile.Profile()
 
     def stop(self) -> str:
-        """End; the report. Refusal when nothing was started."""
+        """Stop, and return the report; Refusal if no profile was started."""
         if self._profile is None:
             raise bad_request("PROFILE was not started")
         profile, self._profile = self._profile, None
@@ -38,12 +38,12 @@ class Profile:
         return text.getvalue() or "nothing was asked in between\n"
 
     def work(self) -> None:
-        """Count what runs from here on as ours."""
+        """Measure from now on."""
         if self._profile is not None:
             self._profile.enable()
 
     def rest(self) -> None:
-        """Count no more: others have their turn."""
+        """Stop measuring: other tasks run."""
         if self._profile is not None:
             self._profile.disable()
 

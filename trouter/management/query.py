@@ -1,6 +1,6 @@
-"""QUERY: rows of one type, of a base type's descendants, or of everything, whole or in pages.
+"""QUERY: rows of one type, of a base type's descendants, or of all types, whole or in pages.
 
-Rows are made and encoded a few milliseconds' worth at a time, with a turn for other tasks in between.
+Rows are made for a few milliseconds at a time, with turns for other tasks in between.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from .requests import Request, shown, type_of
 from .responses import Answer, table
 from .status import bad_request, not_found
 
-#: For how long rows are made in one go.
+#: Seconds for which rows are made at a time.
 PORTION_S: Final = 0.002
 MAX_NAMES: Final = 1000
-#: A longer answer is refused: it would have to be held in one piece.
+#: The longest answer: it is held in one piece.
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
-#: python-qpid-proton, on which the older router's tools stand, reads 65,535 values of a message and loses the others in
-#: silence. Where all attributes are asked for, lists give way to rows: those beyond are null.
+#: python-qpid-proton, which the older router's tools use, reads 65,535 values of a message and drops the others
+#: silently. If all attributes are requested, long lists beyond this many values become null.
 MAX_VALUES: Final = 60_000
-#: Lists that are not longer stay.
+#: Lists up to this length are kept.
 _SHORT_LIST: Final = 16
 
 Breathe = Callable[[], Awaitable[None]]
 
 
 class Queries:
-    """Answers QUERY, and remembers where each requester's pages are."""
+    """The QUERY operation, with the positions of each requester's pages."""
 
     def __init__(self, directory: Directory, now: Callable[[], float], breathe: Breathe) -> None:
         self.cursors = Cursors()
@@ -44,7 +44,7 @@ class Queries:
         self._breathe = breathe
 
     async def run(self, request: Request, kind: EntityType | None) -> Answer:
-        """Return the rows of ``kind`` and what extends it, all attributes of all types for None; Refusal."""
+        """Return the rows of ``kind`` and its descendants, of all types for None; Refusal."""
         asked = _names_asked(request)
         names = asked or columns_of(kind)
         columns = _columns(kind, names)
@@ -106,7 +106,7 @@ class Queries:
 
 
 def _thinned(cells: list[object], spare: int) -> tuple[list[object], int]:
-    """The cells of a row without long lists for whose values there is no room in ``spare``, and what is left of it."""
+    """Return a row without the long lists for which ``spare`` values are too few, and the values left."""
     for place, cell in enumerate(cells):
         if isinstance(cell, list) and len(cell) > _SHORT_LIST:
             if len(cell) > spare:
@@ -117,7 +117,7 @@ def _thinned(cells: list[object], spare: int) -> tuple[list[object], int]:
 
 
 def _names_asked(request: Request) -> list[str]:
-    """Return the attributeNames of the body; none for all of them."""
+    """Return the attributeNames of the body; none for all of them. Refusal."""
     names = request.map_body().get("attributeNames")
     if not isinstance(names, list) or not names:
         return []
@@ -130,7 +130,7 @@ def _names_asked(request: Request) -> list[str]:
 
 
 def _columns(kind: EntityType | None, names: Sequence[str]) -> list[str]:
-    """Return the column for each name; Refusal names what is unknown."""
+    """Return the column for each name; Refusal names the unknown ones."""
     columns = [column_of(kind, name) for name in names]
     unknown = [shown(name) for name, column in zip(names, columns, strict=True) if column is None]
     if unknown:

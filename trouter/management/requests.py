@@ -1,6 +1,6 @@
-"""Reads management requests: from the octets of a message to operation, requester and entity.
+"""Parse management requests: from a message's octets to operation, requester and entity.
 
-The octets come from strangers. What cannot be decoded is still answered when the sender said where to.
+The octets are not trusted. A malformed request is still answered if its reply-to can be read.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from trouter.wire.types import Described, Symbol, ULong
 
 from .status import Refusal, bad_request
 
-#: A larger request is refused unread.
+#: The largest request, in octets; of a larger one only the properties are read, for its refusal.
 MAX_REQUEST_BYTES: Final = 262_144
-#: As long as the longest address that routing looks at.
+#: The longest reply-to in octets, like that of an address.
 MAX_REPLY_TO_BYTES: Final = 4096
 _SHOWN: Final = 80
 _NO_BODY: Final = object()
@@ -41,20 +41,20 @@ _CORRELATION_ID: Final = 5
 
 
 class Request:
-    """One request. ``reply_to`` is empty if it cannot be answered; ``malformed`` says why it cannot be served."""
+    """One request. ``reply_to`` is empty if it cannot be answered; ``malformed`` is the refusal of an invalid one."""
 
     def __init__(self) -> None:
         self.reply_to = ""
-        #: The number of the connection that it came on; 0 for the router itself.
+        #: The number of the requester's connection; 0 for the router itself.
         self.origin = 0
-        #: What the answer is known by to the requester: the correlation id, else the id of the request.
+        #: The correlation id of the answer: that of the request, else the request's message id.
         self.correlation_id: object = None
         self.properties: Mapping[Any, Any] = {}
         self.body: object = _NO_BODY
         self.malformed: Refusal | None = None
 
     def text(self, name: str) -> str:
-        """Return the application property ``name``, empty when it is absent; Refusal when it is no text."""
+        """Return the application property ``name``, empty if absent; Refusal if it is no string."""
         value = self.properties.get(name)
         if value is None:
             return ""
@@ -63,7 +63,7 @@ class Request:
         return value
 
     def number(self, name: str) -> int | None:
-        """Return the application property ``name`` if there is one, a number or its decimal text; Refusal otherwise."""
+        """Return the application property ``name``, an integer or its decimal text; None if absent; Refusal."""
         value = self.properties.get(name)
         if value is None:
             return None
@@ -74,13 +74,13 @@ class Request:
         raise bad_request(f"the property '{name}' must be an integer, not {shown(value)}")
 
     def map_body(self) -> dict[str, Any]:
-        """Return the body as a map of attributes, empty when there is none; Refusal when it is something else."""
+        """Return the body as a map of attributes, empty if there is none; Refusal if it is something else."""
         body = self._body_as_map()
         _check_names(body)
         return body
 
     def new_attributes(self) -> dict[str, Any]:
-        """Return the body of a CREATE: as ``map_body``, without attributes whose name is null or empty."""
+        """Return the body of a CREATE: as ``map_body``, without attributes whose name is null or empty; Refusal."""
         body = {name: value for name, value in self._body_as_map().items() if name not in (None, "")}
         _check_names(body)
         return body
@@ -113,13 +113,13 @@ _SAID: Final = ("type", "name", "identity", "entityType", "offset", "count", "li
 
 
 def shown(value: object) -> str:
-    """Return a stranger's value in a description or a log line, cut short."""
+    """Return a client's value for a description or a log line, cut short."""
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def type_of(value: object) -> str:
-    """Return what a decoded value is called in AMQP."""
+    """Return the AMQP name of a decoded value's type."""
     return _TYPE_NAMES.get(type(value), type(value).__name__.lower())
 
 
@@ -137,7 +137,7 @@ _TYPE_NAMES: Final = {
 
 
 def read_request(data: bytes) -> Request:
-    """Return the request that a message is; never raises, whatever the octets."""
+    """Return the request of a message; never raises."""
     request = Request()
     try:
         _read(request, data)

@@ -1,4 +1,4 @@
-"""Answers: a status, the requester's id, and a body, as the octets of a message."""
+"""Answers as the octets of a message: a status, the correlation id, and a body."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .requests import Request
 from .status import OK, REASONS
 from .values import to_wire
 
-#: Longer descriptions are cut: they may hold what a stranger wrote.
+#: The longest description in characters: it may contain a client's text.
 MAX_DESCRIPTION: Final = 2000
 
 _HEADER: Final = encode(Described(ULong(0x70), [False]))
@@ -39,12 +39,12 @@ def answer(value: object, status: int = OK) -> Answer:
 
 
 def refusal(status: int, description: str) -> Answer:
-    """Return an answer that says why not, with an empty map for a body."""
+    """Return an answer with an error status and an empty map as body."""
     return Answer(status, encode({}), description)
 
 
 def table(names: Sequence[str], rows: Iterable[bytes]) -> Answer:
-    """Return the answer to a QUERY, its rows encoded already."""
+    """Return the answer to a QUERY from encoded rows."""
     encoded = list(rows)
     results = _compound(_LIST32, len(encoded), b"".join(encoded))
     content = b"".join((encode("attributeNames"), encode(list(names)), encode("results"), results))

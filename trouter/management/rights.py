@@ -1,6 +1,6 @@
-"""Who may do what through the agent: the level that each operation takes, by the type that it is about (R-4.15).
+"""The rights of requesters: the level that each operation needs, by the type that it is about (R-4.15).
 
-Levels are those of a group's attribute ``management``. What is not in the tables takes the highest.
+Levels are those of a group's attribute ``management``. An operation that is not in the tables needs the highest.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from .ports import Rights
 from .status import Refusal, forbidden
 
 NONE, READ, OPERATE, ADMIN = LEVELS
-#: The older router's words.
+#: In the older router's words.
 NOT_ALLOWED: Final = "You are not allowed to perform this operation."
 
-#: Operations that only look, whatever they are about; the log shows more of others than anything else does.
+#: Operations that only read, of whatever type; not GET-LOG, because the log shows more of other clients.
 LOOKING: Final = frozenset({
     "READ", "QUERY", "CALLME", "GET-TYPES", "GET-ATTRIBUTES", "GET-OPERATIONS", "GET-ANNOTATIONS", "GET-MGMT-NODES",
     "DISCOVER-MGMT-NODES", "GET-SCHEMA", "GET-JSON-SCHEMA", "GET-SCHEMA-JSON", "GET-MEMORY", "GET-RIGHTS", "EXPLAIN",
     "EXPLAIN-POLICY",
 })  # fmt: skip
-#: Operations of the node that change nothing in what is configured, or follow the file that the operator keeps.
+#: Operations of the node that do not change the configuration, or apply the operator's file.
 OPERATING: Final = frozenset({"GET-LOG", "PROFILE", "RELOAD"})
-#: What runs, and what messages go by; files, secrets, ways in and rights are none of it.
+#: Types of running entities and of routing; files, secrets, listeners and rights are not among them.
 OPERATED: Final = frozenset({
     "connection", "router.link", "router.config.address", "router.config.linkRoute", "router.config.autoLink",
     "router.config.exchange", "router.config.binding", "router.connection.linkRoute",
@@ -33,7 +33,7 @@ OPERATED: Final = frozenset({
 
 
 def level_for(operation: str, kind: EntityType | None) -> str:
-    """Return the least level for ``operation``, in capitals, on entities of ``kind``; None for the node."""
+    """Return the lowest level for ``operation``, in capitals, on entities of ``kind``; None for the node."""
     if operation in LOOKING:
         return READ
     if operation in OPERATING and kind is None:
@@ -42,7 +42,7 @@ def level_for(operation: str, kind: EntityType | None) -> str:
 
 
 def check_level(rights: Rights, operation: str, kind: EntityType | None) -> None:
-    """Raise Refusal unless ``rights`` go that far."""
+    """Raise Forbidden unless ``rights`` suffice."""
     if LEVELS.index(rights.level) < LEVELS.index(level_for(operation, kind)):
         raise Forbidden
     if operation == "CREATE" and kind is not None and kind.short == "router.connection.linkRoute":
@@ -50,7 +50,7 @@ def check_level(rights: Rights, operation: str, kind: EntityType | None) -> None
 
 
 def check_update(rights: Rights, kind: EntityType, attributes: dict[str, Any]) -> None:
-    """Raise Refusal if an UPDATE sets what a flag of the group forbids."""
+    """Raise Forbidden if an UPDATE sets an attribute that a flag of the group forbids."""
     if kind.short == "connection" and attributes.get("adminStatus") is not None:
         _check(rights.allow_admin_status_update)
 
@@ -61,7 +61,7 @@ def _check(allowed: bool) -> None:
 
 
 class Forbidden(Refusal):
-    """The requester may not do this."""
+    """The requester's rights do not suffice."""
 
     def __init__(self) -> None:
         refusal = forbidden(NOT_ALLOWED)

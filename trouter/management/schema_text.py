@@ -1,4 +1,4 @@
-"""The schema as GET-SCHEMA tells it: what is false, empty or zero is left out."""
+"""The schema of GET-SCHEMA, which omits what is false, empty or zero."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def schema() -> dict[str, Any]:
 
 @cache
 def encoded_schema() -> bytes:
-    """Return the same as an AMQP value."""
+    """Return the schema as an encoded AMQP value."""
     return encode(to_wire(schema()))
 
 
 def schema_text(indent: int | None) -> str:
-    """Return the same as JSON, on one line without ``indent``."""
+    """Return the schema as JSON, on one line without ``indent``."""
     return json.dumps(schema(), indent=None if indent is None or indent < 0 else min(indent, MAX_INDENT))
 
 

@@ -1,6 +1,6 @@
-"""Link routes that a connection makes for itself, over management: it alone sees and deletes them (routing.md 6.4).
+"""Link routes that a connection creates for itself; it alone sees and deletes them (routing.md 6.4).
 
-They stand for as long as the connection does. The client that makes one answers the attaches that come to it then.
+They last as long as the connection. Its client answers the attaches that they bring.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DIRECTIONS: Final = ("in", "out")
 
 
 def create_scoped(node: Node, request: Request, kind: EntityType, name: str, attributes: Mapping[str, Any]) -> Answer:
-    """Route links to the requester's own connection; Refusal."""
+    """Route links to the requester's own connection, and return the answer; Refusal."""
     route = _route_of(kind, name, attributes)
     connection = node.control.connections().get(request.origin)
     if connection is None:
@@ -51,7 +51,7 @@ def create_scoped(node: Node, request: Request, kind: EntityType, name: str, att
 
 
 def delete_scoped(node: Node, found: Found) -> None:
-    """End one of the requester's own."""
+    """Delete a link route of the requester's connection."""
     node.router.routes.remove_scoped(found.key)
     node.control.record_change("DELETE", found.kind.full_name, str(found.key), {})
 
@@ -74,5 +74,5 @@ def _route_of(kind: EntityType, name: str, attributes: Mapping[str, Any]) -> Lin
     return LinkRoute(pattern, direction, name=name)
 
 
-#: Too many of something: the request is refused for its consequences, not for what it says.
+#: The status for too many entities, when the request itself is valid.
 _FULL: Final = 403

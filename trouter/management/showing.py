@@ -1,4 +1,4 @@
-"""An entity as an answer shows it."""
+"""Entities as answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .status import OK, not_found
 
 
 def shown_entity(found: Found, status: int = OK) -> Answer:
-    """Return the attributes of an entity; only types that routing reports say null for what is absent."""
+    """Return the attributes of an entity; only types that the core reports have null for absent ones. Refusal."""
     row = found.provider.row(found.key)
     if row is None:
         raise not_found(f"No entity with identity={shown(str(found.key))}")

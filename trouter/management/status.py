@@ -28,11 +28,11 @@ REASONS: Final = {
 
 
 class Refusal(ChangeRefused):
-    """A request that is not carried out, whether it asks for a change or not."""
+    """A request is not carried out, whether it asks for a change or not."""
 
 
 def bad_request(description: str) -> Refusal:
-    """Return the refusal of a request that is itself at fault."""
+    """Return the refusal of an invalid request."""
     return Refusal(BAD_REQUEST, description)
 
 
@@ -42,7 +42,7 @@ def not_found(description: str) -> Refusal:
 
 
 def forbidden(description: str) -> Refusal:
-    """Return the refusal of what may not be done with something that exists."""
+    """Return the refusal of a request that is not allowed."""
     return Refusal(FORBIDDEN, description)
 
 

@@ -1,4 +1,4 @@
-"""What a tenant may ask of the management node: its own connections, links and addresses, and what types there are."""
+"""The requests that a tenant may make: about its own connections, links and addresses, and about types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .providers.owned import OWNED
 from .requests import shown
 from .status import forbidden
 
-#: The operations a tenant may call; each shows no more than the tenant's own, or what is the same for all tenants.
+#: The operations of tenants; each shows only the tenant's own entities, or what is the same for all tenants.
 OPERATIONS: Final = frozenset(
     {
         "QUERY", "READ", "GET-TYPES", "GET-ATTRIBUTES", "GET-OPERATIONS", "GET-ANNOTATIONS", "GET-MGMT-NODES",
@@ -23,12 +23,12 @@ _NODE: Final = "management"
 
 
 def check_operation(operation: str, policy: bool) -> None:
-    """Raise Refusal of what no tenant may do; with a ``policy`` its group's rights say whether it may UPDATE."""
+    """Raise Refusal for an operation closed to tenants; with a ``policy`` UPDATE is open, by the group's rights."""
     if operation not in OPERATIONS and not (policy and operation == "UPDATE"):
         raise forbidden(f"Forbidden: {shown(operation)} by a tenant")
 
 
 def check_listing(kind: EntityType | None) -> None:
-    """Raise Refusal to list what no tenant has; of a base type a tenant sees what is its own."""
+    """Raise Refusal for a listing of a type without tenants' entities; of a base type a tenant sees its own."""
     if kind is not None and kind.short not in OWNED and kind.short != _NODE and not is_base(kind):
         raise forbidden(f"Forbidden: QUERY of {kind.full_name} by a tenant; it may list {', '.join(OWNED)}")

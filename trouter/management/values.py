@@ -1,4 +1,4 @@
-"""From the values that entities hold to values of AMQP types, and identities to what they sort by."""
+"""Values of entities as values of AMQP types."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ITSELF: Final = (int, str, bytes, float, Array, Described, PairMap, UUID)
 
 
 def to_wire(value: Any) -> object:
-    """Return ``value`` as an answer has it: a plain int is an int if it fits, else a long; what is unknown is text."""
+    """Return ``value`` for an answer: a plain int as an int if it fits, else a long; unknown types as text."""
     kind = type(value)
     if value is None or kind is str or kind is bool:
         return value

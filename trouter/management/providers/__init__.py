@@ -1,1 +1,1 @@
-"""Where the entities of each type come from: keys to list them by, rows for the keys, and lookups."""
+"""The providers of the entities of each type: keys, rows for the keys, and lookups."""

@@ -1,4 +1,4 @@
-"""What every source of entities can do."""
+"""The base classes of all providers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Row = Mapping[str, object]
 
 
 class Provider(ABC):
-    """The entities of one type. A key stands for one of them as long as it lives, and is not used again afterwards.
+    """The entities of one type. A key stands for one of them while it lives, and is not used again.
 
-    ``rooted``: names and identities are unique beside those of all other rooted types, and are found without a type.
+    ``rooted``: names and identities are unique among all rooted types, and are found without a type.
     """
 
     rooted = True
@@ -25,22 +25,22 @@ class Provider(ABC):
 
     @abstractmethod
     def keys(self) -> Sequence[Any]:
-        """Return the entities there are, in a lasting order."""
+        """Return the keys of all entities, in a stable order."""
 
     def named_keys(self) -> Sequence[Any]:
-        """Return those that the listing of every type shows: what has no name of its own is left out there."""
+        """Return the keys for the listing of every type, which omits entities without a name."""
         return self.keys()
 
     @abstractmethod
     def row(self, key: Any) -> Row | None:
-        """Return all attributes of an entity, None when it is gone."""
+        """Return all attributes of an entity; None if it is gone."""
 
     def plain_row(self, key: Any) -> Row | None:
-        """Return the row as it stands among those of other types: with a name and an identity of its own."""
+        """Return the row for listings of several types: with a unique name and identity."""
         return self.row(key)
 
     def by_identity(self, identity: str) -> Any | None:
-        """Return the key of an entity."""
+        """Return the key of the entity with this identity; None if there is none."""
         return self._first("identity", identity)
 
     def by_name(self, name: str) -> Sequence[Any]:
@@ -52,7 +52,7 @@ class Provider(ABC):
         return next((key for key in self.keys() if (row := self.row(key)) is not None and row[column] == text), None)
 
     def cells(self, key: Any, columns: Sequence[str]) -> list[object] | None:
-        """Return the cells of an entity as values of AMQP types, None when it is gone."""
+        """Return the cells of an entity as values of AMQP types; None if it is gone."""
         return _picked(self.row(key), columns)
 
     def plain_cells(self, key: Any, columns: Sequence[str]) -> list[object] | None:
@@ -65,11 +65,11 @@ def _picked(row: Row | None, columns: Sequence[str]) -> list[object] | None:
 
 
 class Fixed(Provider):
-    """A provider whose rows are few and made all at once, by identity; a listing's are all of one moment."""
+    """A provider of few rows, all made at once; the rows of a listing are of one moment."""
 
     def __init__(self, kind: EntityType) -> None:
         super().__init__(kind)
-        #: Rows of the last listing, each until it is taken.
+        #: Rows of the last listing that were not read yet.
         self._listed: dict[str, Row] = {}
 
     @abstractmethod
@@ -77,7 +77,7 @@ class Fixed(Provider):
         """Return the rows by identity."""
 
     def identity_of(self, name: str) -> str:
-        """Return the identity of the entity called ``name``; most have only one of the two."""
+        """Return the identity of the entity ``name``; the same text for most types."""
         return name
 
     def keys(self) -> Sequence[str]:
@@ -100,7 +100,7 @@ class Fixed(Provider):
 
 
 class Listed(Fixed):
-    """The entities that a function lists, each by what its identity says behind the type, and its own attributes."""
+    """The entities that a function lists, each as the last part of its identity, and its own attributes."""
 
     def __init__(self, kind: EntityType, entities: Callable[[], Iterable[tuple[object, Row]]]) -> None:
         super().__init__(kind)
@@ -119,7 +119,7 @@ class Listed(Fixed):
 
 
 class Nothing(Provider):
-    """A type of which there is never an entity."""
+    """A type without entities."""
 
     def keys(self) -> Sequence[Any]:
         return ()

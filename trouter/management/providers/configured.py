@@ -1,4 +1,4 @@
-"""What is configured, from the file or at run time."""
+"""The configured entities, from the file or created at run time."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .routing import number_of
 
 
 class Configured(Provider):
-    """The configured entities of one type; a key is the identity that configuration gives them."""
+    """The configured entities of one type; a key is the identity in the configuration."""
 
     def __init__(self, kind: EntityType, control: Control) -> None:
         super().__init__(kind)
         self._control = control
 
     def entities(self) -> Sequence[Entity]:
-        """Return the entities that the configuration in force has."""
+        """Return the entities in the configuration in force."""
         return self._control.configuration.of(self.kind.short)
 
     def entity(self, key: str) -> Entity | None:
@@ -41,7 +41,7 @@ class Configured(Provider):
         return None if entity is None else self.row_of(entity)
 
     def row_of(self, entity: Entity) -> dict[str, object]:
-        """Return all attributes of an entity, with what is observed of it."""
+        """Return all attributes of an entity, with the observed ones."""
         return {**entity_row(entity), **self._control.status(entity)}
 
     def by_identity(self, identity: str) -> str | None:
@@ -52,10 +52,9 @@ class Configured(Provider):
 
 
 class Routing(Configured):
-    """Configured addresses, routes and exchanges. They have two identities.
+    """Configured addresses, routes and exchanges, which have two identities.
 
-    Among their own kind it is a number, from the counter that links have theirs from; among all entities, that of
-    the configuration.
+    Among their own type it is a number, from the counter of links; among all entities, that of the configuration.
     """
 
     def __init__(self, kind: EntityType, control: Control, next_number: Callable[[], int]) -> None:
@@ -67,10 +66,10 @@ class Routing(Configured):
         self._count()
 
     def _count(self) -> None:
-        """Give the entities that came since the last look their numbers, in the order in which they are configured."""
+        """Give new entities their numbers, in the order of the configuration."""
         configuration = self._control.configuration
         if self._seen is None or self._seen() is not configuration:
-            self._seen = ref(configuration)  # an old configuration may go
+            self._seen = ref(configuration)  # does not keep an old configuration alive
             keys = [entity.identity for entity in self.entities()]
             self._numbers = {key: self._numbers.get(key) or self._next_number() for key in keys}
             self._keys = {number: key for key, number in self._numbers.items()}
@@ -96,7 +95,7 @@ class Routing(Configured):
         }
 
     def _unserved(self, entity: Entity, row: Row) -> dict[str, object]:
-        """Return why a route that could tell of an error is not in service, if nothing better is known."""
+        """Return, as last error, why a route is not in service, if it has no error of its own."""
         if "lastError" not in row or row["lastError"] is not None:
             return {}
         return {"lastError": "; ".join(self._control.configuration.unserved(entity)) or None}
@@ -128,7 +127,7 @@ def _counted(*names: str) -> Callable[[Mapping[str, Any]], dict[str, object]]:
     return count
 
 
-#: What routing knows of an entity beyond its configuration, where nothing was observed yet.
+#: The attributes that the core observes, with values for entities without observations.
 _OBSERVED: Final[dict[str, Callable[[Mapping[str, Any]], dict[str, object]]]] = {
     "router.config.address": _address,
     "router.config.linkRoute": _route,

@@ -1,4 +1,4 @@
-"""What of links, addresses and connections is a tenant's own (security.md R-5c); of the others there are none."""
+"""The tenant's own links, addresses and connections (security.md R-5c)."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class Owned(Provider):
         return [key for key in self.keys() if self.cells(key, ("name",)) == [name]]
 
     def _connections(self) -> Mapping[int, ConnectionFacts]:
-        """Its own, ascending; one may not be open yet."""
+        """Return the tenant's open connections by number, ascending."""
         known = self._control.connections()
         return {number: known[number] for number in sorted(self._tenant.connections) if number in known}
 
 
 class OwnConnections(Owned):
-    """Connections by number."""
+    """The tenant's connections, by number."""
 
     def keys(self) -> Sequence[int]:
         return list(self._connections())
@@ -62,7 +62,7 @@ class OwnConnections(Owned):
 
 
 class OwnLinks(Owned):
-    """Links of its connections, by number."""
+    """The links of the tenant's connections, by number."""
 
     def keys(self) -> Sequence[int]:
         identities = (identity for each in self._connections().values() for identity in each.links())
@@ -74,7 +74,7 @@ class OwnLinks(Owned):
 
 
 class OwnAddresses(Owned):
-    """Addresses of its space, and dynamic ones that it had made, by key."""
+    """Addresses of the tenant's space, and its dynamic ones, by key."""
 
     def keys(self) -> Sequence[str]:
         return self._router.table.spaces.keys_of(self._tenant.space)
@@ -84,7 +84,7 @@ class OwnAddresses(Owned):
         return entry is not None and (self._tenant.owns_key(key) or entry.space == self._tenant.space)
 
 
-#: The types of which a tenant sees something.
+#: The types of which a tenant has entities.
 OWNED: Final[dict[str, type[Owned]]] = {
     "connection": OwnConnections,
     "router.link": OwnLinks,

@@ -1,10 +1,10 @@
-"""The memory pools of the older router: programs that watch them find each by its name."""
+"""The memory pools of the older router, by name, for programs that watch them."""
 
 from __future__ import annotations
 
 from typing import Final
 
-#: Objects that a thread of the older router takes from a pool at once, and those that it keeps, by pool.
+#: By pool: the objects that a thread of the older router takes at once, and those that it keeps.
 BATCH: Final = 64
 THREAD_MAX: Final = 128
 LARGE_BATCH: Final = 16
@@ -24,5 +24,5 @@ NAMES: Final = (
 
 
 def limits(name: str) -> tuple[int, int]:
-    """Return the batch size and the free list of a pool."""
+    """Return the batch size and the free list of a pool, in objects."""
     return (LARGE_BATCH, LARGE_THREAD_MAX) if name in LARGE else (BATCH, THREAD_MAX)

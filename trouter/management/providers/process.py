@@ -1,4 +1,4 @@
-"""The router itself and what it is made of: its own row, its log, its memory, its network and its place there."""
+"""The providers of the router's own row, its log, its memory, its network and its policy."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from trouter.wire.types import UInt, ULong
 from .base import Fixed, Listed, Provider, Row
 from .pools import NAMES, limits
 
-#: The router's identity among routers; among all entities it is ``router/ID``.
+#: The router's identity in its type; among all entities it is ``router/ID``.
 ROUTER_IDENTITY: Final = "1"
 _STATM: Final = Path("/proc/self/statm")
 _LEVELS: Final = ("trace", "debug", "info", "notice", "warning", "error", "critical")
 
 
 class RouterItself(Provider):
-    """``router``, a single row; its key is the id."""
+    """``router``, a single row; its key is the router's id."""
 
     def __init__(self, kind: EntityType, router: Router, control: Control, now: Callable[[], float]) -> None:
         super().__init__(kind)
@@ -65,7 +65,7 @@ class RouterItself(Provider):
         }
 
     def _network_row(self) -> Row:
-        """Return what the network is reported by; nothing where there is none."""
+        """Return the attributes of the network; none for a standalone router."""
         topology = self._control.topology()
         if topology is None:
             return {}
@@ -85,7 +85,7 @@ class RouterItself(Provider):
 
 
 def virtual_bytes() -> ULong | None:
-    """Return the size of the process's address space, None where the system does not say."""
+    """Return the size of the process's address space in octets; None if the system does not give it."""
     try:
         pages = int(_STATM.read_text(encoding="ascii").split()[0])
     except (OSError, ValueError):
@@ -104,7 +104,7 @@ class ManagementNode(Fixed):
 
 
 class LogStatistics(Listed):
-    """``logStats``, which has names beside its identities."""
+    """``logStats``, whose names are not its identities."""
 
     def identity_of(self, name: str) -> str:
         return f"logStats/{name}"
@@ -117,9 +117,9 @@ def log_counts(book: LogBook) -> Iterator[tuple[str, Row]]:
 
 
 def pools(router: Router, control: Control) -> Iterator[tuple[str, Row]]:
-    """Yield what the router holds, by the kind of object, under the names of the older router's pools.
+    """Yield the router's objects by kind, under the names of the older router's pools.
 
-    Nothing is pooled here: all of it is in use, and a pool that this router has no objects of is empty.
+    Nothing is pooled here: all objects are in use, and pools without objects of this router are empty.
     """
     engines = [each.engine for each in control.connections().values()]
     held = {name: (size_bytes, count) for name, size_bytes, count in owners(router, engines)}
@@ -144,20 +144,20 @@ def pools(router: Router, control: Control) -> Iterator[tuple[str, Row]]:
 
 
 def vhost_statistics(control: Control) -> Iterator[tuple[str, Row]]:
-    """Yield what each vhost let in and turned away."""
+    """Yield the counts of accepted and refused connections and more, by vhost."""
     for hostname, counted in control.vhost_statistics():
         yield hostname, {"id": hostname, "hostname": hostname, **counted}
 
 
 def findings(control: Control) -> Iterator[tuple[int, Row]]:
-    """Yield what is to be told of the configuration in force, by number; the gravest first."""
+    """Yield the findings about the configuration in force, by number; the most severe first."""
     for number, finding in enumerate(control.findings(), 1):
         shown = {name: value or None for name, value in described(finding).items()}
         yield number, {**shown, "place": str(finding.place)}
 
 
 def nodes(control: Control) -> Iterable[tuple[str, Row]]:
-    """Return the routers of the network. A router that stands alone, or on the edge, knows of none."""
+    """Return the routers of the network; none for a standalone or edge router."""
     topology = control.topology()
     return () if topology is None else topology.nodes()
 
@@ -169,7 +169,7 @@ def changes(control: Control) -> Iterable[tuple[int, Row]]:
 
 
 class Lifted(Provider):
-    """``authLockout`` and ``decision``: what a DELETE lifts. There may be many: a row is made when asked for."""
+    """``authLockout`` and ``decision``, which a DELETE lifts. There may be many, so each row is made on demand."""
 
     def __init__(self, kind: EntityType, holdups: Callable[[], Holdups]) -> None:
         super().__init__(kind)
@@ -189,5 +189,5 @@ class Lifted(Provider):
         return () if found is None else (found,)
 
     def forgive(self, key: Any) -> bool:
-        """Forget it; whether it was there."""
+        """Remove the entity; return whether it existed."""
         return self._holdups().forgive(key)

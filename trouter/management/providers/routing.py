@@ -1,4 +1,4 @@
-"""Links, addresses and connections, read straight from the objects that own them."""
+"""Links, addresses and connections, read from the objects that own them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .base import Provider, Row
 
 
 class Links(Provider):
-    """``router.link``; a key is the number that is the identity."""
+    """``router.link``; a key is the identity as a number."""
 
     rooted = False
 
@@ -45,7 +45,7 @@ class Links(Provider):
 
 
 class Addresses(Provider):
-    """``router.address``; a key is the address's own."""
+    """``router.address``; a key is the lookup key."""
 
     rooted = False
 
@@ -101,5 +101,5 @@ class OpenConnections(Provider):
 
 
 def number_of(identity: str) -> int:
-    """Return the number that an identity in decimal digits is, -1 for any other."""
+    """Return a decimal identity as a number; -1 for any other."""
     return int(identity) if identity.isascii() and identity.isdigit() and len(identity) < 20 else -1

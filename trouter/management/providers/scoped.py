@@ -1,4 +1,4 @@
-"""Link routes that the requester's own connection made for itself."""
+"""Link routes that the requester's connection created for itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .routing import number_of
 
 
 class ConnectionLinkRoutes(Provider):
-    """``router.connection.linkRoute``; a key is the number that is the identity."""
+    """``router.connection.linkRoute``; a key is the identity as a number."""
 
     rooted = False
 
