@@ -1,4 +1,4 @@
-"""Where to connect: ``amqp://user:password@host:port`` taken apart. No message of ours repeats the password."""
+"""The server of a URL: ``amqp://user:password@host:port`` parsed. No error text contains the password."""
 
 from __future__ import annotations
 

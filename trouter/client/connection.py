@@ -1,8 +1,7 @@
-"""A connection as a trio task group sees it: one task reads, one writes what cannot be written at once, one keeps time.
+"""A connection as a trio task group: one task reads, one writes what cannot be written at once, one keeps time.
 
-What a read brings is worked through in one go, by the task that reads; tasks that wait for it are woken, and whatever
-it calls for is written straight away. What our own tasks do is written at the end of their turn, all of it at once, or
-at once where a task waits for the answer.
+The reading task processes each read completely: it wakes the tasks that wait and writes the answers at once. The output
+of other tasks is written at the end of their turn, all together, or at once if a task waits for the answer.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from .sasl import REFUSALS, Anonymous, SaslMechanism, check_success, with_passwo
 from .session import Session
 from .transport import Transport, dial
 
-#: Calls that need not wait before other tasks get their turn.
+#: Calls without a wait before other tasks get their turn.
 CALLS_IN_A_ROW: Final = 64
 _NOT_OURS: Final = Error("amqp:not-allowed", "this client begins its sessions and attaches its links itself")
 
@@ -69,17 +68,17 @@ async def connect(
     close_timeout: float = 5.0,
     limits: EngineLimits | None = None,
 ) -> AsyncIterator[Connection]:
-    """Open a connection to ``amqp[s]://[user[:password]@]host[:port]``, closed at the end of the block.
+    """Open a connection to ``amqp[s]://[user[:password]@]host[:port]``, and close it at the end of the block.
 
-    ``sasl`` are mechanisms, the preferred one first; by default SCRAM, or else PLAIN, with ``user`` and ``password``
-    (which precede those of the URL), or ANONYMOUS without a user; an empty sequence does without SASL. ``ssl_context``
-    makes it TLS, as does ``amqps``, then with the system's certificate authorities. ``hostname`` is what the server is
-    told that we want to talk to, by default the URL's. A server silent for ``idle_timeout`` seconds, unless 0, is lost.
+    ``sasl`` are mechanisms, the preferred first; by default SCRAM and PLAIN, with ``user`` and ``password`` (which
+    precede those of the URL), or ANONYMOUS without a user; an empty sequence skips SASL. ``ssl_context`` turns TLS on,
+    as does ``amqps``, then with the system's certificate authorities. ``hostname`` is that of our open, by default the
+    URL's. A server that is silent for ``idle_timeout`` seconds, unless 0, counts as lost.
 
-    Raises within ``timeout`` seconds: OSError if there is no server (ssl.SSLError if it is not to be trusted),
-    AuthenticationFailed, ConnectionClosed, or trio.TooSlowError. ValueError for a URL that is none. When the connection
-    dies later, whatever awaits something of it raises ConnectionClosed; the block itself is not cancelled. At its end
-    the server has ``close_timeout`` seconds to answer our close.
+    Raises within ``timeout`` seconds: OSError if there is no server (ssl.SSLError if it is not trusted),
+    AuthenticationFailed, ConnectionClosed, or trio.TooSlowError. ValueError for an invalid URL. If the connection ends
+    later, every call that waits on it raises ConnectionClosed; the block itself is not cancelled. At its end the server
+    has ``close_timeout`` seconds to answer our close.
     """
     address = parse_url(url)
     context = ssl_context or (ssl.create_default_context() if address.secure else None)
@@ -123,7 +122,7 @@ async def _running(connection: Connection, close_timeout_s: float) -> AsyncItera
         nursery.start_soon(connection._keep_time)
         try:
             yield
-        except BaseException as error:  # noqa: BLE001 - raised again below, not as one of a group
+        except BaseException as error:  # noqa: BLE001 - raised again below, outside of a group
             raised = error
         try:
             with trio.move_on_after(close_timeout_s):
@@ -137,7 +136,7 @@ async def _running(connection: Connection, close_timeout_s: float) -> AsyncItera
 
 
 def default_mechanisms(address: ServerAddress, user: str | None, password: str | None) -> tuple[SaslMechanism, ...]:
-    """Return SCRAM or PLAIN if there is a user, else ANONYMOUS; ValueError for a user without a password."""
+    """Return SCRAM and PLAIN for a user, else ANONYMOUS; ValueError for a user without a password."""
     user = address.user if user is None else user
     password = address.password if password is None else password
     if user is None:
@@ -148,7 +147,7 @@ def default_mechanisms(address: ServerAddress, user: str | None, password: str |
 
 
 class Connection(End, LinkOpener):
-    """A connection to a server; made by ``connect``. Links opened here share a session, but for streaming receivers."""
+    """A connection to a server; made by ``connect``. Its links share a session, except streaming receivers."""
 
     def __init__(
         self, transport: Transport, local_open: Open, limits: EngineLimits, mechanisms: Sequence[SaslMechanism]
@@ -168,7 +167,7 @@ class Connection(End, LinkOpener):
         self._writer = trio.lowlevel.ParkingLot()
         self._written = trio.lowlevel.ParkingLot()
         self._write_due = False
-        #: The writing task is at work: it takes whatever is added.
+        #: The writing task is at work: it also writes what is added.
         self._writing = False
         self._reading = trio.CancelScope()
         self._over = False
@@ -176,20 +175,20 @@ class Connection(End, LinkOpener):
 
     @property
     def container_id(self) -> str:
-        """Return the container id that this client sends in its open."""
+        """Container id of this client's open."""
         return self._engine.local_open.container_id
 
     @property
     def remote(self) -> Open:
-        """Return what the server introduced itself with."""
-        assert self._remote is not None  # noqa: S101 - no caller gets hold of a connection before
+        """Open of the server."""
+        assert self._remote is not None  # noqa: S101 - `connect` yields a connection after the opens
         return self._remote
 
     # --- sessions
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Session]:
-        """Begin a session, which ends with its links at the end of the block."""
+        """Begin a session, which ends with its links at the end of the block; LimitReached."""
         session = self._begin_session()
         try:
             await session._session_for_links()
@@ -226,7 +225,7 @@ class Connection(End, LinkOpener):
     # --- the end
 
     async def aclose(self) -> None:
-        """Close, and wait until the server has done so too. Sessions and links are gone with it."""
+        """Close, and wait until the server has closed too. Sessions and links end with it."""
         if self.usable:
             self._engine.close()
             self._end(None)
@@ -243,7 +242,7 @@ class Connection(End, LinkOpener):
             self._let_go()
 
     def _lose(self, why: str) -> None:
-        """The socket is of no more use."""
+        """End the connection, because the socket failed."""
         self._over = True
         self._end(ConnectionClosed(None, why))
         self._let_go()
@@ -251,7 +250,7 @@ class Connection(End, LinkOpener):
         self._reading.cancel()
 
     async def _until_gone(self, end: Departing) -> None:
-        """Wait until the peer's last word on ``end`` has come, or no more can come."""
+        """Wait until the peer has ended ``end`` too, or cannot any more."""
         self._leaving.add(end)
         try:
             while not (end._gone() or self._over or not self.usable):
@@ -260,15 +259,15 @@ class Connection(End, LinkOpener):
             self._leaving.discard(end)
 
     def _let_go(self) -> None:
-        """Wake tasks that wait for the last event of an end that is gone."""
+        """Wake the tasks that wait for the peer's end of a session or link."""
         for end in list(self._leaving):
             if end._gone() or self._over or not self.usable:
                 end._changed.unpark_all()
 
-    # --- introducing ourselves
+    # --- login and open
 
     async def _introduce(self) -> None:
-        """Authenticate and exchange opens; ConnectionClosed, OSError, and what a mechanism raises."""
+        """Authenticate and exchange opens; ConnectionClosed, OSError, and the errors of a mechanism."""
         if self._sasl is None:
             self._engine.open()
         while True:
@@ -314,7 +313,7 @@ class Connection(End, LinkOpener):
     # --- reading
 
     async def _read(self) -> None:
-        """Work through what comes, until the connection is over."""
+        """Read and process the input, until the connection has ended."""
         engine = self._engine
         with self._reading:
             self._take_events()
@@ -337,7 +336,7 @@ class Connection(End, LinkOpener):
         self._let_go()
 
     def _take_events(self) -> None:
-        """Act on what the engine reports, and write what came of it."""
+        """Handle the engine's events, and write the answers."""
         engine = self._engine
         while engine.events:
             events = engine.events[:]
@@ -384,7 +383,7 @@ class Connection(End, LinkOpener):
             self._end(ConnectionClosed(event.fault.condition, event.fault.text))
 
     async def _keep_time(self) -> None:
-        """Keep a silent connection alive, and give up one whose other end is silent for too long (2.4.5)."""
+        """Keep a silent connection alive, and end one whose peer is silent for too long (2.4.5)."""
         period_s = self._engine.tick_period_s
         while period_s > 0:
             await trio.sleep(period_s)
@@ -397,7 +396,7 @@ class Connection(End, LinkOpener):
     # --- writing
 
     def _flush(self) -> None:
-        """Write the pending octets now; what the socket does not take is left to the writing task."""
+        """Write the pending octets now; leave the rest to the writing task."""
         if self._writing or self._over:
             return
         engine = self._engine
@@ -412,7 +411,7 @@ class Connection(End, LinkOpener):
             self._flush_soon()
 
     def _flush_soon(self) -> None:
-        """Write the pending octets when the task at hand next waits."""
+        """Write the pending octets when the current task next waits."""
         if not self._write_due:
             self._write_due = True
             self._writer.unpark_all()
@@ -422,7 +421,7 @@ class Connection(End, LinkOpener):
             self._flush()
 
     async def _write(self) -> None:
-        """Write what was left, as the socket takes it; links that paused for it go on once there is room again."""
+        """Write the rest as the socket takes it; resume paused links once there is room again."""
         engine = self._engine
         low = self._limits.low_water_bytes
         while not self._over:
@@ -448,7 +447,7 @@ class Connection(End, LinkOpener):
                 self._written.unpark_all()
 
     async def _let_others_run(self) -> None:
-        """For calls that did not have to wait: give other tasks a turn from time to time. Never raises."""
+        """Give other tasks a turn after many calls that did not wait. Never raises."""
         self._calls += 1
         if self._calls >= CALLS_IN_A_ROW:
             self._calls = 0

@@ -1,4 +1,4 @@
-"""A delivery that came in: whole or still arriving, and what its sender hears of it (AMQP 1.0 part 3, 3.4)."""
+"""A received delivery: complete or still arriving, and its outcome for the sender (AMQP 1.0 part 3, 3.4)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .message import Message
 from .pieces import BodyReader
 from .ports import ConnectionPort, SessionPort
 
-#: Pieces shorter than this are joined: a sender of tiny frames does not cost us an object for each.
+#: Shorter pieces are joined, so that tiny frames do not cost an object each, in octets.
 SMALL_PIECE_BYTES: Final = 4096
 
 
 class ReceiverPort(Protocol):
-    """A receiver, as its deliveries see it."""
+    """What deliveries need of their receiver."""
 
     _session: SessionPort
     _connection: ConnectionPort
@@ -32,23 +32,23 @@ class ReceiverPort(Protocol):
     _streams: set[Delivery]
 
     def _check(self) -> None:
-        """Raise what ended the receiver."""
+        """Raise the error that ended the receiver."""
 
     async def _until(self, condition: Callable[[], bool], lot: trio.lowlevel.ParkingLot) -> None:
-        """Wait until ``condition`` holds; raises what ended the receiver."""
+        """Wait until ``condition`` holds; raise the error that ended the receiver."""
 
     def _let_go(self) -> None:
         """Count one delivery less against the credit."""
 
 
 class Delivery:
-    """One message on its way to us. Say what became of it, unless it came settled: the sender waits to hear it."""
+    """One received message. Settle it, unless it came settled: the sender waits for its outcome."""
 
     def __init__(self, receiver: ReceiverPort, delivery: EngineDelivery) -> None:
         self._receiver = receiver
         self._delivery = delivery
         self._whole: bytes | bytearray = b""
-        #: What came of a streamed message and was not read.
+        #: Octets of a streamed message that were not read.
         self._pieces: deque[bytes] = deque()
         self._message: Message | None = None
         self._body: BodyReader | None = None
@@ -58,40 +58,40 @@ class Delivery:
         self._let_go = False
         self._unread: list[bytes] = []
         self._read = False
-        #: The sender does not want to hear of it.
+        #: The sender wants no outcome.
         self.presettled = delivery.remote_settled
 
     @property
     def tag(self) -> bytes:
-        """Return the sender's name for this delivery, unique among those on the link that are not settled."""
+        """Sender's tag of this delivery, unique among the unsettled ones on the link."""
         return self._delivery.tag or b""
 
     @property
     def message_format(self) -> int:
-        """Return 0 for a message of AMQP's own format, which ``message`` decodes."""
+        """Message format: 0 for AMQP's own, which ``message`` decodes."""
         return self._delivery.message_format
 
     @property
     def state(self) -> State | Described | None:
-        """Return what the sender said of it, such as the transaction it belongs to; DecodeError."""
+        """Sender's state of it, such as the transaction that it belongs to; DecodeError."""
         state = self._delivery.remote_state
         return None if state is None else decode_state(state, 0, len(state))[0]
 
     @property
     def settled(self) -> bool:
-        """Return whether either side has settled this delivery, so that no more is due."""
+        """True if either side has settled this delivery."""
         return self._delivery.settled or self._delivery.remote_settled
 
     @property
     def complete(self) -> bool:
-        """Return whether the whole message has arrived."""
+        """True if the whole message has arrived."""
         return self._delivery.complete and not self._delivery.aborted
 
-    # --- what it says
+    # --- the message
 
     @property
     def encoded(self) -> bytes:
-        """Return the message as it came. RuntimeError on a streaming receiver, which does not keep it."""
+        """Message as it came, encoded. RuntimeError on a streaming receiver, which does not keep it."""
         if self._receiver._stream:
             raise RuntimeError("a streamed message is not kept: use stream() or pieces()")
         if not isinstance(self._whole, bytes):
@@ -100,24 +100,24 @@ class Delivery:
 
     @property
     def message(self) -> Message:
-        """Return the message, decoded at the first look; DecodeError. RuntimeError on a streaming receiver."""
+        """Message, decoded on first use; DecodeError. RuntimeError on a streaming receiver."""
         if self._message is None:
             self._message = Message.decode(self.encoded)
         return self._message
 
     def pieces(self) -> AsyncIterator[bytes]:
-        """Yield the encoded message as it arrives; DeliveryAborted if the sender takes it back. To be read once."""
+        """Return an iterator over the encoded message as it arrives, to be read once; DeliveryAborted."""
         return Pieces(self)
 
     def stream(self) -> AsyncIterator[bytes]:
-        """Yield the octets of the body's data sections as they arrive; DecodeError, DeliveryAborted. To be read once.
+        """Return an iterator over the body's data as it arrives, to be read once; DecodeError, DeliveryAborted.
 
-        A caller that stops reading may go on later, with another ``stream()``.
+        A caller that stops reading may continue later, with another ``stream()``.
         """
         return BodyStream(self, self._body_reader())
 
     async def head(self) -> Message:
-        """Return the sections before the body, as a message without one: for streaming receivers, before ``stream``."""
+        """Return the sections before the body, as a message; on streaming receivers only, before ``stream``."""
         if not self._receiver._stream:
             raise RuntimeError("the message is here: use message")
         body = self._body_reader()
@@ -135,7 +135,7 @@ class Delivery:
         return self._body
 
     async def _next_octets(self, body: BodyReader) -> bytes | None:
-        """Return the next octets of the body, None at its end."""
+        """Return the next octets of the body; None at its end."""
         while not self._unread:
             piece = await self._next_piece()
             if piece is None:
@@ -145,7 +145,7 @@ class Delivery:
         return self._unread.pop(0)
 
     async def _next_piece(self) -> bytes | None:
-        """Return the next piece of the message, None at its end."""
+        """Return the next piece of the message; None at its end."""
         if not self._receiver._stream:
             await trio.lowlevel.checkpoint_if_cancelled()
             piece = None if self._read else self.encoded
@@ -167,7 +167,7 @@ class Delivery:
         self._release(len(piece))
         return piece
 
-    # --- what becomes of it
+    # --- the outcome
 
     async def accept(self) -> None:
         """Settle the delivery as accepted."""
@@ -176,11 +176,11 @@ class Delivery:
     async def reject(
         self, condition: str | None = None, description: str | None = None, info: dict[Any, Any] | None = None
     ) -> None:
-        """Reject it as invalid: it must not be tried again anywhere."""
+        """Reject it as invalid: no receiver should get it again."""
         await self.settle(Rejected(None if condition is None else Error(condition, description, info)))
 
     async def release(self) -> None:
-        """Give it back unprocessed, so that another receiver may have it."""
+        """Release it unprocessed, so that another receiver may get it."""
         await self.settle(RELEASED)
 
     async def modify(
@@ -190,13 +190,13 @@ class Delivery:
         undeliverable_here: bool = False,
         message_annotations: dict[Any, Any] | None = None,
     ) -> None:
-        """Give it back unprocessed: count a failed attempt, do not send it here again, change its annotations."""
+        """Release it unprocessed, with a failed attempt counted, this receiver excluded, or its annotations changed."""
         await self.settle(Modified(delivery_failed, undeliverable_here, message_annotations))
 
     async def settle(self, state: State | Described) -> None:
-        """Tell the sender any state, and settle; in settle mode SECOND, wait until the sender has settled before.
+        """Settle with any state; in settle mode SECOND, wait until the sender has settled first.
 
-        Raises what ended the link if the sender could not hear it. Nothing is told of a pre-settled delivery.
+        Raises the error that ended the link if the state could not be sent. Nothing is sent for a pre-settled delivery.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         self.settle_nowait(state)
@@ -224,12 +224,12 @@ class Delivery:
         self._done()
 
     def _done(self) -> None:
-        """It no longer counts against the receiver's credit."""
+        """Count it no longer against the receiver's credit, once."""
         if not self._let_go:
             self._let_go = True
             self._receiver._let_go()
 
-    # --- as it arrives
+    # --- arrival
 
     def _add(self, piece: bytes) -> None:
         self.presettled = self._delivery.remote_settled
@@ -254,7 +254,7 @@ class Delivery:
         self._wake()
 
     def _discard(self) -> None:
-        """What was not read of a streamed message will not be."""
+        """Discard what was not read of a streamed message."""
         if self._receiver._stream and not self._discarded:
             self._discarded = True
             self._receiver._streams.discard(self)
@@ -263,7 +263,7 @@ class Delivery:
             self._release(count)
 
     def _release(self, count: int) -> None:
-        """Octets were read: the session's window opens again for as many."""
+        """Release octets that were read, so that the session's window opens again."""
         if count:
             self._receiver._session._session.release(count)
             self._receiver._connection._flush_if_touched()

@@ -1,4 +1,4 @@
-"""What connections, sessions and links have in common: tasks wait on them, and all of them wake when it is over."""
+"""The base of connections, sessions and links: tasks wait on them, and all wake when they end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class End:
-    """Our end of something that lasts until one of the two sides, or an accident, ends it."""
+    """Our side of a connection, session or link, until either side ends it or it fails."""
 
     def __init__(self) -> None:
         self._changed = trio.lowlevel.ParkingLot()
@@ -22,11 +22,11 @@ class End:
 
     @property
     def usable(self) -> bool:
-        """Return whether neither side has ended it."""
+        """True if neither side has ended it."""
         return self._failure is None and not self._closed
 
     def _check(self) -> None:
-        """Raise what ended this; trio.ClosedResourceError if we did."""
+        """Raise the error that ended this; trio.ClosedResourceError if we ended it."""
         if self._failure is not None:
             raise self._failure.fresh()
         if self._closed:
@@ -46,7 +46,7 @@ class End:
                     self._waited_on.discard(lot)
 
     def _end(self, failure: ClientError | None) -> None:
-        """It is over: because of ``failure``, or by our own wish. The first word counts."""
+        """End it: because of ``failure``, or by our own wish if None. Only the first call counts."""
         if self.usable:
             self._failure = failure
             self._closed = failure is None

@@ -1,7 +1,7 @@
-"""What ends a connection, a session or a link, as exceptions that carry the AMQP condition (part 2, 2.8.14-2.8.18).
+"""The errors that end a connection, a session or a link, with their AMQP condition (part 2, 2.8.14-2.8.18).
 
-Whatever awaits on something that ended raises the exception of the outermost thing that did. Using what one has closed
-oneself raises ``trio.ClosedResourceError``, as everywhere in trio.
+A call that waits raises the exception of the outermost object that ended. Using an object that one has closed oneself
+raises ``trio.ClosedResourceError``, as everywhere in trio.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from trouter.wire.performatives import Error
 
 
 class ClientError(Exception):
-    """Base of this module. ``condition`` is None where the peer gave none, as when a socket just went away."""
+    """The base of this module. ``condition`` is None if the peer gave none, for example when a socket closed."""
 
     def __init__(
         self, condition: str | None, description: str | None = None, info: dict[Any, Any] | None = None
@@ -24,7 +24,7 @@ class ClientError(Exception):
 
     @classmethod
     def of(cls, error: Error | None, otherwise: str) -> Self:
-        """Return the exception for what the peer said, or ``otherwise`` if it gave no reason."""
+        """Return the exception for the peer's ``error``, or with the text ``otherwise`` if it gave none."""
         return cls(None, otherwise) if error is None else cls(str(error.condition), error.description, error.info)
 
     def fresh(self) -> Self:
@@ -36,15 +36,15 @@ class ClientError(Exception):
 
 
 class ConnectionClosed(ClientError):
-    """The connection is over: the peer closed it, broke the protocol, fell silent or went away."""
+    """The connection has ended: the peer closed it, broke the protocol, fell silent or went away."""
 
 
 class AuthenticationFailed(ConnectionClosed):
-    """The server did not let us in, or none of its SASL mechanisms is one of ours."""
+    """The server refused the login, or offers none of our SASL mechanisms."""
 
 
 class SessionEnded(ClientError):
-    """The peer ended the session, or broke a rule that ends it; its links went with it."""
+    """The peer ended the session, or broke a rule that ends it; its links ended with it."""
 
 
 class LinkDetached(ClientError):
@@ -52,11 +52,11 @@ class LinkDetached(ClientError):
 
 
 class DeliveryAborted(ClientError):
-    """The sender took back a delivery of which only a part had come (part 2, 2.6.14)."""
+    """The sender aborted a delivery of which only a part had come (part 2, 2.6.14)."""
 
 
 class OutcomeUnknown(ClientError):
-    """The peer settled a delivery with a state that cannot be decoded; all else goes on."""
+    """The peer settled a delivery with a state that cannot be decoded; the link continues."""
 
 
 class LimitReached(ClientError):

@@ -1,4 +1,4 @@
-"""What senders and receivers share: attaching, detaching, and what ends them (AMQP 1.0 part 2, 2.6)."""
+"""The base of senders and receivers: attaching, detaching, and the errors that end them (AMQP 1.0 part 2, 2.6)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ReceiverSettleMode(IntEnum):
 
 
 class Link(End, LinkSink):
-    """A link of ours. ``source`` and ``target`` are what the peer answered, which may be less than we asked for."""
+    """A link of ours. ``source`` and ``target`` are the peer's, which may grant less than we requested."""
 
     _incoming = False
 
@@ -50,33 +50,33 @@ class Link(End, LinkSink):
 
     @property
     def source(self) -> Source:
-        """Return the source as the peer sees it."""
+        """Source in the peer's attach."""
         source = None if self._answer is None else self._answer.source
         return source if isinstance(source, Source) else Source()
 
     @property
     def target(self) -> Target:
-        """Return the target as the peer sees it."""
+        """Target in the peer's attach."""
         target = None if self._answer is None else self._answer.target
         return target if isinstance(target, Target) else Target()
 
     @property
     def max_message_size(self) -> int:
-        """Return the largest message that the peer says it takes or sends, in octets; 0 for any."""
+        """Largest message that the peer accepts or sends, in octets; 0 for any."""
         return 0 if self._answer is None else self._answer.max_message_size or 0
 
     @property
     def offered_capabilities(self) -> tuple[str, ...]:
-        """Return what the peer offers on this link."""
+        """Capabilities that the peer offers on this link."""
         return () if self._answer is None else self._answer.offered_capabilities
 
     @property
     def properties(self) -> Mapping[Any, Any]:
-        """Return the peer's properties of the link."""
+        """Properties of the peer's attach."""
         return {} if self._answer is None else self._answer.properties or {}
 
     async def _attach(self, source: object, target: object, **fields: Any) -> None:
-        """Attach and wait for the answer; LinkDetached if it is a refusal."""
+        """Attach and wait for the answer; LinkDetached if it is refused, LimitReached, ValueError for a name in use."""
         session = self._session._session
         if (self._incoming, self.name) in session.links:
             raise ValueError(f"the session has a link named {self.name!r} in this direction")
@@ -99,7 +99,7 @@ class Link(End, LinkSink):
             raise
 
     async def aclose(self) -> None:
-        """Detach, and wait until the peer has done so too; if that is cancelled, it is detached all the same."""
+        """Detach, and wait until the peer has detached too; cancellation ends only the wait."""
         self._detach()
         await self._connection._until_gone(self)
         await trio.lowlevel.checkpoint()
@@ -113,10 +113,10 @@ class Link(End, LinkSink):
             self._connection._flush()
 
     def _leave(self) -> None:
-        """Settle what is to be settled before the link goes."""
+        """Settle deliveries before the link is detached."""
 
     def _forget(self) -> None:
-        """Drop what the engine still holds for this link."""
+        """Forget the engine's deliveries of this link."""
 
     def _end(self, failure: ClientError | None) -> None:
         if self.usable and self._link is not None:
@@ -124,19 +124,19 @@ class Link(End, LinkSink):
         super()._end(failure)
 
     def _gone(self) -> bool:
-        """Return whether the peer has no more to say on this link."""
+        """Return whether the peer has detached, or cannot any more."""
         return self._link is None or self._link.state is LinkState.DETACHED or not self._session._session.mapped
 
-    # --- what the peer did
+    # --- from the peer
 
     def _attached(self, attach: Attach) -> None:
-        """The peer answered; without our terminus it refuses, and a detach with the reason follows (2.6.3)."""
+        """Note the peer's attach; without our terminus it refuses, and a detach with the error follows (2.6.3)."""
         if self.usable and (attach.source if self._incoming else attach.target) is not None:
             self._answer = attach
             self._changed.unpark_all()
 
     def _detached(self, error: Error | None, closed: bool, fault: PeerFault | None) -> None:
-        self._link.detach(closed)  # after a fault the engine has said so already: it only hears that we know
+        self._link.detach(closed)  # after a fault the engine has sent it already; this only confirms
         if fault is None:
             failure = LinkDetached.of(error, "the peer detached the link")
         else:
@@ -154,14 +154,14 @@ __all__ = ["IncomingLink", "Link", "OutgoingLink", "ReceiverSettleMode", "Sender
 
 
 class ReceivingLink(Link):
-    """A link on which messages come."""
+    """A link on which we receive."""
 
     @property
     def address(self) -> str:
-        """Return where messages come from; of a dynamic source, the address the peer made for it."""
+        """Address of the source; for a dynamic source, the one that the peer made."""
         return terminus_address(self.source)
 
     @property
     def credit(self) -> int:
-        """Return how many more deliveries the peer may send just now."""
+        """Deliveries that the peer may still send."""
         return max(0, self._link.credit) if self.usable else 0

@@ -1,7 +1,7 @@
 """Messages as their sections (AMQP 1.0 part 3, 3.2), to bytes and back.
 
-A section that says nothing is not sent, and one that did not come says nothing: absent and empty are the same here, as
-in the standard. The three kinds of body are kept apart. Whatever the bytes, ``decode`` raises DecodeError only.
+An empty section is not sent, and an absent one reads as empty: the standard makes no difference. The three kinds of
+body are distinct. ``decode`` raises only DecodeError.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from trouter.wire.types import Described, Symbol, ULong
 
 @dataclass(slots=True)
 class Header(Composite, descriptor=HEADER):
-    """How the message wants to be transported (3.2.1); ``ttl`` in milliseconds."""
+    """The transport options of a message (3.2.1); ``ttl`` in milliseconds."""
 
     durable: Bool = False
     priority: UByteField = 4
@@ -50,7 +50,7 @@ class Header(Composite, descriptor=HEADER):
 
 @dataclass(slots=True)
 class Properties(Composite, descriptor=PROPERTIES):
-    """What the message is and whom it concerns (3.2.4); times in milliseconds since 1970-01-01T00:00Z."""
+    """The immutable properties of a message (3.2.4); times in milliseconds since 1970-01-01T00:00Z."""
 
     message_id: Anything = None
     user_id: MaybeBinary = None
@@ -68,7 +68,7 @@ class Properties(Composite, descriptor=PROPERTIES):
 
 
 class BodyKind(Enum):
-    """Which sections the body is made of."""
+    """The kind of a body's sections."""
 
     #: ``body`` is bytes: the octets of every data section, joined.
     DATA = DATA
@@ -76,13 +76,13 @@ class BodyKind(Enum):
     SEQUENCE = AMQP_SEQUENCE
     #: ``body`` is any one AMQP value, None included.
     VALUE = AMQP_VALUE
-    #: There is no body at all, against the standard's wish; ``body`` is None.
+    #: There is no body, which the standard does not allow; ``body`` is None.
     ABSENT = 0
 
 
 @dataclass(slots=True)
 class Message:
-    """A message. Bytes make a DATA body and anything else a VALUE body, unless ``kind`` says otherwise.
+    """A message. Bytes make a DATA body and other values a VALUE body, unless ``kind`` says otherwise.
 
     Keys of annotations and footer given as str are sent as symbols, ids given as int as ulongs.
     """
@@ -101,12 +101,12 @@ class Message:
             self.kind = BodyKind.DATA if isinstance(self.body, bytes | bytearray | memoryview) else BodyKind.VALUE
 
     def encode(self) -> bytes:
-        """Return the message as it travels; EncodeError if AMQP cannot say it."""
+        """Return the encoded message; EncodeError if AMQP has no encoding for a value."""
         octets = b"".join((*self._head(), *self._body(), *_annotations(FOOTER, self.footer)))
-        return octets or _BARE_HEADER  # a message has one section at least
+        return octets or _BARE_HEADER  # a message has at least one section
 
     def encode_head(self) -> bytes:
-        """Return the sections that stand before the body."""
+        """Return the encoded sections before the body; EncodeError."""
         return b"".join(self._head())
 
     def _head(self) -> list[bytes]:
@@ -134,7 +134,7 @@ class Message:
 
     @classmethod
     def decode(cls, data: bytes) -> Message:
-        """Return the message that ``data`` is, all of it; DecodeError."""
+        """Return the message that ``data`` encodes; DecodeError."""
         if not data:
             raise DecodeError("an empty message: it has no section at all", 0)
         found: dict[int, Any] = {}
@@ -179,7 +179,7 @@ class Encoded:
 
 
 def data_section(size: int) -> bytes:
-    """Return what stands before the ``size`` octets of a data section; EncodeError if they are too many for one."""
+    """Return the head of a data section of ``size`` octets; EncodeError if they are too many."""
     if size > 0xFFFFFFFF:
         raise EncodeError(f"a data section holds at most {0xFFFFFFFF} octets, not {size}")
     if size > 0xFF:
@@ -201,13 +201,13 @@ def _with_ulong_ids(properties: Properties) -> Properties:
     ids: dict[str, Any] = {
         name: ULong(value)
         for name in ("message_id", "correlation_id")
-        if type(value := getattr(properties, name)) is int and value >= 0  # else a stranger's, and a long
+        if type(value := getattr(properties, name)) is int and value >= 0  # else it is not valid as a ulong
     }
     return replace(properties, **ids) if ids else properties
 
 
 def section_code(value: object, start: int = 0) -> int:
-    """Return the descriptor code of a section; DecodeError if ``value`` is none."""
+    """Return the descriptor code of a section; DecodeError if ``value`` is no section."""
     if isinstance(value, Described):
         descriptor = value.descriptor
         if type(descriptor) is Symbol:

@@ -1,4 +1,4 @@
-"""How links are opened, on a session or on a connection, which then sees to the session itself."""
+"""The opening of links, on a session, or on a connection, which begins the session itself."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .receiver import Receiver
 from .sender import Sender
 
 DEFAULT_CREDIT: Final = 100
-#: The largest message that a receiver takes whole, unless it says otherwise.
+#: The largest message of a receiver, in octets, unless the caller sets it.
 DEFAULT_MAX_MESSAGE_SIZE: Final = 64 * 1024 * 1024
 
 
 class LinkOpener(ABC):
-    """Something that links can be opened on."""
+    """The base of objects on which links can be opened."""
 
     @abstractmethod
     async def _session_for_links(self) -> SessionPort:
@@ -32,7 +32,7 @@ class LinkOpener(ABC):
 
     @abstractmethod
     async def _session_for_stream(self) -> tuple[SessionPort, bool]:
-        """Return a session for a streaming receiver, and whether it goes with that receiver."""
+        """Return a session for a streaming receiver, and whether it must end with that receiver."""
 
     @asynccontextmanager
     async def open_sender(
@@ -48,10 +48,10 @@ class LinkOpener(ABC):
         target: Target | None = None,
         properties: Mapping[str, Any] | None = None,
     ) -> AsyncIterator[Sender]:
-        """Open a sender to ``address``; to where each message says, without one; to a new address, if ``dynamic``.
+        """Open a sender to ``address``; without one, to the address in each message; if ``dynamic``, to a new address.
 
-        ``settle_mode`` SETTLED sends everything settled, MIXED leaves it to each ``send``. ``target`` replaces what
-        address, dynamic and capabilities would say. LinkDetached if the peer refuses.
+        ``settle_mode`` SETTLED sends everything settled, MIXED leaves it to each ``send``. ``target`` replaces address,
+        dynamic and capabilities. LinkDetached if the peer refuses.
         """
         if target is None:
             target = Target(address=address, dynamic=dynamic, capabilities=_symbols(capabilities))
@@ -86,13 +86,13 @@ class LinkOpener(ABC):
         target: Target | None = None,
         properties: Mapping[str, Any] | None = None,
     ) -> AsyncIterator[Receiver]:
-        """Open a receiver from ``address``; from a new one, to be read from ``receiver.address``, if ``dynamic``.
+        """Open a receiver from ``address``; if ``dynamic``, from a new one, which is in ``receiver.address``.
 
-        ``credit`` is how many deliveries may be here and not settled, renewed by itself; 0 leaves it to ``add_credit``.
-        ``stream`` hands deliveries out when their first octets come. A message of more than ``max_message_size`` octets
-        (0 for any; if None, 64 MiB, or any for streams) ends the link. ``receiver.source.filter`` tells which filter
-        the peer applies. ``source`` replaces what address, dynamic, filter and capabilities would say. LinkDetached if
-        the peer refuses.
+        ``credit`` is the most deliveries that may be here unsettled, renewed automatically; 0 leaves it to
+        ``add_credit``. ``stream`` returns deliveries when their first octets come. A message of more than
+        ``max_message_size`` octets (0 for any; if None, 64 MiB, or any for streams) ends the link.
+        ``receiver.source.filter`` has the filter that the peer applies. ``source`` replaces address, dynamic, filter
+        and capabilities. LinkDetached if the peer refuses.
         """
         if source is None:
             source = Source(
@@ -139,7 +139,7 @@ class LinkOpener(ABC):
     ) -> AsyncIterator[Inlet]:
         """Open a receiver from ``address`` whose transfers go to ``sink`` as they come; it begins without credit.
 
-        The peer is told ``max_message_size`` (0 for any), and the sink sees to it. At the end of the block the peer has
+        The peer gets ``max_message_size`` (0 for any), and the sink enforces it. At the end of the block the peer has
         ``close_timeout`` seconds to answer the detach. LinkDetached if the peer refuses.
         """
         if source is None:

@@ -1,6 +1,6 @@
-"""A body in pieces: data sections written around octets as they come, and octets taken out of sections as they arrive.
+"""Bodies in pieces: octets are put into data sections, and taken out of them, as they come.
 
-A message of any length passes through without ever being whole here (AMQP 1.0 part 3, 3.2.6).
+A message of any length passes without being held whole (AMQP 1.0 part 3, 3.2.6).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from trouter.wire.errors import DecodeError
 
 from .message import BodyKind, Message, data_section, section_code
 
-#: The most that is kept of what stands before the body, or behind it.
+#: The most octets that are held of the sections before the body, or after it.
 MAX_HEAD_BYTES: Final = 1 << 20
 
-#: The longest that the name of a section may be.
+#: The longest symbolic descriptor of a section, in octets.
 MAX_DESCRIPTOR_BYTES: Final = 64
 
-#: Octets of fixed-width values, and the kinds whose size takes one octet, by the half of the format code (part 1, 1.3).
+#: Octets of fixed-width values, and the kinds with one octet of size, by the high half of the format code (1.3).
 _FIXED: Final = {4: 0, 5: 1, 6: 2, 7: 4, 8: 8, 9: 16}
 _SHORT: Final = frozenset((0xA, 0xC, 0xE))
 
@@ -46,7 +46,7 @@ class BodyWriter:
         self._empty = True
 
     def piece(self, octets: bytes | bytearray | memoryview) -> bytes:
-        """Return what to send for the next octets of the body; ValueError if they are more than was said."""
+        """Return the encoding of the next octets of the body; ValueError if there are more than ``size``."""
         before, self._before = self._before, b""
         if self._left is None:
             before += data_section(len(octets))
@@ -58,21 +58,21 @@ class BodyWriter:
         return b"".join((before, octets))
 
     def finish(self) -> bytes:
-        """Return what is still to be sent at the end; ValueError if octets are missing."""
+        """Return the last octets to send; ValueError if octets of the body are missing."""
         if self._left:
             raise ValueError(f"the stream is {self._left} octets shorter than its size")
         return self.piece(b"") if self._empty else b""
 
 
 class BodyReader:
-    """Takes the octets of the data sections out of a message that arrives piece by piece."""
+    """Extracts the octets of the data sections from a message that arrives piece by piece."""
 
     def __init__(self) -> None:
         #: The sections before the body, once the body began.
         self.head: Message | None = None
         self._before = b""
         self._left = 0
-        #: The start of a section: as much of it as says how long it is, or all of it if it is no data.
+        #: The start of a section: the part with its size, or all of it unless it is data.
         self._section = bytearray()
         self._past_body = False
 
@@ -91,14 +91,14 @@ class BodyReader:
         return found
 
     def finish(self) -> None:
-        """Check that the message is complete; DecodeError if it is not whole or has no body."""
+        """Check that the message is complete and has a body; DecodeError."""
         if self._left > 0 or self._section:
             raise DecodeError("the message is cut short")
         if self.head is None:
             raise DecodeError("the message has no body")
 
     def _read_section(self, piece: bytes, offset: int) -> int:
-        """Take from ``piece`` what the section at hand still needs; the new offset."""
+        """Read from ``piece`` what the current section still needs; return the new offset; DecodeError."""
         section = self._section
         missing = _wanted(section) - len(section)
         section += piece[offset : offset + missing]
@@ -108,7 +108,7 @@ class BodyReader:
         return min(offset + missing, len(piece))
 
     def _end_section(self, section: bytes) -> None:
-        """The start of a data section, or the whole of another one, is there."""
+        """Process the head of a data section, or a whole other section; DecodeError."""
         size = _data_size(section)
         if size >= 0:
             if self._past_body:
@@ -129,7 +129,7 @@ class BodyReader:
 
 
 def _descriptor_end(section: bytearray | bytes) -> int:
-    """Return where the descriptor of a section ends, or how many octets it takes to tell; DecodeError."""
+    """Return where the descriptor of a section ends, or how many octets are needed to know; DecodeError."""
     if section and section[0] != 0:
         raise DecodeError("not a section of a message")
     if len(section) < 2:
@@ -148,7 +148,7 @@ def _descriptor_end(section: bytearray | bytes) -> int:
 
 
 def _wanted(section: bytearray) -> int:
-    """Return how long ``section`` must be to tell more of it, its own length if nothing is missing; DecodeError."""
+    """Return the length that ``section`` must have for the next step, its own if nothing is missing; DecodeError."""
     end = _descriptor_end(section)
     if len(section) <= end:
         return end + 1
@@ -171,6 +171,6 @@ def _is_data(section: bytearray | bytes, end: int) -> bool:
 
 
 def _data_size(section: bytes) -> int:
-    """Return how many octets of data follow ``section``, -1 if it is no data section."""
+    """Return the octets of data behind the head ``section``; -1 if it is no data section."""
     end = _descriptor_end(section)
     return int.from_bytes(section[end + 1 :], "big") if _is_data(section, end) else -1

@@ -1,4 +1,4 @@
-"""What links and sessions call above them: so the imports of this package go one way, from the connection down."""
+"""What links and sessions call on the objects above them, so that imports go one way, from the connection down."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .errors import ClientError
 
 
 class Departing(Protocol):
-    """A session or a link whose peer is to say that it has ended too."""
+    """A session or a link that waits for the peer to end it too."""
 
     _changed: trio.lowlevel.ParkingLot
 
     def _gone(self) -> bool:
-        """Return whether the peer has no more to say on it."""
+        """Return whether the peer has ended it, or cannot any more."""
 
 
 class ConnectionPort(Protocol):
-    """A connection, as its sessions and links see it."""
+    """What sessions and links need of their connection."""
 
     _sessions: set[SessionPort]
 
@@ -30,27 +30,27 @@ class ConnectionPort(Protocol):
         """Write the pending octets now."""
 
     def _flush_soon(self) -> None:
-        """Write the pending octets when the task at hand next waits."""
+        """Write the pending octets when the current task next waits."""
 
     def _flush_if_touched(self) -> None:
         """Write the pending octets if the engine has any."""
 
     async def _until_gone(self, end: Departing) -> None:
-        """Wait until the peer's last word on ``end`` has come, or no more can come."""
+        """Wait until the peer has ended ``end`` too, or cannot any more."""
 
     async def _let_others_run(self) -> None:
-        """Give other tasks a turn from time to time; never raises."""
+        """Give other tasks a turn after many calls that did not wait; never raises."""
 
 
 class SessionPort(Protocol):
-    """A session, as its connection and its links see it."""
+    """What the connection and the links need of a session."""
 
     connection: ConnectionPort
     _session: EngineSession
     _links: set[End]
 
     async def aclose(self) -> None:
-        """End the session with its links, and wait until the peer has done so too."""
+        """End the session with its links, and wait until the peer has ended it too."""
 
     def _end(self, failure: ClientError | None) -> None:
-        """End the session and its links because of ``failure``, or by our own wish."""
+        """End the session and its links because of ``failure``, or by our own wish if None."""

@@ -1,6 +1,6 @@
-"""Receiving: deliveries wait here, no more of them than the credit that was given, until the application takes them.
+"""Receiving: deliveries wait here, never more than the credit, until the application takes them.
 
-With automatic credit the peer may have ``credit`` deliveries under way, waiting here or taken and not settled: settling
+With automatic credit the peer may have ``credit`` deliveries under way, waiting here, or taken and unsettled; settling
 one makes room for the next. So a slow consumer slows down the sender, and nothing piles up in between.
 """
 
@@ -21,7 +21,7 @@ from .ports import SessionPort
 
 
 class Receiver(ReceivingLink):
-    """A link that we receive on; made by ``open_receiver``. Iterate over it, or call ``receive``."""
+    """A receiving link; made by ``open_receiver``. Iterate over it, or call ``receive``."""
 
     _incoming = True
 
@@ -31,13 +31,13 @@ class Receiver(ReceivingLink):
         super().__init__(session, name)
         self._mode = mode
         self._stream = stream
-        #: Deliveries that automatic credit allows at once; 0 when credit is given by hand.
+        #: The most deliveries that automatic credit allows at once; 0 if the caller gives credit.
         self._allowance = credit
         self._paused = False
-        #: Deliveries that count against the allowance: here and not settled.
+        #: Deliveries that count against the allowance: here and unsettled.
         self._held = 0
         self._ready: deque[Delivery] = deque()
-        #: Streamed deliveries of which octets are held here, or still to come.
+        #: Streamed deliveries with octets held here, or still to come.
         self._streams: set[Delivery] = set()
         self._arrived = trio.lowlevel.ParkingLot()
         self._link: IncomingLink
@@ -45,7 +45,7 @@ class Receiver(ReceivingLink):
     # --- taking deliveries
 
     async def receive(self) -> Delivery:
-        """Return the next delivery; once all pre-settled ones that came before are taken, raise what ended the link."""
+        """Return the next delivery; after the last pre-settled one, raise the error that ended the link."""
         await trio.lowlevel.checkpoint_if_cancelled()
         if self._ready:
             await self._connection._let_others_run()
@@ -54,7 +54,7 @@ class Receiver(ReceivingLink):
         return self._take()
 
     def receive_nowait(self) -> Delivery:
-        """Return the next delivery if one is here; else trio.WouldBlock, or what ended the link."""
+        """Return the next delivery if one is here; else raise trio.WouldBlock, or the error that ended the link."""
         if not self._ready:
             self._check()
             raise trio.WouldBlock
@@ -75,7 +75,7 @@ class Receiver(ReceivingLink):
     # --- credit
 
     def add_credit(self, count: int) -> None:
-        """Let the peer send ``count`` more deliveries. For receivers with ``credit=0``: others see to it themselves."""
+        """Grant the peer ``count`` more deliveries. Only for receivers with ``credit=0``, else RuntimeError."""
         if self._allowance > 0:
             raise RuntimeError("this receiver gives credit by itself")
         self._check()
@@ -83,9 +83,10 @@ class Receiver(ReceivingLink):
         self._connection._flush_soon()
 
     async def drain(self) -> None:
-        """Ask the peer to send what it has now or else give its credit back, and wait until no more can come.
+        """Request the peer to send what it has now or give its credit back, and wait until no more can come.
 
-        What came is then here for ``receive_nowait``. Automatic credit stops; ``resume`` starts it again.
+        The deliveries that came are then here for ``receive_nowait``. Automatic credit stops; ``resume`` starts it
+        again.
         """
         self._check()
         self._paused = True
@@ -95,7 +96,7 @@ class Receiver(ReceivingLink):
         await trio.lowlevel.checkpoint()
 
     def resume(self) -> None:
-        """Give credit by itself again after ``drain``."""
+        """Start automatic credit again after ``drain``."""
         self._check()
         self._paused = False
         self._replenish()
@@ -104,7 +105,7 @@ class Receiver(ReceivingLink):
         return self._link.credit <= 0 and (self._stream or self._link.partial is None)
 
     def _replenish(self) -> None:
-        """Give back the credit that is free, a few at a time while the peer has plenty."""
+        """Grant the free credit, a few deliveries at a time while the peer has plenty."""
         if self._allowance == 0 or self._paused or not self.usable:
             return
         free = self._allowance - self._held - self._link.credit
@@ -113,14 +114,14 @@ class Receiver(ReceivingLink):
             self._connection._flush_soon()
 
     def _let_go(self) -> None:
-        """A delivery is done with."""
+        """Count a delivery as done."""
         self._held -= 1
         self._replenish()
 
-    # --- what the peer sends
+    # --- from the peer
 
     def on_transfer(self, link: LinkPort, delivery: EngineDelivery, data: bytes, start: int, end: int) -> None:
-        """Take a part of a delivery, or all of it."""
+        """Process a frame of a delivery."""
         ours: Delivery | None = delivery.context
         if ours is None:
             ours = Delivery(self, delivery)
@@ -140,7 +141,7 @@ class Receiver(ReceivingLink):
         self._arrived.unpark()
 
     def on_aborted(self, link: LinkPort, delivery: EngineDelivery) -> None:
-        """Abort it as the sender did: a reader of it gets DeliveryAborted; without a reader it is dropped."""
+        """Abort the delivery: a task that reads it gets DeliveryAborted; otherwise it is dropped."""
         ours: Delivery | None = delivery.context
         if ours is not None:
             ours._abort()
@@ -149,7 +150,7 @@ class Receiver(ReceivingLink):
         self._changed.unpark_all()
 
     def on_disposition(self, delivery: EngineDelivery) -> None:
-        """Note that the sender settled, or said something on the way."""
+        """Note that the sender settled, or changed its state."""
         ours: Delivery | None = delivery.context
         if ours is not None:
             ours._wake()
@@ -174,7 +175,7 @@ class Receiver(ReceivingLink):
         self._connection._flush()
 
     def _forget(self) -> None:
-        """What waits here cannot be answered any more; pre-settled deliveries need no answer."""
+        """Forget deliveries that cannot be settled any more; keep complete pre-settled ones for the application."""
         session = self._session._session
         for delivery in session.incoming.all():
             if delivery.link is self._link:

@@ -1,4 +1,4 @@
-"""Our side of a SASL exchange (AMQP 1.0 part 5, 5.3): a mechanism is any object with this shape."""
+"""The client side of SASL exchanges (AMQP 1.0 part 5, 5.3): a mechanism is any object with this interface."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 #: SCRAM without a bound channel, the strongest first.
 SCRAM_MECHANISMS: Final = ("SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1")
-#: A server that wants more turns than this wants our time.
+#: The most iterations of a server's SCRAM, so that it cannot use up our time.
 MAX_ITERATIONS: Final = 2_000_000
 MAX_CHALLENGE_BYTES: Final = 4096
 
 
 class SaslMechanism(Protocol):
-    """One exchange, used once. What it raises, ``connect`` raises."""
+    """One exchange, used once. ``connect`` raises what it raises."""
 
     @property
     def name(self) -> str:
@@ -38,14 +38,14 @@ class SaslMechanism(Protocol):
 
 @runtime_checkable
 class MutualMechanism(Protocol):
-    """A mechanism in which the server proves who it is, too: without that its yes is none."""
+    """A mechanism in which the server proves itself too; its success alone counts for nothing."""
 
     def check_success(self, additional: bytes | None) -> None:
-        """Check that the server that lets us in, perhaps with a last word, has proven itself; AuthenticationFailed."""
+        """Check that the server has proven itself, perhaps with ``additional`` of its outcome; AuthenticationFailed."""
 
 
 def check_success(mechanism: SaslMechanism | None, additional: bytes | None) -> None:
-    """Raise AuthenticationFailed unless the server's success can be believed: none may come before our response."""
+    """Raise AuthenticationFailed if the server's success came before our response, or without its proof."""
     if mechanism is None:
         raise AuthenticationFailed(None, "the server accepted the login before the client sent its name")
     if isinstance(mechanism, MutualMechanism):
@@ -68,7 +68,7 @@ class Anonymous:
 
 
 class Plain:
-    """PLAIN (RFC 4616): the password as it is, so over TLS or on one machine only."""
+    """PLAIN (RFC 4616): the password in clear, for TLS or a single machine only."""
 
     name: Final = "PLAIN"
 
@@ -85,7 +85,7 @@ class Plain:
 
 
 class Scram:
-    """SCRAM (RFC 5802): the password is not sent but proven, and the server has to prove that it knows the user.
+    """SCRAM (RFC 5802): both sides prove that they know the password, without sending it.
 
     ``channel_binding`` is a type (tls-server-end-point, tls-unique) and its data, for a name that ends in -PLUS.
     """
@@ -107,7 +107,7 @@ class Scram:
         return f"Scram({self.name!r}, {self._user!r})"
 
     async def start(self) -> bytes | None:
-        await trio.to_thread.run_sync(import_module, "scramp")  # takes its time, and only SCRAM needs it
+        await trio.to_thread.run_sync(import_module, "scramp")  # slow, and only SCRAM needs it
         from scramp import ScramClient, ScramException  # noqa: PLC0415
 
         try:
@@ -137,7 +137,7 @@ class Scram:
         return b""
 
     def check_success(self, additional: bytes | None) -> None:
-        """Check the last word, which stands in the outcome if it was no challenge."""
+        """Check the server's proof, which is in the outcome if it was no challenge; AuthenticationFailed."""
         if self._rounds == 1 and additional:
             self._check_proof(additional)
         if not self._proven:
@@ -146,7 +146,7 @@ class Scram:
             )
 
     def _check_proof(self, message: bytes) -> None:
-        """The server's signature; AuthenticationFailed if it is none, or not the first."""
+        """Check the server's signature; AuthenticationFailed if it is invalid, or not the first."""
         from scramp import ScramException  # noqa: PLC0415
 
         if self._client is None or self._proven or len(message) > MAX_CHALLENGE_BYTES:
@@ -163,9 +163,9 @@ class Scram:
 def with_password(
     user: str, password: str, *, plain: bool = True, bindings: Iterable[tuple[str, bytes]] = ()
 ) -> tuple[SaslMechanism, ...]:
-    """Return what a user with a password can do, the strongest first; PLAIN, which tells it, last or not at all.
+    """Return the mechanisms for a user with a password, the strongest first; PLAIN, which sends it, last or not at all.
 
-    ``bindings`` are what the channel can be told from others by: types, each with its data.
+    ``bindings`` are the channel's bindings: types, each with its data.
     """
     bound = (Scram(f"{name}-PLUS", user, password, binding) for binding in bindings for name in SCRAM_MECHANISMS)
     scram = (*bound, *(Scram(name, user, password) for name in SCRAM_MECHANISMS))
@@ -173,7 +173,7 @@ def with_password(
 
 
 class External:
-    """EXTERNAL (RFC 4422, appendix A): who we are is known from elsewhere, such as a TLS client certificate."""
+    """EXTERNAL (RFC 4422, appendix A): the server knows the user from elsewhere, such as a TLS client certificate."""
 
     name: Final = "EXTERNAL"
 
@@ -187,7 +187,7 @@ class External:
         return self._response
 
 
-#: Outcome codes in words (5.3.3.6).
+#: Texts of the outcome codes (5.3.3.6).
 REFUSALS: Final = {
     SASL_AUTH: "the server did not accept the credentials",
     SASL_SYS: "the server could not authenticate us",

@@ -1,7 +1,7 @@
-"""Sending: deliveries wait in line for credit, window and output room, and outcomes go to the tasks that wait for them.
+"""Sending: deliveries wait in line for credit, window and output room; tasks wait for their outcomes.
 
-A delivery is written where it is offered if it can be, else where credit or room appears: by the task that reads the
-socket, without waking the one that sends. Each task has at most one message in line, so there is no queue to bound.
+A delivery is written at once if possible, else when credit or room appears: by the task that reads the socket, without
+waking the sending task. Each task has at most one message in line, so the queue is bounded.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from .message import Encoded, Message
 from .pieces import BodyWriter
 from .ports import SessionPort
 
-#: What became of a delivery: Accepted, Rejected, Released, Modified, a state of a kind we do not know as ``Described``,
-#: or None if it was settled without saying.
+#: The outcome of a delivery: Accepted, Rejected, Released, Modified, an unknown state as ``Described``, or None if it
+#: was settled without one.
 Outcome = State | Described | None
 
 Octets = bytes | bytearray | memoryview
@@ -34,7 +34,7 @@ M = TypeVar("M", bound=Message | Encoded)
 
 
 class Tracker:
-    """One delivery on its way. ``done`` once its outcome is known, which ``outcome`` waits for."""
+    """One delivery on its way. ``done`` once its outcome is known; ``outcome`` waits for that."""
 
     __slots__ = ("_changed", "_delivery", "_more", "_outcome", "_sender", "_written", "done")
 
@@ -50,9 +50,9 @@ class Tracker:
         self.done = False
 
     async def outcome(self) -> Outcome:
-        """Wait for the outcome. Raises what ended the link if that came first: then the outcome is unknown.
+        """Wait for the outcome and return it; raise the error that ended the link if that came first.
 
-        OutcomeUnknown when there is one that cannot be decoded.
+        OutcomeUnknown if the outcome cannot be decoded.
         """
         if self.done:
             await trio.lowlevel.checkpoint_if_cancelled()
@@ -62,7 +62,7 @@ class Tracker:
         return self._known()
 
     def _known(self) -> Outcome:
-        """Return the outcome, which is here; OutcomeUnknown."""
+        """Return the outcome, which is known; OutcomeUnknown."""
         if isinstance(self._outcome, DecodeError):
             raise OutcomeUnknown("amqp:decode-error", f"the peer's delivery state cannot be decoded: {self._outcome}")
         return self._outcome
@@ -98,7 +98,7 @@ class Tracker:
 
 
 class Sender(Link):
-    """A link that we send on; made by ``open_sender``. Any number of tasks may send at once."""
+    """A sending link; made by ``open_sender``. Any number of tasks may send at once."""
 
     def __init__(self, session: SessionPort, name: str | None, mode: SenderSettleMode) -> None:
         super().__init__(session, name)
@@ -109,25 +109,25 @@ class Sender(Link):
 
     @property
     def address(self) -> str:
-        """Return where messages go; "" when each says so itself, in ``properties.to``."""
+        """Address of the target; "" if each message has its own, in ``properties.to``."""
         return terminus_address(self.target)
 
     @property
     def credit(self) -> int:
-        """Return how many more deliveries the peer takes just now."""
+        """Deliveries that the peer accepts now."""
         return self._link.credit if self.usable else 0
 
     async def send(self, message: Message | Encoded, *, settled: bool | None = None) -> Outcome:
-        """Send, and wait for the outcome: look at it, for it may be a refusal.
+        """Send, wait for the outcome, and return it; it may be a refusal.
 
-        Waits for credit first. ``settled`` sends without caring for the outcome; the return is None then, once the
-        message is written. Cancelled before the message is written in full, it was not sent; after that, it was.
+        Waits for credit first. With ``settled`` it returns None once the message is written. If it is cancelled before
+        the message is written in full, the message was not sent; after that, it was.
         """
         tracker = await self.submit(message, settled=settled)
         return tracker._known() if tracker.done else await tracker.outcome()
 
     async def submit(self, message: Message | Encoded, *, settled: bool | None = None) -> Tracker:
-        """Send, and return once the message is written; the outcome comes through the tracker."""
+        """Send, and return a tracker for the outcome once the message is written."""
         await trio.lowlevel.checkpoint_if_cancelled()
         tracker = self._offer(message, settled)
         self._connection._flush()
@@ -142,9 +142,9 @@ class Sender(Link):
         return tracker
 
     def send_nowait(self, message: Message | Encoded, *, settled: bool | None = None) -> Tracker:
-        """Send without waiting: trio.WouldBlock if there is no credit, window or output room, or others wait for it.
+        """Send without waiting; trio.WouldBlock without credit, window or output room, or if others wait for them.
 
-        What is sent so is written with whatever else this task sends before it next waits.
+        The message is written together with others of this task, before the task next waits.
         """
         self._check()
         link = self._link
@@ -162,10 +162,10 @@ class Sender(Link):
         return tracker
 
     def send_all(self, messages: Iterable[M], *, in_flight: int = 100) -> Pipeline[M]:
-        """Send one after the other with up to ``in_flight`` outcomes outstanding; iterate for ``(message, outcome)``.
+        """Return an iterator that sends in order, with up to ``in_flight`` outcomes missing.
 
-        ``async for message, outcome in sender.send_all(messages)``: in the order of ``messages``, of which only so
-        many are taken as are in flight. Nothing is sent while the caller does not iterate.
+        ``async for message, outcome in sender.send_all(messages)`` yields in the order of ``messages``, and takes only
+        as many of them as are in flight. Nothing is sent while the caller does not iterate.
         """
         return Pipeline(self, iter(messages), in_flight)
 
@@ -178,14 +178,13 @@ class Sender(Link):
         encoded: bool = False,
         settled: bool | None = None,
     ) -> Outcome:
-        """Send one message whose body comes in pieces, each asked for when the one before it is written; its outcome.
+        """Send one message in pieces, each taken when the last one is written; return its outcome.
 
-        ``head`` gives the sections before the body. The body is a data section for each chunk; if ``size`` says how
-        many octets there are, it is a single one, which also receivers understand that know of one only. With
-        ``encoded`` the chunks are an encoded message, as they are.
+        ``head`` has the sections before the body. The body is a data section for each chunk, or a single one if
+        ``size`` gives its octets, for receivers that read only one. With ``encoded`` the chunks are an encoded message.
 
-        What the chunks raise takes the message back, as does cancellation. A receiver may decide before it has all: the
-        rest is not asked for then. An async generator is closed in any case.
+        An error of the chunks, or cancellation, aborts the message. If a receiver settles early, the rest is not taken.
+        An async generator is always closed.
         """
         if encoded and (head is not None or size is not None):
             raise ValueError("an encoded stream has its own head and size")
@@ -220,7 +219,7 @@ class Sender(Link):
     # --- the line
 
     def _offer(self, message: Message | Encoded, settled: bool | None, more: bool = False) -> Tracker:
-        """Put a message at the end of the line, and write it if that is the front."""
+        """Add a message to the end of the line, and write it if it is the first."""
         self._check()
         encoded = message if isinstance(message, Encoded) else Encoded(message.encode())
         link = self._link
@@ -240,7 +239,7 @@ class Sender(Link):
         return tracker
 
     def _offer_more(self, tracker: Tracker, piece: bytes, more: bool) -> None:
-        """Go on with the delivery at the front of the line, all of which is written so far."""
+        """Continue the delivery at the front of the line, which is written so far."""
         self._check()
         if tracker.done:
             return
@@ -272,7 +271,7 @@ class Sender(Link):
             tracker._wrote()
 
     def _withdraw(self, tracker: Tracker) -> None:
-        """Take back what is not written in full: the task that sent it was cancelled."""
+        """Abort or drop a message that is not written in full: its task was cancelled."""
         delivery = tracker._delivery
         if tracker in self._line:
             self._line.remove(tracker)
@@ -287,10 +286,10 @@ class Sender(Link):
         if not self._link.waiting:
             self.on_credit(self._link)
 
-    # --- what the peer says
+    # --- from the peer
 
     def on_credit(self, link: LinkPort) -> None:
-        """Write what credit, window and room allow; give the rest of the credit back if a drain asks for it."""
+        """Write what credit, window and room allow; return the rest of the credit if the peer drains."""
         sender = self._link
         line = self._line
         while line and not sender.waiting and sender.attached:
@@ -299,7 +298,7 @@ class Sender(Link):
             if not delivery.begun and sender.credit <= 0:
                 break
             if tracker._written:
-                return  # a stream whose next piece is yet to come
+                return  # a stream that waits for its next piece
             self._push(tracker)
             if not delivery.complete:
                 break
@@ -308,10 +307,9 @@ class Sender(Link):
             sender.drained()
 
     def on_disposition(self, delivery: EngineDelivery) -> None:
-        """Take an outcome, or a word on the way to one.
+        """Process an outcome or another state.
 
-        What cannot be decoded says nothing but that the delivery is over, and concerns no other: the frame around it
-        was whole, so the connection may go on.
+        A state that cannot be decoded ends only its delivery: the frame was valid, so the connection continues.
         """
         tracker: Tracker = delivery.context
         settled = delivery.remote_settled
@@ -368,13 +366,13 @@ class Pipeline(Generic[M]):
         try:
             outcome = await tracker.outcome()
         except OutcomeUnknown:
-            self._sent.popleft()  # a caller that goes on comes to the next
+            self._sent.popleft()  # a caller that continues gets the next
             raise
         self._sent.popleft()
         return message, outcome
 
     def _fill(self) -> None:
-        """Send as much as can be sent right now."""
+        """Send as many messages as possible now."""
         while len(self._sent) < self._in_flight:
             if self._next is None:
                 self._next = next(self._messages, None)
@@ -389,7 +387,7 @@ class Pipeline(Generic[M]):
 
 
 class _Each:
-    """An iterable of either kind, asynchronously."""
+    """An asynchronous iterator over a synchronous iterable."""
 
     def __init__(self, chunks: Iterable[Octets]) -> None:
         self._chunks = iter(chunks)

@@ -1,6 +1,6 @@
-"""One of several servers, and how to show them who we are: what a program that is to run for years is configured with.
+"""One of several servers, and the credentials for them: the configuration of programs that run for years.
 
-Secrets come in as text and never go out: no ``repr``, and no message, repeats one.
+Secrets are given as text and never shown: no ``repr`` or error text contains one.
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ from .sasl import SCRAM_MECHANISMS, Anonymous, External, SaslMechanism, with_pas
 
 #: Names for ``Servers.mechanisms``, the first preferred.
 MECHANISMS: Final = ("EXTERNAL", *SCRAM_MECHANISMS, "PLAIN", "ANONYMOUS")
-#: Why a server refuses what it will refuse the next time too.
+#: Conditions of refusals that will not change by themselves.
 _LASTING: Final = frozenset(
     {"amqp:unauthorized-access", "amqp:not-allowed", "amqp:not-found", "amqp:not-implemented", "amqp:invalid-field"}
 )
-#: What OpenSSL says of a certificate that names another host, or another address.
+#: OpenSSL's codes for a certificate of another host or address.
 _OTHER_HOST: Final = frozenset({62, 64})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Servers:
-    """Where to connect, the first that answers being as good as another, and with what credentials.
+    """Equivalent servers, of which the first that answers is used, with credentials for them.
 
-    ``urls`` are as `connect` takes them. ``mechanisms`` are names of SASL mechanisms that may be used; () for whatever
-    fits: EXTERNAL with a certificate, SCRAM or PLAIN with a user, else ANONYMOUS. Files are PEM. ``trust_file`` makes
-    it TLS, as does ``certificate``; else the system's authorities are trusted. ValueError for what makes no sense.
+    ``urls`` are as `connect` takes them. ``mechanisms`` are the allowed SASL mechanisms; () for those that fit:
+    EXTERNAL with a certificate, SCRAM or PLAIN with a user, else ANONYMOUS. Files are PEM. ``trust_file`` turns TLS on,
+    as does ``certificate``; without a ``trust_file`` the system's authorities are trusted. ValueError for
+    contradictions.
     """
 
     urls: tuple[str, ...]
@@ -51,7 +52,7 @@ class Servers:
     key: Path | None = None
     key_password: str | None = field(default=None, repr=False)
     verify_name: bool = True
-    #: What a server is told that we want to talk to, by default the URL's host.
+    #: The hostname of our open, by default the URL's host.
     virtual_host: str | None = None
 
     def __post_init__(self) -> None:
@@ -69,7 +70,7 @@ class Servers:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """Return the servers by names that may be shown."""
+        """URLs of the servers without secrets."""
         return tuple(label_of(url) for url in self.urls)
 
     @asynccontextmanager
@@ -82,7 +83,7 @@ class Servers:
             yield connection
 
     def ssl_context(self) -> ssl.SSLContext:
-        """Return how to verify a server and who we are to it; OSError (ssl.SSLError) names the file at fault."""
+        """Return the TLS context for verification and login; OSError (ssl.SSLError) names the faulty file."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.check_hostname = self.verify_name
@@ -107,11 +108,11 @@ class Servers:
         return context
 
     def is_secure(self, address: ServerAddress) -> bool:
-        """Return whether it is TLS there."""
+        """Return whether the connection to ``address`` uses TLS."""
         return address.secure or self.trust_file is not None or self.certificate is not None
 
     def mechanisms_for(self, address: ServerAddress) -> tuple[SaslMechanism, ...]:
-        """Return those to try, the preferred first; ValueError where nothing fits."""
+        """Return the mechanisms to try, the preferred first; ValueError if none fits."""
         user = address.user if self.user is None else self.user
         password = address.password if self.password is None else self.password
         if not self.mechanisms:
@@ -133,21 +134,21 @@ class Servers:
 
 
 class BadCertificate(ssl.SSLError):
-    """A file that was to hold a certificate or a key does not; the text names it."""
+    """A file has no certificate or key; the text names it."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 def label_of(url: str) -> str:
-    """Return a server's URL without what is secret in it; ValueError."""
+    """Return a server's URL without secrets; ValueError."""
     address = parse_url(url)
     host = f"[{address.host}]" if ":" in address.host else address.host
     return f"{'amqps' if address.secure else 'amqp'}://{host}:{address.port}"
 
 
 def is_lasting(failure: Exception) -> bool:
-    """Return whether it is of no use to try again soon: the operator has to fix credentials, trust or an address."""
+    """Return whether another attempt is useless until the operator fixes credentials, trust or an address."""
     if isinstance(failure, AuthenticationFailed):
         return (failure.info or {}).get("sasl-code") != SASL_SYS_TEMP
     if isinstance(failure, ClientError):
@@ -167,7 +168,7 @@ def kind_of(failure: ClientError | OSError | trio.TooSlowError) -> str:
 
 
 class Setting(Enum):
-    """A group of settings that the operator may have to look at."""
+    """A group of settings that the operator may have to check."""
 
     TRUST = "the authorities that are trusted"
     NAME = "the host's name, or whether it is verified"
@@ -177,7 +178,7 @@ class Setting(Enum):
 
 
 def setting_of(failure: BaseException) -> Setting | None:
-    """Return what a failure to connect may have come from, if it is one of these."""
+    """Return the settings that may have caused a failure to connect; None if they are unknown."""
     cause = _cause_of(failure)
     if isinstance(cause, ssl.SSLCertVerificationError):
         return Setting.NAME if cause.verify_code in _OTHER_HOST else Setting.TRUST
@@ -191,7 +192,7 @@ def setting_of(failure: BaseException) -> Setting | None:
 
 
 def reason_of(failure: BaseException) -> str:
-    """Return the failure in words: of several attempts to connect, the first."""
+    """Return the failure as text: the first one, of several attempts to connect."""
     cause = _cause_of(failure)
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"the server's certificate cannot be trusted: {cause.verify_message}"
@@ -209,6 +210,6 @@ def _cause_of(failure: BaseException) -> BaseException:
 
 
 def _read(path: Path) -> None:
-    """OSError, with the name, if it cannot be."""
+    """Raise OSError, with the name, if the file cannot be read."""
     with path.open("rb"):
         pass

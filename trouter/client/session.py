@@ -1,4 +1,4 @@
-"""Sessions: what links share their windows and their fate (AMQP 1.0 part 2, 2.5)."""
+"""Sessions: their links share windows and end together (AMQP 1.0 part 2, 2.5)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .ports import ConnectionPort
 
 
 class Session(End, LinkOpener):
-    """A session of ours; made by ``Connection.session``. Its links wait for one another's large transfers."""
+    """A session of ours; made by ``Connection.session``. A large transfer of one link delays the others."""
 
     def __init__(self, connection: ConnectionPort, session: EngineSession) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class Session(End, LinkOpener):
         session.context = self
 
     async def aclose(self) -> None:
-        """End the session with its links, and wait until the peer has done so too."""
+        """End the session with its links, and wait until the peer has ended it too."""
         if self.usable:
             self._end(None)
             self._session.end()
@@ -49,14 +49,14 @@ class Session(End, LinkOpener):
         super()._end(failure)
 
     def _gone(self) -> bool:
-        """Return whether the peer has no more to say on this session."""
+        """Return whether the peer has ended this session too."""
         return self._session.state is SessionState.UNMAPPED
 
     def _begun(self) -> None:
         self._changed.unpark_all()
 
     def _ended(self, error: Error | None, fault: PeerFault | None) -> None:
-        """The peer ended it, or the engine did for a fault of the peer's."""
+        """End the session, because the peer or a fault of the peer ended it."""
         if fault is None:
             self._end(SessionEnded.of(error, "the peer ended the session"))
             self._session.end()

@@ -1,7 +1,7 @@
-"""The socket below a connection: bytes as they come, and writes that never wait.
+"""The socket below a connection: octets as they come, and writes that never wait.
 
-Reading and writing go straight to the socket; only when it is not ready does a task wait for it. TLS runs over memory
-buffers, so that it can be written without waiting too.
+Calls go straight to the socket; a task waits only while it is not ready. TLS uses memory buffers, so that it can be
+written without waiting too.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import trio
 READ_BYTES: Final = 131072
 #: Full reads in a row before other tasks get their turn.
 READS_IN_A_ROW: Final = 4
-#: Octets that are encrypted at a time: what is encrypted and not sent is bounded by this.
+#: Octets that are encrypted at a time, which bounds what is encrypted and not sent.
 _TLS_PIECE_BYTES: Final = 65536
 
 
 class Transport:
-    """A connected socket. What goes wrong with it is an OSError."""
+    """A connected socket. Its failures are OSErrors."""
 
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
@@ -29,7 +29,7 @@ class Transport:
         self._in_a_row = 0
 
     async def receive(self) -> bytes:
-        """Return the octets that came; b"" once the peer has closed."""
+        """Return the next octets; b"" once the peer has closed."""
         if self._drained:
             await trio.lowlevel.wait_readable(self._sock)
         elif self._in_a_row >= READS_IN_A_ROW:
@@ -46,7 +46,7 @@ class Transport:
             return data
 
     def send(self, out: bytearray) -> bool:
-        """Send from the front of ``out`` what the socket takes now; whether that was all of it."""
+        """Send from the front of ``out`` what the socket takes now; return whether that was all."""
         while out:
             try:
                 sent = self._sock.send(out)
@@ -56,7 +56,7 @@ class Transport:
         return True
 
     async def wait_writable(self) -> None:
-        """Return when the socket takes more."""
+        """Wait until the socket takes more."""
         await trio.lowlevel.wait_writable(self._sock)
 
     def close(self) -> None:
@@ -65,7 +65,7 @@ class Transport:
 
 
 class TlsTransport(Transport):
-    """The same within TLS; ``handshake`` comes first."""
+    """A connected socket with TLS; ``handshake`` comes first."""
 
     def __init__(self, sock: socket.socket, context: ssl.SSLContext, hostname: str) -> None:
         super().__init__(sock)
@@ -124,7 +124,7 @@ class TlsTransport(Transport):
 
 
 async def dial(host: str, port: int, context: ssl.SSLContext | None) -> Transport:
-    """Connect, with TLS if ``context`` is given; OSError."""
+    """Return a connected transport, with TLS if ``context`` is given; OSError."""
     stream = await trio.open_tcp_stream(host, port)
     sock = socket.socket(fileno=stream.socket.detach())
     if context is None:
