@@ -33,7 +33,7 @@ class Credit(InEndpoint):
         self.gate: Gate | None = None
         #: The peer is a route container.
         self.of_container = False
-        #: When the sender's credit ran out, while it is out; negative if it has credit.
+        #: When the sender's credit ran out, while it is out; negative if that is unknown.
         self.dry_since_s = pulse.now_s
 
     def open(self) -> None:

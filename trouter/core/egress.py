@@ -93,7 +93,7 @@ class Egress(Backlog):
         self.connection_number = 0
         self.attached_at_s = pulse.now_s
         self.pace = Pace(pulse.now_s)
-        #: When the receiver's credit ran out, while it is out; negative if there is credit.
+        #: When the receiver's credit ran out, while it is out; negative if that is unknown.
         self.dry_since_s = pulse.now_s
 
     def load(self) -> int:
@@ -380,7 +380,7 @@ class Egress(Backlog):
         """Release ``out`` if it waits for another message to end while its session has hardly any window left.
 
         The other message may need that window to end, and then neither would continue. A pre-settled copy of an
-        exchange is dropped instead if the message has other receivers.
+        exchange is dropped instead if the message can continue without it.
         """
         if not out.begun and self._may_do_without(out):
             self._take_out(out)

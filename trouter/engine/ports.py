@@ -241,7 +241,7 @@ class LinkSink:
         """Note that a delivery without credit was accepted; ``link`` has counted it."""
 
     def on_refused(self, link: LinkPort, delivery: Delivery) -> None:
-        """Note that the link rejected a delivery when it began; no other call mentions it."""
+        """Note that the link rejected a delivery when it began; only ``on_aborted`` follows, at its end."""
 
 
 class Unconnected(Exception):

@@ -42,7 +42,7 @@ _SYMBOLIC: Final = {
 
 
 def read_descriptor(data: bytes, start: int, end: int) -> int:
-    """Return the descriptor code of the described value at ``start``, -1 if it is not one of 0 to 255; DecodeError."""
+    """Return the descriptor code of the described value at ``start``, -1 for an unknown one; DecodeError."""
     if end - start >= 3 and data[start] == 0 and data[start + 1] == 0x53:
         return data[start + 2]
     if end - start < 2 or data[start] != 0:
