@@ -13,7 +13,7 @@ _PORTS: Final = {"amqp": PORT, "amqps": SECURE_PORT}
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """A server, and who we are to it if the URL says so."""
+    """A server, with the user and password if the URL has them."""
 
     host: str
     port: int

@@ -172,7 +172,7 @@ class Message:
 
 @dataclass(slots=True, frozen=True)
 class Encoded:
-    """A message that is encoded already, sent as it is. ``message_format`` 0 is AMQP's own (part 2, 2.8.11)."""
+    """An encoded message, sent unchanged. ``message_format`` 0 is AMQP's own (part 2, 2.8.11)."""
 
     data: bytes
     message_format: int = 0

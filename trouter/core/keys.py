@@ -27,7 +27,7 @@ class Spelling:
 
     separator: str
     one: str
-    #: ``#`` stands at the end of a key or nowhere.
+    #: ``#`` is allowed only at the end of a key.
     many_is_last: bool
 
 

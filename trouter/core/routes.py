@@ -34,10 +34,10 @@ MAX_SCOPED: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class LinkRoute:
-    """Links to matching addresses go to a container; ``direction`` is ``in`` for links that clients send on.
+    """A route of links to matching addresses; ``direction`` is ``in`` for links on which clients send.
 
-    ``pattern`` is a pattern, or a prefix when ``is_prefix``. The container is that with the id ``container_id``, or any
-    on the listener or connector ``connection``; without either the route never gets one.
+    ``pattern`` is a pattern, or a prefix if ``is_prefix``. The container is the one with the id ``container_id``, or
+    any on the listener or connector ``connection``; without either the route never gets one.
     """
 
     pattern: str

@@ -49,12 +49,12 @@ class Streams:
 
     @property
     def count(self) -> int:
-        """Return how many links there are."""
+        """Number of links."""
         return len(self._links)
 
     @property
     def idle(self) -> int:
-        """Return how many of the links wait for a message."""
+        """Number of links that wait for a message."""
         return len(self._idle)
 
     def take(self) -> Egress | None:

@@ -58,12 +58,12 @@ class PeerTerms:
 
     @property
     def via_edge(self) -> bool:
-        """Return whether the connection is one between an edge router and the router that it hangs on."""
+        """True if the connection is between an edge router and its interior router."""
         return self.role == EDGE_ROLE
 
     @property
     def is_router(self) -> bool:
-        """Return whether the peer is a router, with clients of its own."""
+        """True if the peer is a router, with clients of its own."""
         return self.role in ROUTER_ROLES
 
 

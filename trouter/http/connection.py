@@ -41,7 +41,7 @@ class NotTaken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What all connections of a listener are served with."""
+    """The settings and objects that the connections of a listener share."""
 
     entity: ListenerEntity
     settings: HttpSettings

@@ -33,7 +33,7 @@ HEALTH_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """What the connections of one listener are served."""
+    """The settings of the connections of one listener."""
 
     healthz: bool
     metrics: bool

@@ -24,7 +24,7 @@ Group = tuple[Any, Sequence[Any]]
 
 @dataclass(slots=True)
 class Listing:
-    """The keys of a listing, in groups. ``places`` says where the offsets are that a requester may ask for."""
+    """The keys of a listing, in groups. ``places`` has the positions of the offsets that may be requested."""
 
     groups: Sequence[Group]
     places: dict[int, int]

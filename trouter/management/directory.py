@@ -25,7 +25,7 @@ from .status import NOT_FOUND, REASONS, bad_request, not_found
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The objects that the providers ask."""
+    """The objects that the providers read."""
 
     router: Router
     control: Control

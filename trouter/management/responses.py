@@ -26,7 +26,7 @@ _LIST32: Final = b"\xd0"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an operation came to; ``body`` is an encoded value."""
+    """The result of an operation; ``body`` is an encoded value."""
 
     status: int
     body: bytes

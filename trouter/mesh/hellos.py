@@ -32,7 +32,7 @@ class ControlLink:
     instance: int = 0
     heard_s: float = _NEVER
     confirmed_s: float = _NEVER
-    #: Our last hello over it named that router.
+    #: Our last hello on it listed that router.
     named: bool = False
 
 

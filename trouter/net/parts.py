@@ -57,7 +57,7 @@ class Pending(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A part of a change for which nothing was opened, so that there is nothing to give back."""
+    """A part of a change that opened nothing, so that nothing is to be undone."""
 
     apply: Callable[[], None]
 

@@ -27,7 +27,7 @@ class Owned(Provider):
 
     @abstractmethod
     def is_own(self, key: Any) -> bool:
-        """Return whether there is such an entity, and it is the tenant's."""
+        """Return whether the entity exists and is the tenant's."""
 
     def row(self, key: Any) -> Row | None:
         return self._whole.row(key) if self.is_own(key) else None
