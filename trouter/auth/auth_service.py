@@ -86,7 +86,7 @@ class RemoteAuthService:
     def __init__(
         self, terms: Terms, secure: Secure, recorder: Recorder, now: Callable[[], float] = trio.current_time
     ) -> None:
-        """Make it; ``now`` is the breaker's clock, in seconds."""
+        """Make a service; ``now`` is the breaker's clock, in seconds."""
         self.terms = terms
         self.breaker = Breaker(self._log_state, now)
         self._secure = secure

@@ -16,7 +16,7 @@ class Breaker:
     """Closed while the server works; open it allows no attempt, half open one at a time."""
 
     def __init__(self, notify: Callable[[bool], None], now: Callable[[], float] = trio.current_time) -> None:
-        """Make it; ``notify`` is called with True when it opens, and with False when it closes again."""
+        """Make a closed breaker; ``notify`` is called with True when it opens, and with False when it closes again."""
         self._notify = notify
         self._now = now
         self._failures = 0

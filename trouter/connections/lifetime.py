@@ -30,7 +30,7 @@ class Lifetime:
     transport: Transport
 
     def __init__(self, facts: PeerFacts, *, outgoing: bool) -> None:
-        """Make it; if ``outgoing``, an error in the router's own close also counts as a failure."""
+        """Make a lifetime; if ``outgoing``, an error in the router's own close also counts as a failure."""
         self._facts = facts
         self._outgoing = outgoing
         self.label = f"[C{facts.connection_id}]"

@@ -73,7 +73,7 @@ class Sessions:
     def __init__(
         self, hub: Hub, connection: Connection, label: str, turn_out: Callable[[Error], None], services: Services
     ) -> None:
-        """Make it; ``turn_out`` closes the connection."""
+        """Make the sessions of a connection, which ``turn_out`` closes."""
         self._memory = services.guard.memory
         self._uplinks = services.uplinks
         #: The terms of links that are attached from now on.

@@ -103,7 +103,7 @@ class Egress(Backlog):
         return self.backlog + self.unsettled + self.lent.count
 
     def lend_from(self, streams: StreamLinks | None) -> None:
-        """Send unfinished messages over links of ``streams`` from now on, while it has any; None for nowhere."""
+        """Send unfinished messages over links of ``streams`` from now on, while it has any; do nothing for None."""
         if streams is not None:
             self.streams = streams
             self.lent = Outstanding()

@@ -54,7 +54,7 @@ class HttpConnection:
     """Serves one accepted connection until it ends."""
 
     def __init__(self, secured: Secured, local: str, remote: tuple[str, int], service: Service) -> None:
-        """Make it; ``local`` is the address that the client connected to."""
+        """Make a connection; ``local`` is the address that the client connected to."""
         self.remote = remote
         self._stream = secured.stream
         self._below = secured.below

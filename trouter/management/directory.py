@@ -96,7 +96,7 @@ class Directory:
     """The providers of all types, in the order of GET-TYPES."""
 
     def __init__(self, sources: Sources, tenant: Tenant | None = None) -> None:
-        """Make it; for a ``tenant`` it has only the tenant's own entities, and the node itself."""
+        """Make the providers; for a ``tenant`` they have only the tenant's own entities, and the node itself."""
         self._providers = {
             kind.short: _provider(kind, sources) if tenant is None else _own(kind, sources, tenant) for kind in TYPES
         }

@@ -40,7 +40,7 @@ class Hellos:
     """The control links of the router ``me``, by connection, and the hellos on them."""
 
     def __init__(self, me: str, instance: int, interval_s: float, max_age_s: float) -> None:
-        """Make it; a hello is sent every ``interval_s``, and lists the routers heard within ``max_age_s``."""
+        """Send a hello every ``interval_s`` seconds, which lists the routers heard within ``max_age_s``."""
         self.links: dict[int, ControlLink] = {}
         #: Seconds without a hello after which a neighbour is silent; never less than the next hello may take.
         self.max_age_s = max(max_age_s, interval_s + HALF_TICK_S)
