@@ -327,7 +327,7 @@ HASHES = {
 
 
 @pytest.mark.parametrize(("text", "message"), HASHES.values(), ids=HASHES)
-def test_a_wildcard_that_may_be_a_comment_is_asked_for(text: str, message: str) -> None:
+def test_a_wildcard_that_may_be_a_comment_is_an_error(text: str, message: str) -> None:
     findings = Findings()
     parse_conf(text, "f", findings)
     assert [problem.message for problem in findings.errors] == [message]

@@ -104,7 +104,9 @@ def test_full_management_access_is_reported() -> None:
     ("given", "compatible", "strict"),
     [("", True, False), ("authzOptional: yes", True, True), ("authzOptional: no", False, False)],
 )
-def test_rights_of_which_a_service_says_nothing(given: str, compatible: bool, strict: bool) -> None:
+def test_missing_rights_from_a_service_are_optional_only_without_secure_defaults(
+    given: str, compatible: bool, strict: bool
+) -> None:
     text = f"authServicePlugin {{\n name: s\n host: ::1\n{given}\n}}\n"
     assert load(text=text).auth_services[0].authz_optional is compatible
     assert configured(text).auth_services[0].authz_optional is strict

@@ -52,7 +52,7 @@ def test_other_forms_are_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(("content", "message"), BAD_FILES.values(), ids=BAD_FILES)
-def test_a_file_that_says_nothing_certain_is_refused(tmp_path: Path, content: str, message: str) -> None:
+def test_an_ambiguous_or_invalid_file_is_refused(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "tenants.json"
     path.write_text(content)
     with pytest.raises(BadValue, match=message):

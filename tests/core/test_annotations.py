@@ -68,7 +68,7 @@ def test_a_message_without_annotations_begins_its_way_here() -> None:
         assert (said.to, said.ingress, said.trace) == (expected, HERE, (HERE,))
 
 
-def test_an_edge_router_says_nothing_of_itself_and_its_interior_says_here() -> None:
+def test_an_edge_router_writes_no_ingress_and_its_interior_router_writes_its_own() -> None:
     edge = AnnotationRewriter("0/E", False, True, 0, None)
     assert edge.onward(None, None, 0) == b""
     interior = AnnotationRewriter(HERE, True, True, 0, None)

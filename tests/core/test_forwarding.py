@@ -405,7 +405,7 @@ def test_the_settlement_of_the_sender_reaches_every_copy() -> None:
     assert waiting.received[0].settled
 
 
-def test_receivers_hear_of_a_lost_sender() -> None:
+def test_receivers_are_notified_of_a_lost_sender() -> None:
     room = Room()
     receivers = room.receivers("multicast", 2)
     leaving = room.other()

@@ -952,7 +952,7 @@ def test_a_coordinator_is_found_by_its_route() -> None:
     assert sender.attach.target == Coordinator(("amqp:local-transactions",))
 
 
-def test_a_coordinator_whose_container_is_not_there() -> None:
+def test_a_coordinator_without_its_container_is_refused() -> None:
     router = MemoryRouter()
     routes(router, *both("$coordinator"))
     assert router.connect().sender(target=Coordinator()).error == NO_ROUTE

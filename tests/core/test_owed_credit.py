@@ -70,7 +70,7 @@ def test_a_sender_that_is_gone_is_owed_nothing() -> None:
     assert not pair.look()
 
 
-def test_as_many_as_are_asked_for_are_looked_at() -> None:
+def test_only_the_requested_number_of_links_is_examined() -> None:
     pair = Pair()
     other = pair.router.connect(PeerTerms(CAPACITY)).sender("q")
     pair.send(1)

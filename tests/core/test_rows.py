@@ -156,7 +156,7 @@ ROWS: dict[str, tuple[str, ...] | str] = {
     ),
     "2.4 sender's side": (
         "test_the_settlement_of_the_sender_reaches_every_copy",
-        "test_receivers_hear_of_a_lost_sender",
+        "test_receivers_are_notified_of_a_lost_sender",
         "test_an_inside_consumer_that_answers_after_the_sender_left_does_no_harm",
     ),
     "2.4 creditless receiver": ("test_a_receiver_without_credit_holds_back*", "test_a_multicast_is_held*"),

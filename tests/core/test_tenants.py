@@ -298,7 +298,7 @@ def test_a_trusted_annotation_stays_in_the_space_too(forge: Callable[[str], dict
     assert not any(each.bodies for each in listening)
 
 
-def test_the_addresses_of_a_space_are_known_whenever_they_are_asked_for() -> None:
+def test_the_addresses_of_a_space_are_known_at_every_time() -> None:
     router = MemoryRouter([])
     tenants = [router.core.table.tenants.enter(name, number) for number, name in enumerate(("t1", "_x"), 1)]
     clients = [router.connect(PeerTerms(tenant=tenant, connection_number=n)) for n, tenant in enumerate(tenants, 1)]

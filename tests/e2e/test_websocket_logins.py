@@ -223,7 +223,7 @@ def test_a_certificate_is_for_no_other_user(scene: Scene) -> None:
         assert peer.authenticate("EXTERNAL", b"bob") == AUTH
 
 
-def test_whose_certificate_was_not_asked_for_by_sasl_is_not_authenticated(scene: Scene) -> None:
+def test_a_certificate_without_external_does_not_authenticate(scene: Scene) -> None:
     with scene.peer("either", scene.alice) as peer:
         peer.open()
         with node_of(scene.router.port) as node:

@@ -82,7 +82,7 @@ def test_addresses_not_advertised_yet_are_advertised_to_a_new_neighbour_at_once(
 # --- bounds
 
 
-def test_changes_of_our_links_are_reported_at_once_only_so_often_between_two_ticks(bench: Bench) -> None:
+def test_changes_of_local_links_are_advertised_at_once_a_bounded_number_of_times_per_tick(bench: Bench) -> None:
     for number in range(NEWS_PER_TICK + 1):
         bench.mesh.link_up(number, 1, bench.now_s)
         bench.hello(f"N{number}", over=number)
@@ -93,7 +93,7 @@ def test_changes_of_our_links_are_reported_at_once_only_so_often_between_two_tic
     assert bench.sent(RouterAdvertisement) == [RouterAdvertisement(ME, BOOT, NEWS_PER_TICK + 1, 0)]
 
 
-def test_a_router_that_asks_for_our_links_is_asked_for_its_own_in_return_once_between_two_ticks(bench: Bench) -> None:
+def test_a_router_that_requests_links_gets_one_link_request_in_return_per_tick(bench: Bench) -> None:
     """A requesting router has a path to this one: an earlier request may have come too early for an answer."""
     bench.neighbour()
     bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}))
@@ -149,7 +149,7 @@ def test_a_start_that_only_a_link_state_reported_is_distinguished_from_the_next_
     assert bench.mesh.routers["R3"].peers == {ME: 1}
 
 
-def test_a_router_that_was_started_anew_is_asked_for_all_its_addresses_once_more(bench: Bench) -> None:
+def test_a_restarted_router_gets_another_request_for_all_its_addresses(bench: Bench) -> None:
     """A change does not say of which start it is: one that was under way then may have been taken for news."""
     bench.neighbour()
     bench.hear(MobileAddressUpdate("R2", 1, exist=("M0a",)))

@@ -133,7 +133,7 @@ def test_a_router_that_names_this_router_is_a_neighbour_at_the_cost_of_its_conne
     assert isinstance(heard[2], PathsChanged)
 
 
-def test_a_new_neighbour_is_asked_for_its_links_and_advertised_at_once(bench: Bench) -> None:
+def test_a_new_neighbour_gets_a_link_request_and_is_advertised_at_once(bench: Bench) -> None:
     bench.mesh.link_up(1, 1, bench.now_s)
     bench.hello()
     assert bench.sent() == [LinkStateRequest(ME), RouterAdvertisement(ME, BOOT, 1, 0)]
@@ -160,7 +160,7 @@ def test_a_neighbour_is_dropped_when_silent_for_longer_than_the_age(bench: Bench
     assert (NeighbourDown("R2", "no hello") in bench.heard()) is not there
 
 
-def test_a_neighbour_that_does_not_hear_us_any_more_is_dropped(bench: Bench) -> None:
+def test_a_neighbour_whose_hello_no_longer_names_this_router_is_dropped(bench: Bench) -> None:
     bench.neighbour()
     for _ in range(4):
         bench.hello(seen=())
@@ -238,13 +238,13 @@ def test_an_advertisement_of_another_start_does_the_same(bench: Bench) -> None:
     assert "R5" in bench.mesh.paths.next_hop
 
 
-def test_an_advertisement_of_news_asks_at_once(bench: Bench) -> None:
+def test_an_advertisement_of_news_causes_a_link_request_at_once(bench: Bench) -> None:
     bench.neighbour()
     bench.hear(RouterAdvertisement("R2", 7, 2, 0))
     assert bench.heard() == [LINKS_ASKED]
 
 
-def test_the_same_again_asks_only_if_the_question_may_be_lost(bench: Bench) -> None:
+def test_a_repeated_advertisement_causes_another_request_only_after_a_lost_one(bench: Bench) -> None:
     bench.neighbour()
     bench.hear(RouterAdvertisement("R2", 7, 2, 0), RouterAdvertisement("R2", 7, 2, 0))
     assert bench.sent() == [LinkStateRequest(ME)]
@@ -261,7 +261,7 @@ def test_a_link_state_is_taken_if_its_number_is_higher(bench: Bench, sequence: i
     assert bench.mesh.paths.cost.get("R3") == (5 if taken else None)
 
 
-def test_peers_that_are_unknown_become_routers_and_are_asked(bench: Bench) -> None:
+def test_unknown_peers_of_a_neighbour_become_routers_and_get_a_link_request(bench: Bench) -> None:
     bench.neighbour()
     bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 4, "R2": 9}))
     assert sorted(bench.mesh.routers) == ["R2", "R3"]
@@ -394,7 +394,7 @@ def test_an_address_request_is_answered_if_its_sender_knows_less(bench: Bench, h
     assert bench.heard() == ([Send(as_of_2, mobile_address("R2"))] if answered else [])
 
 
-def test_addresses_that_were_advertised_are_asked_for_at_the_tick(bench: Bench) -> None:
+def test_advertised_addresses_are_requested_at_the_tick(bench: Bench) -> None:
     bench.neighbour()
     bench.hear(RouterAdvertisement("R2", 7, 1, 3))
     assert bench.heard() == []
@@ -474,7 +474,7 @@ def test_a_second_change_out_of_order_is_not_taken_either(bench: Bench) -> None:
 # --- what makes no sense
 
 
-def test_our_own_words_that_come_back_are_nothing(bench: Bench) -> None:
+def test_own_messages_that_return_are_ignored(bench: Bench) -> None:
     bench.neighbour()
     bench.hear(Hello(ME, BOOT, (ME,)), RouterAdvertisement(ME, BOOT, 9, 9), LinkStateRequest(ME))
     bench.hear(LinkStateUpdate(ME, BOOT, 9, {"R9": 1}), MobileAddressUpdate(ME, 1, exist=("M0a",)))
@@ -510,9 +510,7 @@ def test_an_invalid_message_is_counted_each_time_and_reported_once_per_interval(
 
 
 @pytest.mark.parametrize("message", [MobileAddressRequest("R9", 0), MobileAddressUpdate("R9", 1, exist=("M0a",))])
-def test_a_router_not_known_yet_is_neither_sent_addresses_nor_believed_about_them(
-    bench: Bench, message: Message
-) -> None:
+def test_address_messages_of_an_unknown_router_are_counted_and_ignored(bench: Bench, message: Message) -> None:
     bench.neighbour()
     bench.mesh.add_address("M0a", 3)
     bench.keep(1)
@@ -557,7 +555,7 @@ def test_a_message_at_an_address_that_is_not_its_own_is_refused(bench: Bench, me
     assert bench.mesh.addresses_of("R2") == {}
 
 
-def test_a_neighbour_with_our_id_is_reported_though_its_messages_name_us_in_their_trace(bench: Bench) -> None:
+def test_a_neighbour_with_the_same_id_is_reported_although_its_trace_names_this_router(bench: Bench) -> None:
     bench.mesh.link_up(1, 1, bench.now_s)
     take(bench, compose(Hello(ME, BOOT + 5, (ME,)), HELLO_TO))
     assert [event.fault for event in bench.heard() if isinstance(event, Ignored)] == [MeshFault.SAME_ID]
@@ -644,7 +642,7 @@ def test_a_neighbours_own_word_counts_before_that_of_a_far_router_with_its_id(be
     assert bench.mesh.faults[MeshFault.SHARED_ID] == 4
 
 
-def test_a_router_whose_clock_went_back_is_believed_in_the_end(bench: Bench) -> None:
+def test_a_router_whose_clock_went_back_is_accepted_in_the_end(bench: Bench) -> None:
     bench.neighbour()
     bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}), RouterAdvertisement("R3", 50, 4, 0))
     bench.hear(LinkStateUpdate("R3", 50, 4, {"R2": 1, "R4": 1}))
@@ -662,7 +660,7 @@ def test_absurd_costs_are_added_up_without_harm(bench: Bench) -> None:
 # --- floods
 
 
-def test_a_neighbour_that_names_ten_thousand_peers_is_believed_within_bounds(bench: Bench) -> None:
+def test_a_neighbour_with_ten_thousand_peers_is_accepted_within_bounds(bench: Bench) -> None:
     bench.neighbour()
     for sequence in range(2, 12):
         bench.hear(LinkStateUpdate("R2", 7, sequence, {ME: 1, **{f"X{n}": 1 for n in range(10_000 + sequence % 2)}}))
@@ -691,9 +689,7 @@ def test_the_ways_are_found_anew_only_so_often_between_two_ticks(bench: Bench, m
     assert bench.mesh.paths.cost["X1"] == 1 + 1 + 101 % 2, "the last word counts after the tick"
 
 
-def test_routers_that_ask_for_many_addresses_are_answered_in_turn(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_requests_for_many_addresses_are_answered_in_turn(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_module, "ADDRESSES_PER_TICK", 150)
     bench.neighbour()
     for number in range(100):

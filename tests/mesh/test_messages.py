@@ -155,7 +155,7 @@ def test_absent_fields_count_as_zero() -> None:
     assert parse(body("RA", id="RB")) == RouterAdvertisement("RB", 0, 0, 0)
 
 
-def test_hints_of_another_length_say_nothing() -> None:
+def test_hints_of_another_length_are_ignored() -> None:
     update = parse(body("MAU", id="RB", pv=1, mobile_seq=1, exist=["M0a", "M0b"], hints=[3]))
     assert update == MobileAddressUpdate("RB", 1, exist=("M0a", "M0b"))
 

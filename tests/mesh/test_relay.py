@@ -85,7 +85,7 @@ def test_user_annotations_beside_the_trace_are_passed_on() -> None:
     assert way.data == octets(ALL_ROUTERS_TO, ("0/R1", "0/R2"), user="kept")
 
 
-def test_without_annotations_we_are_where_the_message_came_in() -> None:
+def test_a_message_without_annotations_has_this_router_as_its_ingress() -> None:
     bare = encode(Described(ULong(0x73), [None, None, ALL_ROUTERS_TO])) + BODY
     way = relay(bare, "R2", AT_R2)
     assert way.hops == ("R1", "R3", "R5")
@@ -168,5 +168,5 @@ def test_every_damaged_message_is_relayed_or_refused(message: Message, to: str) 
         (router_address("R9"), ()),
     ],
 )
-def test_where_our_own_go_first(to: str, hops: tuple[str, ...]) -> None:
+def test_messages_of_this_router_go_to_these_first_hops(to: str, hops: tuple[str, ...]) -> None:
     assert first_hops(to, AT_R2) == hops

@@ -21,14 +21,14 @@ def status_of(router: RunningRouter) -> tuple[str, str]:
     return str(row["connectionStatus"]), str(row["connectionMsg"])
 
 
-def test_a_connector_to_a_neighbour_says_so(ring: Ring) -> None:
+def test_a_connector_to_a_neighbour_shows_success_and_the_container(ring: Ring) -> None:
     status, message = status_of(ring.routers["B"])
     assert status == "SUCCESS"
     assert "Connection Opened: dir=out host=127.0.0.1:" in message
     assert "container_id=A" in message
 
 
-def test_a_connector_to_a_listener_for_clients_says_that_this_is_no_router(
+def test_a_connector_to_a_listener_for_clients_shows_that_the_peer_is_no_router(
     router: RunningRouter, start_router: StartRouter
 ) -> None:
     here = start_router(interior("A", {"R": router.port}))
@@ -65,7 +65,7 @@ def test_a_client_at_a_listener_for_routers_is_refused_with_that_reason(ring: Ri
         assert len(node.query("router.node")) == 4
 
 
-def test_a_router_goes_where_its_neighbour_said_when_that_is_gone(start_router: StartRouter, tmp_path: Path) -> None:
+def test_a_router_dials_the_failover_list_of_a_lost_neighbour(start_router: StartRouter, tmp_path: Path) -> None:
     second = start_router(interior("C", {}))
     listed = f"failoverUrls: 'amqp://127.0.0.1:{router_port(second)}'"
     listener = f"listener {{ {OPEN}, role: inter-router, allowInsecureRole: yes, {listed} }}\n"

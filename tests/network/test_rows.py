@@ -208,12 +208,12 @@ TOPOLOGY: dict[str, tuple[str, ...]] = {
         "e2e.open.properties_and_places_to_fail_over_to_are_reported",
         "connections.failover_list.ports_may_be_numbers_and_absent_and_hosts_ipv6"),
     "Connection: the list after failing over, and emptied": (
-        "network.connectors.a_router_goes_where_its_neighbour_said_when_that_is_gone",
+        "network.connectors.a_router_dials_the_failover_list_of_a_lost_neighbour",
         "connections.failover_list.a_new_list_keeps_only_the_configured_endpoint_and_the_one_in_use",
         "connections.failover_list.an_empty_list_leaves_the_configured_endpoint"),
     "Connection: the status of a connector": (
-        "network.connectors.a_connector_to_a_neighbour_says_so",
-        "network.connectors.a_connector_to_a_listener_for_clients_says_that_this_is_no_router"),
+        "network.connectors.a_connector_to_a_neighbour_shows_success_and_the_container",
+        "network.connectors.a_connector_to_a_listener_for_clients_shows_that_the_peer_is_no_router"),
 }  # fmt: skip
 
 ROWS = ONE_ROUTER_TOO | MESH | CREDIT | MULTICAST | DISTRIBUTION | LINK_ROUTES | MESSAGES | TOPOLOGY

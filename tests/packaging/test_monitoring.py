@@ -89,7 +89,7 @@ def queries() -> list[tuple[str, str]]:
     return asked
 
 
-def test_every_metric_and_label_that_is_asked_for_is_reported_by_a_router_or_a_spool(told: Told) -> None:
+def test_every_queried_metric_and_label_is_reported_by_a_router_or_a_spool(told: Told) -> None:
     assert len(queries()) > 60
     missing = {name for expression, _ in queries() for name in metrics_in(expression)} - set(told.labels)
     assert not missing

@@ -107,7 +107,9 @@ def test_the_tables_equal_the_records_and_a_rerun_does_nothing(spark: SparkSessi
 
 
 @pytest.mark.pipeline_long
-def test_a_stream_of_segments_says_the_same_across_a_stop(spark: SparkSession, site: Site, tmp_path: Path) -> None:
+def test_a_stream_of_segments_gives_the_same_alerts_across_a_stop(
+    spark: SparkSession, site: Site, tmp_path: Path
+) -> None:
     """Two runs read: first the complete segments, then the rest, compressed since; then a day passes."""
     live = [tmp_path / "a", tmp_path / "b"]
     waves = []

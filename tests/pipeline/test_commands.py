@@ -179,7 +179,7 @@ def test_an_audit_of_compacted_records_ends_by_itself_and_goes_on_later(tmp_path
 
 
 @pytest.mark.pipeline_long
-def test_latency_and_topology_show_days_that_were_asked_for(tmp_path: Path) -> None:
+def test_latency_and_topology_show_the_requested_days(tmp_path: Path) -> None:
     recorded(
         tmp_path,
         *(sketch(START + minute * MINUTE, [100, 200, 400], addr="orders") for minute in range(3)),

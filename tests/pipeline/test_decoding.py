@@ -80,7 +80,7 @@ def test_the_schema_of_spark_and_that_of_arrow_are_one() -> None:
     assert to_arrow_schema(SCHEMA, timezone="UTC") == ARROW_SCHEMA
 
 
-def test_a_message_with_everything_is_said_in_full() -> None:
+def test_a_message_with_every_section_is_decoded_in_full() -> None:
     sent = proton.Message(
         id=proton.ulong(2**64 - 1),
         user_id=b"me",
@@ -218,7 +218,7 @@ def test_an_id_keeps_its_type(value: bytes, kind: str, text: str) -> None:
     assert (found["correlation_id"], found["correlation_id_type"]) == (text, kind)
 
 
-def test_a_time_that_python_cannot_say_is_kept() -> None:
+def test_a_time_outside_the_range_of_python_is_kept() -> None:
     def created(ms: int) -> bytes:
         fields = b"\x40" * 9 + b"\x83" + struct.pack(">q", ms)
         return section(0x73, b"\xc0" + bytes([len(fields) + 1, 10]) + fields) + GOOD

@@ -107,7 +107,7 @@ def test_bodies_become_columns_and_unfit_bodies_become_dead_letters(spark: Spark
 
 
 @pytest.mark.pipeline_long
-def test_a_message_that_was_sent_twice_lands_once_where_that_is_asked_for(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_message_sent_twice_lands_once_with_the_option(spark: SparkSession, tmp_path: Path) -> None:
     spool, other, root = tmp_path / "spool", tmp_path / "other", tmp_path / "root"
     nameless = [letter(None)] * 3
     fill(spool, "a", letter("m1"), letter("m2"), letter("m1"), *nameless)

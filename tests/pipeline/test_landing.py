@@ -103,7 +103,7 @@ def test_kafka_is_refused_where_spark_has_no_connector(spark: SparkSession, tmp_
         publish(spark, tmp_path, Parameters(spools=["x"]), Kafka(servers="localhost:9092", topic="t"))
 
 
-def test_letters_for_kafka_say_where_they_come_from(spark: SparkSession) -> None:
+def test_letters_for_kafka_carry_their_address_and_message_id(spark: SparkSession) -> None:
     frame = spark.sql(
         "select 'a' address, 'm1' message_id, cast(null as string) subject, binary('x') body, "
         "cast(null as string) body_value, cast(null as binary) raw"

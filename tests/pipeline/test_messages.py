@@ -88,7 +88,7 @@ def test_proton_reads_the_fields_of_a_row() -> None:
     assert bytes(read.body) == b"\0\1\2"
 
 
-def test_ids_say_where_a_row_stands_and_never_change() -> None:
+def test_ids_name_the_place_of_a_row_and_never_change() -> None:
     encoder = Encoder(PLACE)
     batch = pa.RecordBatch.from_pydict({"body": [b"a", b"b", b"c"], "message_id": ["mine", None, None]})
     read = [
@@ -159,7 +159,7 @@ def test_a_row_number_from_an_earlier_sink_is_replaced() -> None:
     assert read.application_properties["k"] == "v"
 
 
-def test_sections_that_say_nothing_are_left_out() -> None:
+def test_empty_sections_are_left_out() -> None:
     (octets,) = encode(
         header=pa.array([None], pa.struct([("durable", pa.bool_())])),
         message_annotations=pa.array([[]], TEXTS),

@@ -89,7 +89,7 @@ def test_a_python_of_the_workers_that_is_not_there_or_has_nothing_is_named(
     assert what[1].startswith(f"trouter cannot be imported for {bare}")
 
 
-def test_a_python_within_an_archive_is_asked_on_the_cluster_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_within_an_archive_is_checked_on_the_cluster_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", "./environment/bin/python")
     assert needs._workers_python() == []
 

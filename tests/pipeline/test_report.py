@@ -235,7 +235,7 @@ def test_the_same_tables_make_the_same_page(tmp_path: Path) -> None:
     assert report(tmp_path).page == report(tmp_path).page
 
 
-def test_every_column_that_is_asked_for_is_of_a_table_with_a_section() -> None:
+def test_every_column_read_belongs_to_a_table_with_a_section() -> None:
     assert {"meter", "meter_conn", "meter_gaps", "audit_alerts", "audit_rules", "fraud_alerts", "latency", "top",
             "topology_history"} == set(COLUMNS)  # fmt: skip
 

@@ -102,7 +102,7 @@ def test_json_that_is_no_value(text: str) -> None:
         from_json(text)
 
 
-def test_keys_say_their_type_where_they_must() -> None:
+def test_keys_name_their_type_where_the_text_is_ambiguous() -> None:
     assert key_from_text("ulong:7", Symbol) == ULong(7)
     assert type(key_from_text("x-opt", Symbol)) is Symbol
     assert key_from_text("urn:x", str) == "urn:x"

@@ -87,7 +87,7 @@ async def test_nothing_is_remembered_for_more_than_a_minute() -> None:
 
 
 @pytest.mark.parametrize("other", [("PLAIN", b"\0alice\0other"), ("LOGIN", SECRET), ("PLAIN", None), ("PLAIN", b"")])
-async def test_other_words_are_asked_about(other: tuple[str, bytes | None]) -> None:
+async def test_other_credentials_are_sent_to_the_service(other: tuple[str, bytes | None]) -> None:
     service = Service()
     memory = Remembering(service, Clock(1000.0))
     await ask(memory)

@@ -255,7 +255,7 @@ async def test_a_library_that_stalls_is_left_behind(autojump_clock: trio.testing
     stuck.gate.set()
 
 
-async def test_more_than_may_wait_are_asked_to_come_back() -> None:
+async def test_logins_beyond_the_queue_are_refused_as_temporary() -> None:
     stuck: Any = Stuck()
     calling = trio.CapacityLimiter(1)
     async with calling, trio.open_nursery() as nursery:

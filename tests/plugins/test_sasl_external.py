@@ -39,7 +39,7 @@ async def test_the_certificate_is_the_user() -> None:
 @pytest.mark.parametrize(
     ("response", "answer"), [(b"alice", Authenticated), (b"root", Refused), (b"alice\0", Refused), (b"\xff", Refused)]
 )
-async def test_a_client_that_asks_to_be_another_user_is_refused(response: bytes, answer: type) -> None:
+async def test_a_client_that_requests_another_user_is_refused(response: bytes, answer: type) -> None:
     exchange = sasl_external.open_sasl("EXTERNAL", peer_with(ALICE))
     assert exchange is not None
     assert isinstance(await exchange.respond(response), answer)

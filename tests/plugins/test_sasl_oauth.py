@@ -397,7 +397,7 @@ async def test_an_issuer_that_stalls_is_given_up(server: KeyServer, autojump_clo
 
 
 @pytest.mark.parametrize("begins", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n"], ids=["head", "body"])
-async def test_an_issuer_that_trickles_is_asked_again(begins: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_issuer_that_trickles_is_requested_again(begins: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """However slowly it goes on, the thread that reads it ends, and the next one can begin."""
     monkeypatch.setattr(oauth_keys, "TIMEOUT_S", 0.2)
     body = key_set().encode()

@@ -122,7 +122,7 @@ async def test_an_account_of_this_machine_gets_in_with_its_password(service: Wri
 
 
 @with_pam
-async def test_modules_that_always_say_yes_or_no(service: WriteService) -> None:
+async def test_permit_and_deny_modules_decide_a_login(service: WriteService) -> None:
     yes = plugins_for(service("auth required pam_permit.so\naccount required pam_permit.so\n"))
     assert await exchange_of(yes).respond(plain("alice", SECRET)) == Authenticated("alice")
     for rules in (
@@ -164,14 +164,14 @@ async def test_a_module_that_outlives_the_deadline_is_left_behind(
     ("code", "temporary"),
     [(1, True), (4, True), (9, True), (28, True), (7, False), (10, False), (12, False), (13, False)],
 )
-async def test_a_pam_that_cannot_judge_asks_to_come_back(code: int, temporary: bool) -> None:
+async def test_a_pam_failure_is_a_temporary_refusal(code: int, temporary: bool) -> None:
     answer = await answering(code).respond(plain("alice", SECRET))
     assert isinstance(answer, Refused)
     assert answer.temporary is temporary
     assert SECRET not in repr(answer)
 
 
-async def test_an_init_without_response_is_asked_once_and_one_exchange_judges_one() -> None:
+async def test_an_init_without_a_response_is_challenged_once_and_an_exchange_serves_one_login() -> None:
     exchange = answering(0)
     assert await exchange.respond(b"") == Challenge(b"")
     assert await exchange.respond(plain("alice", SECRET)) == Authenticated("alice")
@@ -205,7 +205,7 @@ async def test_any_bytes_are_answered(response: bytes) -> None:
     assert isinstance(await answering(7).respond(response), Challenge | Refused)
 
 
-async def test_more_peers_than_may_wait_are_asked_to_come_back() -> None:
+async def test_logins_beyond_the_queue_are_refused_as_temporary() -> None:
     threads, gate, answers = trio.CapacityLimiter(1), threading.Event(), list[object]()
 
     async def attempt() -> None:

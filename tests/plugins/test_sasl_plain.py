@@ -87,7 +87,7 @@ async def test_without_users_no_client_gets_in() -> None:
     assert isinstance(answer, Refused)
 
 
-async def test_an_init_without_response_is_asked_once() -> None:
+async def test_an_init_without_a_response_is_challenged_once() -> None:
     exchange = exchange_with()
     assert await exchange.respond(b"") == Challenge(b"")
     assert await exchange.respond(plain("alice", SECRET)) == Authenticated("alice")
@@ -170,7 +170,7 @@ async def test_hashing_does_not_block_the_event_loop() -> None:
     assert answers == [Authenticated("alice")]
 
 
-async def test_more_peers_than_may_wait_are_asked_to_come_back() -> None:
+async def test_logins_beyond_the_queue_are_refused_as_temporary() -> None:
     hashing = trio.CapacityLimiter(1)
     answers: list[object] = []
 

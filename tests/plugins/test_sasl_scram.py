@@ -92,7 +92,7 @@ async def test_an_unknown_user_has_a_salt_that_stays_and_a_cost_like_others() ->
     assert len((await challenge("alice"))[0]) == len((await challenge("nobody"))[0])
 
 
-async def test_an_init_without_response_is_asked_once() -> None:
+async def test_an_init_without_a_response_is_challenged_once() -> None:
     exchange = exchange_with()
     assert await exchange.respond(b"") == Challenge(b"")
     assert (await talk(exchange, client_of("alice", SECRET)))[-1] == Authenticated("alice")
@@ -192,7 +192,7 @@ async def test_a_bound_mechanism_wants_the_binding_that_there_is(first: bytes) -
     assert await exchange_with("SCRAM-SHA-256-PLUS", bound=True).respond(first) == Refused("malformed SCRAM message")
 
 
-async def test_a_client_that_saw_no_bound_mechanism_is_believed_only_where_none_is_offered() -> None:
+async def test_a_client_that_saw_no_bound_mechanism_is_accepted_only_where_none_is_offered() -> None:
     assert isinstance(await exchange_with().respond(b"y,,n=alice,r=x"), Challenge)
     assert isinstance(await exchange_with(plus_offered=True).respond(b"y,,n=alice,r=x"), Refused)
     assert isinstance(await exchange_with(plus_offered=True).respond(b"n,,n=alice,r=x"), Challenge)

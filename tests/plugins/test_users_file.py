@@ -228,7 +228,7 @@ def entry(words: str = "") -> Entry:
     return parse_users(f"alice:{LINE} {words}".rstrip().encode()).entries["alice"]
 
 
-def test_a_user_may_be_disabled_or_expire_and_the_line_says_so() -> None:
+def test_a_user_may_be_disabled_or_expire_as_the_line_states() -> None:
     assert entry() == Entry((HASH,))
     assert entry("disabled") == Entry((HASH,), disabled=True)
     moment = entry("disabled expires=2027-01-31T12:00:00Z")
@@ -275,7 +275,7 @@ def test_a_disabled_or_expired_user_is_refused_for_every_password() -> None:
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o700, 0o644])
-def test_a_file_that_others_can_read_or_write_is_not_believed(tmp_path: Path, mode: int) -> None:
+def test_a_file_that_other_users_can_read_or_write_is_refused(tmp_path: Path, mode: int) -> None:
     path = tmp_path / "users"
     private(path).write_text(f"alice:{LINE}\n")
     path.chmod(mode)
@@ -286,7 +286,7 @@ def test_a_file_that_others_can_read_or_write_is_not_believed(tmp_path: Path, mo
     assert "alice" in read_users(path)
 
 
-def test_a_symbolic_link_a_pipe_and_a_giant_are_not_believed(tmp_path: Path) -> None:
+def test_a_symbolic_link_a_pipe_and_a_giant_file_are_refused(tmp_path: Path) -> None:
     real, link, pipe, giant = (tmp_path / name for name in ("real", "link", "pipe", "giant"))
     private(real).write_text(f"alice:{LINE}\n")
     link.symlink_to(real)

@@ -147,7 +147,7 @@ def test_a_mark_that_does_not_fit_is_ignored(spoil: str, tmp_path: Path) -> None
     assert links_of(tmp_path)[-1] == 26 * BATCH - 1 if spoil != "other octets" else True
 
 
-def test_a_better_mark_is_believed_later(tmp_path: Path) -> None:
+def test_a_valid_mark_counts_later(tmp_path: Path) -> None:
     writer = opened(tmp_path, BOUNDS)
     batches(writer, 0, 20)
     there = places(tmp_path)

@@ -230,7 +230,7 @@ def small_disk() -> Iterator[Path]:
         folder.rmdir()
 
 
-def test_a_full_disk_drops_records_and_afterwards_says_so(small_disk: Path) -> None:
+def test_a_full_disk_drops_records_and_the_drop_is_recorded_afterwards(small_disk: Path) -> None:
     writer = opened(small_disk, Bounds(keeps_oldest=True))
     ballast = small_disk / "ballast"
     ballast.write_bytes(b"x" * 300_000)

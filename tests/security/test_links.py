@@ -70,7 +70,7 @@ def test_a_link_is_judged(attach: Attach, strictly: bool, rule: str, leniently: 
     [(sender(Target("out")), 2, "maxSenders"), (receiver(Source("in")), 3, "maxReceivers")],
     ids=["senders", "receivers"],
 )
-def test_there_are_as_many_as_the_group_says(attach: Attach, most: int, limit: str) -> None:
+def test_a_group_has_its_limit_of_links(attach: Attach, most: int, limit: str) -> None:
     assert judged(STRICT, attach, most - 1).allowed
     assert judged(STRICT, attach, most) == LinkVerdict(False, f"v:g:{limit}", too_many=True)
     assert judged(LENIENT, attach, 10**6).allowed

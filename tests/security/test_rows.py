@@ -15,11 +15,11 @@ NAMES_AND_LOGINS: dict[str, tuple[str, ...]] = {
                       "config.load.an_old_name_works_with_a_warning"),
     "0 `{user}` and `${user}`": ("config.policy.the_users_token_is_distinguished_from_its_text",),
     "1.1 R-1.1a what the first octets are": (
-        "tls.parts.the_first_octets_tell_the_layer", "tls.listeners.amqps_own_header_for_tls_begins_tls",
+        "tls.parts.the_first_octets_choose_the_layer", "tls.listeners.amqps_own_header_for_tls_begins_tls",
         "engine.faults.a_fault_is_reported_on_its_scope_and_the_rest_goes_on",
         "e2e.bad_input.connection_is_refused_for", "e2e.bad_input.a_peer_that_never_opens_is_disconnected",
         "engine.sasl.a_header_of_neither_layer_is_answered_in_amqp", "http.live.plain_amqp_is_not_spoken_here"),
-    "1.1 R-1.1b TLS where there is none": ("tls.listeners.tls_where_there_is_none_hears_nothing",),
+    "1.1 R-1.1b TLS where there is none": ("tls.listeners.a_tls_client_at_a_plain_listener_gets_no_answer",),
     "1.2 the table": ("e2e.ways_in.each_listener_offers_its_mechanisms",),
     "1.2 R-1.2a names that nothing serves": (
         "hooks.hooks.an_unknown_sasl_mechanism_that_nothing_serves_is_refused_with_secure_defaults",
@@ -41,7 +41,7 @@ NAMES_AND_LOGINS: dict[str, tuple[str, ...]] = {
                               "e2e.denials_by_proton.without_sasl"),
     "1.5 R-1.5 no other authorization id": (
         "plugins.sasl_plain.another_authorization_id_is_refused_with_the_right_password_too",
-        "plugins.sasl_external.a_client_that_asks_to_be_another_user_is_refused",
+        "plugins.sasl_external.a_client_that_requests_another_user_is_refused",
         "plugins.sasl_pam.another_authorization_id_is_refused", "plugins.sasl_oauth.a_token_is_for_its_own_user_only",
         "e2e.ways_in.the_user_of_a_connection_to_management"),
     "1.6 R-1.6a passwords in clear": (
@@ -49,7 +49,7 @@ NAMES_AND_LOGINS: dict[str, tuple[str, ...]] = {
         "e2e.authentication.a_password_from_another_machine_needs_the_listeners_yes",
         "plugins.sasl_plain.passwords_in_clear_for_every_host_are_warned_about_once"),
     "1.6 R-1.6b nothing is asked for in clear": (
-        "tls.listeners.no_password_is_asked_for_in_clear_where_tls_is_required",
+        "tls.listeners.no_password_mechanism_is_offered_in_clear_where_tls_is_required",
         "e2e.denials_by_proton.clear_text_where_tls_is_required"),
     "1.7 the frames of SCRAM": ("e2e.sasl_plugins.scram_frame_by_frame",
                                 "client.scram.the_servers_proof_may_be_a_challenge_or_stand_in_the_outcome"),
@@ -74,7 +74,7 @@ NAMES_AND_LOGINS: dict[str, tuple[str, ...]] = {
                        "e2e.sasl_plugins.a_connector_that_may_use_one_mechanism_uses_no_other"),
     "1.11 R-1.11a the server proves itself": (
         "e2e.sasl_plugins.a_connector_does_not_trust_a_server_without_a_proof",),
-    "1.11 R-1.11b where else to go": ("tls.parts.credentials_go_only_where_the_configuration_says",
+    "1.11 R-1.11b where else to go": ("tls.parts.credentials_go_only_to_the_configured_hosts",
                                       "tls.parts.a_peer_cannot_send_a_connector_from_tls_to_clear_text"),
     "1.11 R-1.11c its own passwords in clear": ("e2e.connectors.plain_without_tls_logs_in_unless_defaults_are_secure",
                                                 "e2e.sasl_plugins.a_connector_uses_scram_where_its_password_may_not_be_sent"),
@@ -260,11 +260,11 @@ BEYOND: dict[str, tuple[str, ...]] = {
                              "advisories.decoding.a_frame_of_any_size_is_refused_on_its_first_octets",
                              "engine.sasl.challenges_and_responses_alternate_up_to_the_limit"),
     "8.2 hashing": ("plugins.sasl_plain.hashing_does_not_block_the_event_loop",
-                    "plugins.sasl_plain.more_peers_than_may_wait_are_asked_to_come_back"),
+                    "plugins.sasl_plain.logins_beyond_the_queue_are_refused_as_temporary"),
     "8.2 arrivals": ("admission.handshakes.a_hundred_at_once_then_fifty_a_second",
                      "e2e.guard.so_many_connections_a_second_from_one_host"),
     "8.3 the file of users": ("plugins.users_file.a_record_has_the_required_cost",
-                              "plugins.users_file.a_file_that_others_can_read_or_write_is_not_believed",
+                              "plugins.users_file.a_file_that_other_users_can_read_or_write_is_refused",
                               "plugins.users_file.the_password_is_not_in_the_file_in_any_form",
                               "plugins.users_file.one_flipped_bit_of_the_digest_refuses",
                               "e2e.denials_by_proton.a_connection_whose_user_is_disabled"),

@@ -55,7 +55,7 @@ def test_a_slope_above_zero_is_a_leak(grows: Callable[[float], float], rises: bo
     assert found.low <= found.middle <= found.high
 
 
-def test_figures_of_a_soak_that_was_cut_say_so(tmp_path: Path) -> None:
+def test_figures_of_an_interrupted_soak_name_the_interruption(tmp_path: Path) -> None:
     about = {
         "trouter": "1", "twin": "compiled", "python": "3", "began": "now", "warm_up_s": 60.0,
         "traffic": ["small"], "churn": ["links"],

@@ -192,7 +192,7 @@ async def test_a_message_that_is_cut_off_by_the_end_of_its_link_was_never_there(
 # --- the backlog
 
 
-async def test_a_full_spool_asks_for_no_more_until_some_is_consumed(serve: ServeFeed, folder: Path) -> None:
+async def test_a_full_spool_grants_no_credit_until_messages_are_consumed(serve: ServeFeed, folder: Path) -> None:
     feed = await serve(size=1000, count=2000)
     with Spool.open(folder, segment_bytes=100_000, backlog_bytes=500_000) as spool:
         async with receiving(spool, settings_for(feed.url, credit=100, max_group_bytes=10_000)) as progress:
@@ -291,7 +291,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("authority"), "authority")
 
 
-async def test_over_tls_with_a_certificate_of_ours(
+async def test_a_receiver_connects_over_tls_with_a_client_certificate(
     serve: ServeFeed, spool: Spool, authority: Authority, folder: Path
 ) -> None:
     context = authority.server("127.0.0.1")

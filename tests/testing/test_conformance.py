@@ -271,7 +271,7 @@ def test_a_hook_that_waits_is_caught() -> None:
             found()
 
 
-def test_a_router_that_asked_broken_hooks_and_believed_them_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_router_that_trusted_broken_hooks_would_fail_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Plugins, "annotation_filter", lambda *_: AnnotationFilter(strip_in=False, strip_out=False))
     failed = run(Subject(strip_annotations))
     assert set(failed) == {"annotation_filter that raises denies", "annotation_filter that answers rubbish denies"}

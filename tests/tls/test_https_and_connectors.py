@@ -87,7 +87,7 @@ def test_a_connector_takes_no_server_of_another_name(scene: Scene) -> None:
         caller.wait_for_line(r"Connection to 127.0.0.1:\d+ failed: TLS: the peer.s certificate is not for")
 
 
-def test_a_connector_with_tls_says_nothing_in_clear(scene: Scene) -> None:
+def test_a_connector_with_tls_sends_nothing_in_clear(scene: Scene) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(DEADLINE_S)
         port = server.getsockname()[1]

@@ -244,7 +244,7 @@ def test_the_same_port_takes_clear_text(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("octets", [b"\x16\x03\x01\x02\x00\x01\x00\x01", TLS_HEADER])
-def test_tls_where_there_is_none_hears_nothing(scene: Scene, octets: bytes) -> None:
+def test_a_tls_client_at_a_plain_listener_gets_no_answer(scene: Scene, octets: bytes) -> None:
     with socket.create_connection(("127.0.0.1", scene.port("plain")), DEADLINE_S) as sock:
         sock.sendall(octets)
         assert read_all(sock) == b""
@@ -267,7 +267,7 @@ def test_clear_text_where_tls_is_required_is_refused_with_that_reason(scene: Sce
 
 
 @pytest.mark.parametrize("name", ["strict", "scram"])
-def test_no_password_is_asked_for_in_clear_where_tls_is_required(scene: Scene, name: str) -> None:
+def test_no_password_mechanism_is_offered_in_clear_where_tls_is_required(scene: Scene, name: str) -> None:
     password = frame(0, encode_performative(SaslInit("PLAIN", b"\0bob\0wonderland")), FRAME_SASL)
     with socket.create_connection(("127.0.0.1", scene.port(name)), DEADLINE_S) as sock:
         sock.sendall(SASL_HEADER + password)
@@ -312,7 +312,7 @@ CERTIFICATES = {
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 @pytest.mark.parametrize(("name", "client", "mechanisms"), CERTIFICATES.values(), ids=CERTIFICATES)
-def test_whose_certificate_counts(
+def test_each_client_certificate_gives_its_mechanisms(
     scene: Scene, name: str, client: str | None, mechanisms: tuple[str, ...] | None, version: ssl.TLSVersion
 ) -> None:
     pair = getattr(scene, client) if client else None
@@ -363,7 +363,7 @@ async def test_a_client_that_skips_sasl_is_the_subject_of_its_certificate(scene:
     assert "auth=no user=CN=alice,OU=Dev,O=Client,C=US " in await opened_as(scene, "skip", scene.alice)
 
 
-async def test_a_client_that_asks_to_be_another_user_stays_out(scene: Scene) -> None:
+async def test_a_client_that_requests_another_user_is_refused(scene: Scene) -> None:
     with pytest.raises(AuthenticationFailed):
         await opened_as(scene, "external", scene.alice, External("root"))
 

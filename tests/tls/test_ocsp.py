@@ -193,7 +193,7 @@ async def test_a_good_word_is_about_one_certificate_only(authority: Authority) -
         assert not await is_believed(bob, profiles)
 
 
-async def test_a_responder_that_hangs_up_is_asked_again_only_after_a_while(authority: Authority) -> None:
+async def test_a_responder_that_disconnects_is_queried_again_only_after_a_pause(authority: Authority) -> None:
     now = [datetime.now(UTC).timestamp()]
     async with Responder.running(authority) as responder:
         profiles = await profiles_with(authority, "hard", lambda: now[0])

@@ -38,7 +38,7 @@ OPENINGS = {
 
 
 @pytest.mark.parametrize(("seen", "layer"), OPENINGS.items(), ids=map(repr, OPENINGS))
-def test_the_first_octets_tell_the_layer(seen: bytes, layer: Layer | None) -> None:
+def test_the_first_octets_choose_the_layer(seen: bytes, layer: Layer | None) -> None:
     assert layer_of(seen) is layer
 
 
@@ -75,7 +75,7 @@ def test_a_peer_cannot_send_a_connector_from_tls_to_clear_text() -> None:
         ("allowRedirect: no", False, frozenset()),
     ],
 )
-def test_credentials_go_only_where_the_configuration_says(
+def test_credentials_go_only_to_the_configured_hosts(
     attributes: str, has_certificate: bool, allowed: frozenset[str] | None
 ) -> None:
     text = "connector {\n host: a\n " + "\n ".join(attributes.split(", ")) + "\n}"

@@ -169,7 +169,7 @@ NAMES = {
 
 @pytest.mark.parametrize("verify", [True, False])
 @pytest.mark.parametrize(("sans", "host", "right"), NAMES.values(), ids=NAMES)
-def test_whose_certificate_a_connector_takes(
+def test_a_connector_accepts_certificates_of_the_host_and_the_trusted_authority(
     authority: Authority, sans: tuple[str, ...], host: str, right: bool, verify: bool
 ) -> None:
     pair = authority.issue("CN=router.test.example", *sans)

@@ -14,7 +14,7 @@ import pytest
 BROKEN = "test_an_unusable_profile_or_listener_is_refused_when_created"
 AT_THE_START = "test_unusable_profiles_end_the_start_under_secure_defaults"
 AGREED = "test_each_client_agrees_on_tls_or_fails_as_listed"
-WHOSE = "test_whose_certificate_counts"
+WHOSE = "test_each_client_certificate_gives_its_mechanisms"
 FORMAT = "test_a_format_makes_the_user"
 RENEWED = "test_a_broken_renewal_keeps_the_old_pair_and_a_whole_one_replaces_it"
 
@@ -38,7 +38,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     "2.2 R-2.2c suites": (AGREED, "test_a_connector_takes_no_server_without_a_certificate"),
     "2.2 R-2.2c renegotiation": ("test_no_client_renegotiates",),
     "2.2 R-2.2d names": (
-        "test_whose_certificate_a_connector_takes",
+        "test_a_connector_accepts_certificates_of_the_host_and_the_trusted_authority",
         "test_a_connector_takes_no_server_of_another_name",
         "test_a_session_is_resumed_only_with_its_own_host",
     ),
@@ -58,7 +58,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     "2.4 one port for both": ("test_the_same_port_takes_clear_text", "test_amqps_own_header_for_tls_begins_tls"),
     "2.4 requireSsl, requireEncryption": (
         "test_clear_text_where_tls_is_required_is_refused_with_that_reason",
-        "test_no_password_is_asked_for_in_clear_where_tls_is_required",
+        "test_no_password_mechanism_is_offered_in_clear_where_tls_is_required",
     ),
     "2.4 EXTERNAL": (WHOSE,),
     "2.4 EXTERNAL without authorities": (BROKEN,),
@@ -71,7 +71,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         "test_in_clear_no_client_comes_in_where_tls_is_required",
     ),
     "2.5 wss, only EXTERNAL": ("test_only_external_is_offered",),
-    "2.5 R-2.5b origins": ("test_whose_pages_may_connect", "test_any_other_page_is_not"),
+    "2.5 R-2.5b origins": ("test_each_origin_is_admitted_or_refused_as_configured", "test_any_other_page_is_not"),
     "2.5 R-2.5c /metrics, /healthz": (
         "test_each_visitor_may_read_the_metrics_as_configured",
         "test_a_token_is_taken_within_tls",

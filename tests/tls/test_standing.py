@@ -233,7 +233,7 @@ def info(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]
         yield caplog
 
 
-async def test_the_end_of_our_own_certificate_is_reported_three_times(
+async def test_the_expiry_of_the_own_certificate_is_reported_three_times(
     scene: Scene, info: pytest.LogCaptureFixture
 ) -> None:
     server, crl = scene.authority.issue("CN=router", "localhost", days=40), scene.authority.revoke(days=99)

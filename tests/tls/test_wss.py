@@ -176,7 +176,7 @@ ORIGINS = {
 
 
 @pytest.mark.parametrize(("origin", "status"), ORIGINS.values(), ids=ORIGINS)
-def test_whose_pages_may_connect(scene: Scene, origin: str, status: int) -> None:
+def test_each_origin_is_admitted_or_refused_as_configured(scene: Scene, origin: str, status: int) -> None:
     assert WebSocket(scene.tls("anonymous"), f"Origin: {origin}").status == status
 
 

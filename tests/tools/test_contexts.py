@@ -39,7 +39,7 @@ async def saved(folder: Path) -> None:
     assert (await run("contexts", "use", "prod")).status == 0
 
 
-async def test_tools_connect_as_the_context_in_use_says(folder: Path) -> None:
+async def test_tools_connect_with_the_settings_of_the_context_in_use(folder: Path) -> None:
     await saved(folder)
     found = options()
     assert (found.server, found.user, found.password, found.timeout_s) == ("prod:1111", "ann", "hidden", 3.0)

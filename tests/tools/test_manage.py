@@ -111,7 +111,7 @@ async def test_words_make_a_request(line: str, wanted: tuple[dict[str, object], 
     assert (request.application_properties, request.body) == wanted
 
 
-async def test_a_query_asks_for_names_and_prints_no_nulls() -> None:
+async def test_a_query_requests_names_and_prints_no_nulls() -> None:
     ran, (request,) = await managed("query", "--type", "listener", "name", "port", "cost", answer=TABLE)
     assert json.loads(ran.out) == [{"name": "a", "port": "1"}, {"name": "b", "port": "2", "cost": 3}]
     assert request.body == {"attributeNames": ["name", "port", "cost"]}

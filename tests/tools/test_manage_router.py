@@ -265,7 +265,7 @@ def test_there_are_no_annotations(manage: Manage) -> None:
     assert manage("get-annotations") == {}
 
 
-def test_a_lone_router_knows_of_no_other(manage: Manage) -> None:
+def test_a_lone_router_lists_no_other_router(manage: Manage) -> None:
     assert manage("get-mgmt-nodes") == []
 
 
@@ -276,7 +276,7 @@ def test_the_schema_can_be_had_as_a_map_and_as_text(manage: Manage) -> None:
     assert {"listener", "router.link", "address"} <= set(schema["entityTypes"])
 
 
-def test_the_router_is_asked_under_its_own_name_too(manage: Manage) -> None:
+def test_the_router_answers_under_its_own_name_too(manage: Manage) -> None:
     assert manage("query", "--type", "router", "id", "--router", "R") == [{"id": "R"}]
 
 

@@ -103,7 +103,7 @@ async def test_a_map_of_a_row_has_no_nulls() -> None:
 
 @pytest.mark.parametrize("total", [3, PAGE_ROWS, 1200])
 @pytest.mark.parametrize("limit", [0, 2])
-async def test_a_router_that_does_not_count_cannot_make_us_ask_for_ever(total: int, limit: int) -> None:
+async def test_a_router_that_ignores_the_count_does_not_cause_endless_requests(total: int, limit: int) -> None:
     server = ManagementServer(always(body={"attributeNames": ["a", "b", "c"], "results": rows(total)}))
     async with asking(server) as node:
         assert (await node.query("t", limit=limit)).rows == rows(total)[: limit or None]
@@ -221,7 +221,7 @@ async def test_a_request_that_is_refused_as_a_message_is_no_answer() -> None:
             await node.call("READ")
 
 
-async def test_a_connection_that_ends_says_so() -> None:
+async def test_an_ended_connection_raises_disconnected() -> None:
     server = ManagementServer(lambda _: [])
     async with asking(server) as node, trio.open_nursery() as nursery:
 
@@ -244,7 +244,7 @@ async def test_a_server_that_is_not_there_is_reported_at_once() -> None:
     assert str(refused.value) == f"Connection amqp://127.0.0.1:{port} disconnected: Connection refused"
 
 
-async def test_a_server_that_says_nothing_ends_in_time() -> None:
+async def test_a_silent_server_times_out() -> None:
     (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
     async with listener:
         options = ConnectionOptions(host="127.0.0.1", port=listener.socket.getsockname()[1], timeout_s=0.05)

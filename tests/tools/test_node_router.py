@@ -114,7 +114,7 @@ async def test_a_router_that_is_not_there_ends_in_timeout(router: RunningRouter,
     assert ran.err.startswith("Timeout: no answer from _")
 
 
-async def test_the_path_of_the_bus_is_the_address_asked(router: RunningRouter) -> None:
+async def test_the_path_of_the_bus_is_the_address_of_the_request(router: RunningRouter) -> None:
     for path in ("$management", "_local/$management", "_topo/0/R/$management"):
         ran = await run(
             "manage", "query", "--type", "router", "id", "-b", f"127.0.0.1:{router.port}/{path}", "-r", "X", "-t", "30"
@@ -122,7 +122,7 @@ async def test_the_path_of_the_bus_is_the_address_asked(router: RunningRouter) -
         assert json.loads(ran.out) == [{"id": "R"}]
 
 
-def test_the_older_names_ask_a_router_too(router: RunningRouter, tmp_path: Path) -> None:
+def test_the_older_tool_names_query_a_router_too(router: RunningRouter, tmp_path: Path) -> None:
     bus = f"127.0.0.1:{router.port}"
     done = called(installed(tmp_path, "qdmanage"), "QUERY", "--typ", "router", "id", "--bus", bus)
     assert (done.returncode, done.stderr, json.loads(done.stdout)) == (0, "", [{"id": "R"}])

@@ -103,7 +103,7 @@ def test_the_environment_stands_behind_the_options() -> None:
     assert (found.host, found.port, found.user, found.password) == ("g", 2, "bob", "own")
 
 
-def test_a_password_in_the_environment_alone_asks_for_no_sasl() -> None:
+def test_a_password_in_the_environment_alone_requests_no_sasl() -> None:
     found = options(environment={"TROUTER_SASL_PASSWORD": SECRET})
     assert (found.user, found.password, found.sasl, found.sasl_mechanisms()) == ("", "", False, ())
 
@@ -201,7 +201,7 @@ def test_options_may_be_shortened() -> None:
     assert (found.router, found.timeout_s, found.user) == ("A", 3.0, "u")
 
 
-def test_another_router_is_asked_over_the_same_connection() -> None:
+def test_another_router_is_queried_over_the_same_connection() -> None:
     found = options("-b", "h:1/path", "-d", "E").to_router("R")
     assert (found.host, found.address) == ("h", "_topo/0/R/$management")
 
@@ -230,7 +230,7 @@ def test_the_mechanisms_fit_the_given_credentials(arguments: tuple[str, ...], na
     assert [each.name for each in options(*arguments).sasl_mechanisms()] == names
 
 
-def test_a_mechanism_that_we_do_not_know_is_refused() -> None:
+def test_an_unknown_mechanism_is_refused() -> None:
     with pytest.raises(ValueError, match="none of the SASL mechanisms GSSAPI is one of EXTERNAL SCRAM-SHA-512 "):
         options("--sasl-mechanisms", "GSSAPI")
 
@@ -240,7 +240,7 @@ def test_plain_needs_a_user() -> None:
         options("--sasl-mechanisms", "PLAIN").sasl_mechanisms()
 
 
-def test_a_missing_password_is_asked_for_only_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_password_is_prompted_for_only_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     with pytest.raises(ValueError, match="password of u: not given"):
         options("--sasl-username", "u").sasl_mechanisms()

@@ -36,7 +36,7 @@ def test_a_terminal_sees_how_far_a_work_is(monkeypatch: pytest.MonkeyPatch) -> N
     assert "reading: 0.00B" in terminal.getvalue()
 
 
-def test_nothing_is_shown_elsewhere_or_where_quiet_is_asked_for(
+def test_no_progress_is_shown_without_a_terminal_or_with_quiet(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     terminal = watched(monkeypatch)

@@ -63,7 +63,7 @@ def took(proton: BlockingConnection, address: str, count: int, send: Callable[[]
         return found, sending.result()
 
 
-def test_words_are_sent_with_the_properties_asked_for(bus: str, proton: BlockingConnection) -> None:
+def test_words_are_sent_with_the_given_properties(bus: str, proton: BlockingConnection) -> None:
     options = ("--subject", "S", "--property", "n=1", "--property", "t=true", "--property", "s=1x", "--ttl", "60")
     found, (status, out, err) = took(
         proton,
@@ -101,7 +101,7 @@ def test_files_of_any_size_arrive_as_they_are(bus: str, proton: BlockingConnecti
     assert bytes(whole.body) == large.read_bytes()
 
 
-def test_outcomes_are_counted_and_the_status_says_that_not_all_is_well(bus: str, proton: BlockingConnection) -> None:
+def test_outcomes_are_counted_and_the_status_is_1_unless_all_are_accepted(bus: str, proton: BlockingConnection) -> None:
     receiver = proton.create_receiver("outcomes", credit=4)
     sending = started(bus, "send", "outcomes", "m", "--count", 4)
     for outcome in (Delivery.ACCEPTED, Delivery.REJECTED, Delivery.RELEASED, Delivery.MODIFIED):

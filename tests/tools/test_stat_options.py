@@ -83,7 +83,7 @@ def test_the_older_tool_has_its_own_options_and_no_others(words: tuple[str, ...]
 
 
 @pytest.mark.parametrize("words", [["--json"], ["--watch", "1"], ["--why", "a"], ["--vhost", "v"], ["--address", "a"]])
-def test_the_older_tool_knows_none_of_the_new_options(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_older_tool_takes_none_of_the_new_options(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         older(*words)
     assert ended.value.code == 2
@@ -147,7 +147,7 @@ def test_a_wrong_command_line_gives_usage_on_stderr_and_2(words: list[str], caps
     assert err.startswith("usage: trouter stat")
 
 
-def test_why_asks_every_router_unless_one_is_named() -> None:
+def test_why_queries_every_router_unless_a_router_is_named() -> None:
     assert stat.wishes_of(parsed("--why", "a")).all_routers
     assert not stat.wishes_of(parsed("--why", "a", "-r", "B")).all_routers
     assert not stat.wishes_of(parsed("-l")).all_routers
@@ -158,7 +158,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_colours_are_for_terminals_whose_reader_does_not_mind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colours_are_for_terminals_without_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(os.environ, "NO_COLOR", raising=False)
     monkeypatch.setitem(os.environ, "TERM", "xterm")
     monkeypatch.setattr("sys.stdout", io.StringIO())

@@ -81,7 +81,7 @@ def test_a_connection_shows_its_security_and_its_authentication(
     assert (cells["security"], cells["authentication"]) == (security, authentication)
 
 
-def test_columns_that_an_older_router_does_not_know_are_left_out() -> None:
+def test_columns_that_an_older_router_does_not_have_are_left_out() -> None:
     old = connection(protocol="AMQP")
     assert shown(CONNECTIONS, [old]) == table(
         """
@@ -307,7 +307,7 @@ def test_memory_is_shown_by_connection_user_vhost_and_address() -> None:
     )
 
 
-def test_a_policy_without_a_directory_says_nil() -> None:
+def test_a_policy_without_a_directory_shows_nil() -> None:
     row = {"maxConnections": 10, "maxMessageSize": 0, "policyDir": "", "defaultVhost": "", "enableVhostPolicy": False}
     text = shown(POLICY, [row])
     assert "  Policy Directory                (nil)\n  Default Vhost                   (nil)\n" in text
@@ -483,7 +483,7 @@ def test_a_filter_keeps_its_rows(view: View, name: str, wanted: str, row: Row, k
     assert view.filters[name].keep(row, wanted, NETWORK) is kept
 
 
-def test_every_attribute_that_is_shown_is_asked_for() -> None:
+def test_every_shown_attribute_is_requested() -> None:
     for view in VIEWS:
         request = view.requests[0]
         if request.attributes:

@@ -484,7 +484,7 @@ def test_a_range_outside_the_data_is_refused(offset: int, end: int) -> None:
             read(b"\x40\x40", offset, end)
 
 
-def test_an_error_says_where() -> None:
+def test_an_error_has_the_offset() -> None:
     with pytest.raises(DecodeError) as caught:
         decode_all(octets("c0 05 02 40 a1 01 ff"))
     assert caught.value.offset == 6

@@ -481,7 +481,7 @@ def test_a_bare_outcome_that_ends_beyond_the_range_is_refused() -> None:
         decode_state(bytes.fromhex("00532445"), 0, 3)
 
 
-def test_states_we_know_only_as_descriptors_are_kept() -> None:
+def test_unknown_states_are_kept_as_described_values() -> None:
     custom = Described(ULong(0x0000468C00000099), [1, "x"])
     data = encode_state(custom)
     assert decode_state(data, 0, len(data)) == (custom, len(data))
@@ -520,7 +520,7 @@ def test_secrets_are_not_shown() -> None:
     ],
     ids=str,
 )
-def test_a_field_that_amqp_cannot_say_is_named(value: p.Performative, complaint: str) -> None:
+def test_a_field_that_amqp_cannot_encode_is_named(value: p.Performative, complaint: str) -> None:
     with pytest.raises(EncodeError, match=complaint):
         encode_performative(value)
 

@@ -160,7 +160,7 @@ def test_a_message_that_arrives_octet_by_octet_is_waited_for_and_then_known(mess
 
 
 @given(messages(), st.sampled_from(DEPTHS), st.binary(max_size=40))
-def test_nothing_behind_the_depth_asked_for_matters(message: Message, depth: int, tail: bytes) -> None:
+def test_octets_behind_the_requested_depth_do_not_matter(message: Message, depth: int, tail: bytes) -> None:
     data, start, _, expected = message
     scan = MessageScan()
     assert scan.scan(data + tail, start, len(data) + len(tail), depth, False) in (FOUND, NEED_MORE)
