@@ -29,6 +29,7 @@ from tests.tls.pki import Authority
 from tests.waiting import until
 from trouter.cli import main
 from trouter.pipeline.datasets import dataset, files_of
+from trouter.pipeline.metering.engines import OnSpark
 from trouter.pipeline.tables import Table
 from trouter.records import KINDS
 from trouter_plugins.users_file import put_user
@@ -192,5 +193,6 @@ def test_a_job_fills_its_tables_from_its_kinds(
     spark: SparkSession, root: Path, job: str, tables: tuple[str, ...]
 ) -> None:
     module = import_module(f"trouter.pipeline.jobs.{job}")
-    module.run(spark, root, module.Parameters(), lambda _: None)
+    engine = OnSpark(spark) if job == "meter" else spark
+    module.run(engine, root, module.Parameters(), lambda _: None)
     assert [name for name in tables if Table(root, name).read(spark).isEmpty()] == []
