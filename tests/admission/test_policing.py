@@ -369,7 +369,7 @@ def hold_of(made: Policing, who: OpenRequest, *, stamps: bool = False) -> Connec
         ({"role": "route-container"}, None, b"alice"),
         ({"outgoing": True}, None, b"alice"),
     ],
-    ids=["a user", "nobody", "a broker", "whom we called"],
+    ids=["a user", "no user", "a broker", "an outgoing connection"],
 )
 def test_without_a_policy_a_name_that_was_proven_is_kept(
     more: dict[str, Any], own: bytes | None, stamp: bytes | None

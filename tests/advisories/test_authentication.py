@@ -78,7 +78,7 @@ def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
 
 
 @pytest.fixture(autouse=True)
-def nobody_else_notices(router: RunningRouter) -> Iterator[None]:
+def other_peers_can_log_in_afterwards(router: RunningRouter) -> Iterator[None]:
     yield
     with Peer(router.port, opened=False) as peer:
         peer.raw(SASL_HEADER)

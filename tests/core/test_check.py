@@ -8,8 +8,8 @@ from trouter.core.check import MAX_KNOWN, MAX_KNOWN_BYTES, MessageCheck
 from trouter.core.table import MAX_ADDRESS_BYTES
 
 
-def nobody_hears(what: str, text: str) -> None:
-    """Nothing is denied here."""
+def ignores_denials(what: str, text: str) -> None:
+    """Take a denial; these tests deny nothing."""
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_only_short_addresses_are_remembered(octets: int, asked: int) -> None:
         texts.append(text)
         return True
 
-    check = MessageCheck(None, None, may_send, nobody_hears)
+    check = MessageCheck(None, None, may_send, ignores_denials)
     assert [check.allows(b"a" * octets) for _ in range(2)] == [True, True]
     assert texts == ["a" * octets] * asked
 
@@ -32,7 +32,7 @@ def test_octets_that_are_no_address_are_denied_without_a_policy_check() -> None:
     def may_send(text: str) -> bool:
         raise AssertionError(text)
 
-    check = MessageCheck(None, None, may_send, nobody_hears)
+    check = MessageCheck(None, None, may_send, ignores_denials)
     assert not check.allows(b"a" * (MAX_ADDRESS_BYTES + 1))
     assert not check.allows(b"\xff")
 
@@ -44,7 +44,7 @@ def test_the_verdicts_that_are_remembered_are_few() -> None:
         asked.append(text)
         return text == "0"
 
-    check = MessageCheck(None, None, may_send, nobody_hears)
+    check = MessageCheck(None, None, may_send, ignores_denials)
     for number in range(MAX_KNOWN + 1):
         assert check.allows(str(number).encode()) is (number == 0)
     assert check.allows(b"0")

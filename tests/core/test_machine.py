@@ -271,7 +271,7 @@ class RouterMachine(RuleBasedStateMachine):
     # --- what must hold
 
     @invariant()
-    def nobody_is_at_fault(self) -> None:
+    def no_connection_has_a_fault(self) -> None:
         for client in self.router.clients:
             assert client.faults == []
             assert client.closed is None
@@ -289,7 +289,7 @@ class RouterMachine(RuleBasedStateMachine):
             assert ingress.link.credit > 0 or owed == 0 or ingress.link.partial is not None
 
     @invariant()
-    def links_count_what_they_have(self) -> None:
+    def links_count_their_deliveries(self) -> None:
         for egress in self.router.core.egresses():
             assert egress.backlog == sum(not out.aborted for out in egress.queue)
             outgoing: DeliveryRing = egress.link.session.outgoing  # type: ignore[attr-defined]
@@ -297,13 +297,13 @@ class RouterMachine(RuleBasedStateMachine):
             assert egress.unsettled == len(mine)
 
     @invariant()
-    def what_is_held_belongs_to_a_message(self) -> None:
+    def held_bytes_are_never_negative(self) -> None:
         for client in self.router.clients:
             for session in client.server.sessions():
                 assert session.held_bytes >= 0
 
     @invariant()
-    def windows_stay_within_what_was_agreed(self) -> None:
+    def windows_stay_within_their_limits(self) -> None:
         for client in self.router.clients:
             if client.dropped:
                 continue
@@ -357,7 +357,7 @@ class RouterMachine(RuleBasedStateMachine):
                         self.note_outcome(message, Accepted())
                         message.settle()
         self.router.pump()
-        self.nobody_is_at_fault()
+        self.no_connection_has_a_fault()
         self.credit_is_conserved()
         self.outcomes_are_final_and_true()
         self.every_message_has_its_end()

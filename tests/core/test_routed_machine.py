@@ -122,12 +122,12 @@ class Routed(RuleBasedStateMachine):
             self.pump()
 
     @invariant()
-    def what_came_is_what_went_in_its_order(self) -> None:
+    def messages_arrive_as_sent_and_in_order(self) -> None:
         came = [each.payload for each in self.receiver.received if each.complete]
         assert came == [message for _, message in self.sent][: len(came)]
 
     @invariant()
-    def what_is_kept_is_bounded(self) -> None:
+    def kept_bytes_are_bounded(self) -> None:
         assert self.router.held_bytes() <= 2 * 65536
 
     def teardown(self) -> None:

@@ -192,7 +192,7 @@ OPENS = {
     "no vhost": ("alice", "unknown.org", "", "no-vhost"),
     "unknown user": ("bob", "closed.org", "closed.org", "closed.org:no-group"),
     "wrong host": ("alice", "closed.org", "closed.org", "closed.org:far:remote-host"),
-    "nobody": ("", "closed.org", "closed.org", "closed.org:no-group"),
+    "no user": ("", "closed.org", "closed.org", "closed.org:no-group"),
 }
 
 

@@ -336,7 +336,7 @@ MALFORMED = {
     "no UTF-8": b"\0alice\xff\0" + SECRET.encode(),
     "a name of 300 octets": b"\0" + b"x" * 300 + b"\0" + SECRET.encode(),
     "more than a response may have": b"\0alice\0" + b"x" * 2000,
-    "somebody else's authority": f"bob\0alice\0{SECRET}".encode(),
+    "the authority of another user": f"bob\0alice\0{SECRET}".encode(),
 }
 
 

@@ -64,7 +64,7 @@ class Model(RuleBasedStateMachine):
             del self.held[key]
 
     @rule(key=st.integers(0, MASK32))
-    def remove_what_is_not_there(self, key: int) -> None:
+    def remove_an_absent_delivery(self, key: int) -> None:
         if key not in self.held:
             self.ring.remove(key)
             assert self.ring.get(key) is None

@@ -334,7 +334,7 @@ class TwoEngines(RuleBasedStateMachine):
             assert link.credit + ((link.delivery_count - NEAR_WRAP) & MASK32) == receiver.granted
 
     @invariant()
-    def what_is_held_stays_within_the_window(self) -> None:
+    def held_bytes_stay_within_the_window(self) -> None:
         session = self.session_two
         assert session.held_bytes == self.budget.held == self.held
         assert self.held <= WINDOW_FRAMES * FRAME_BYTES

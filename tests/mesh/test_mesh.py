@@ -447,7 +447,7 @@ class Step:
         Step(MobileAddressUpdate("R2", 6, added=("M0b",)), frozenset({"M0a"}), True),
         Step(MobileAddressUpdate("R2", MAX_SEQUENCE, added=("M0b",)), frozenset({"M0a"}), True),
     ],
-    ids=["next", "next, of what is known", "again", "late", "one missing", "absurd"],
+    ids=["next", "next, of a known address", "again", "late", "one missing", "absurd"],
 )
 def test_an_address_change_is_taken_only_in_sequence(bench: Bench, step: Step) -> None:
     bench.neighbour()

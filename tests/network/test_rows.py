@@ -28,7 +28,7 @@ MESH: dict[str, tuple[str, ...]] = {
         "network.spans.every_outcome_comes_back_from_any_distance",
         "network.spans.presettled_messages_cross_in_their_order",
         "core.across.each_order_of_settlement_ends_the_delivery_on_every_router"),
-    "Mesh: no consumer, no credit; anonymous to nobody is released": (
+    "Mesh: no consumer, no credit; anonymous without a receiver is released": (
         "network.spans.no_receiver_listens_any_more", "network.edges.messages_without_a_receiver_come_back"),
     "Mesh: closest prefers what is here and takes what is elsewhere": (
         "core.networks.closest_goes_to_the_nearest_receiver_and_then_to_the_next_one",

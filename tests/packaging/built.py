@@ -56,12 +56,12 @@ def build(folder: Path) -> Built:
     with tarfile.open(sdist) as archive:
         archive.extractall(folder, filter="data")
     source = folder / sdist.name.removesuffix(".tar.gz")
-    _bring_what_is_compiled(source)
+    _copy_compiled_modules(source)
     wheel = folder / run(sys.executable, "-c", _BUILD, "build_wheel", folder, cwd=source).split()[-1]
     return Built(sdist, wheel)
 
 
-def _bring_what_is_compiled(source: Path) -> None:
+def _copy_compiled_modules(source: Path) -> None:
     """Lay what `make build` left beside ``source`` as newer than it, so that no module is compiled a second time."""
     generated = ROOT / "build" / "cython"
     if _twin.PURE or not generated.is_dir():

@@ -129,7 +129,7 @@ FAULTS: dict[str, tuple[list[str], str]] = {
     ),
     "no events": (["--events", "nothing.parquet"], "trouter pipeline fraud: nothing.parquet: [PATH_NOT_FOUND]"),
     "a file of another format": (["--events", "broken.parquet"], "trouter pipeline fraud: [FAILED_READ_FILE"),
-    "a format that nobody knows": (
+    "an unknown format": (
         ["--events", "payments.parquet", "--format", "nosuch"],
         "trouter pipeline fraud: [DATA_SOURCE_NOT_FOUND]",
     ),

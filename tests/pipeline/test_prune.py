@@ -206,7 +206,7 @@ REFUSED = {
     "a day that is not over": (Scope(datetime.now(UTC).date() + timedelta(days=2)), "is not over"),
     "what others need": (Scope(CUT, kinds=("policy.loaded",)), "policy.loaded is never pruned: it says which rules"),
     "no kind": (Scope(CUT, kinds=("what",)), "what: there is no such kind of records"),
-    "nobody's": (Scope(CUT, (TENANT,), ("clock.step",)), "clock.step has no tenant"),
+    "a kind without a tenant": (Scope(CUT, (TENANT,), ("clock.step",)), "clock.step has no tenant"),
     "an end alone": (Scope(CUT, kinds=("link.detached",)), "link.attached and link.detached must be pruned together"),
     "no table": (Scope(CUT, tables=("cards",)), "there is no table that is replaced by days"),
 }

@@ -77,7 +77,7 @@ TOLD = {
         "traders.com:feeds:allowAnonymousSender",
         ["a sender without an address: allowAnonymousSender is no"],
     ),
-    "a target of somebody who did not prove a name": (
+    "a target of an unauthenticated user": (
         Question(vhost="traders.com", user="feeder", host="10.0.0.1", authenticated=False, target="feeder/1"),
         False,
         "traders.com:feeds:targetPattern:none",

@@ -111,9 +111,9 @@ POLICY: dict[str, tuple[str, ...]] = {
                            "e2e.policy.connections_beyond_the_global_limit_are_closed_at_once"),
     "4.1 policyDir": ("config.policy.the_files_of_policy_dir_are_read_in_the_order_of_their_names",
                       "config.policy.only_vhosts_are_taken_from_them"),
-    "4.1 R-4.1a vhosts that hold nobody": ("config.policy.vhosts_that_hold_no_client_are_warned_of",),
+    "4.1 R-4.1a vhosts that hold no client": ("config.policy.vhosts_that_hold_no_client_are_warned_of",),
     "4.1 R-4.1b room for routers": ("admission.policing.routers_have_room_that_clients_cannot_take",),
-    "4.2 R-4.2 attributes that nobody knows": ("config.policy.a_vhost_is_refused", "config.policy.a_group_is_refused"),
+    "4.2 R-4.2 unknown attributes": ("config.policy.a_vhost_is_refused", "config.policy.a_group_is_refused"),
     "4.3 which vhost": ("security.vhosts.a_vhost_is_chosen", "security.vhosts.patterns_are_preferred_exact_first",
                         "security.vhosts.policy_vhost_is_in_the_place_of_the_host_name",
                         "security.vhosts.a_vhost_that_is_gone_leaves_its_names_free"),
@@ -179,7 +179,7 @@ POLICY: dict[str, tuple[str, ...]] = {
         "network.secured.no_router_joins_without_credentials_where_they_are_required"),
     "4.12 before the listener's": ("e2e.policy.the_numbers_of_a_group_stand_in_open_and_begin",
                                    "e2e.policy.policy_limits_hold_for_sessions_that_came_with_the_open"),
-    "4.13 R-4.13a those who are there": (
+    "4.13 R-4.13a open connections": (
         "e2e.policy.a_policy_change_applies_to_open_connections",
         "e2e.policy.a_vhost_may_keep_its_open_connections_through_a_change",
         "e2e.denials_by_proton.a_connection_whose_user_the_vhost_has_no_longer",

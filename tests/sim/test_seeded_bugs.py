@@ -42,8 +42,8 @@ def everybody_lies_behind_us(patch: Patch) -> None:
     patch.setattr(Paths, "beyond", lambda self, origin: frozenset(self.next_hop))
 
 
-def nobody_lies_behind_us(patch: Patch) -> None:
-    """Nothing of others is sent on."""
+def no_router_lies_behind_this_one(patch: Patch) -> None:
+    """Messages of other routers are not passed on."""
     beyond = Paths.beyond
     patch.setattr(Paths, "beyond", lambda self, origin: beyond(self, origin) if origin == self._me else frozenset())
 
@@ -52,7 +52,7 @@ def a_lost_question_is_not_asked_again(patch: Patch) -> None:
     patch.setattr(questions, "ASK_AGAIN_S", float("inf"))
 
 
-def links_are_told_to_nobody(patch: Patch) -> None:
+def link_requests_are_not_answered(patch: Patch) -> None:
     patch.setattr(Mesh, "_answer_links", lambda self, router: None)
 
 
@@ -78,9 +78,9 @@ BUGS: list[Callable[[Patch], None]] = [
     the_later_of_equal_ways,
     every_way_costs_one,
     everybody_lies_behind_us,
-    nobody_lies_behind_us,
+    no_router_lies_behind_this_one,
     a_lost_question_is_not_asked_again,
-    links_are_told_to_nobody,
+    link_requests_are_not_answered,
     a_restart_voids_nothing,
     addresses_outlive_their_router,
     changes_of_links_are_not_counted,
@@ -113,7 +113,7 @@ def new_ways_are_not_taken(patch: Patch) -> None:
 
 BUGS_OF_ROUTERS: list[Callable[[Patch], None]] = [
     everybody_lies_behind_us,
-    nobody_lies_behind_us,
+    no_router_lies_behind_this_one,
     lost_sessions_settle_nothing,
     addresses_that_are_withdrawn_stay,
     new_ways_are_not_taken,

@@ -294,10 +294,10 @@ def test_garbage_in_the_handshake_ends_this_connection_only(scene: Scene) -> Non
 # --- client certificates: 1.2, 2.4, R-2.2b, R-2.4
 
 CERTIFICATES = {
-    "nobody where one is required": ("external", None, None),
+    "no certificate where one is required": ("external", None, None),
     "ours where one is required": ("external", "alice", ("EXTERNAL",)),
     "another authority's": ("external", "mallory", None),
-    "nobody where one is possible": ("mixed", None, ("ANONYMOUS",)),
+    "no certificate where one is possible": ("mixed", None, ("ANONYMOUS",)),
     "ours where one is possible": ("mixed", "alice", ("EXTERNAL", "ANONYMOUS")),
     "another authority's where one is possible": ("mixed", "mallory", None),
     "ours where none is asked for": ("strict", "alice", ("ANONYMOUS",)),

@@ -91,7 +91,7 @@ WAYS = {
     "a password without TLS": Way(
         "plain", "--sasl-username u --sasl-password p", mechanism="PLAIN", offers=("PLAIN", "ANONYMOUS")
     ),
-    "a user is not let in as nobody": Way(
+    "a user is not admitted as anonymous": Way(
         "plain", "--sasl-username u --sasl-password p", FAILED.replace("amqps", "amqp") + "Authentication failed: "
     ),
     "nothing where SASL is required": Way("sasl", "", FAILED.replace("amqps", "amqp")),
@@ -110,7 +110,7 @@ WAYS = {
     "the wrong authority where names do not matter": Way(
         "tls", "--ssl-trustfile {wrong-ca} --ssl-disable-peer-name-verify", UNTRUSTED, host="127.0.0.1"
     ),
-    "nobody where a certificate is required": Way("strict", CA, FAILED),
+    "no certificate where one is required": Way("strict", CA, FAILED),
     "a certificate where it is required": Way("strict", CLIENT, **ANONYMOUS, peer="ann"),
     "a certificate where it is not": Way("tls", CLIENT, **ANONYMOUS),
     "a certificate and its key in one file": Way(

@@ -70,7 +70,7 @@ def play(said: Conversation, port: int) -> tuple[str, list[bytes]]:
     with socket.create_connection(("127.0.0.1", port), DEADLINE_S) as peer:
         for step in said.steps:
             while True:
-                attaches, messages = _what_came(bytes(heard))
+                attaches, messages = _attaches_and_messages(bytes(heard))
                 if len(attaches) >= step.attaches and len(messages) >= step.messages:
                     break
                 _hear(peer, heard)
@@ -80,7 +80,7 @@ def play(said: Conversation, port: int) -> tuple[str, list[bytes]]:
                 octets = _addressed(octets, said.reply_to, reply_to)
             peer.sendall(octets)
         while True:  # qdmanage leaves without a close
-            attaches, messages = _what_came(bytes(heard))
+            attaches, messages = _attaches_and_messages(bytes(heard))
             if len(messages) >= len(said.answers):
                 return _reply_to(attaches), messages
             _hear(peer, heard)
@@ -92,7 +92,7 @@ def _hear(peer: socket.socket, heard: bytearray) -> None:
     heard += chunk
 
 
-def _what_came(octets: bytes) -> tuple[list[bytes], list[bytes]]:
+def _attaches_and_messages(octets: bytes) -> tuple[list[bytes], list[bytes]]:
     """The attaches, and the whole messages."""
     attaches, messages, begun = [], [], b""
     for frame in _frames(octets):
