@@ -125,5 +125,5 @@ def test_spark_submit_to_a_standalone_cluster(root: Path, master: str) -> None:
     bare = ("/usr/bin/env", "-u", "PYTHONPATH", submit, "--master", master, file, "doctor")
     without = run(*bare, PYSPARK_PYTHON="/usr/bin/python3")
     # spark-submit prints what the program says of errors among what it says of results
-    assert "have PYSPARK_PYTHON name a Python that has trouter[spark]" in without.stdout
+    assert "set PYSPARK_PYTHON to a Python that has trouter[spark]" in without.stdout
     assert without.returncode != 0

@@ -521,7 +521,7 @@ def test_a_folder_in_which_no_mark_can_be_left_is_reported_and_that_is_all(tmp_p
     (mark_path(made[0].parent, made[0].name) / "something").mkdir(parents=True)
     summary = compact([tmp_path / "in"], tmp_path / "root", mark=True)
     assert (summary.segments, summary.errors) == (len(made), [])
-    assert summary.notes == [f"{tmp_path / 'in'}: no marks can be left there: Is a directory"]
+    assert summary.notes == [f"{tmp_path / 'in'}: cannot write marks beside the segments: Is a directory"]
 
 
 def test_a_run_killed_between_the_commit_and_the_marks_leaves_the_marks_next_time(tmp_path: Path) -> None:

@@ -195,7 +195,7 @@ async def test_decisions_are_sent_once_and_lifted_when_the_table_has_changed(pub
         ("lock-user", "mallory", [10, 11])
     ]
     assert "lock-user mallory: 25 failures, rule brute-force" in said
-    assert (await publish("--on", "brute-force=lock-user"))[1:] == ("There is nothing new to tell.\n", [])
+    assert (await publish("--on", "brute-force=lock-user"))[1:] == ("There is no new decision to send.\n", [])
     store(publish.root, "audit_alerts", [now_alert(alert_id="a2", rule="spray")], today)
     status, said, came = await publish("--on", "brute-force=lock-user")
     assert [(body["action"], body["subject"]) for body in came] == [("unlock-user", "mallory")]
@@ -212,7 +212,7 @@ async def test_a_quota_slows_and_a_larger_one_restores(publish: Publisher) -> No
     status, said, came = await publish("--quota", "acme=999/day:7")
     assert status == 0
     assert [(body["action"], body["subject"], body["rate"]) for body in came] == [("slow-tenant", "acme", 7)]
-    assert "1000 messages this day, 999 are agreed" in said
+    assert "1000 messages this day, of 999 agreed" in said
     assert [body["action"] for body in (await publish("--quota", "acme=1000/day:7"))[2]] == ["restore-tenant"]
 
 
@@ -250,7 +250,7 @@ def test_a_router_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "nothing is decided unless it is asked for"),
+        ([], "give --on or --quota"),
         (["--on", "all"], "give --url"),
         (["--on", "all", "--dry-run"], "there is no table audit_alerts"),
         (["--quota", "a=1/day:1", "--dry-run"], "there is no table meter"),

@@ -82,7 +82,7 @@ def test_a_table_belongs_to_its_checkpoint_and_keeps_its_columns(tmp_path: Path)
         landing.claim(first, "`id` bigint", {})
         with pytest.raises(NotLanded, match=r"was landed with another checkpoint than .*second"):
             landing.claim(second, "`id` bigint", {})
-        with pytest.raises(NotLanded, match=r"has the columns `id` bigint, and now they are to be `id` string"):
+        with pytest.raises(NotLanded, match=r"has the columns `id` bigint, not `id` string"):
             landing.claim(first, "`id` string", {})
         (second / "metadata").write_text("v1")
         with pytest.raises(NotLanded, match="is no checkpoint of Spark's"):
@@ -155,7 +155,7 @@ def test_landed_rows_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     tell(summary, as_json=False)
     tell(summary, as_json=True)
     assert capsys.readouterr().out.splitlines() == [
-        "nothing new: all that the spools have is landed",
+        "nothing new: all messages of the spools are landed",
         "source                rows  dead letters",
         "changes/east         1,500             0",
         "x                        0             2",

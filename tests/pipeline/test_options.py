@@ -36,7 +36,7 @@ def test_failover_is_a_list_of_urls() -> None:
     [
         ({"maxRowPerBatch": "5"}, "there is no option 'maxRowPerBatch', did you mean maxRowsPerBatch?"),
         ({"zzz": "5"}, "there is no option 'zzz'"),
-        ({"window": "5"}, "window means nothing when reading"),
+        ({"window": "5"}, "window has no effect when reading"),
         ({"credit": "many"}, "credit 'many' is no whole number"),
         ({"credit": "0"}, "credit is 0, outside 1 to 1000000"),
         ({"mode": "lax"}, "mode 'lax' is none of PERMISSIVE, FAILFAST, DEADLETTER"),

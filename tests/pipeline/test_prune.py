@@ -185,7 +185,7 @@ def test_late_rows_of_days_that_were_pruned_are_reported_and_go_the_next_time(ro
     scribe.write(login(START + HOUR, "bob", "192.0.2.1"))
     scribe.stop()
     (note,) = compact([tmp_path / "late"], root).notes
-    assert note.startswith("there are new rows of 1 days of which others were pruned, from 2026-03-01")
+    assert note.startswith("there are new rows of 1 days, from 2026-03-01 on, whose former rows were pruned")
     assert [part.what for part in prune(root, everything(), really=True).parts] == ["sasl.outcome"]
     assert old(rows(root, "sasl.outcome")) == []
 
@@ -241,13 +241,13 @@ def test_no_record_is_pruned_before_its_tables_are_made(root: Path) -> None:
     first = min(name for name, facts in manifest_of(root).segments.items() if facts.dates[0] == "2026-03-02")
     for table in ("meter", "meter_conn"):
         made_of(root, table, {name: crc for name, crc in inputs.items() if name != first})
-    with pytest.raises(Refused, match=f"meter is not made of 1 segments .*run `trouter pipeline meter {root}` first"):
+    with pytest.raises(Refused, match=f"meter does not include 1 segments .*run `trouter pipeline meter {root}` first"):
         prune(root, scope, really=True)
     assert manifest_of(root).pruned == {}
     for table in ("meter", "meter_conn"):
         made_of(root, table, inputs)
     assert prune(root, scope, really=True).notes == [
-        f"{table} stays as it is on 2 days from 2026-03-01 to 2026-03-02, and is not computed again there"
+        f"{table} keeps its rows of 2 days from 2026-03-01 to 2026-03-02; no job computes these days again"
         for table in ("meter", "meter_conn")
     ]
     assert frozen_days(root, "meter") == {date(2026, 3, 1), date(2026, 3, 2)}
@@ -313,13 +313,13 @@ def test_the_command_shows_the_prune_and_then_prunes(root: Path, capsys: pytest.
     arguments = ["pipeline", "prune", str(root), "--before", CUT.isoformat(), "--quiet"]
     assert main([*arguments, "--tenant", TENANT]) == 0
     told = capsys.readouterr().out
-    assert "Nothing was changed: these rows go with --yes." in told
+    assert "Nothing was changed: --yes deletes these rows." in told
     assert "delivery.interval                2  2026-03-01  2026-03-02" in told
     assert main([*arguments, "--kind", "sasl.outcome", "--yes", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["done"], said["parts"][0]["days"]) == (True, {"2026-03-01": 3, "2026-03-02": 3})
     assert main([*arguments, "--kind", "sasl.outcome"]) == 0
-    assert capsys.readouterr().out == "Nothing is to go.\n"
+    assert capsys.readouterr().out == "There is nothing to delete.\n"
     assert main([*arguments, "--kind", "records.dropped"]) == 1
     assert "records.dropped is never pruned" in capsys.readouterr().err
     with pytest.raises(SystemExit):

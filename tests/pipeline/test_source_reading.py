@@ -373,7 +373,7 @@ def test_a_reader_that_lost_its_batch_file_names_the_file_and_the_remedy(router:
     Spool.open(tmp_path, address="batched").close()
     (tmp_path / "batch.json").write_text('{"spool": ')
     reader = AmqpReader(embedded(router, tmp_path, "batched"), SCHEMA)
-    with pytest.raises(SpoolCorrupt, match=r"batch\.json, offset 0: .* without the file, all in the spool come again"):
+    with pytest.raises(SpoolCorrupt, match=r"batch\.json, offset 0: .*; delete it, and all messages of the spool come"):
         reader.partitions()
 
 

@@ -234,7 +234,7 @@ def spool_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> Callable[
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        (("--address", ""), "no address to receive from"),
+        (("--address", ""), "the receiver needs an address to receive from"),
         (("--shards", "0"), "--shards is 0"),
         (("--credit", "0"), "credit is 0"),
         (("--url", "http://x"), "the scheme is 'http'"),

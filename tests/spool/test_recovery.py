@@ -130,7 +130,7 @@ def test_a_segment_of_another_spool_does_not_pass(folder: Path, tmp_path: Path) 
         with Spool.open(each) as spool:
             fill(spool, 3)
     shutil.copy(tmp_path / "other" / f"{0:016}.spool", folder)
-    with pytest.raises(SpoolReplaced, match="but the folder to spool"):
+    with pytest.raises(SpoolReplaced, match="but this is the folder of spool"):
         Spool.open(folder)
 
 

@@ -40,8 +40,8 @@ class Role:
 ROLES: Final = {
     "pair": Role("run a sender and a receiver, each in a process of its own", sends=True, receives=True, ends=True),
     "send": Role("send messages and wait for every outcome", sends=True, ends=True),
-    "receive": Role("receive messages and accept them, until interrupted or as many as told", receives=True),
-    "sink": Role("be a server that gives credit and accepts every message", receives=True, dials=False),
+    "receive": Role("receive messages and accept them, until interrupted or up to --count", receives=True),
+    "sink": Role("run a server that gives credit and accepts every message", receives=True, dials=False),
     "hold": Role("open connections and keep them"),
     "handshakes": Role("open and close connections, one message standing for one connection", ends=True),
 }
@@ -69,7 +69,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def _add_options(parser: argparse.ArgumentParser, role: Role) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="name or address")
     port = 5672 if role.dials else 0
-    parser.add_argument("--port", type=int, default=port, help="" if role.dials else "0 takes a free one and names it")
+    parser.add_argument(
+        "--port", type=int, default=port, help="" if role.dials else "0 takes a free port and prints it"
+    )
     parser.add_argument("--count", type=int, default=0, metavar="N", help="stop after N messages")
     parser.add_argument("--seconds", type=float, default=0.0, metavar="S", help="stop after S seconds")
     parser.add_argument("--frame", type=int, default=16384, metavar="BYTES", help="our max-frame-size")
@@ -99,7 +101,7 @@ def _add_sending(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--rate", type=int, default=0, metavar="N", help="messages a second, 0 for as many as possible")
     group.add_argument("--presettled", action="store_true", help="send settled: no outcomes come back")
     group.add_argument("--anonymous", action="store_true", help="one link, and each message has its address in `to`")
-    group.add_argument("--latency", action="store_true", help="take the time of each message until its outcome")
+    group.add_argument("--latency", action="store_true", help="measure the time from each message to its outcome")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -119,7 +121,7 @@ def load_of(arguments: argparse.Namespace) -> Load:
     given = vars(arguments)
     role = ROLES[arguments.role]
     if role.ends and not (arguments.count > 0 or arguments.seconds > 0):
-        raise UsageError("say how much: --count or --seconds")
+        raise UsageError("give --count or --seconds")
     for name in ("addresses", "connections", "size", "window", "credit"):
         if given.get(name, 1) < 1:
             raise UsageError(f"--{name} is at least 1")

@@ -63,15 +63,15 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
             action="append",
             default=[],
             metavar="HOST",
-            help="a name or address that it has; default localhost",
+            help="a host name or address of the server; default localhost",
         )
     client = _action(actions, "client", _issue, "make a key and a certificate for a client")
-    client.add_argument("name", metavar="NAME", help="what the files are called, and the subject: who the client is")
+    client.add_argument("name", metavar="NAME", help="the base name of the files, and the subject: the client's user")
     renew = _action(actions, "renew", _renew, "issue certificates again, for the same keys")
     renew.add_argument("names", metavar="NAME", nargs="*", help="default all but the authority's own")
     _action(actions, "list", _list, "show every certificate, and when it expires")
     for action in (ca, server, router, client):
-        action.add_argument("--force", action="store_true", help="replace what is there")
+        action.add_argument("--force", action="store_true", help="replace existing files")
     for action in (ca, server, router, client, renew):
         action.add_argument("--days", type=_days, metavar="N", help="how long it is valid")
 

@@ -48,14 +48,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser(
         "check",
         help="check a configuration file",
-        description="Load a configuration as `trouter run` does, and print everything that it would not do, that is "
-        "unsafe, or that is worth knowing, each with its place and a cure. Of several files, those of the routers of a "
-        "network, also what they say together.",
-        epilog="The exit status is 0 for files that are good, 1 for one that would not do what it says (and, with "
-        "--strict, for one that is unsafe), 2 for a command line that makes no sense.",
+        description="Load a configuration as `trouter run` does, and print each point that the router would not "
+        "serve, that is unsafe, or that is worth knowing, with its place and a cure. If the files of "
+        "several routers of a network are given, check also that they agree.",
+        epilog="The exit status is 0 for good files, 1 if the router would not serve a part of a file (and, "
+        "with --strict, if a file is unsafe), 2 for a wrong command line.",
     )
     parser.add_argument("files", metavar="FILE", type=existing_path, nargs="+", help="the configuration to check")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 for what is unsafe, too")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 for unsafe points, too")
     parser.add_argument("--json", action="store_true", help="print a JSON document on standard output")
     parser.set_defaults(run=run)
 

@@ -34,7 +34,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     add = _action(actions, "add", _add, "save settings, in place of those of this name")
-    add.add_argument("name", metavar="NAME", help="what to call them")
+    add.add_argument("name", metavar="NAME", help="the name of the settings")
     add_server_options(add, contexts=False)
     _action(actions, "list", _list, "list the names, the one in use with an asterisk")
     for name, act, text in (

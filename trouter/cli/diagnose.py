@@ -31,8 +31,8 @@ out; names of users, hosts and addresses are not. Read it before you hand it on.
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "diagnose",
-        help="put what a router says of itself into one archive, without secrets",
-        description="Write an archive for the engineer who is to find out what is wrong.",
+        help="collect a router's tables, logs and versions in one archive, without secrets",
+        description="Write an archive from which an engineer can find the cause of a problem.",
         epilog=_EPILOG,
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default trouter-DATE.tar.gz; a new file")

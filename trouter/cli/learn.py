@@ -149,9 +149,9 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)
         return 1
     if not learner.users:
-        print(f"{arguments.path}: no record tells of a user of the vhost {arguments.vhost}", file=sys.stderr)
+        print(f"{arguments.path}: no record names a user of the vhost {arguments.vhost}", file=sys.stderr)
         return 1
     for what in sorted(learner.left_out):
-        print(f"left out, no list of a vhost can hold it: {what}", file=sys.stderr)
+        print(f"left out, because no list of a vhost can contain it: {what}", file=sys.stderr)
     print(json.dumps([["vhost", learner.proposal()]], indent=2, ensure_ascii=False))
     return 0

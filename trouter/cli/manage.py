@@ -39,7 +39,7 @@ Plan = Callable[["Node"], Awaitable[str]]
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "manage",
-        help="create, read, update and delete what a running router is made of",
+        help="create, read, update and delete the entities of a running router",
         description="Ask a router's management node.",
         epilog=EPILOG,
         intermixed=True,
@@ -122,7 +122,8 @@ def plan_update(arguments: argparse.Namespace) -> Plan:
 def _plan_bulk(arguments: argparse.Namespace, operation: str, *, lenient_booleans: bool) -> Plan:
     if arguments.stdin:
         if arguments.words:
-            raise UsageError(f"with --stdin no attributes are taken from words: {' '.join(arguments.words)}")
+            words = " ".join(arguments.words)
+            raise UsageError(f"with --stdin the attributes come from standard input; remove these words: {words}")
         given = _read_stdin()
     else:
         type_name = arguments.type or long_type(_word_value(arguments.words, "type"))

@@ -66,7 +66,7 @@ class Report:
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
-        "migrate", help="write an old configuration in the words of today", description=DESCRIPTION, epilog=EPILOG
+        "migrate", help="convert an old configuration to the present names", description=DESCRIPTION, epilog=EPILOG
     )
     parser.add_argument("old", metavar="OLD", type=existing_path, help="a file (.conf, .json), or a directory of them")
     parser.add_argument("-o", "--output", metavar="PATH", type=existing_path, help="the file or directory to write")

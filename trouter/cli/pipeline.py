@@ -30,8 +30,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser(
         "pipeline",
         help="land, meter and audit what routers carried and recorded",
-        description="Receive messages into a spool, make tables of a router's records, and ask them: who used how "
-        "much, who attacks, what was slow. `trouter pipeline doctor` tells whether Spark can run here.",
+        description="Receive messages into a spool, make tables of a router's records, and query these: usage, "
+        "attacks, latency. `trouter pipeline doctor` says whether Spark can run here.",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for action in ACTIONS:

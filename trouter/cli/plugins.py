@@ -21,8 +21,8 @@ from trouter.hooks import (
 )
 
 EPILOG: Final = (
-    "Plugins that come with trouter always load; others where the attribute `plugins` of the router lists them. The "
-    "last column is what to write there to hold a plugin to the code that it has now."
+    "Plugins that come with trouter always load; others where the attribute `plugins` of the router lists them. "
+    "The text after `list as` pins a plugin to its present code."
 )
 
 

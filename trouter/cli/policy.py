@@ -51,7 +51,7 @@ def _add_explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--user", metavar="NAME", default="", help="the user; without it the client has not authenticated"
     )
     parser.add_argument("--host", metavar="ADDRESS", default="", help="the address that it comes from")
-    parser.add_argument("--unauthenticated", action="store_true", help="the user did not prove the name")
+    parser.add_argument("--unauthenticated", action="store_true", help="the user has not authenticated")
     parser.add_argument("--policy-vhost", metavar="NAME", default="", help="the policyVhost of the listener")
     parser.add_argument("--connector", action="store_true", help="it is a connector's, with that policyVhost")
     what = parser.add_mutually_exclusive_group()
@@ -67,7 +67,8 @@ def _add_test(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser = commands.add_parser(
         "test",
         help="hold a policy to a table of expectations",
-        description="Hold a policy to a table of expectations, a JSON file, and tell which of them it does not meet.",
+        description="Check a policy against a table of expectations, a JSON file, and print those that it does "
+        "not meet.",
         epilog=EPILOG,
     )
     parser.add_argument("file", metavar="FILE", type=existing_path, help="the expectations")
@@ -144,7 +145,7 @@ def run_test(arguments: argparse.Namespace) -> int:
         print(f"{arguments.file}: {count} of {count + outcome.held} not as expected")
         return 1
     if not outcome.held:
-        print(f"{arguments.file}: nothing is expected", file=sys.stderr)
+        print(f"{arguments.file}: the file has no expectations", file=sys.stderr)
         return 1
     print(f"{arguments.file}: {outcome.held} as expected")
     return 0

@@ -39,8 +39,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "check",
         help="prove that nothing is missing or changed",
         description="Prove segments of records: that each is as it was written, that none is missing between the "
-        "first and the last, and that every gap is told of. Whatever is wrong is told with its file and octet, and "
-        "the exit status is 1.",
+        "first and the last, and that a record reports every gap. Each fault is printed with its file and octet, and "
+        "the exit status is then 1.",
     )
     check.add_argument("path", type=Path, metavar="DIR|FILE")
     check.set_defaults(run=run_check)

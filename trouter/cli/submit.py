@@ -17,7 +17,7 @@ def main() -> int:
     try:
         from trouter.cli import main as trouter  # noqa: PLC0415  # after the path is right
     except ModuleNotFoundError as error:
-        print(f"{sys.executable}: {error}: have PYSPARK_PYTHON name a Python that has trouter[spark]", file=sys.stderr)
+        print(f"{sys.executable}: {error}: set PYSPARK_PYTHON to a Python that has trouter[spark]", file=sys.stderr)
         return 1
 
     return trouter(["pipeline", *sys.argv[1:]])

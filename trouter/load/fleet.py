@@ -308,7 +308,9 @@ class Fleet:
         elif "ANONYMOUS" in mechanisms:
             sasl.begin("ANONYMOUS", b"bench", load.host)
         else:
-            raise LoadError(f"{load.host}:{load.port} offers no ANONYMOUS, only {', '.join(mechanisms)}; name a user")
+            raise LoadError(
+                f"{load.host}:{load.port} offers no ANONYMOUS, only {', '.join(mechanisms)}; give a user with --user"
+            )
 
     def _admit(self, wire: Wire) -> None:
         """A client asks to be let in."""

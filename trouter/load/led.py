@@ -77,7 +77,7 @@ class Led:
         deadline_s = time.monotonic() + timeout_s
         while b"\n" not in self._heard:
             if not select.select([descriptor], [], [], max(0.0, deadline_s - time.monotonic()))[0]:
-                raise LoadError(f"the {self.role} process said nothing for {timeout_s:g} s")
+                raise LoadError(f"the {self.role} process printed nothing for {timeout_s:g} s")
             piece = os.read(descriptor, 65536)
             if not piece:
                 raise LoadError(f"the {self.role} process ended early")

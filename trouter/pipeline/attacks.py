@@ -40,7 +40,7 @@ class Limits:
 
     window_s: int = field(default=600, metadata={"help": "the window of all rules but low-and-slow, in seconds"})
     brute_failures: int = field(default=20, metadata={"help": "failures of a user at a host"})
-    host_failures: int = field(default=50, metadata={"help": "failures at a host, of whoever"})
+    host_failures: int = field(default=50, metadata={"help": "failures at a host, of any users"})
     distributed_failures: int = field(default=20, metadata={"help": "failures of a user, at several hosts"})
     distributed_hosts: int = field(default=10, metadata={"help": "the hosts that those must come from"})
     spray_users: int = field(default=15, metadata={"help": "users who fail at a host"})

@@ -99,6 +99,6 @@ def _handed_out(mark: Path, uuid: str) -> _HandedOut:
     except FileNotFoundError:
         return _HandedOut(uuid)
     except ValueError:
-        why = "this does not say which messages were handed out; without the file, all in the spool come again"
+        why = "it does not say which messages were handed out; delete it, and all messages of the spool come again"
         raise SpoolCorrupt(mark, 0, why) from None
     return said if said.spool == uuid else _HandedOut(uuid)

@@ -221,8 +221,8 @@ class _Compaction:
         pruned = {day for days in self._manifest.pruned.values() for day in days}
         if late := sorted(pruned.intersection(self._summary.dates)):
             self._summary.notes.append(
-                f"there are new rows of {len(late)} days of which others were pruned, from {late[0]}: tables that are "
-                "frozen there do not take them, and `trouter pipeline prune` lets them go"
+                f"there are new rows of {len(late)} days, from {late[0]} on, whose former rows were pruned: tables "
+                "that are frozen on these days do not include them, and `trouter pipeline prune` deletes them"
             )
         return self._summary
 
@@ -239,7 +239,7 @@ class _Compaction:
                 self._summary.marked += write_mark(folder, place.name, whole)
             except OSError as error:
                 failed.add(folder)
-                self._summary.notes.append(f"{folder}: no marks can be left there: {error.strerror}")
+                self._summary.notes.append(f"{folder}: cannot write marks beside the segments: {error.strerror}")
 
     # --- segments and manifests
 

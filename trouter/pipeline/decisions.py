@@ -178,7 +178,7 @@ def from_quotas(used: Callable[[str, datetime], int], quotas: Iterable[Quota], n
             action="slow-tenant",
             subject=clean(quota.vhost),
             until_us=_us(until),
-            reason=f"{sent} messages this {quota.period}, {quota.messages} are agreed",
+            reason=f"{sent} messages this {quota.period}, of {quota.messages} agreed",
             rate=quota.rate,
         )
         found.append(Made(decision, f"quota:{quota.vhost}"))
@@ -208,7 +208,7 @@ def lifted(standing: Mapping[str, Standing], made: Iterable[Made], causes: Itera
                 action=OPPOSITE[each.action],
                 subject=each.subject,
                 until_us=each.until_us,
-                reason="the tables do not ask for it any more",
+                reason="the tables no longer support this decision",
                 vhost=each.vhost,
             ),
             each.cause,

@@ -90,12 +90,12 @@ class Landing:
                 replace(folder / IDENTITY, msgspec.json.encode(wanted))
         elif known.checkpoint != query:
             raise NotLanded(
-                f"{self.folder} was landed with another checkpoint than {checkpoint}, and begun anew it would have its "
-                "rows twice: give that checkpoint, or another --name"
+                f"{self.folder} was landed with another checkpoint than {checkpoint}, and with this one it would get "
+                "its rows twice: give the former checkpoint, or another --name"
             )
         elif known.schema != schema:
             raise NotLanded(
-                f"{self.folder} has the columns {known.schema}, and now they are to be {schema}: give another --name"
+                f"{self.folder} has the columns {known.schema}, not {schema}: give the former schema, or another --name"
             )
 
     def identity(self) -> Identity | None:

@@ -242,10 +242,10 @@ class Options:
             if key.lower() in _SPARKS:
                 continue
             if key.lower() == "path":  # what load("...") and save("...") say
-                raise BadOption("load and save take no path here: say where with the options")
+                raise BadOption("load and save take no path here: give the options url and address, or spool")
             name, row = table.get(key.lower()) or _unknown(key, side)
             if side not in row.side:
-                raise BadOption(f"{option_name(name)} means nothing when {'writing' if side is _WRITE else 'reading'}")
+                raise BadOption(f"{option_name(name)} has no effect when {'writing' if side is _WRITE else 'reading'}")
             values[name] = _value(option_name(name), row, text)
         made = cls(**values)
         made._check(side)

@@ -134,7 +134,7 @@ def _check(scope: Scope) -> None:
         for pair in TOGETHER:
             if kind in pair and not set(pair) <= set(scope.kinds):
                 raise Refused(
-                    f"{pair[0]} and {pair[1]} must be pruned together: otherwise what began would seem never to end"
+                    f"{pair[0]} and {pair[1]} must be pruned together: otherwise beginnings would have no ends"
                 )
 
 
@@ -253,14 +253,14 @@ class _Records:
                 continue
             manifest = Table(self._root, name).manifest()
             if manifest is None:
-                notes.append(f"there is no table {name} yet, and none will have these days: {_span(days)}")
+                notes.append(f"there is no table {name} yet, and a later one will not have these days: {_span(days)}")
                 continue
             if behind := self._not_in(manifest, days):
                 raise Refused(
-                    f"the table {name} is not made of {behind} segments of the days that are to go: run `trouter "
-                    f"pipeline {JOBS[name]} {self._root}` first"
+                    f"the table {name} does not include {behind} segments of the days to prune: run `trouter pipeline "
+                    f"{JOBS[name]} {self._root}` first"
                 )
-            notes.append(f"{name} stays as it is on {_span(days)}, and is not computed again there")
+            notes.append(f"{name} keeps its rows of {_span(days)}; no job computes these days again")
         return notes
 
     def _not_in(self, manifest: Commit, days: Collection[str]) -> int:

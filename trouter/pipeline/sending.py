@@ -313,10 +313,10 @@ class Sending:
         if isinstance(outcome, OutcomeUnknown):
             self._reject(letter, str(outcome))
         elif isinstance(outcome, Released):
-            self._trouble = f"{self._to(letter)} released what was sent"
+            self._trouble = f"{self._to(letter)} released the message"
             self._again(letter)
         elif isinstance(outcome, Modified) and not outcome.undeliverable_here:
-            self._trouble = f"{self._to(letter)} modified what was sent, for it to be sent again"
+            self._trouble = f"{self._to(letter)} modified the message so that it can be sent again"
             letter.data = redelivered(letter.data, outcome)
             self._again(letter)
         elif isinstance(outcome, Modified):

@@ -106,7 +106,7 @@ class SpoolReader:
         """
         if upto > self.durable():
             raise ValueError(
-                f"message {upto - 1} of spool {self.folder} is not durable yet: no consumer can be done with it"
+                f"message {upto - 1} of spool {self.folder} is not durable yet: a consumer cannot have finished it"
             )
         mark = Mark(self.folder / CONSUMED, writable=True)
         try:

@@ -66,7 +66,7 @@ class ReceiverSettings:
 
     def __post_init__(self) -> None:
         if not self.address:
-            raise ValueError("no address to receive from")
+            raise ValueError("the receiver needs an address to receive from")
         for name in ("credit", "max_group_bytes", "max_message_bytes"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, must be 1 or more")
@@ -316,7 +316,8 @@ class _Receiving:
         if owed and self.spool.full:
             progress.state = "waiting"
             progress.full = True
-            progress.trouble = f"{self.spool.backlog_limit} octets are not consumed: no more is asked for"
+            limit = self.spool.backlog_limit
+            progress.trouble = f"{limit} octets in the spool are not consumed yet: the receiver gives no more credit"
             return owed
         if progress.state != "receiving":
             progress.state = "receiving"

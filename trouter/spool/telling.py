@@ -17,21 +17,31 @@ _THOUSAND: Final = 1000
 #: Name, kind, help, and the field of a progress it is.
 _METRICS: Final = (
     ("messages_total", "counter", "Messages made safe on the disk.", "messages"),
-    ("octets_total", "counter", "Octets of these messages.", "octets"),
-    ("accepted_total", "counter", "Messages that the sender was told to be safe.", "accepted"),
-    ("presettled_total", "counter", "Messages whose sender did not want to know.", "presettled"),
+    ("octets_total", "counter", "Octets of the messages made safe on the disk.", "octets"),
+    ("accepted_total", "counter", "Messages settled as accepted because they are safe on the disk.", "accepted"),
+    ("presettled_total", "counter", "Messages that came pre-settled.", "presettled"),
     ("refused_total", "counter", "Messages rejected because they were too large.", "refused"),
-    ("aborted_total", "counter", "Messages that the sender took back before they were whole.", "aborted"),
+    ("aborted_total", "counter", "Messages that the sender aborted.", "aborted"),
     ("groups_total", "counter", "Groups of messages written and synced together.", "groups"),
     ("sync_seconds_total", "counter", "Time that writing and syncing took.", "sync_s"),
     ("links_total", "counter", "Links that were attached.", "links"),
-    ("next_sequence", "gauge", "Sequence that the next message gets.", "next"),
-    ("durable_sequence", "gauge", "First sequence that is not safe on the disk yet.", "durable"),
-    ("consumed_sequence", "gauge", "Sequence up to which a consumer is done.", "consumed"),
+    ("next_sequence", "gauge", "Sequence number of the next message.", "next"),
+    ("durable_sequence", "gauge", "First sequence number that is not safe on the disk yet.", "durable"),
+    ("consumed_sequence", "gauge", "First sequence number that no consumer has finished.", "consumed"),
     ("backlog_bytes", "gauge", "Octets on the disk that are not consumed.", "backlog_bytes"),
-    ("credit_stopped", "gauge", "1 while no more is asked for, because as much is not consumed as may be.", "full"),
-    ("last_message_timestamp_seconds", "gauge", "When the last message was made safe, 0 for never.", "last_message_at"),
-    ("start_timestamp_seconds", "gauge", "When the receiver began.", "began_at"),
+    (
+        "credit_stopped",
+        "gauge",
+        "1 while the receiver gives no credit because the spool has reached its limit of octets not consumed.",
+        "full",
+    ),
+    (
+        "last_message_timestamp_seconds",
+        "gauge",
+        "Time at which the last message was made safe, 0 for never.",
+        "last_message_at",
+    ),
+    ("start_timestamp_seconds", "gauge", "Time at which the receiver started.", "began_at"),
 )
 
 
@@ -99,13 +109,13 @@ def metrics_of(shards: Iterable[Shard]) -> str:
     linked = [(shard, int(bool(shard.running and shard.progress.server))) for shard in shards]
     lines += _metric("linked", "gauge", "1 while there is a link to a server.", linked)
     restarts = [(shard, shard.restarts) for shard in shards]
-    lines += _metric("restarts_total", "counter", "How often the shard's process was started again.", restarts)
+    lines += _metric("restarts_total", "counter", "Restarts of the shard's process.", restarts)
     again = [(shard, max(0, shard.progress.links - 1)) for shard in shards]
     lines += _metric("reconnects_total", "counter", "Links that were attached after the first one.", again)
     failed = [shard for shard in shards if shard.progress.fault]
     faults = [(shard, shard.progress.fault_at) for shard in failed]
     kinds = [f'kind="{shard.progress.fault}"' for shard in failed]
-    lines += _metric("last_error_timestamp_seconds", "gauge", "When something went wrong last.", faults, kinds)
+    lines += _metric("last_error_timestamp_seconds", "gauge", "Time of the last fault.", faults, kinds)
     return "\n".join(lines) + "\n"
 
 

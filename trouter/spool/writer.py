@@ -326,7 +326,7 @@ class Spool:
                 self._note(block.first, len(block.frames))
         except SpoolCorrupt as torn:
             if sequence < told:
-                why = f"{torn.why}, where there should be good ones up to message {told}"
+                why = f"{torn.why}, although the mark says that the messages before {told} are safe"
                 raise SpoolCorrupt(torn.path, torn.offset, why) from None
             self._end = torn.offset
             os.ftruncate(self._descriptor, torn.offset)
@@ -337,12 +337,14 @@ class Spool:
     def _open_segment(self, segment: Segment, sequence: int, flags: int) -> int:
         """Return an open segment of this spool that begins with ``sequence``; OSError, SpoolCorrupt, SpoolReplaced."""
         if segment.first != sequence:
-            raise SpoolCorrupt(segment.path, 0, f"message {sequence} should be the first in it")
+            raise SpoolCorrupt(segment.path, 0, f"the first message of this segment should be {sequence}")
         descriptor = os.open(segment.path, flags | os.O_CLOEXEC)
         try:
             uuid = read_header(descriptor, segment)
             if uuid != self.uuid:
-                raise SpoolReplaced(f"{segment.path} belongs to spool {uuid}, but the folder to spool {self.uuid}")
+                raise SpoolReplaced(
+                    f"{segment.path} belongs to spool {uuid}, but this is the folder of spool {self.uuid}"
+                )
         except BaseException:
             os.close(descriptor)
             raise
@@ -445,7 +447,7 @@ def read_identity(folder: Path) -> dict[str, Any]:
         if not all(isinstance(found[name], kind) for name, kind in _IDENTITY.items()):
             raise TypeError
     except (ValueError, KeyError, TypeError) as error:
-        raise SpoolCorrupt(path, 0, "the file does not describe the spool") from error
+        raise SpoolCorrupt(path, 0, "the file is no description of a spool") from error
     return found  # type: ignore[no-any-return]
 
 

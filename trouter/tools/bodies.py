@@ -80,7 +80,7 @@ def add_body_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="an application property: a number, true, false, null, else text; may be repeated",
     )
-    group.add_argument("--ttl", type=seconds, metavar="SECS", help="how long the message is of use; default for ever")
+    group.add_argument("--ttl", type=seconds, metavar="SECS", help="time to live of the message; default none")
     group.add_argument("--priority", type=int, default=4, choices=range(10), metavar="0-9", help="default %(default)s")
     group.add_argument("--durable", action="store_true", help="ask brokers to keep the message on disk")
 
@@ -117,11 +117,11 @@ class Bodies:
         self._template = template(arguments)
         self._count = count
         if self._words and (self._files or self._lines):
-            raise UsageError("bodies are words, or come from --file, --lines or --json")
+            raise UsageError("give bodies as words, or use one of --file, --lines and --json")
         if not (self._words or self._files or self._lines):
             self._files = [STDIN]
         if STDIN in self._files and (len(self._files) > 1 or (count or 1) > 1):
-            raise UsageError("standard input is one body, which can be read once: take --lines, or a file")
+            raise UsageError("standard input is one body, which can be read once: use --lines, or give a file")
 
     @property
     def total(self) -> tuple[int | None, str]:

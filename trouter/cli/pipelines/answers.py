@@ -33,7 +33,7 @@ def add_table(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace
         parser.add_argument(
             f"--{name}", type=day, metavar="DATE", help=f"the {what} day to be shown, such as 2026-03-01 (UTC)"
         )
-    parser.add_argument("--again", action="store_true", help="compute every day again, whether or not anything is new")
+    parser.add_argument("--again", action="store_true", help="compute every day again, even without new records")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON, one a line")
     add_spark(parser)
     parser.set_defaults(run=run)

@@ -24,8 +24,8 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "audit",
         help="find attacks in logins and denials, and rules that never decide",
         description="Look for attacks in the records under ROOT and replace the tables audit_alerts and audit_rules by "
-        "what is found; nothing is done if they are of these records already. With --follow or --stream, read what "
-        "comes and add its alerts to audit_alerts instead.",
+        "the result; the command does nothing if the tables already cover these records. With --follow or --stream, "
+        "read records as they come and add their alerts to audit_alerts instead.",
     )
     parser.add_argument("root", type=Path, metavar="ROOT", help="the folder of the pipeline")
     parser.add_argument("--json", action="store_true", help="print the alerts as JSON, one a line")
@@ -39,7 +39,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     streams.add_argument("--stream", action="store_true", help="read what compaction adds under ROOT")
     add_pace(streams)
-    _add_limits(parser.add_argument_group("limits", "Counts that reach these are alerts."))
+    _add_limits(parser.add_argument_group("limits", "A count that reaches one of these numbers is an alert."))
     add_spark(parser)
     parser.set_defaults(run=run)
 

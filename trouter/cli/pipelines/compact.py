@@ -26,11 +26,11 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "compact",
         help="prove segments of records, and make tables of them",
         description="Prove the segments in the folders of routers' recordLog sections, and make one set of Parquet "
-        "files of each kind of record under ROOT/records. What was taken before is skipped, so this may run at any "
-        "time; a segment that is still being written is left for the next time. A segment that is not as it was "
-        "written is told of with its file and octet and left out, and the exit status is 1. One ROOT takes one "
-        "recordLog of each router. Spark is only used where --master is given, and then every machine must see the "
-        "folders under the same names.",
+        "files of each kind of record under ROOT/records. The command skips segments that it has read before, so it "
+        "may run at any time; it leaves a segment that is still being written for the next time. If a segment is not "
+        "as the router wrote it, the command prints file and octet and leaves it out, and the exit status is 1. One "
+        "ROOT takes one recordLog of each router. The command uses Spark only with --master, and then every machine "
+        "must see the folders under the same names.",
     )
     parser.add_argument(
         "segments", nargs="+", type=Path, metavar="SEGMENTS_DIR", help="where a router keeps its records"
@@ -42,8 +42,8 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument(
         "--mark",
         action="store_true",
-        help="leave a mark beside each segment that ROOT has: where a router must delete some for want of room, it "
-        "begins with these. Only for the ROOT that is kept; the folders must be writable",
+        help="write a mark beside each segment that ROOT has: a router that must make room deletes marked segments "
+        "first. Only for the ROOT that is kept; the folders must be writable",
     )
     parser.add_argument("--json", action="store_true", help="print what was done as JSON")
     add_spark(parser)

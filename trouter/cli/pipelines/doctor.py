@@ -12,10 +12,10 @@ from trouter.cli.pipelines.spark import add_spark, settings_of
 def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = actions.add_parser(
         "doctor",
-        help="tell what is missing to run on Spark",
-        description="Look for what the jobs need: Java, PySpark, Arrow, protobuf, RocksDB, and a Python for Spark's "
-        "workers. With --master, Spark is started there and its workers are asked, too. The exit status is 1 if "
-        "something is missing.",
+        help="say what is missing to run on Spark",
+        description="Check for the programs and packages that the jobs need: Java, PySpark, Arrow, protobuf, RocksDB, "
+        "and a Python for Spark's workers. With --master, also start Spark there and check its workers. The exit "
+        "status is 1 if something is missing.",
     )
     parser.add_argument("--submit", action="store_true", help="print the file that spark-submit is to run, and no more")
     add_spark(parser)

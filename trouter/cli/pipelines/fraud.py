@@ -16,7 +16,7 @@ from trouter.tools.failures import UsageError
 _PATTERN: Final = (
     ("key", str, "the column of the card"),
     ("time", str, "the column of the time"),
-    ("identity", str, "the column that tells payments apart"),
+    ("identity", str, "the column of the payment's id"),
     ("kind", str, "the column of the kind of a payment"),
     ("amount", str, "the column of the amount"),
     ("place", str, "the column of the place"),
@@ -47,7 +47,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     source.add_argument("--spool", metavar="DIR", help="messages in a spool, as a stream; their bodies are JSON")
     parser.add_argument("--format", default="parquet", help="of the files (parquet)")
     parser.add_argument("--body", metavar="COLUMN", help="the column with JSON; of a spool it is body")
-    parser.add_argument("--schema", metavar="DDL", help="what the JSON has: card STRING, t TIMESTAMP, ...")
+    parser.add_argument("--schema", metavar="DDL", help="the schema of the JSON: card STRING, t TIMESTAMP, ...")
     parser.add_argument("--json", action="store_true", help="print the alerts as JSON, one a line")
     pattern = parser.add_argument_group("pattern")
     for name, kind, text in _PATTERN:

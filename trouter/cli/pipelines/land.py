@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = actions.add_parser(
         "land",
-        help="messages of spools into tables, one partition for each source",
-        description="Land what `trouter pipeline spool` received in the table NAME under ROOT, partitioned "
-        "by the address it came from and the day; what is no message, or has a body that does not fit, in NAME_dead. "
-        "Begun again, it goes on where it was. From the spool to the table that is exactly once.",
+        help="write messages of spools into tables, one partition for each source",
+        description="Write the messages that `trouter pipeline spool` received into the table NAME under ROOT, "
+        "partitioned by the address from which they came and the day. Messages that cannot be decoded, or whose body "
+        "does not fit, go to NAME_dead. The command continues where it stopped. Each message of the spool comes into "
+        "the table exactly once.",
     )
     parser.add_argument(
         "--spool",
@@ -35,13 +36,16 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument("--out", type=Path, required=True, metavar="ROOT", help="the folder of the pipeline")
     parser.add_argument("--name", default="landed", help="the table (landed)")
     parser.add_argument(
-        "--checkpoint", type=Path, metavar="DIR", help="how far it came; by default in ROOT/checkpoints/NAME"
+        "--checkpoint",
+        type=Path,
+        metavar="DIR",
+        help="the folder of the stream's checkpoint; default ROOT/checkpoints/NAME",
     )
     parser.add_argument(
         "--every",
         type=int,
         metavar="SECONDS",
-        help="look for more so often, until interrupted; else end when all is landed",
+        help="look for new messages so often, until interrupted; else end when all are landed",
     )
     parser.add_argument(
         "--deduplicate",
@@ -61,7 +65,10 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 def _add_bodies(parser: argparse.ArgumentParser) -> None:
     bodies = parser.add_argument_group("bodies")
     bodies.add_argument(
-        "--body", choices=("json", "avro"), default="", help="what bodies are; with --schema their fields are columns"
+        "--body",
+        choices=("json", "avro"),
+        default="",
+        help="the format of bodies; with --schema their fields are columns",
     )
     bodies.add_argument(
         "--schema",
@@ -180,7 +187,7 @@ def _print(summary: Summary, *, as_json: bool) -> None:
         print(json.dumps(said))
         return
     if not summary.batches:
-        print("nothing new: all that the spools have is landed")
+        print("nothing new: all messages of the spools are landed")
         return
     sources = sorted({*summary.rows, *summary.dead})
     width = max(len("source"), *map(len, sources))

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = actions.add_parser(
         "prune",
-        help="let rows of old days go, of all tenants or of some",
-        description="Say which rows of days before DATE would go, and with --yes let them go: files are written anew "
-        "without them, and change all at once. Without --kind and --table that is every kind of records that may go. "
-        "Tables stay, unless they are named, as they are on the days of which records went: they are not computed "
-        "again there. Rows go only once the tables that there are were made of them. What later days need stays, such "
-        "as the beginnings of connections that have not ended.",
+        help="delete rows of old days, of all tenants or of some",
+        description="Print which rows of days before DATE would be deleted, and with --yes delete them: the command "
+        "writes new files without them, and replaces all of a table at once. Without --kind and --table it deletes "
+        "records of every kind that may be pruned. Tables that are not named keep their rows of these days, and no job "
+        "computes them again. The command deletes records only when every existing table includes them. It keeps rows "
+        "that later days need, such as the beginnings of connections that have not ended.",
     )
     parser.add_argument("root", type=Path, metavar="ROOT", help="the folder of the pipeline")
     parser.add_argument("--before", type=day, required=True, metavar="DATE", help="days before this one")
@@ -35,14 +35,14 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument(
         "--table", action="append", default=[], metavar="NAME", help="rows of this table; may be given again"
     )
-    parser.add_argument("--yes", action="store_true", help="do it")
+    parser.add_argument("--yes", action="store_true", help="delete the rows")
     parser.add_argument(
         "--at-once",
         action="store_true",
         help="delete replaced files at once, though a job may be reading them; else an hour later, when "
-        "this or what else writes there runs again",
+        "this or another job that writes there runs again",
     )
-    parser.add_argument("--json", action="store_true", help="print what goes as JSON")
+    parser.add_argument("--json", action="store_true", help="print the deleted rows as JSON")
     parser.add_argument("--quiet", action="store_true", help="no lines of progress")
     parser.set_defaults(run=run)
 
@@ -93,7 +93,7 @@ def _print(summary: Summary) -> None:
     for note in summary.notes:
         print(f"note: {note}", file=sys.stderr)
     if not summary.parts:
-        print("Nothing is to go.")
+        print("There is nothing to delete.")
         return
     print(f"{'what':<28}{'days':>6}  {'from':<12}{'to':<12}{'rows':>12}{'rows that stay':>16}{'octets':>14}")
     for part in summary.parts:
@@ -102,6 +102,6 @@ def _print(summary: Summary) -> None:
             f"{part.what:<28}{len(part.days):>6}  {first:<12}{last:<12}{part.rows:>12}{part.kept:>16}{part.octets:>14}"
         )
     if summary.done:
-        print("These rows have gone.")
+        print("These rows are deleted.")
     else:
-        print("Nothing was changed: these rows go with --yes. The octets are those of the files that are replaced.")
+        print("Nothing was changed: --yes deletes these rows. The octets are those of the files that are replaced.")

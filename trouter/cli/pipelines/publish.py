@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     except ImportError as error:
         return _failed(f"{error}: pip install 'trouter[spark]'")
     if not arguments.on and not arguments.quota:
-        return _failed("nothing is decided unless it is asked for: give --on or --quota")
+        return _failed("give --on or --quota: they say what to decide")
     if not arguments.url and not arguments.dry_run:
         return _failed("give --url, as amqps://host:5671, or --dry-run")
     try:
@@ -137,7 +137,7 @@ def _publish(arguments: argparse.Namespace, made: list[Made], now: datetime) -> 
         else:
             status = _failed(f"{told.router}: {decision.action} {decision.subject} was refused: {told.why}")
     if not sent and not status:
-        print("There is nothing new to tell.")
+        print("There is no new decision to send.")
     return status
 
 

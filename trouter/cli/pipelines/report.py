@@ -21,7 +21,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help="show the tables as one page of HTML",
         description="Write one page of HTML with what the tables hold: traffic, outcomes, connections, latencies, "
         "the top ten, alerts, gaps and neighbours. The plots are inside it; nothing in it runs or is fetched. "
-        "What is missing is said in it. The exit status is 1 if a table cannot be read.",
+        "The page says what is missing. The exit status is 1 if a table cannot be read.",
     )
     parser.add_argument("root", type=Path, metavar="ROOT", help="the pipeline's folder, with tables/ in it")
     parser.add_argument("--out", "-o", type=Path, default=Path("report.html"), help="default: report.html")

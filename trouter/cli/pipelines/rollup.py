@@ -23,7 +23,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         type=_subjects,
         default=_SUBJECTS,
         metavar="NAMES",
-        help="what is told apart: some of vhost,user,addr,dir (all); other than before computes every day again",
+        help="the columns to sum by: some of vhost,user,addr,dir (all); other than before computes every day again",
     )
     add_table(parser, run)
 

@@ -13,7 +13,12 @@ if TYPE_CHECKING:
 
 def add_pace(group: argparse._ArgumentGroup) -> None:
     """Add the options that say how a stream runs."""
-    group.add_argument("--checkpoint", type=Path, metavar="DIR", help="where the stream goes on after a stop")
+    group.add_argument(
+        "--checkpoint",
+        type=Path,
+        metavar="DIR",
+        help="the folder of the stream's checkpoint, where it continues after a stop",
+    )
     group.add_argument(
         "--every", type=int, metavar="SECONDS", help="look again so often, until interrupted; else end at the end"
     )
@@ -45,5 +50,5 @@ def watched(query: Any, pace: Pace, progress: Any, name: str) -> int:
         return 1
     progress.close()
     if done.late:
-        print(f"{done.late} rows came too late and were not looked at", file=sys.stderr)
+        print(f"{done.late} rows came too late and were left out", file=sys.stderr)
     return 0

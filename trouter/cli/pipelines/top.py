@@ -17,7 +17,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         description="Bring the table top under ROOT up to date with the table meter, and show it.",
     )
     parser.add_argument("--most", type=positive, default=10, metavar="N", help="how many of each in each hour (10)")
-    parser.add_argument("--measure", choices=("msgs", "bytes"), default="msgs", help="what makes one busy (msgs)")
+    parser.add_argument("--measure", choices=("msgs", "bytes"), default="msgs", help="the measure to rank by (msgs)")
     add_table(parser, run)
 
 

@@ -12,7 +12,7 @@ from trouter.cli.pipelines.answers import add_table, answered, of_days, show
 def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = actions.add_parser(
         "topology",
-        help="tell when which routers were connected, and which flap",
+        help="show when which routers were connected, and which flap",
         description="Bring the tables topology_history and topology_changes under ROOT up to date with the records "
         "there, and show when each router had which neighbour.",
     )

@@ -26,7 +26,7 @@ def summary_of(root: Path, days: set[date]) -> Summary:
     if days:
         return Summary(sorted(days))
     if Table(root, METER).manifest() is None:
-        return Summary(nothing="there is no meter yet: run `trouter pipeline meter` first")
+        return Summary(nothing="there is no table meter yet: run `trouter pipeline meter` first")
     return Summary(nothing="nothing is new")
 
 

@@ -33,7 +33,7 @@ PERCENTILES: Final = ((5000, "p50_us"), (9500, "p95_us"), (9900, "p99_us"), (999
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """again: compute every day again, whether or not anything is new."""
+    """again: compute every day again, even without new records."""
 
     again: bool = False
 

@@ -67,7 +67,7 @@ class Parameters:
     """What the job may be told.
 
     closed_before: days before it were billed; they stay as they are, and segments that only tell of them are named.
-    again: compute every day again, whether or not anything is new.
+    again: compute every day again, even without new records.
     """
 
     closed_before: date | None = None

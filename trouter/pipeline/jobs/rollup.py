@@ -33,7 +33,7 @@ class Parameters:
     """What the job may be told.
 
     by: what is told apart: some of vhost, user, addr and dir.
-    again: compute every day again, whether or not anything is new.
+    again: compute every day again, even without new records.
     """
 
     by: Sequence[str] = SUBJECTS

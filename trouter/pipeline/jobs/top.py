@@ -31,7 +31,7 @@ class Parameters:
 
     most: how many of each dimension in each hour.
     measure: what makes one busier than another, and what ``share`` is a share of: msgs or bytes.
-    again: compute every day again, whether or not anything is new.
+    again: compute every day again, even without new records.
     """
 
     most: int = 10

@@ -63,7 +63,7 @@ async def _walk(node: Node, start: str, end: str) -> Rows:
             raise NoPath(_out_of_reach(at, end, routers))
         hop = str(wanted.get("nextHop") or end)
         if hop == at or any(each["from"] == hop for each in hops):
-            raise NoPath(f"{at} sends what is for {end} back to {hop}: the network is changing, ask again in a moment")
+            raise NoPath(f"{at} sends messages for {end} back to {hop}: the network is changing; try again in a moment")
         step = _costs(routers, at).get(hop) or cost
         sofar += step
         others = [each for each in _as_good(routers, at, end, cost) if each != hop]
