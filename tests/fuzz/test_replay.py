@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import logging
 import random
+import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fuzz import run
-from trouter.testing.fuzz import Pool, Target, hunt, hunt_mutations, mutate
+from trouter.testing.fuzz import Pool, Target, hunt, hunt_mutations, mutate, text
 from trouter.testing.fuzz.command import replay
 from trouter.testing.fuzz.hunting import SlowInput, cuts, try_one
 from trouter.testing.fuzz.mutation import MAX_BYTES
@@ -118,6 +119,27 @@ def test_a_mutation_is_bounded_and_an_empty_seed_does_not_stop_the_mutation() ->
     for mutator in mutators:
         pool = Pool([b"", b"x" * MAX_BYTES, b"\0\0\0\x0c\2\0\0\0\0\x53\x18\x45"])
         assert all(len(mutate(rng, pool, mutator)) <= MAX_BYTES for _ in range(40))
+
+
+class _Draws(random.Random):
+    """Gives the numbers that it was made with, in their order."""
+
+    def __init__(self, *draws: float) -> None:
+        super().__init__()
+        self._draws = iter(draws)
+
+    def random(self) -> float:
+        return next(self._draws)
+
+
+def test_a_word_that_is_repeated_again_and_again_stays_within_the_bound() -> None:
+    again = (0.0, 0.99, 0.99)  # the first word, the last kind of change, the larger number of times
+    tracemalloc.start()
+    try:
+        assert text(_Draws(0.5, *again, *again), b"x" * MAX_BYTES, b"") == b"x" * MAX_BYTES
+        assert tracemalloc.get_traced_memory()[1] < 1000 * MAX_BYTES
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_short_input_is_taken_more_often_and_a_long_one_too() -> None:

@@ -123,7 +123,7 @@ def text(rng: random.Random, data: bytes, other: bytes) -> bytes:
             there = below(rng, len(borrowed))
             words[at:at] = borrowed[there : there + pick(rng, (1, 4, 16))]
         else:
-            words[at] = words[at] * pick(rng, (2, 300))
+            words[at] = (words[at] * pick(rng, (2, 300)))[:MAX_BYTES]
     return b"".join(words)[:MAX_BYTES]
 
 
