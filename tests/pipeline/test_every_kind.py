@@ -188,11 +188,9 @@ def test_spark_reads_every_kind(spark: SparkSession, root: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.pipeline_long
-@pytest.mark.parametrize(("job", "tables"), JOBS.items())
-def test_a_job_fills_its_tables_from_its_kinds(
-    spark: SparkSession, root: Path, job: str, tables: tuple[str, ...]
-) -> None:
-    module = import_module(f"trouter.pipeline.jobs.{job}")
-    engine = OnSpark(spark) if job == "meter" else spark
-    module.run(engine, root, module.Parameters(), lambda _: None)
-    assert [name for name in tables if Table(root, name).read(spark).isEmpty()] == []
+def test_the_jobs_fill_their_tables_from_the_records(spark: SparkSession, root: Path) -> None:
+    for job, tables in JOBS.items():  # a rollup reads the meter, so that the order counts
+        module = import_module(f"trouter.pipeline.jobs.{job}")
+        engine = OnSpark(spark) if job == "meter" else spark
+        module.run(engine, root, module.Parameters(), lambda _: None)
+        assert [name for name in tables if Table(root, name).read(spark).isEmpty()] == []
