@@ -827,6 +827,7 @@ def test_router_annotations_of_a_client_steer_nothing(router: RunningRouter) -> 
         peer.expect_transfer(receiver)
         assert b"own" in peer.payload
         assert b"0/Q" in peer.payload
+        peer.be_heard()  # no transfer of the other link stands before the answer
         assert elsewhere.delivery_count == 0
 
 
