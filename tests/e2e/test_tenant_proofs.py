@@ -123,7 +123,8 @@ def test_a_token_and_a_certificate_lead_into_the_same_tenant(scene: Scene) -> No
     sender.link.send(Message("x"))
     sending.close()
     assert receiver.receive(timeout=DEADLINE_S).body == "x"
-    stranger.create_sender("q").close()  # a round trip: a message under way to this connection has come
+    marker: Any = stranger.create_sender("q")  # a round trip: a message under way to this connection has come
+    marker.close()
     assert not elsewhere.fetcher.has_message
     for client in (receiving, stranger):
         client.close()
