@@ -66,7 +66,7 @@ def test_an_unserved_listener_fails_with_a_message(tmp_path: Path, capsys: pytes
     assert checked(path) == 1
     first, *_, last = capsys.readouterr().err.splitlines()
     assert first.startswith(f"problem: {path}:2:1: listener: will not be opened: role edge: ")
-    assert last == f"{path}: will not do what it says, 1 problem(s)"
+    assert last == f"{path}: not served as written, 1 problem(s)"
 
 
 def test_the_findings_as_a_document(
@@ -126,7 +126,7 @@ def test_certificates_that_cannot_be_used_are_found(tmp_path: Path, capsys: pyte
     assert checked(path) == 1
     told = capsys.readouterr().err
     assert f"problem: {path}:1:1: sslProfile.a: certFile: a listener needs a certificate\n" in told
-    assert told.endswith(f"{path}: will not do what it says, 1 problem(s)\n")
+    assert told.endswith(f"{path}: not served as written, 1 problem(s)\n")
 
 
 @pytest.mark.parametrize("output", ["{folder}", "{folder}/none/a.log", '""'])

@@ -77,7 +77,7 @@ def test_nothing_loads_where_the_router_would_not_start(
     arguments = listing(tmp_path, "cp_changed@sha256:" + 64 * "0")
     assert main(["plugins", *arguments]) == 1
     text = capsys.readouterr()
-    assert "nothing loads: plugin cp_changed: its code (" in text.err
+    assert "no plugin loads: plugin cp_changed: its code (" in text.err
     assert "cp_changed: does not load" in text.out
     assert main(["check", arguments[1]]) == 1
     assert "is not what is listed: sha256:" in capsys.readouterr().err

@@ -104,7 +104,7 @@ def _tell(checked: Checked, *, strict: bool) -> None:
     match checked.verdict(strict=strict):
         case "problems":
             count = checked.count(Severity.PROBLEM)
-            print(f"{path}: will not do what it says, {count} problem(s)", file=sys.stderr)
+            print(f"{path}: not served as written, {count} problem(s)", file=sys.stderr)
         case "not safe":
             print(f"{path}: not safe, {checked.count(Severity.UNSAFE)} finding(s)", file=sys.stderr)
         case _:

@@ -15,22 +15,22 @@ from trouter.records.schema import ConnectionOpened, LinkAttached, ManagementCha
 from trouter.records.segments import EMPTY, OPEN, opened, segments_in
 
 EPILOG = (
-    "Let a router run for as long as it takes to see every client at work, without a policy or with a generous one, "
-    "and with a recordLog section that keeps the kinds `audit`. What was not seen will be denied: read the proposal "
-    "before it is used."
+    "Let a router run until every client has done its work, without a policy or with a generous one, and with a "
+    "recordLog section that keeps the kinds `audit`. The proposal denies everything that the records do not have: read "
+    "it before you use it."
 )
 
 
 def add_learn(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "learn",
-        help="propose the vhost that allows what was recorded, and no more",
-        description="Propose, as a file for policyDir on stdout, the vhost that allows just what was allowed before: "
-        "the users that came, from the hosts that they came from, to the addresses that they used.",
+        help="propose a vhost that allows the recorded use, and no more",
+        description="Print a file for policyDir with a vhost that allows what the records show: the users, the hosts "
+        "from which they connected, and the addresses that they used.",
         epilog=EPILOG,
     )
     parser.add_argument("path", type=Path, metavar="DIR", help="the folder of a recordLog section")
-    parser.add_argument("--vhost", required=True, metavar="NAME", help="the host name that clients asked for")
+    parser.add_argument("--vhost", required=True, metavar="NAME", help="the host name in the opens of the clients")
     parser.set_defaults(run=run)
 
 

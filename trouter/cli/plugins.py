@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     rows = [_row(plugin, hooks.get(plugin.name, ()) if plugin in allowed else None) for plugin in found]
     print(_as_json(rows) if arguments.json else _as_text(rows))
     if problem:
-        print(f"nothing loads: {problem}", file=sys.stderr)
+        print(f"no plugin loads: {problem}", file=sys.stderr)
         return 1
     return 0
 

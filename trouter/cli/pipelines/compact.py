@@ -98,7 +98,7 @@ def _print(summary: Summary) -> None:
     for gap in summary.gaps[:_SHOWN]:
         print(f"missing: {_told(gap)}", file=sys.stderr)
     if len(summary.gaps) > _SHOWN:
-        print(f"missing: {len(summary.gaps) - _SHOWN} more gaps; --json tells all", file=sys.stderr)
+        print(f"missing: {len(summary.gaps) - _SHOWN} more gaps; --json prints all", file=sys.stderr)
     days = f", of {summary.dates[0]} to {summary.dates[-1]}" if summary.dates else ""
     print(
         f"{summary.segments} segments with {summary.records} new records{days}; {summary.known} known before, "

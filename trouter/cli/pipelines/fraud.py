@@ -36,16 +36,16 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser = actions.add_parser(
         "fraud",
         help="find large payments that follow a small one with the same card",
-        description="Look among payments for those of one kind that are large and come soon after a small one of "
-        "another kind with the same card, and have the table fraud_alerts under ROOT say what was found. Payments are "
-        "the rows of files or of a table, or stand as JSON in one of their columns.",
+        description="Find large payments of one kind that come soon after a small one of another kind with the same "
+        "card, and write them into the table fraud_alerts under ROOT. Payments are the rows of files or of a table, or "
+        "JSON in one of their columns.",
     )
     parser.add_argument("root", type=Path, metavar="ROOT", help="the folder of the pipeline")
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--events", metavar="PATH", help="files, as Spark reads them")
     source.add_argument("--table", metavar="NAME", help="a table under ROOT")
     source.add_argument("--spool", metavar="DIR", help="messages in a spool, as a stream; their bodies are JSON")
-    parser.add_argument("--format", default="parquet", help="of the files (parquet)")
+    parser.add_argument("--format", default="parquet", help="the format of the files (parquet)")
     parser.add_argument("--body", metavar="COLUMN", help="the column with JSON; of a spool it is body")
     parser.add_argument("--schema", metavar="DDL", help="the schema of the JSON: card STRING, t TIMESTAMP, ...")
     parser.add_argument("--json", action="store_true", help="print the alerts as JSON, one a line")

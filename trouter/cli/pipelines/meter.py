@@ -20,16 +20,17 @@ if TYPE_CHECKING:
 def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = actions.add_parser(
         "meter",
-        help="count messages of tenants, users and addresses, to be billed from",
+        help="count messages of tenants, users and addresses, as a basis for bills",
         description="Bring the tables meter, meter_conn and meter_gaps under ROOT up to date with the records there, "
-        "and show what each tenant used. What lost records told is known from later ones and counted as estimated; "
-        "where it is not, a row is not complete. DuckDB does it here, unless --master or --conf asks for Spark.",
+        "and show what each tenant used. Where records are lost, later ones give their counts, which the table "
+        "marks as estimated; if they do not, the row is not complete. DuckDB computes the tables in this process; with "
+        "--master or --conf, Spark does.",
     )
     parser.add_argument(
         "--closed-before",
         type=day,
         metavar="DATE",
-        help="days before this were billed and stay as they are; records that came too late for them are told of",
+        help="days before this were billed and do not change; the command names records that came too late for them",
     )
     add_table(parser, run)
 

@@ -20,7 +20,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "report",
         help="show the tables as one page of HTML",
         description="Write one page of HTML with what the tables hold: traffic, outcomes, connections, latencies, "
-        "the top ten, alerts, gaps and neighbours. The plots are inside it; nothing in it runs or is fetched. "
+        "the top ten, alerts, gaps and neighbours. The page contains its plots; it has no scripts and loads nothing. "
         "The page says what is missing. The exit status is 1 if a table cannot be read.",
     )
     parser.add_argument("root", type=Path, metavar="ROOT", help="the pipeline's folder, with tables/ in it")
