@@ -73,8 +73,16 @@ def at_folder(arguments: argparse.Namespace, run: Callable[[], int]) -> int:
     return 1
 
 
-def of_days(frame: Any, arguments: argparse.Namespace) -> Any:
-    """Return the rows of the days that are to be shown."""
+def rows_of(name: str, spark: Any, summary: Any, arguments: argparse.Namespace) -> Any:
+    """Return the rows of a table of the days that are to be shown, None without a table; say why nothing was done."""
+    from trouter.pipeline.tables import Table  # noqa: PLC0415  # only when it runs
+
+    if summary.nothing is not None:
+        print(summary.nothing, file=sys.stderr)
+    table = Table(arguments.root, name)
+    if table.manifest() is None:
+        return None
+    frame = table.read(spark)
     if arguments.since is not None:
         frame = frame.where(frame["date"] >= arguments.since)
     if arguments.until is not None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
+from functools import partial
 from typing import Any
 
-from trouter.cli.pipelines.answers import add_table, answered, of_days, show
+from trouter.cli.pipelines.answers import add_table, answered, rows_of, show
 
 _SUBJECTS = ("vhost", "user", "addr", "dir")
 
@@ -25,7 +25,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         metavar="NAMES",
         help="the columns to sum by: some of vhost,user,addr,dir (all); other than before computes every day again",
     )
-    add_table(parser, run)
+    add_table(parser, partial(answered, name="rollup", answer=answer))
 
 
 def _subjects(text: str) -> tuple[str, ...]:
@@ -35,24 +35,15 @@ def _subjects(text: str) -> tuple[str, ...]:
     return names
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Sum up, and print the days; 1 if that cannot be done."""
-    return answered(arguments, "rollup", answer)
-
-
 def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
     """Bring the tables up to date, and show the days."""
     from trouter.pipeline.jobs import rollup  # noqa: PLC0415  # Spark is here by now
-    from trouter.pipeline.tables import Table  # noqa: PLC0415
 
     summary = rollup.run(spark, arguments.root, rollup.Parameters(arguments.by, again=arguments.again), progress)
     progress.close()
-    if summary.nothing is not None:
-        print(summary.nothing, file=sys.stderr)
-    table = Table(arguments.root, rollup.DAYS)
-    if table.manifest() is None:
+    rows = rows_of(rollup.DAYS, spark, summary, arguments)
+    if rows is None:
         return 1
-    rows = of_days(table.read(spark), arguments)
     order = ["date", *[name for name in _SUBJECTS if name in rows.columns]]
     wide = [*order, *[name for name in rows.columns if name not in {*order, "day"}]]
     show("Days", rows.select(*wide), order, as_json=arguments.json)

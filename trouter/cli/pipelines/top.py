@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
+from functools import partial
 from typing import Any
 
-from trouter.cli.pipelines.answers import add_table, answered, of_days, show
+from trouter.cli.pipelines.answers import add_table, answered, rows_of, show
 from trouter.tools.options import positive
 
 
@@ -18,27 +18,18 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     parser.add_argument("--most", type=positive, default=10, metavar="N", help="how many of each in each hour (10)")
     parser.add_argument("--measure", choices=("msgs", "bytes"), default="msgs", help="the measure to rank by (msgs)")
-    add_table(parser, run)
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Rank, and print the table; 1 if that cannot be done."""
-    return answered(arguments, "top", answer)
+    add_table(parser, partial(answered, name="top", answer=answer))
 
 
 def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
     """Bring the table up to date, and show it."""
     from trouter.pipeline.jobs import top  # noqa: PLC0415  # Spark is here by now
-    from trouter.pipeline.tables import Table  # noqa: PLC0415
 
     asked = top.Parameters(arguments.most, arguments.measure, again=arguments.again)
     summary = top.run(spark, arguments.root, asked, progress)
     progress.close()
-    if summary.nothing is not None:
-        print(summary.nothing, file=sys.stderr)
-    table = Table(arguments.root, top.TOP)
-    if table.manifest() is None:
+    rows = rows_of(top.TOP, spark, summary, arguments)
+    if rows is None:
         return 1
-    rows = of_days(table.read(spark), arguments)
     show("Busiest", rows.drop("date"), ["hour", "dimension", "rank"], as_json=arguments.json)
     return 0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from typing import Any
 
-from trouter.cli.pipelines.answers import add_table, answered, of_days, show
+from trouter.cli.pipelines.answers import add_table, answered, rows_of, show
 
 
 def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -18,18 +19,12 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     parser.add_argument("--flaps", type=int, default=5, metavar="N", help="a neighbour flaps that is lost so often (5)")
     parser.add_argument("--window", type=int, default=600, metavar="SECONDS", help="within so many seconds (600)")
-    add_table(parser, run)
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Follow neighbours, and print their history; 1 if that cannot be done."""
-    return answered(arguments, "topology", answer)
+    add_table(parser, partial(answered, name="topology", answer=answer))
 
 
 def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
     """Bring the tables up to date, and show the history."""
     from trouter.pipeline.jobs import topology  # noqa: PLC0415  # Spark is here by now
-    from trouter.pipeline.tables import Table  # noqa: PLC0415
 
     try:
         parameters = topology.Parameters(arguments.flaps, arguments.window, arguments.again)
@@ -38,12 +33,9 @@ def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
         return 1
     summary = topology.run(spark, arguments.root, parameters, progress)
     progress.close()
-    if summary.nothing is not None:
-        print(summary.nothing, file=sys.stderr)
-    table = Table(arguments.root, topology.HISTORY)
-    if table.manifest() is None:
+    rows = rows_of(topology.HISTORY, spark, summary, arguments)
+    if rows is None:
         return 1
-    rows = of_days(table.read(spark), arguments)
     if not arguments.json:
         rows = rows.drop("date")
     show("Neighbours", rows, ["up_at", "router", "peer"], as_json=arguments.json)
