@@ -85,8 +85,7 @@ async def _ask_routers(node: Node, archive: Archive, arguments: argparse.Namespa
     problems += await diagnose(node, archive, arguments.log)
     if not arguments.all_routers:
         return
-    routers = [address.removeprefix("amqp:/_topo/0/").removesuffix("/$management") for address in await node.nodes()]
-    for router in routers:
+    for router in await node.routers():
         if router == node.router_id:
             continue
         try:

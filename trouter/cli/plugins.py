@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final
 
 from trouter.cli.startup import existing_path
@@ -85,8 +85,7 @@ def _row(plugin: InstalledPlugin, hooks: tuple[str, ...] | None) -> Row:
 
 
 def _as_json(rows: list[Row]) -> str:
-    keys = ("name", "loaded", "hooks", "distribution", "version", "file", "sha256")
-    return json.dumps([{key: getattr(row, key) for key in keys} for row in rows], indent=2)
+    return json.dumps([asdict(row) for row in rows], indent=2)
 
 
 def _as_text(rows: list[Row]) -> str:

@@ -14,7 +14,6 @@ from .dialling import dialled, in_time, told
 from .failures import ConnectionException, MalformedAnswer, status_error
 from .options import ConnectionOptions
 
-PREFIX: Final = "org.apache.qpid.dispatch."
 #: Rows asked for at a time.
 PAGE_ROWS: Final = 500
 #: Answers that may be here and not read.
@@ -120,6 +119,10 @@ class Node:
         if not isinstance(answer, list) or not all(isinstance(each, str) for each in answer):
             raise MalformedAnswer("the management nodes are not a list of addresses")
         return [str(each) for each in answer]
+
+    async def routers(self) -> list[str]:
+        """Return the ids of the routers of the network; none where the router asked is in no network."""
+        return [address.removeprefix("amqp:/_topo/0/").removesuffix("/$management") for address in await self.nodes()]
 
     @asynccontextmanager
     async def of_router(self, router_id: str) -> AsyncIterator[Node]:

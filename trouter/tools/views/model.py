@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from trouter.tools import formats
+from trouter.tools.words import PREFIX
 
 from .lookup import Lookup
 
 if TYPE_CHECKING:
     from trouter.tools.node import Node
-
-PREFIX = "org.apache.qpid.dispatch."
 
 Row = Mapping[str, object]
 Rows = Sequence[Row]
@@ -57,17 +56,10 @@ class Field:
 
 
 def attribute(
-    head: str,
-    name: str,
-    show: Callable[[object], str] = formats.plain,
-    *,
-    needs: bool = False,
-    detail: bool = False,
-    counter: bool = False,
-    alarm: bool = False,
+    head: str, name: str, show: Callable[[object], str] = formats.plain, *, needs: bool = False, **marks: bool
 ) -> Field:
-    """Return a column that is an attribute of the entity."""
-    return Field(head, lambda row: row.get(name), show, name if needs else "", detail, counter, alarm)
+    """Return a column that is an attribute of the entity; ``marks`` are fields of ``Field``, by their names."""
+    return Field(head, lambda row: row.get(name), show, name if needs else "", **marks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from trouter.tools import formats
 from trouter.tools.failures import NoPath
 from trouter.tools.node import Node
+from trouter.tools.words import PREFIX
 
-from .model import PREFIX, Listing, Row, Rows, View, attribute
+from .model import Listing, Row, Rows, View, attribute
 
 #: Why one of several ways is taken, as all routers do (the rule of the protocol).
 RULE = (
@@ -46,7 +47,7 @@ def paths(start: str, end: str) -> View:
 
 async def _walk(node: Node, start: str, end: str) -> Rows:
     """Ask each router on the way for the next one; NoPath when there is none."""
-    reachable = [address.removeprefix("amqp:/_topo/0/").removesuffix("/$management") for address in await node.nodes()]
+    reachable = await node.routers()
     if not reachable:
         raise NoPath(f"{node.router_id} is in no network: its mode is not interior")
     _check_known(start, reachable, node.router_id)

@@ -13,14 +13,12 @@ from trouter.tools import formats
 from trouter.tools.failures import StatusError, Timeout
 from trouter.tools.node import Node, Table, open_node
 from trouter.tools.options import ConnectionOptions
+from trouter.tools.words import PREFIX
 
 from . import render
 from .lookup import CONNECTION_ATTRIBUTES, LINK_ATTRIBUTES, Lookup
-from .model import PREFIX, Listing, Request, Row, Rows, View
+from .model import Listing, Request, Row, Rows, View
 from .render import Look
-
-#: The start of a management node's address, up to the router's id, and its end.
-_NODE = ("amqp:/_topo/0/", "/$management")
 
 T = TypeVar("T")
 
@@ -53,10 +51,9 @@ class Window:
     async def open(self, options: ConnectionOptions, stack: AsyncExitStack) -> None:
         """Connect, and find the other routers if they are asked for."""
         self._node = await stack.enter_async_context(open_node(options))
-        addresses = await self._node.nodes()
-        if self._wishes.all_routers and len(addresses) > 1:
-            for address in addresses:
-                identity = address.removeprefix(_NODE[0]).removesuffix(_NODE[1])
+        routers = await self._node.routers()
+        if self._wishes.all_routers and len(routers) > 1:
+            for identity in routers:
                 self._nodes[identity] = await stack.enter_async_context(self._node.of_router(identity))
 
     async def show(self, before: str = "") -> Timeout | None:
