@@ -13,8 +13,9 @@ from tests.chaos.traffic import Way, run_blocking
 from tests.chaos.worlds import World
 from trouter.client import ClientError, Message
 from trouter.tools.failures import StatusError
-from trouter.tools.node import PREFIX, Node, open_node
+from trouter.tools.node import Node, open_node
 from trouter.tools.options import ConnectionOptions
+from trouter.tools.words import PREFIX
 
 from .network import change_policy
 from .pace import Soak

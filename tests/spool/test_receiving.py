@@ -23,7 +23,7 @@ from trouter.engine.ports import Delivery
 from trouter.hooks import Plugins
 from trouter.spool import Spool, SpoolReader
 from trouter.spool.receiver import Progress, receive
-from trouter.wire import decode_state
+from trouter.wire.performatives import decode_state
 
 OPEN_ROUTER = "router { id: R }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
 

@@ -8,8 +8,6 @@ from trouter.config.entities import (
     AutoLinkEntity,
     BindingEntity,
     ConnectorEntity,
-    ConsoleEntity,
-    DummyEntity,
     Entity,
     ExchangeEntity,
     GroupSettings,
@@ -24,17 +22,16 @@ from trouter.config.entities import (
 )
 from trouter.config.load import DEFAULT_TEXT, load
 from trouter.config.passwords import Secret
-from trouter.config.problems import ConfigurationError, Problem, SourcePosition
+from trouter.config.problems import ConfigurationError, Problem
 from trouter.config.rows import row
-from trouter.config.schema import Attribute, EntityType, Kind, Reload
+from trouter.config.schema import Attribute, EntityType, Kind
 from trouter.config.texts import FailoverUrl
 from trouter.config.types import TYPES, type_named
 
 __all__ = [
     "DEFAULT_TEXT", "TYPES", "AddressEntity", "Attribute", "AuthServicePluginEntity", "AutoLinkEntity", "BindingEntity",
-    "ChangeRefused", "Changes", "Configuration", "ConfigurationError", "ConnectorEntity", "ConsoleEntity",
-    "DummyEntity", "Entity", "EntityType", "ExchangeEntity", "FailoverUrl", "GroupSettings", "Kind", "LinkRouteEntity",
-    "ListenerEntity", "LogEntity", "PolicyEntity", "Problem", "RecordLogEntity", "Reload", "RouterEntity", "Secret",
-    "SourcePosition", "SslProfileEntity", "Updated", "VhostEntity", "compare", "created", "deleted", "load", "row",
-    "type_named", "updated",
+    "ChangeRefused", "Changes", "Configuration", "ConfigurationError", "ConnectorEntity", "Entity", "EntityType",
+    "ExchangeEntity", "FailoverUrl", "GroupSettings", "Kind", "LinkRouteEntity", "ListenerEntity", "LogEntity",
+    "PolicyEntity", "Problem", "RecordLogEntity", "RouterEntity", "Secret", "SslProfileEntity", "Updated",
+    "VhostEntity", "compare", "created", "deleted", "load", "row", "type_named", "updated",
 ]  # fmt: skip

@@ -1,9 +1,7 @@
 """HTTP beside AMQP: metrics and health pages, files, and WebSockets for AMQP clients in browsers."""
 
-from .figures import CertificateExpiry, Figures, Histogram, ListenerFigures, MemoryOwner
+from .figures import CertificateExpiry, Figures, ListenerFigures, MemoryOwner
 from .listener import HttpListener
-from .ports import PagesOnly, Site
+from .ports import PagesOnly
 
-__all__ = [
-    "CertificateExpiry", "Figures", "Histogram", "HttpListener", "ListenerFigures", "MemoryOwner", "PagesOnly", "Site",
-]  # fmt: skip
+__all__ = ["CertificateExpiry", "Figures", "HttpListener", "ListenerFigures", "MemoryOwner", "PagesOnly"]

@@ -1,10 +1,7 @@
 """Records of what the router does: their kinds, how they are kept in segments, and how segments are read and proved."""
 
 from trouter.records.schema import (
-    AUDIT,
     KINDS,
-    SASL_REASONS,
-    TELEMETRY,
     VERSION,
     Alarm,
     ClockStep,
@@ -18,7 +15,6 @@ from trouter.records.schema import (
     LinkStalled,
     ManagementChange,
     MessageSampled,
-    PeerRecord,
     PluginFault,
     PolicyDecision,
     PolicyLoaded,
@@ -30,8 +26,8 @@ from trouter.records.schema import (
 )
 
 __all__ = [
-    "AUDIT", "KINDS", "SASL_REASONS", "TELEMETRY", "VERSION", "Alarm", "ClockStep", "ConfigReloaded",
-    "ConnectionClosed", "ConnectionOpened", "DeliveryInterval", "LatencySketch", "LinkAttached", "LinkDetached",
-    "LinkStalled", "ManagementChange", "MessageSampled", "PeerRecord", "PluginFault", "PolicyDecision", "PolicyLoaded",
-    "Record", "RecordsDropped", "SaslOutcome", "TlsOutcome", "TopologyChange",
+    "KINDS", "VERSION", "Alarm", "ClockStep", "ConfigReloaded", "ConnectionClosed", "ConnectionOpened",
+    "DeliveryInterval", "LatencySketch", "LinkAttached", "LinkDetached", "LinkStalled", "ManagementChange",
+    "MessageSampled", "PluginFault", "PolicyDecision", "PolicyLoaded", "Record", "RecordsDropped", "SaslOutcome",
+    "TlsOutcome", "TopologyChange",
 ]  # fmt: skip
