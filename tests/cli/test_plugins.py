@@ -65,7 +65,7 @@ def test_the_entry_that_the_text_prints_can_be_listed(
     install("cp_pinned")
     assert main(["plugins"]) == 0
     text = capsys.readouterr().out
-    assert "cp_pinned: does not load\n  hooks   -\n  from    dist-cp_pinned 1.5, " in text
+    assert "cp_pinned: is not listed, and does not load\n  hooks   -\n  from    dist-cp_pinned 1.5, " in text
     entry = text.partition("list as cp_pinned")[2].split()[0]
     assert told(capsys, *listing(tmp_path, f"cp_pinned{entry}"))["cp_pinned"]["loaded"]
 

@@ -232,7 +232,7 @@ def test_an_invalid_tracking_message_is_reported_once() -> None:
     for _ in range(3):
         tracking.send(b"")
         edge.router.pump()
-    assert edge.troubles == ["a tracking message of the uplink says nothing that can be believed"]
+    assert edge.troubles == ["the interior router sent a tracking message that has no address and boolean"]
 
 
 @pytest.mark.parametrize(("address", "here", "there"), [("near", 4, 0), ("many", 4, 4), ("far", 2, 2)])

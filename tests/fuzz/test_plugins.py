@@ -24,7 +24,7 @@ from trouter.hooks import (
     Vote,
     hookimpl,
 )
-from trouter.testing.fuzz import Draw, hook_target, hunt, hunt_mutations, load_file, nobody_without, replay, target_of
+from trouter.testing.fuzz import Draw, admits_only_with, hook_target, hunt, hunt_mutations, load_file, replay, target_of
 from trouter.testing.fuzz.command import main
 from trouter.testing.fuzz.hooks import FUZZED
 
@@ -168,7 +168,7 @@ def test_a_login_without_a_secret_is_found() -> None:
         def open_sasl(self, mechanism: str, peer: object) -> object:
             return Exchange(lambda response: Authenticated("alice"))
 
-    check = hook_target(Open(), "open_sasl", judge=nobody_without(b"open sesame"))
+    check = hook_target(Open(), "open_sasl", judge=admits_only_with(b"open sesame"))
     check(b"\0\x0bopen sesame")
     with pytest.raises(AssertionError, match="without a secret"):
         check(b"\0\x04open")

@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     except PluginError as error:
         allowed, hooks, problem = (), {}, str(error)
     rows = [_row(plugin, hooks.get(plugin.name, ()) if plugin in allowed else None) for plugin in found]
-    print(_as_json(rows) if arguments.json else _as_text(rows))
+    print(_as_json(rows) if arguments.json else _as_text(rows, failed=bool(problem)))
     if problem:
         print(f"no plugin loads: {problem}", file=sys.stderr)
         return 1
@@ -88,9 +88,10 @@ def _as_json(rows: list[Row]) -> str:
     return json.dumps([asdict(row) for row in rows], indent=2)
 
 
-def _as_text(rows: list[Row]) -> str:
+def _as_text(rows: list[Row], *, failed: bool) -> str:
+    absent = "does not load" if failed else "is not listed, and does not load"
     return "\n\n".join(
-        f"{row.name}: {'loads' if row.loaded else 'does not load'}\n"
+        f"{row.name}: {'loads' if row.loaded else absent}\n"
         f"  hooks   {', '.join(row.hooks) or '-'}\n"
         f"  from    {row.distribution} {row.version}, {row.file or '?'}\n"
         f"  list as {row.name}{f'@sha256:{row.sha256}' if row.sha256 else ''}"

@@ -143,7 +143,7 @@ class Sessions:
         """Drop the references to the ended connection."""
         self._policy = None
         self._container = None
-        self._turn_out = _nobody_hears
+        self._turn_out = _ignore_error
 
     def judge_again(self) -> None:
         """Apply the changed policy: detach the links that it no longer allows, and update the others."""
@@ -467,7 +467,7 @@ def _log_session_end(what: str, fault: object, count: int) -> None:
     container_log.info("%s ended: %s%s", what, fault, and_more(count))
 
 
-def _nobody_hears(_: Error) -> None:
+def _ignore_error(_: Error) -> None:
     """Ignore the error: the connection has ended."""
 
 

@@ -332,7 +332,7 @@ class Uplink:
         if not (isinstance(body, list) and [type(each) for each in body] == [str, bool]):
             if not self._disbelieved:
                 self._disbelieved = True
-                self.on_trouble("a tracking message of the uplink says nothing that can be believed")
+                self.on_trouble("the interior router sent a tracking message that has no address and boolean")
             return
         key, takes = body
         entry = self._router.table.entries.get(key)

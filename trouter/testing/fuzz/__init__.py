@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from trouter.testing.fuzz.command import Target, hunt_mutations, load_file, replay, target_of
 from trouter.testing.fuzz.draw import Draw
-from trouter.testing.fuzz.hooks import hook_target, nobody_without
+from trouter.testing.fuzz.hooks import admits_only_with, hook_target
 from trouter.testing.fuzz.hunting import Check, Found, hunt
 from trouter.testing.fuzz.mutation import Mutator, Pool, behind, files, mutate, octets, text
 from trouter.testing.fuzz.structure import frames, values
@@ -20,6 +20,7 @@ __all__ = [
     "Mutator",
     "Pool",
     "Target",
+    "admits_only_with",
     "behind",
     "files",
     "frames",
@@ -28,7 +29,6 @@ __all__ = [
     "hunt_mutations",
     "load_file",
     "mutate",
-    "nobody_without",
     "octets",
     "replay",
     "target_of",

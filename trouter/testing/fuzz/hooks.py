@@ -104,7 +104,7 @@ def _exchange_target(plugins: Plugins, fixed: dict[str, Any], judge: Judge | Non
     return check
 
 
-def nobody_without(*secrets: bytes) -> Judge:
+def admits_only_with(*secrets: bytes) -> Judge:
     """Return a judge that lets in only peers whose response contains one of ``secrets``."""
 
     def judge(arguments: dict[str, Any], answer: object) -> None:
