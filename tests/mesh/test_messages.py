@@ -155,8 +155,9 @@ def test_absent_fields_count_as_zero() -> None:
     assert parse(body("RA", id="RB")) == RouterAdvertisement("RB", 0, 0, 0)
 
 
-def test_hints_of_another_length_are_ignored() -> None:
-    update = parse(body("MAU", id="RB", pv=1, mobile_seq=1, exist=["M0a", "M0b"], hints=[3]))
+@pytest.mark.parametrize("hints", [[3], [3, ULong(1 << 63)], [3, True]], ids=["too few", "too large", "no number"])
+def test_hints_that_do_not_fit_the_addresses_are_ignored(hints: list[int]) -> None:
+    update = parse(body("MAU", id="RB", pv=1, mobile_seq=1, exist=["M0a", "M0b"], hints=hints))
     assert update == MobileAddressUpdate("RB", 1, exist=("M0a", "M0b"))
 
 

@@ -340,11 +340,11 @@ class _Fields:
         return MappingProxyType(costs)
 
     def hints(self, count: int) -> tuple[int, ...]:
-        """Return the hints for ``count`` addresses; () if their number differs, or they are no list of ints."""
+        """Return the hints for ``count`` addresses; () if their number differs, or they are no list of longs."""
         value = self._body.get("hints")
         if not isinstance(value, list) or len(value) != count:
             return ()
-        if any(isinstance(item, bool) or not isinstance(item, int) for item in value):
+        if any(isinstance(item, bool) or not isinstance(item, int) or item.bit_length() > 63 for item in value):
             return ()
         return tuple(map(int, value))
 
