@@ -13,6 +13,19 @@ from trouter.testing.fuzz.command import main
 PASSES = "def check(data):\n    pass\n"
 FAILS = "def check(data):\n    if data == b'bad':\n        raise IndexError\n"
 HANGS = "def check(data):\n    while True:\n        pass\n"
+MEETS = """
+import os, time
+from pathlib import Path
+
+def check(data):
+    there = Path(__file__).parent / "met"
+    there.mkdir(exist_ok=True)
+    (there / str(os.getpid())).touch()
+    end_s = time.monotonic() + 60
+    while len(list(there.iterdir())) < 2:
+        assert time.monotonic() < end_s, "no other process tries inputs of this target"
+        time.sleep(0.01)
+"""
 DIES = "import os\n\ndef check(data):\n    os._exit(7)\n"
 SECONDS = 0.02
 
@@ -60,3 +73,9 @@ def test_a_target_that_hangs_is_stopped_by_its_own_processor_time(
     totals = tmp_path / "totals.json"
     assert campaign(totals, target(tmp_path, "hangs", HANGS)) == 1
     assert read_totals(totals)["hangs"].findings[0].startswith(f"-{signal.SIGKILL:d} with --rng-seed ")
+
+
+def test_two_processes_hunt_with_one_target(tmp_path: Path) -> None:
+    totals = tmp_path / "totals.json"
+    assert campaign(totals, target(tmp_path, "meets", MEETS)) == 0
+    assert read_totals(totals)["meets"].seconds >= SECONDS

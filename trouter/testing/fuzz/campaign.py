@@ -11,6 +11,7 @@ import math
 import os
 import random
 import signal
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Final
 
 import trio
 
-#: Seconds for which a process hunts before the next target has its turn.
+#: Seconds for which a process hunts at most before the next target has its turn.
 SLICE_S: Final = 60.0
 #: Seconds of processor time beyond its slice after which a process is taken to hang; it tries the seeds in them, too.
 GRACE_S: Final = 120.0
@@ -79,29 +80,39 @@ class Campaign:
         self._seconds = seconds
         self._path = path
         self._grow = grow
-        #: Targets that are with a process now, or have failed in this run.
-        self._taken: set[str] = set()
+        #: Processes that hunt now, by target.
+        self._hunting: Counter[str] = Counter()
+        #: Targets that have failed in this run.
+        self._stopped: set[str] = set()
+        self._slice_s = SLICE_S
         self.failed = False
 
     async def run(self, jobs: int) -> None:
         """Hunt with ``jobs`` processes at once until every target has had its time, or has failed."""
+        self._slice_s = min(SLICE_S, self._seconds / jobs)
         async with trio.open_nursery() as nursery:
             for _ in range(jobs):
                 nursery.start_soon(self._work)
 
     async def _work(self) -> None:
         while (name := self._next()) is not None:
-            if await self._hunt(name):
+            if not await self._hunt(name):
+                self._stopped.add(name)
+            self._hunting[name] -= 1
+            if not self._hunting[name] and name not in self._stopped:
                 await self._finish(name)
-                self._taken.discard(name)
 
     def _next(self) -> str | None:
-        """Return the target that has had the least time, and take it; None when there is none to do."""
-        due = {name: self._total(name).seconds for name in self._starts if name not in self._taken}
-        name = min(due, key=due.__getitem__, default=None)
-        if name is None or due[name] >= self._seconds:
+        """Return the target that has had the least time, slices under way included; None when there is none to do."""
+        had = {
+            name: self._total(name).seconds + self._hunting[name] * self._slice_s
+            for name in self._starts
+            if name not in self._stopped
+        }
+        name = min(had, key=had.__getitem__, default=None)
+        if name is None or had[name] >= self._seconds:
             return None
-        self._taken.add(name)
+        self._hunting[name] += 1
         return name
 
     def _total(self, name: str) -> Total:
@@ -110,7 +121,8 @@ class Campaign:
     async def _hunt(self, name: str) -> bool:
         """Run one slice of a target; whether the target may go on."""
         total = self._total(name)
-        seconds = min(SLICE_S, self._seconds - total.seconds)
+        others_s = (self._hunting[name] - 1) * self._slice_s
+        seconds = min(self._slice_s, self._seconds - total.seconds - others_s)
         rng_seed = str(random.randrange(1, 2**31))
         options = ("--json", "--seconds", str(seconds), "--rng-seed", rng_seed)
         status, printed = await self._start(name, seconds, options)

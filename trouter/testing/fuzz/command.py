@@ -176,7 +176,7 @@ def parser_of(names: Sequence[str] | None) -> argparse.ArgumentParser:
     parser.add_argument("--coverage", action="store_true", help="only print the coverage, of interpreted modules")
     parser.add_argument("--missed", action="store_true", help="with --coverage: list the lines that are not reached")
     parser.add_argument("--grow", type=int, metavar="N", help="keep up to N inputs that reach further than the seeds")
-    parser.add_argument("--jobs", type=int, help="processes at once; targets take turns in slices of a minute")
+    parser.add_argument("--jobs", type=int, help="processes at once; targets take turns, a minute each at most")
     parser.add_argument("--totals", type=Path, metavar="FILE", help="go on from what FILE says is done, and add to it")
     parser.add_argument("--processor-limit", type=int, help=argparse.SUPPRESS)  # seconds until a slice is killed
     parser.add_argument("--json", action="store_true", help=argparse.SUPPRESS)  # what a slice of a campaign answers
