@@ -5,9 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 _MAX_CHARACTERS: Final = 128
-_ESCAPED: Final = str.maketrans({character: f"\\x{ord(character):02x}" for character in "\\ ='\""})
+#: Characters that end a word, or quote or escape one, in the lines of the log.
+_SPECIAL: Final = frozenset("\\ ='\"")
 
 
 def shown(router: str) -> str:
-    """Return the id as one word: cut, without quotes, blanks and ``=``, so that it cannot forge parts of its line."""
-    return router[:_MAX_CHARACTERS].translate(_ESCAPED)
+    """Return the id as one printable word, cut and with special characters escaped: it cannot forge its line."""
+    return "".join(
+        character if character.isprintable() and character not in _SPECIAL else _escaped(ord(character))
+        for character in router[:_MAX_CHARACTERS]
+    )
+
+
+def _escaped(code: int) -> str:
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
