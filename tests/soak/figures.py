@@ -44,7 +44,7 @@ class Slope(NamedTuple):
         return self.low > 0
 
 
-def slope(times_s: Sequence[float], resident_bytes: Sequence[float]) -> Slope:
+def slope(times_s: Sequence[float], octets: Sequence[float]) -> Slope:
     """Fit a line by least squares; at least 40 samples.
 
     Samples that follow each other are alike, and are worth fewer than they are: they are averaged over spans, and the
@@ -52,7 +52,7 @@ def slope(times_s: Sequence[float], resident_bytes: Sequence[float]) -> Slope:
     that number.
     """
     spans = [np.mean(part) for part in np.array_split(np.asarray(times_s) / 3600, _SPANS)]
-    times, values = np.array(spans), np.array([np.mean(part) for part in np.array_split(resident_bytes, _SPANS)])
+    times, values = np.array(spans), np.array([np.mean(part) for part in np.array_split(octets, _SPANS)])
     centred = times - times.mean()
     spread = float(centred @ centred)
     middle = float(centred @ values) / spread
@@ -144,12 +144,12 @@ class Figures:
         return [each for each in self.samples if each["at_s"] >= self.about["warm_up_s"]]
 
     def slopes(self) -> dict[str, Slope]:
-        """Return the slope of each router's memory after the warm-up; empty when that was too short."""
+        """Return the slope of each router's private memory after the warm-up; empty when that was too short."""
         measured = self.measured
         if not measured or measured[-1]["at_s"] - measured[0]["at_s"] < LEAST_SPAN_S:
             return {}
         times = [each["at_s"] for each in measured]
-        return {name: slope(times, [each["resident"][name] for each in measured]) for name in self.before}
+        return {name: slope(times, [each["private"][name] for each in measured]) for name in self.before}
 
     def problems(self) -> list[str]:
         """Return a sentence for each thing that did not return, or did not happen; empty when all is well."""
@@ -159,7 +159,7 @@ class Figures:
             for each in (left_over(self.before, self.after) if self.after else ())
         ]
         found += [
-            f"The resident memory of router {name} rises by {rise.middle / 1024:,.0f} KiB an hour "
+            f"The private memory of router {name} rises by {rise.middle / 1024:,.0f} KiB an hour "
             f"(95 % confidence: {rise.low / 1024:,.0f} to {rise.high / 1024:,.0f})."
             for name, rise in self.slopes().items()
             if rise.rises

@@ -21,6 +21,8 @@ from .figures import LEAST_SPAN_S, Change, Figures, Slope, changes
 BEGIN: Final = "<!-- soak: begin -->"
 END: Final = "<!-- soak: end -->"
 _MIB: Final = 1 << 20
+#: Of the counts, what of the memory is in use.
+_IN_USE: Final = {"python.blocks": "blocks of Python", "malloc.bytes": "octets of malloc"}
 
 
 def write_report(figures: Figures, folder: Path) -> str:
@@ -77,15 +79,19 @@ def _memory(figures: Figures) -> Section:
     section = Section("memory", "Memory")
     slopes = figures.slopes()
     section.says = (
-        "resident memory of each router, from the end of the warm-up to the end, and the slope of a line through it."
+        "private memory of each router, from the end of the warm-up to the end, and the slope of a line through it."
         if slopes
-        else f"resident memory of each router. Less than {LEAST_SPAN_S / 60:.0f} minutes after the warm-up: no slope."
+        else f"private memory of each router. Less than {LEAST_SPAN_S / 60:.0f} minutes after the warm-up: no slope."
     )
-    section.head = ("router", "after the warm-up, MiB", "at the end, MiB", "slope, KiB an hour", "95 % confidence")
+    section.head = (
+        "router", "after the warm-up, MiB", "at the end, MiB", "slope, KiB an hour", "95 % confidence",
+        *(f"{what}, {when}" for what in _IN_USE.values() for when in ("before", "after")),
+    )  # fmt: skip
     measured = figures.measured or figures.samples[-1:]
     for name in figures.before:
-        ends = [f"{each['resident'][name] / _MIB:.1f}" for each in (*measured[:1], *measured[-1:])]
-        section.rows.append((name, *ends, *_slope_text(slopes.get(name))))
+        ends = [f"{each['private'][name] / _MIB:.1f}" for each in (*measured[:1], *measured[-1:])]
+        used = [counts.get(name, {}).get(each, "") for each in _IN_USE for counts in (figures.before, figures.after)]
+        section.rows.append((name, *ends, *_slope_text(slopes.get(name)), *used))
     section.svg = draw("memory-plot", "Memory over time", section.says, lambda figure: _paint(figure, figures, slopes))
     return section
 
@@ -101,12 +107,12 @@ def _paint(figure: Any, figures: Figures, slopes: Mapping[str, Slope]) -> None:
     axes = figure.add_subplot()
     minutes = [each["at_s"] / 60 for each in figures.samples]
     for place, name in enumerate(figures.before):
-        resident = [each["resident"][name] / _MIB for each in figures.samples]
-        axes.plot(minutes, resident, label=f"router {name}", **style_of(place))
+        private = [each["private"][name] / _MIB for each in figures.samples]
+        axes.plot(minutes, private, label=f"router {name}", **style_of(place))
     if slopes:
         axes.axvspan(0, figures.about["warm_up_s"] / 60, color="#F3F5F6", label="warm-up")
     axes.set_xlabel("minutes")
-    axes.set_ylabel("resident memory, MiB")
+    axes.set_ylabel("private memory, MiB")
     legend(axes)
 
 
