@@ -1,7 +1,7 @@
-"""Messages kept on disk until a reader has taken them: a receiver writes, settles what is safe, and readers follow.
+"""Messages kept on disk until a consumer has them: a receiver writes and settles durable messages, readers follow.
 
-Nothing here knows Spark. ``Spool`` is the writing side, ``SpoolReader`` the reading one, in whatever process;
-``receive`` in `trouter.spool.receiver` fills a spool from an address. `docs/spool.md` is the manual.
+Nothing here imports Spark. ``Spool`` is the writing side; ``SpoolReader`` reads, also in another process. ``receive``
+in `trouter.spool.receiver` fills a spool from an address. `docs/spool.md` is the manual.
 """
 
 from __future__ import annotations

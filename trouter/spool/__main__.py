@@ -1,4 +1,4 @@
-"""One shard of `trouter pipeline spool --shards`; see `running`."""
+"""Run one shard of `trouter pipeline spool --shards`; see `running`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be wrong with a spool. What the disk says is an OSError."""
+"""Errors of a spool. A failing disk raises OSError."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from pathlib import Path
 
 
 class SpoolError(Exception):
-    """Base of this module."""
+    """Base of the errors of this package."""
 
 
 class SpoolBusy(SpoolError):
-    """Another process, or another part of this one, writes into the spool."""
+    """Another process, or another object of this one, writes into the spool."""
 
 
 class SpoolCorrupt(SpoolError):
@@ -27,12 +27,12 @@ class SpoolCorrupt(SpoolError):
 
 
 class SpoolGap(SpoolError):
-    """Messages were asked for that the spool no longer keeps, or has not received yet."""
+    """The messages asked for were deleted, or have not come yet."""
 
 
 class SegmentMissing(SpoolError):
-    """A file that should be there is not visible from here: a spool on another machine, or a folder not mounted."""
+    """A file of the spool is not visible here: the spool is on another machine, or the folder is not mounted."""
 
 
 class SpoolReplaced(SpoolError):
-    """The spool in a folder is another one than it was, or belongs to something else."""
+    """The folder holds another spool than before, or that of another address or shard."""

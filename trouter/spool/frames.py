@@ -1,10 +1,10 @@
-"""Frames: messages as they lie in a spool, one behind the other, each provable by itself.
+"""Frames: the format of messages in a spool, one after the other, each with its own checksum.
 
     length u32, crc u32, sequence u64, ingest time u64, message-format u32, tag's length u16, flags u8, tag, message
 
-All big-endian. ``length`` counts what follows the crc, and the crc is over just that. Sequences go up by one from frame
-to frame. The time is in microseconds since 1970. Flags: 1 if the sender had settled the message, so that it was not
-notified that the message is safe here.
+All big-endian. ``length`` counts the bytes after the crc, and the crc covers the same bytes. Sequences rise by one from
+frame to frame. The time is in microseconds since 1970. Flag 1: the sender had settled the message, so that it got no
+disposition from this receiver.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from trouter.wire import octets
 from trouter.wire.framing import be32
 
 _HEAD_BYTES = 31
-#: What stands before the part that ``length`` counts and the crc covers.
+#: Bytes before the part that ``length`` counts and the crc covers.
 _GUARD_BYTES = 8
 _BLANK = bytes(_HEAD_BYTES)
 _SETTLED = 1
@@ -25,7 +25,7 @@ _MASK32 = 0xFFFFFFFF
 
 
 class Frame(NamedTuple):
-    """A frame taken apart."""
+    """The fields of a frame."""
 
     sequence: int
     ingest_us: int
@@ -36,7 +36,7 @@ class Frame(NamedTuple):
 
 
 class FrameWriter:
-    """Frames in the making: those that are whole, and perhaps one behind them of which octets are still to come."""
+    """Frames in memory: ``count`` whole ones, and perhaps an open one after them whose bytes are still coming."""
 
     __slots__ = ("_open", "count", "gathered", "next", "whole")
 
@@ -44,13 +44,13 @@ class FrameWriter:
         #: The sequence of the next frame, or of the open one.
         self.next = sequence
         self.gathered = bytearray()
-        #: How many octets, and how many frames, are whole.
+        #: Bytes and number of the whole frames.
         self.whole = 0
         self.count = 0
         self._open = False
 
     def begin(self, message_format: int, tag: bytes, ingest_us: int) -> None:
-        """Open a frame. ``tag`` is no longer than 65,535 octets."""
+        """Begin a frame for a message that came at ``ingest_us`` (since 1970); ``tag`` has at most 65,535 bytes."""
         out = self.gathered
         at = self.whole
         octets.append_slice(out, _BLANK, 0, _HEAD_BYTES)
@@ -69,7 +69,7 @@ class FrameWriter:
         octets.append_slice(self.gathered, data, start, end)
 
     def finish(self, presettled: bool) -> int:
-        """Close the open frame; its sequence."""
+        """Complete the open frame and return its sequence."""
         out = self.gathered
         if presettled:
             out[self.whole + 30] = _SETTLED
@@ -82,13 +82,13 @@ class FrameWriter:
         return sequence
 
     def cancel(self) -> None:
-        """Drop the open frame, if there is one; its sequence goes to the next."""
+        """Drop the open frame, if there is one; the next frame gets its sequence."""
         if self._open:
             del self.gathered[self.whole :]
             self._open = False
 
     def take(self) -> bytearray:
-        """Return every whole frame, with its crc; an open one stays."""
+        """Remove and return the whole frames, with their crc; an open one stays."""
         taken = self.gathered
         self.gathered = taken[self.whole :]
         del taken[self.whole :]
@@ -105,10 +105,10 @@ class FrameWriter:
 
 
 def good_frames(data: bytes, sequence: int, until: int, checked: bool) -> tuple[int, int, str]:
-    """Walk over the frames of ``data``, which is to begin with that of ``sequence``, up to that of ``until``.
+    """Walk over the frames of ``data``, whose first should be ``sequence``, as far as that before ``until``.
 
-    Returns where the walk ended, the sequence of the frame there, and what is wrong with that; "" where nothing is, but
-    it is not all there or not wanted. Unless ``checked``, a crc is believed.
+    Return the offset where the walk ended, the sequence expected there, and the error; "" if that frame is only
+    incomplete or not wanted. The crc is verified if ``checked``.
     """
     at = 0
     size = len(data)
@@ -131,12 +131,12 @@ def good_frames(data: bytes, sequence: int, until: int, checked: bool) -> tuple[
 
 
 def wanted_octets(data: bytes, at: int) -> int:
-    """Return how many octets from ``at`` on the frame there has, as far as that is known yet: 8 at least."""
+    """Return the bytes of the frame at offset ``at``, as far as its length is in ``data``; at least 8."""
     return _GUARD_BYTES if len(data) - at < _GUARD_BYTES else _GUARD_BYTES + be32(data, at)
 
 
 def parse_frames(data: bytes) -> Iterator[Frame]:
-    """Yield the frames of a block, as ``SpoolReader.blocks`` gives them: whole and proved."""
+    """Yield the frames of a block of ``SpoolReader.blocks``, which has verified them."""
     at = 0
     while at < len(data):
         end = at + _GUARD_BYTES + be32(data, at)

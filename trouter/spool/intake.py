@@ -1,7 +1,7 @@
-"""The hot half of the receiver: what comes on a link becomes frames, without an object or a wait for each.
+"""The data path of the receiver: turns transfers into frames, without an object or a wait for each.
 
-A transfer's octets go from the socket's buffer into the frames to be written, and the delivery waits in a list until
-they are safe; then one call settles the whole list, which makes one disposition of it.
+The bytes of a transfer go from the socket's buffer into the frames, and the delivery waits in a list until they are
+durable. One call then settles the whole list, which makes one disposition.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ _REJECTED = 0x25
 
 
 class Batch:
-    """What came with one group of frames: the deliveries to settle, and what it takes from credit and window."""
+    """The deliveries of one group of frames, with what they use of credit and window."""
 
     __slots__ = ("aborted", "credit", "octets", "presettled", "refused", "session", "unsettled")
 
     def __init__(self) -> None:
-        #: Those that the sender waits for.
+        #: Deliveries that the sender waits for.
         self.unsettled: list[Delivery] = []
-        #: How many deliveries came, these and others.
+        #: Number of deliveries, these and others.
         self.credit = 0
         self.octets = 0
         self.presettled = 0
         self.refused = 0
         self.aborted = 0
-        #: Whose window the octets narrow.
+        #: The session whose incoming window the octets use.
         self.session: SessionPort | None = None
 
 
 class Intake(LinkSink):
-    """Makes frames of what comes on one link.
+    """The sink of one link: makes frames of its deliveries.
 
-    ``stir`` is called when the first message of a group is whole, and when there is reason not to wait for more:
-    ``group_bytes`` or ``group_count`` of them, or no credit left. A message of more than ``max_message_bytes`` is
-    rejected; what else of it comes is dropped.
+    ``stir`` is called when the first message of a group is whole, and when the group should be written: at
+    ``group_bytes`` or ``group_count``, or without credit left. A message above ``max_message_bytes`` is rejected, and
+    its remaining transfers are dropped.
     """
 
     __slots__ = (
@@ -64,11 +64,11 @@ class Intake(LinkSink):
         self._max_message_bytes = max_message_bytes
         self._group_bytes = group_bytes
         self._group_count = group_count
-        #: Called as said above; until the owner sets it, it does nothing.
+        #: Called as described above; the owner sets it, until then it does nothing.
         self.stir: Callable[[], object] = Batch
-        #: What came since the last `take`.
+        #: The deliveries since the last `take`.
         self.batch = Batch()
-        #: The delivery of which more is to come: into a frame, or to be dropped.
+        #: Deliveries of which more is to come: into a frame, and to be dropped.
         self._open: Delivery | None = None
         self._refused: Delivery | None = None
         self._refused_state = encode_state(
@@ -79,13 +79,13 @@ class Intake(LinkSink):
                 )
             )
         )
-        #: There is reason to write the group at once.
+        #: The group should be written at once.
         self.due = False
-        #: All credit was used or given back, after it was asked for.
+        #: The sender has answered a drain.
         self.drained = False
 
     def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
-        """Take a part of a message, or all of it."""
+        """Add one transfer, which is a part of a message or all of it, to the frames."""
         if delivery is self._refused:
             if delivery.complete:
                 self._refused = None
@@ -122,7 +122,7 @@ class Intake(LinkSink):
             self.stir()
 
     def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
-        """Drop what the sender had begun to send and took back."""
+        """Drop the frame of a delivery that the sender aborted."""
         if delivery is self._open:
             self._frames.cancel()
             self._open = None
@@ -133,19 +133,19 @@ class Intake(LinkSink):
         self.stir()
 
     def on_drained(self, link: LinkPort) -> None:
-        """Note that the sender has no credit any more."""
+        """Note that the sender has answered a drain."""
         self.drained = True
         self.stir()
 
     def take(self) -> Batch:
-        """Return what came with the frames that are taken now."""
+        """Return the deliveries of the frames that are taken now, and begin a new batch."""
         batch = self.batch
         self.batch = Batch()
         self.due = False
         return batch
 
     def accept(self, batch: Batch) -> None:
-        """Settle a message whose frames are safe, and open the window again."""
+        """Accept a batch whose frames are durable, and open the session's window again."""
         if batch.session is not None:
             batch.session.release(batch.octets)
         for each in batch.unsettled:
@@ -153,7 +153,7 @@ class Intake(LinkSink):
             delivery.link.session.settle_incoming(delivery, _ACCEPTED, _ACCEPTED_STATE, True)
 
     def cut(self) -> None:
-        """Drop the message of which a part came: the link is gone."""
+        """Drop the open message, because its link is gone."""
         if self._open is not None:
             self._frames.cancel()
             self._open = None

@@ -1,7 +1,7 @@
-"""Marks: how far something has come, as a file of fixed size, so that moving on needs no room on the disk.
+"""Marks: a sequence in a file of fixed size, so that moving it needs no space on a full disk.
 
-The sequence in 8 octets and the same with every bit turned, so that half a change is seen and read again, and nothing
-else that may stand there is taken for a sequence.
+The file has the sequence in 8 bytes, and again with every bit inverted. A reader that sees half of a change reads
+again, and other contents are not taken for a sequence.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trouter.spool.errors import SpoolCorrupt
 
 _BYTES: Final = 16
 _ALL: Final = (1 << 64) - 1
-#: A change is two small copies; a reader that sees one half of it this often in a row sees damage.
+#: A change is two small copies; a reader that finds them different so often in a row reports damage.
 _LOOKS: Final = 1000
 
 
@@ -24,7 +24,7 @@ def _octets(sequence: int) -> bytes:
 
 
 def create_mark(path: Path, mode: int) -> None:
-    """Create a mark at 0, safe on the disk, unless there is one; OSError."""
+    """Create a mark at 0 and sync it, unless a mark of the right size exists; OSError."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
     try:
         if os.fstat(descriptor).st_size != _BYTES:
@@ -36,10 +36,10 @@ def create_mark(path: Path, mode: int) -> None:
 
 
 class Mark:
-    """A mark in memory that readers share with the process that moves it. Reading it costs no system call."""
+    """A mark mapped into memory, shared with the process that moves it. Reading needs no system call."""
 
     def __init__(self, path: Path, *, writable: bool) -> None:
-        """OSError; SpoolCorrupt if it is not the size of one."""
+        """Map the file; OSError, and SpoolCorrupt if its size is not that of a mark."""
         self._path = path
         descriptor = os.open(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC)
         try:
@@ -52,7 +52,7 @@ class Mark:
             os.close(descriptor)
 
     def get(self) -> int:
-        """Return the sequence; SpoolCorrupt."""
+        """Return the sequence; SpoolCorrupt if the file holds none."""
         for _ in range(_LOOKS):
             found = self._shared[:]
             sequence = int.from_bytes(found[:8], "big")
@@ -61,11 +61,11 @@ class Mark:
         raise SpoolCorrupt(self._path, 0, "the file has no valid mark")
 
     def set(self, sequence: int) -> None:
-        """Move on; every process of this machine sees it at once, and it is safe on the disk after ``flush``."""
+        """Move the mark: other processes on this machine see it at once, and it is durable after ``flush``."""
         self._shared[:] = _octets(sequence)
 
     def flush(self) -> None:
-        """Flush the marks to the disk; OSError."""
+        """Sync the mark to the disk; OSError."""
         self._shared.flush()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The reading side of a spool: no lock, in any process that sees the folder."""
+"""The reading side of a spool: takes no lock to read, and works in any process that sees the folder."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from trouter.spool.writer import acquire, read_identity
 
 
 class SpoolReader:
-    """A spool open for reading. Nothing here changes it but ``consumed``."""
+    """A spool open for reading; only ``consumed`` changes it."""
 
     def __init__(self, folder: Path | str) -> None:
-        """SegmentMissing if no spool is to be seen there, SpoolCorrupt, OSError."""
+        """Open the spool in ``folder``; SegmentMissing if there is none, SpoolCorrupt, OSError."""
         self.folder = Path(folder)
         try:
             identity = read_identity(self.folder)
@@ -33,19 +33,19 @@ class SpoolReader:
 
     @property
     def first(self) -> int:
-        """Return the oldest sequence that is still here; OSError."""
+        """First sequence that is still in the spool; OSError."""
         segments = segments_in(self.folder)
         return segments[0].first if segments else self.durable()
 
     def durable(self) -> int:
-        """Return the first sequence that is not safe on the disk yet. Costs no system call."""
+        """Return the first sequence that is not durable yet, without a system call; SpoolCorrupt."""
         return self._durable.get()
 
     def blocks(self, start: int, end: int, *, block_bytes: int = 1 << 20) -> Iterator[bytes]:
-        """Yield whole frames, proved, of the messages from ``start`` to the one before ``end``: all, or an error.
+        """Yield the frames of messages ``start`` to ``end`` - 1, whole and verified; raise unless all are there.
 
-        Blocks are of ``block_bytes`` or of one frame. SpoolGap if messages were deleted or have not come,
-        SegmentMissing if a file is not to be seen from here, SpoolCorrupt, SpoolReplaced, OSError.
+        A block has at most ``block_bytes``, or one larger frame. SpoolGap if messages were deleted or have not come,
+        SegmentMissing if a file is not visible here, SpoolCorrupt, SpoolReplaced, OSError.
         """
         if start >= end:
             return
@@ -72,7 +72,7 @@ class SpoolReader:
         ]
 
     def _blocks_of(self, segment: Segment, start: int, end: int, block_bytes: int) -> Iterator[tuple[bytes, int]]:
-        """Return the blocks of one segment from message ``start`` on, and how many messages each has."""
+        """Yield the blocks of one segment from message ``start`` on, each with its number of messages."""
         if segment.first > start:
             raise SegmentMissing(
                 f"the segment of spool {self.folder} that has message {start} is not visible here; the next is "
@@ -100,9 +100,9 @@ class SpoolReader:
             os.close(descriptor)
 
     def consumed(self, upto: int) -> None:
-        """Say that all before ``upto`` may go; the process that writes the spool deletes it, else this one does.
+        """Allow deletion of all messages before ``upto``, by the writing process, or by this one if none is writing.
 
-        Going back has no effect. ValueError beyond what is durable; OSError.
+        An ``upto`` below the mark has no effect. ValueError if ``upto`` is not durable, SpoolCorrupt, OSError.
         """
         if upto > self.durable():
             raise ValueError(
@@ -135,7 +135,7 @@ class SpoolReader:
 
 
 def spools_in(folder: Path | str) -> list[Path]:
-    """Return the spools in a folder: itself, or one for each shard, in the order of their names; [] for none."""
+    """Return the folder itself if it is a spool, else the spools of its shards, sorted by name; [] for none."""
     folder = Path(folder)
     if (folder / IDENTITY).exists():
         return [folder]

@@ -1,12 +1,12 @@
-"""The receiver: messages of an address into a spool, each accepted once the disk has it and not before.
+"""The receiver: writes the messages of an address into a spool, and accepts each once it is durable, not before.
 
-One task does it all in turn: it gathers what comes for as long as ``linger_s`` or until there is enough, has a thread
-write it and wait for the disk, while more comes, and then settles what was written and gives as much credit back. So no
-more than ``credit`` messages are ever without an outcome, and that many may come twice when this process or the link
-dies. A spool with as much in it as it may have gets no more credit until a consumer is done with some of it.
+One task does it in turn. It gathers messages for ``linger_s`` or until there are enough; a thread writes them and waits
+for the disk while more come; then the task settles them and gives the credit back. So at most ``credit`` messages are
+without an outcome, and may come twice when this process or the link dies. A spool at its limit gets no more credit
+until a consumer has finished some of it.
 
-When the disk refuses, nothing of that group is settled, the link is closed, and ``receive`` raises what the disk said.
-When a server goes away, the next one is tried, and so on, each round a little later.
+When the disk fails, nothing of the group is settled, the link is closed, and ``receive`` raises the OSError. When a
+server is lost, the next one is tried; the pauses between rounds grow.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from trouter.spool.writer import MAX_MESSAGE_BYTES, Group, Spool
 if TYPE_CHECKING:
     from trouter.client.inlet import Inlet
 
-#: How often a spool is asked what was consumed: while that is waited for, and else.
+#: Interval between looks at the consumer's mark: while the receiver waits for it, and otherwise.
 _LOOK_S: Final = 0.1
 _LOOK_SELDOM_S: Final = 1.0
 _CLOSE_TIMEOUT_S: Final = 2.0
@@ -39,29 +39,29 @@ _FRAME_BYTES: Final = 16384
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiverSettings:
-    """What to receive, from where and how. Times in seconds; ValueError for what makes no sense."""
+    """Source, address and limits of a receiver. Times in seconds; ValueError for impossible values."""
 
     servers: Servers
     address: str
-    #: How many messages may be without an outcome: the most that come twice after a crash.
+    #: Messages that may be without an outcome: at most so many come twice after a crash.
     credit: int = 2000
-    #: A group is written after this time, or when it has so many octets, or half of the credit.
+    #: A group is written after this time, at this size, or at half of the credit.
     linger_s: float = 0.005
     max_group_bytes: int = 1 << 20
-    #: A larger message is rejected. Together with the group it bounds the memory.
+    #: A larger message is rejected. With the group's size this bounds the memory.
     max_message_bytes: int = 64 << 20
-    #: The name of the link, and of the container; "" for one made of the spool's uuid.
+    #: Name of the link and of the container; "" for one made of the spool's uuid.
     name: str = ""
     connect_timeout_s: float = 30.0
     idle_timeout_s: float = 60.0
-    #: The pause after the first round of servers of which none answered; it doubles up to the longest.
+    #: The pause after the first round in which no server answered; it doubles up to the longest.
     first_pause_s: float = 0.2
     longest_pause_s: float = 30.0
     #: Rounds without a link before giving up; 0 for never.
     attempts: int = 0
-    #: How long ending may take: to have what came written and settled.
+    #: Time for ending: to write and settle the messages that have come.
     grace_s: float = 10.0
-    #: What is said of a failure to connect.
+    #: Describes a failure to connect.
     reason: Callable[[BaseException], str] = reason_of
 
     def __post_init__(self) -> None:
@@ -80,24 +80,24 @@ class ReceiverSettings:
                 raise ValueError(f"{name} is {getattr(self, name)}, must be more than 0")
 
 
-#: What may go wrong, in one word each: the disk, what is in the spool, the process, and what `kind_of` knows.
+#: Kinds of faults: the disk, the spool's contents, a killed process, and the results of `kind_of`.
 FAULTS: Final = ("disk", "spool", "killed", "authentication", "tls", "timeout", "refused", "peer", "connection")
 
 
 @dataclass(slots=True)
 class Progress:
-    """How it goes, for others to look at: counts since the process began, and where things stand."""
+    """State and counts of a receiver since its process began; reports read it."""
 
     #: connecting, receiving, waiting (for a consumer, or before the next attempt), ended or failed.
     state: str = "connecting"
-    #: The server that it is connected to.
+    #: Label of the connected server; "" while there is none.
     server: str = ""
-    #: What went wrong last; "" while nothing is.
+    #: The present problem; "" for none.
     trouble: str = ""
-    #: The last error, as one of `FAULTS`, and when that was, in seconds since 1970; "" and 0 for never.
+    #: Kind and time of the last error: one of `FAULTS`, and seconds since 1970; "" and 0 for never.
     fault: str = ""
     fault_at: float = 0.0
-    #: There is a link, and no credit is given for as much is not consumed as may lie there.
+    #: The link gets no credit, because the spool holds as much unconsumed data as it may.
     full: bool = False
     messages: int = 0
     octets: int = 0
@@ -107,30 +107,31 @@ class Progress:
     refused: int = 0
     aborted: int = 0
     links: int = 0
-    #: Seconds that the disk took, in all and for the last group.
+    #: Seconds of writing and syncing: in all, and for the last group.
     sync_s: float = 0.0
     last_sync_s: float = 0.0
-    #: The sequence that the next message gets, the first that is not safe yet, and where a consumer is.
+    #: Sequence of the next message, first sequence that is not durable, and first that is not consumed.
     next: int = 0
     durable: int = 0
     consumed: int = 0
     backlog_bytes: int = 0
-    #: When the last message was made safe, in seconds since 1970; 0 for never.
+    #: When the last message became durable, in seconds since 1970; 0 for never.
     last_message_at: float = 0.0
     began_at: float = field(default_factory=time)
 
     def failed(self, fault: str, trouble: str) -> None:
-        """Note that something went wrong just now."""
+        """Note an error of now: its kind (one of `FAULTS`) and its description."""
         self.trouble = trouble
         self.fault = fault
         self.fault_at = time()
 
 
 async def receive(spool: Spool, settings: ReceiverSettings, progress: Progress) -> None:
-    """Receive until cancelled; what came is then written and settled, and the link closed, within ``grace_s``.
+    """Receive until cancelled; then write and settle what has come and close the link, within ``grace_s``.
 
-    Raises OSError when the disk refuses (``spool.failure`` then says so too), SpoolCorrupt, and, when no server is left
-    that could change its mind, what the last one said: AuthenticationFailed, LinkDetached, ssl.SSLError, and so on.
+    Raise OSError when the disk fails (``spool.failure`` is then set), SpoolCorrupt, and the last server's error when
+    every server failed for a lasting reason or the attempts are used up: AuthenticationFailed, LinkDetached,
+    ssl.SSLError...
     """
     receiving = _Receiving(spool, settings, progress)
     raised: BaseException | None = None
@@ -158,12 +159,12 @@ async def receive(spool: Spool, settings: ReceiverSettings, progress: Progress) 
 
 
 def fault_of(failure: BaseException) -> str:
-    """Return which of `FAULTS` it is, if it is not the disk's."""
+    """Return the kind of a failure that is not of the disk: one of `FAULTS`."""
     return kind_of(failure) if isinstance(failure, ClientError | OSError | trio.TooSlowError) else "spool"
 
 
 class _DiskRefuses(Exception):
-    """The spool's OSError, told from those of sockets."""
+    """An OSError of the spool, to distinguish it from one of a socket."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(error)
@@ -183,7 +184,7 @@ class _Receiving:
         self._last: Exception = trio.TooSlowError()
 
     async def end_when_cancelled(self, scope: trio.CancelScope) -> None:
-        """End ``run`` when the caller is cancelled, within the grace time."""
+        """Wait for the caller's cancellation, then end ``run`` within the grace time."""
         try:
             await trio.sleep_forever()
         finally:
@@ -195,12 +196,12 @@ class _Receiving:
                 self._inlet.stir()
 
     async def run(self) -> None:
-        """Round after round, until the end."""
+        """Run rounds until ``ending``; raise a lasting failure, or the last one after ``attempts`` vain rounds."""
         rounds = 0
         while not self.ending.is_set():
             before = self.progress.messages
             await self._round()
-            if self.spool.frames.count:  # whole, of a link that was lost before they were written
+            if self.spool.frames.count:  # whole frames of a link that was lost before they were written
                 await self.store(Batch())
             if self.ending.is_set():
                 return
@@ -210,7 +211,7 @@ class _Receiving:
             await self._pause(rounds)
 
     async def _round(self) -> None:
-        """Try each server once, until there was a link. Raises what will not change by itself."""
+        """Try each server once, until one gave a link; raise the last failure if all are lasting."""
         lasting = 0
         servers = self.settings.servers
         for url, label in zip(servers.urls, servers.labels, strict=True):
@@ -233,14 +234,14 @@ class _Receiving:
             raise self._last
 
     async def _pause(self, rounds: int) -> None:
-        """Before the next round; not all at the same time."""
+        """Wait before the next round, with jitter so that receivers do not return together."""
         pause_s = min(self.settings.longest_pause_s, self.settings.first_pause_s * 2 ** min(rounds - 1, 30))
         self.progress.state = "waiting"
         with trio.move_on_after(pause_s * random.uniform(0.5, 1.0)):
             await self.ending.wait()
 
     async def _serve(self, url: str, label: str) -> None:
-        """One connection from beginning to end."""
+        """Serve one connection until it or the program ends."""
         settings = self.settings
         name = settings.name or f"spool-{self.spool.uuid}"
         intake = Intake(
@@ -278,7 +279,7 @@ class _Receiving:
     # --- one link
 
     async def _work(self, inlet: Inlet, intake: Intake) -> None:
-        """Group after group, until the link or the program ends."""
+        """Store group after group until the link or the program ends."""
         owed = self._grant(inlet, self.settings.credit)
         while not self.ending.is_set():
             await self._gather(inlet, intake, waiting=owed > 0)
@@ -294,7 +295,7 @@ class _Receiving:
         await self._store_and_settle(inlet, intake)
 
     async def _gather(self, inlet: Inlet, intake: Intake, *, waiting: bool) -> None:
-        """Wait for a group, but no longer than until it is time to look what was consumed."""
+        """Wait for a group, or until the consumer's mark should be read."""
         ending = self.ending
         with trio.move_on_after(_LOOK_S if waiting else _LOOK_SELDOM_S):
             await inlet.wait(lambda: intake.batch.credit > 0 or ending.is_set())
@@ -303,7 +304,7 @@ class _Receiving:
                 await inlet.wait(lambda: intake.due or ending.is_set())
 
     async def _store_and_settle(self, inlet: Inlet, intake: Intake) -> int:
-        """Make safe what came, and tell the sender; how much credit that gives back."""
+        """Write and sync the batch, then settle it; return the credit to give back."""
         batch = intake.take()
         await self.store(batch)
         intake.accept(batch)
@@ -311,7 +312,7 @@ class _Receiving:
         return batch.credit
 
     def _grant(self, inlet: Inlet, owed: int) -> int:
-        """Give credit back, unless too much is waiting for a consumer; what is still owed."""
+        """Give ``owed`` credit back unless the spool is full; return the credit that is still owed."""
         progress = self.progress
         if owed and self.spool.full:
             progress.state = "waiting"
@@ -330,7 +331,7 @@ class _Receiving:
     # --- the disk
 
     async def store(self, batch: Batch) -> None:
-        """Have a thread write what was gathered and wait for the disk."""
+        """Write and sync the gathered frames in a thread, and count ``batch``."""
         group = self.spool.take()
         progress = self.progress
         if group.messages:
@@ -349,7 +350,7 @@ class _Receiving:
         self._note()
 
     async def _look(self) -> None:
-        """Delete what was consumed."""
+        """Delete consumed segments."""
         await trio.to_thread.run_sync(self._reap)
         self._note()
 

@@ -1,8 +1,8 @@
-"""A receiver as a program: one in this process, or several in processes of their own, kept alive.
+"""The receiver as a program: one in this process, or several in supervised processes.
 
-A shard is a process `python -m trouter.spool`: it reads what to do from its standard input, as one line of JSON (so no
-secret stands in its arguments), writes its progress as lines of JSON, and ends politely when told to, or when the
-process that started it is gone, which it notices by the end of its input.
+A shard is a process `python -m trouter.spool`. It reads its job from standard input as one line of JSON, so that its
+arguments hold no secret, and writes its progress as lines of JSON. It ends cleanly at a signal, or when its input ends
+because the parent process is gone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from trouter.spool.receiver import Progress, ReceiverSettings, receive
 from trouter.spool.telling import Shard
 from trouter.spool.writer import Spool
 
-#: Exit status of a shard: as it was told to; for a cause that may pass; for a cause that the operator has to fix.
+#: Exit statuses of a shard: a clean end; a cause that may pass; a cause that the operator has to fix.
 ENDED: Final = 0
 FAILED: Final = 1
 REFUSED: Final = 3
@@ -37,17 +37,17 @@ SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 _FIRST_PAUSE_S: Final = 0.5
 _LONGEST_PAUSE_S: Final = 30.0
-#: A shard that lived this long is started again without much ado.
+#: A shard that lived this long is restarted after the first pause.
 _WELL_S: Final = 60.0
-#: How long a spool may be busy: a reader that consumes holds it for a moment.
+#: How long opening waits for a busy spool: a reader that consumes holds the lock for a moment.
 _BUSY_S: Final = 2.0
-#: What a process that was told to end may take beyond the grace of its receiver.
+#: Time that an ending process gets beyond the grace of its receiver.
 _BEYOND_GRACE_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One receiver and its spool; ``interval_s`` is how often a shard tells of its progress."""
+    """One receiver and its spool; ``interval_s`` is the time between a shard's reports, in seconds."""
 
     folder: Path
     settings: ReceiverSettings
@@ -57,12 +57,12 @@ class Job:
     interval_s: float = 1.0
 
     def to_json(self) -> str:
-        """Return it as one line, which holds secrets."""
+        """Return the job as one line of JSON; it holds secrets."""
         return json.dumps(asdict(self), default=str)
 
     @classmethod
     def from_json(cls, line: str) -> Job:
-        """Return what ``to_json`` wrote."""
+        """Return the job that ``to_json`` wrote; ValueError."""
         told: dict[str, Any] = json.loads(line)
         settings = told.pop("settings")
         servers = settings.pop("servers")
@@ -109,7 +109,7 @@ async def _opened(job: Job) -> Spool:
 
 
 def ending_of(failure: Exception) -> int:
-    """Return the exit status that a failure stands for."""
+    """Return the exit status for a failure."""
     return REFUSED if is_lasting(failure) or isinstance(failure, SpoolError | ValueError) else FAILED
 
 
@@ -173,11 +173,11 @@ def _report(progress: Progress) -> None:
         sys.stdout.write(json.dumps(asdict(progress)) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
-        pass  # the process that started this one is gone, which the end of the input tells too
+        pass  # the parent is gone, and the end of the input says so too
 
 
 def first_of(failure: BaseException) -> Exception:
-    """Return the first exception of a group that is no group itself."""
+    """Return the first plain exception in a group; raise it if it is no ``Exception``."""
     while isinstance(failure, BaseExceptionGroup):
         failure = failure.exceptions[0]
     if not isinstance(failure, Exception):
@@ -189,7 +189,7 @@ def first_of(failure: BaseException) -> Exception:
 
 
 class ShardsRefused(SpoolError):
-    """A shard ended for a reason that will not go away by itself, before it ever received."""
+    """A shard ended for a lasting reason before it had any link."""
 
 
 class Shards:
@@ -202,7 +202,7 @@ class Shards:
         self._refused: str = ""
 
     async def run(self) -> None:
-        """Run until cancelled; then every process has flushed, settled and ended. ShardsRefused."""
+        """Run the shards until cancelled and their processes have ended; ShardsRefused."""
         async with trio.open_nursery() as nursery:
             for job, shard in zip(self._jobs, self.shards, strict=True):
                 nursery.start_soon(self._keep, job, shard, nursery.cancel_scope)
@@ -210,7 +210,7 @@ class Shards:
             raise ShardsRefused(self._refused)
 
     async def _keep(self, job: Job, shard: Shard, everything: trio.CancelScope) -> None:
-        """One shard, again and again."""
+        """Run one shard, and restart it whenever it ends, with growing pauses."""
         pause_s = _FIRST_PAUSE_S
         before = Progress()
         while True:
@@ -219,7 +219,7 @@ class Shards:
                 [sys.executable, "-m", "trouter.spool"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                start_new_session=True,  # a terminal's Ctrl-C is for the parent, which tells them
+                start_new_session=True,  # a terminal's Ctrl-C is for the parent, which ends the shards
             )
             shard.running = True
             try:
@@ -244,7 +244,7 @@ class Shards:
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     async def _see_to_its_end(self, process: trio.Process, job: Job, shard: Shard, before: Progress) -> int:
-        """Tell it what to do and follow it; when we are cancelled, have it end politely. Its exit status."""
+        """Send a shard its job and follow it; if cancelled, end it cleanly. Return its exit status."""
         async with trio.open_nursery() as nursery:
             with trio.CancelScope(shield=True) as scope:
                 nursery.start_soon(_end_when_cancelled, process, job, scope)
@@ -257,7 +257,7 @@ class Shards:
         return process.returncode or 0
 
     async def _follow(self, process: trio.Process, shard: Shard, before: Progress) -> None:
-        """Read its lines to the end; what it did is added to what those before it did."""
+        """Read the progress lines to their end, and add the counts of the processes before."""
         assert process.stdout is not None  # noqa: S101 - it is a pipe
         rest = b""
         async for octets in process.stdout:
@@ -279,7 +279,7 @@ _COUNTS: Final = ("messages", "octets", "groups", "accepted", "presettled", "ref
 
 
 def added(before: Progress, now: Progress) -> Progress:
-    """Return ``now`` with the counts of those before it."""
+    """Return ``now`` with the counts and the last fault of ``before`` added."""
     values = {field.name: getattr(now, field.name) for field in fields(Progress)}
     for name in _COUNTS:
         values[name] += getattr(before, name)

@@ -1,12 +1,12 @@
-"""Segments: the files in which frames lie, one behind the other, and the folder in which they do.
+"""Segments: the files of frames in a spool's folder.
 
-    LOCK                        held by the one who writes, with its process id
-    spool.json                  what the spool is: uuid, address, shard, when it was made
-    durable, consumed           marks: the end of what the disk has safely, and of what a consumer is done with
-    <first, 16 digits>.spool    a header, then the frames from that sequence on
-    spare                       a header for the segment to come: on a full disk it is there already
+        LOCK                        locked by the writer, with its process id
+        spool.json                  uuid, address, shard and creation time of the spool
+        durable, consumed           marks: end of what is durable, and of what the consumer has finished
+        <first, 16 digits>.spool    a header, then the frames from that sequence on
+        spare                       room for the next segment's header, reserved in case the disk is full
 
-The header: magic, version u32, uuid of the spool, first sequence u64, crc of all that u32, and zeros.
+The header: magic, version u32, uuid of the spool, first sequence u64, crc of all these u32, and zeros.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ IDENTITY: Final = "spool.json"
 DURABLE: Final = "durable"
 CONSUMED: Final = "consumed"
 SPARE: Final = "spare"
-#: Files while they are made.
+#: Suffix of an unfinished file.
 PART: Final = ".part"
 VERSION: Final = 1
 HEADER_BYTES: Final = 64
@@ -41,14 +41,14 @@ _READ_BYTES: Final = 1 << 20
 
 
 class Segment(NamedTuple):
-    """A segment as its name tells."""
+    """A segment file by its name: first sequence and path."""
 
     first: int
     path: Path
 
 
 class Block(NamedTuple):
-    """Whole frames, from that of ``first`` to the one before ``end``, and where they begin in their file."""
+    """Whole frames of the messages from ``first`` to ``end`` - 1, and their offset in the file."""
 
     frames: bytes
     first: int
@@ -61,7 +61,7 @@ def segment_path(folder: Path, first: int) -> Path:
 
 
 def segments_in(folder: Path) -> list[Segment]:
-    """Return the segments of a folder in their order; OSError."""
+    """Return the segments of a folder in order; OSError."""
     with os.scandir(folder) as entries:
         found = [(match, entry.name) for entry in entries if (match := _NAME.fullmatch(entry.name)) is not None]
     return sorted(Segment(int(match[1]), folder / name) for match, name in found)
@@ -73,7 +73,7 @@ def header_of(uuid: str, first: int) -> bytes:
 
 
 def parse_header(path: Path, header: bytes) -> tuple[str, int]:
-    """Return the spool's uuid and the first sequence; SpoolCorrupt."""
+    """Return the spool's uuid and the first sequence of a header; SpoolCorrupt."""
     if len(header) < HEADER_BYTES:
         raise SpoolCorrupt(path, len(header), "the file ends within its header")
     if header[:8] != _MAGIC:
@@ -87,7 +87,7 @@ def parse_header(path: Path, header: bytes) -> tuple[str, int]:
 
 
 def read_header(descriptor: int, segment: Segment) -> str:
-    """Return the uuid in the header of an open segment, whose name and header agree; OSError, SpoolCorrupt."""
+    """Return the uuid in an open segment's header; OSError, and SpoolCorrupt also if name and header differ."""
     uuid, first = parse_header(segment.path, os.pread(descriptor, HEADER_BYTES, 0))
     if first != segment.first:
         raise SpoolCorrupt(segment.path, 28, f"the header is that of the segment from message {first} on")
@@ -104,10 +104,10 @@ def walk(
     block_bytes: int = _READ_BYTES,
     checked: bool = True,
 ) -> Iterator[Block]:
-    """Yield an open segment's frames from ``offset``, where ``sequence`` is to stand, to that before ``until``.
+    """Yield the frames of an open segment from ``offset``, which should be that of ``sequence``, to ``until`` - 1.
 
-    In blocks of ``block_bytes`` or, where a frame is larger, of one frame. Ends without a word where the file ends
-    between two frames; SpoolCorrupt where one is damaged or cut, OSError.
+    A block has at most ``block_bytes``, or one larger frame. The walk ends where the file ends after a whole frame;
+    SpoolCorrupt for a damaged or cut frame (a crc is verified if ``checked``), OSError.
     """
     size = os.fstat(descriptor).st_size
     wanted = block_bytes
@@ -131,7 +131,7 @@ def walk(
 
 
 def write_all(descriptor: int, octets: bytes | bytearray, offset: int) -> None:
-    """Write all of the octets; OSError."""
+    """Write all octets at ``offset``; OSError."""
     view = memoryview(octets)
     while view:
         written = os.pwrite(descriptor, view, offset)
@@ -140,7 +140,7 @@ def write_all(descriptor: int, octets: bytes | bytearray, offset: int) -> None:
 
 
 def place_file(path: Path, octets: bytes) -> None:
-    """Put a whole new file in its place, safe on the disk; OSError."""
+    """Create or replace a file, durable when this returns; OSError."""
     part = path.with_name(path.name + PART)
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
     try:

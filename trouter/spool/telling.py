@@ -1,4 +1,4 @@
-"""How receivers tell what they do: a line for people, and a file for Prometheus."""
+"""Reports of receivers: a line for people, and a file for Prometheus."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trouter.spool.receiver import Progress
 _UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 _THOUSAND: Final = 1000
 
-#: Name, kind, help, and the field of a progress it is.
+#: Name, kind and help of each metric, and its field of `Progress`.
 _METRICS: Final = (
     ("messages_total", "counter", "Messages made safe on the disk.", "messages"),
     ("octets_total", "counter", "Octets of the messages made safe on the disk.", "octets"),
@@ -47,7 +47,7 @@ _METRICS: Final = (
 
 @dataclass(slots=True)
 class Shard:
-    """A receiver as its reports show it. ``restarts``: how often its process had to be started again."""
+    """A receiver in the reports. ``restarts`` counts the restarts of its process."""
 
     number: int
     address: str
@@ -57,12 +57,12 @@ class Shard:
 
     @property
     def receives(self) -> bool:
-        """Return whether a message that is sent now would be taken in."""
+        """Whether the receiver takes messages now."""
         return self.running and self.progress.state == "receiving"
 
 
 def line_of(shards: Sequence[Shard], per_second: float, octets_per_second: float) -> str:
-    """Return how it goes, in one line."""
+    """Return rates, counts and states in one line."""
     progresses = [shard.progress for shard in shards]
     backlog = sum(each.backlog_bytes for each in progresses)
     groups = sum(each.groups for each in progresses)
@@ -89,7 +89,7 @@ def _states(shards: Sequence[Shard]) -> str:
 
 
 def amount_of(octets: float) -> str:
-    """Return an amount with three digits or so, and a unit."""
+    """Return bytes with two digits or more and a unit, such as ``12 kB``."""
     unit = 0
     while octets >= _THOUSAND and unit < len(_UNITS) - 1:
         octets /= _THOUSAND
@@ -122,7 +122,7 @@ def metrics_of(shards: Iterable[Shard]) -> str:
 def _metric(
     name: str, kind: str, help_text: str, values: Sequence[tuple[Shard, float]], labels: Sequence[str] = ()
 ) -> list[str]:
-    """Return ``labels``: of each value one more label."""
+    """Return the lines of one metric; ``labels`` has one more label for each value."""
     full = f"trouter_spool_{name}"
     lines = [f"# HELP {full} {help_text}", f"# TYPE {full} {kind}"]
     for (shard, value), more in zip(values, labels or [""] * len(values), strict=True):
@@ -136,7 +136,7 @@ def _escaped(label: str) -> str:
 
 
 def write_metrics(path: Path, shards: Iterable[Shard]) -> None:
-    """Replace the file atomically, so that a reader never sees half of it; OSError."""
+    """Replace the file atomically, so that readers never see half of it; OSError."""
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         part.write_text(metrics_of(shards), encoding="utf-8")

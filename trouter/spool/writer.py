@@ -1,10 +1,11 @@
-"""The writing side of a spool: frames go to the disk in groups, and are told to be safe once they are.
+"""The writing side of a spool: frames go to the disk in groups, and become durable with them.
 
-The order that all depends on: append, ``fdatasync``, move the mark, and only then may a message be accepted. So a
-spool found again holds at least what was accepted, and what it holds is an exact prefix of what was appended: damage is
-borne with only behind the mark, in the last segment, where it is cut off. No sequence is used twice.
+The order that safety depends on: append, ``fdatasync``, move the mark; only then may a message be accepted. A spool
+that is opened again holds at least what was accepted, and exactly a prefix of what was appended: damage is tolerated
+only after the mark, in the last segment, and cut off. No sequence is used twice.
 
-``append`` and ``take`` belong to one thread, ``commit`` and ``reap``, which wait for the disk, to one at a time of any.
+One thread calls ``append`` and ``take``; ``commit`` and ``reap`` wait for the disk, and any one thread at a time may
+call them.
 """
 
 from __future__ import annotations
@@ -48,16 +49,16 @@ from trouter.spool.segments import (
 )
 
 MAX_TAG_BYTES: Final = 0xFFFF
-#: What the length of a frame can tell, and then some.
+#: No longer message is accepted; the length field of a frame could hold more.
 MAX_MESSAGE_BYTES: Final = 1 << 31
-#: The last segment is begun anew once everything is consumed, if that gives this much back.
+#: A consumed last segment is replaced by a new one if that frees so much.
 _WORTH_FREEING: Final = 1 << 20
-#: How finely the spool knows where sequences lie, to tell how much is not consumed.
+#: Distance between the known positions of sequences, for counting unconsumed bytes.
 _STEP_BYTES: Final = 1 << 16
 
 
 class Group(NamedTuple):
-    """Frames that go to the disk together: those before ``end`` that did not go before."""
+    """Frames to write together: ``messages`` of them, up to sequence ``end`` - 1."""
 
     frames: bytearray
     end: int
@@ -65,30 +66,30 @@ class Group(NamedTuple):
 
 
 class Spool:
-    """A spool open for writing; no other process has it open so. Made by ``open``."""
+    """A spool open for writing, locked against other processes. ``open`` makes it."""
 
     def __init__(self, folder: Path, lock: int, segment_bytes: int, backlog_bytes: int) -> None:
         self.folder = folder
         self.segment_bytes = segment_bytes
-        #: The most octets that may lie here and not be consumed; the process that fills the spool is to stop there.
+        #: Unconsumed bytes at which the receiver should stop giving credit.
         self.backlog_limit = backlog_bytes
         self.uuid = ""
         self.address = ""
         self.shard = 0
-        #: What the disk refused. Nothing is written any more then.
+        #: The error of the disk after which nothing is written any more.
         self.failure: OSError | None = None
         self.frames = FrameWriter(0)
-        #: The end of what is safe: the first sequence that is not.
+        #: First sequence that is not durable.
         self.durable = 0
         self._lock = lock
         self._durable: Mark | None = None
         self._consumed: Mark | None = None
         self._consumed_to = 0
         self._segments: deque[Segment] = deque()
-        #: The last segment: where it ends on the disk.
+        #: Descriptor and end of the last segment.
         self._descriptor = -1
         self._end = 0
-        #: Sequences, and how many octets of frames were written before each since this object began to count.
+        #: Sequences, each with the bytes of frames that were written before it since this object was opened.
         self._places: deque[tuple[int, int]] = deque([(0, 0)])
         self._written = 0
 
@@ -102,10 +103,10 @@ class Spool:
         address: str = "",
         shard: int = 0,
     ) -> Self:
-        """Take over the spool in ``folder``, or make one there; on a full disk too, if there is one.
+        """Open or create the spool in ``folder``; opening an existing one works on a full disk too.
 
         SpoolBusy if another process has it open, SpoolReplaced if it belongs to another address or shard, SpoolCorrupt
-        if a file of it is damaged in what was accepted, OSError.
+        if durable frames or other files are damaged, OSError.
         """
         folder = Path(folder)
         folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
@@ -122,19 +123,19 @@ class Spool:
 
     @property
     def next(self) -> int:
-        """Return the sequence that the next message gets."""
+        """Sequence of the next message."""
         return self.frames.next
 
     @property
     def consumed(self) -> int:
-        """Return the sequence up to which a consumer is done."""
+        """First sequence that is not consumed."""
         if self._consumed is not None:
             self._consumed_to = min(self._consumed.get(), self.durable)
         return self._consumed_to
 
     @property
     def backlog_bytes(self) -> int:
-        """Return how much lies on the disk that is not consumed; up to 64 KiB too much."""
+        """Bytes of frames that are not consumed, up to 64 KiB too many."""
         consumed = self.consumed
         places = self._places
         while len(places) > 1 and places[1][0] <= consumed:
@@ -143,7 +144,7 @@ class Spool:
 
     @property
     def full(self) -> bool:
-        """Return whether the backlog is as large as it may be."""
+        """Whether the backlog has reached its limit."""
         return self.backlog_bytes >= self.backlog_limit
 
     # --- filling
@@ -157,10 +158,10 @@ class Spool:
         presettled: bool = False,
         ingest_us: int,
     ) -> int:
-        """Add an encoded message; its sequence. It is nowhere safe before ``sync``. OSError if the disk failed before.
+        """Add an encoded message and return its sequence; it is durable only after ``sync``.
 
-        ``ingest_us`` is when it came, in microseconds since 1970. ValueError for a tag of more than 65,535
-        octets, or a message of more than 2 GiB.
+        ``ingest_us`` is its time of arrival, in microseconds since 1970. OSError if the disk has failed before;
+        ValueError for a tag of more than 65,535 bytes, a message of more than 2 GiB, or a closed spool.
         """
         self.check()
         if len(tag) > MAX_TAG_BYTES:
@@ -172,14 +173,15 @@ class Spool:
         return self.frames.finish(presettled)
 
     def take(self) -> Group:
-        """Return what was appended since the last ``take``, for ``commit``."""
+        """Remove and return the frames since the last ``take``, for ``commit``."""
         count = self.frames.count
         return Group(self.frames.take(), self.frames.next, count)
 
     def commit(self, group: Group) -> int:
-        """Write a group and return the durable end once it is safe. OSError, then and from then on; nothing is safe.
+        """Write and sync a group; return the first sequence that is not durable.
 
-        Groups are committed in the order in which they were taken.
+        Commit groups in the order of ``take``. OSError if the disk fails, and on every later call; the group is then
+        lost.
         """
         self.check()
         with self._failing():
@@ -194,11 +196,11 @@ class Spool:
         return self.durable
 
     def sync(self) -> int:
-        """Make everything appended safe; the first sequence that is not. OSError as ``commit``."""
+        """Make all appended messages durable; return the first sequence that is not. OSError as in ``commit``."""
         return self.commit(self.take())
 
     def reap(self) -> int:
-        """Delete what is consumed; how many segments went. OSError."""
+        """Delete consumed segments and return their number; OSError."""
         self.check()
         consumed = self.consumed
         everything = consumed == self.durable and self._end - HEADER_BYTES >= min(_WORTH_FREEING, self.segment_bytes)
@@ -215,14 +217,14 @@ class Spool:
         return gone
 
     def check(self) -> None:
-        """Raise what the disk refused before."""
+        """Raise OSError if the disk has failed before, ValueError if the spool is closed."""
         if self.failure is not None:
             raise OSError(self.failure.errno, self.failure.strerror, self.failure.filename) from self.failure
         if self._lock < 0:
             raise ValueError("this spool is closed")
 
     def close(self) -> None:
-        """Let go of the spool. What was not synced is lost."""
+        """Close the files and release the lock. Messages that were not synced are lost."""
         for mark in (self._durable, self._consumed):
             if mark is not None:
                 mark.close()
@@ -241,7 +243,7 @@ class Spool:
     # --- taking over
 
     def _identify(self, address: str, shard: int) -> None:
-        """Read who the spool is, or say it for the first time."""
+        """Read the spool's identity, or write a new one; SpoolCorrupt, SpoolReplaced, OSError."""
         path = self.folder / IDENTITY
         if not path.exists():
             if segments := segments_in(self.folder):
@@ -264,7 +266,7 @@ class Spool:
             )
 
     def _recover(self) -> None:
-        """Find the end of the good frames, cut what lies behind it, and go on there."""
+        """Find the end of the good frames, cut off what follows it, and continue there."""
         told = self._mark.get()
         (self.folder / f"{SPARE}{PART}").unlink(missing_ok=True)
         self._segments.extend(segments_in(self.folder))
@@ -288,7 +290,7 @@ class Spool:
         self.reap()
 
     def _read_sealed(self, segment: Segment, sequence: int) -> int:
-        """Count through a segment that others follow; the sequence behind it."""
+        """Count the frames of a segment that is not the last; return the sequence after it."""
         descriptor = self._open_segment(segment, sequence, os.O_RDONLY)
         try:
             end = os.fstat(descriptor).st_size
@@ -304,7 +306,7 @@ class Spool:
         return sequence
 
     def _read_last(self, segment: Segment, sequence: int, told: int) -> int:
-        """Count through the last segment and cut it behind its last good frame; the sequence behind that."""
+        """Count the frames of the last segment, cut it after the last good one; return the sequence after that."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -313,7 +315,7 @@ class Spool:
         except SpoolCorrupt:
             if told > segment.first or segment.first != sequence:
                 raise
-            # nothing in it was ever told to be safe: begin it anew, in the room it has
+            # nothing in it was durable: begin it anew, in the space that it has
             self._descriptor = os.open(segment.path, os.O_RDWR | os.O_CLOEXEC)
             os.ftruncate(self._descriptor, min(HEADER_BYTES, os.fstat(self._descriptor).st_size))
             write_all(self._descriptor, header_of(self.uuid, segment.first), 0)
@@ -335,7 +337,7 @@ class Spool:
         return sequence
 
     def _open_segment(self, segment: Segment, sequence: int, flags: int) -> int:
-        """Return an open segment of this spool that begins with ``sequence``; OSError, SpoolCorrupt, SpoolReplaced."""
+        """Return the descriptor of a segment that must begin at ``sequence``; OSError, SpoolCorrupt, SpoolReplaced."""
         if segment.first != sequence:
             raise SpoolCorrupt(segment.path, 0, f"the first message of this segment should be {sequence}")
         descriptor = os.open(segment.path, flags | os.O_CLOEXEC)
@@ -369,7 +371,7 @@ class Spool:
         self._written += octets
 
     def _keep_spare(self, *, must: bool = False) -> None:
-        """Have a file for the segment to come; on a full disk there is none until there is room, unless it ``must``."""
+        """Create the spare file; if the disk is full, raise OSError only if it ``must`` exist."""
         spare = self.folder / SPARE
         if spare.exists():
             return
@@ -400,14 +402,14 @@ class Spool:
         self._segments.append(Segment(first, path))
 
     def _roll(self) -> None:
-        """Go on in a new segment; everything committed is in the old one, and safe."""
+        """Begin a new segment; all that was committed is in the old one, and durable."""
         self._keep_spare(must=True)
         self._begin_segment(self.durable)
         self._keep_spare()
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """Whatever the disk refuses within is the end of this object; what was written and is not safe is cut off."""
+        """Note an OSError of the block as the spool's failure, cut off what is not durable, and raise it."""
         try:
             yield
         except OSError as error:
@@ -419,7 +421,7 @@ class Spool:
 
 
 def acquire(folder: Path) -> int:
-    """Return the lock of a spool, as a descriptor; SpoolBusy, OSError."""
+    """Return a descriptor that holds the spool's lock; SpoolBusy, OSError."""
     lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -429,13 +431,13 @@ def acquire(folder: Path) -> int:
         if not isinstance(error, BlockingIOError):
             raise
         raise SpoolBusy(f"spool {folder} is in use by process {holder or 'unknown'}") from None
-    with suppress(OSError):  # on a full disk there may be no room even for this
+    with suppress(OSError):  # a full disk may have no room even for this
         os.pwrite(lock, f"{os.getpid():<19}\n".encode(), 0)
     return lock
 
 
 def read_identity(folder: Path) -> dict[str, Any]:
-    """Return what `spool.json` says: version, uuid, address, shard, created; OSError, SpoolCorrupt."""
+    """Return the fields of `spool.json`: version, uuid, address, shard, created; OSError, SpoolCorrupt."""
     path = folder / IDENTITY
     text = path.read_bytes()
     try:
