@@ -3,10 +3,8 @@
 One task does it in turn. It gathers messages for ``linger_s`` or until there are enough; a thread writes them and waits
 for the disk while more come; then the task settles them and gives the credit back. So at most ``credit`` messages are
 without an outcome, and may come twice when this process or the link dies. A spool at its limit gets no more credit
-until a consumer has finished some of it.
-
-When the disk fails, nothing of the group is settled, the link is closed, and ``receive`` raises the OSError. When a
-server is lost, the next one is tried; the pauses between rounds grow.
+until a consumer has finished some of it. When the disk fails, nothing of the group is settled, the link is closed, and
+``receive`` raises the OSError. When a server is lost, the next one is tried; the pauses between rounds grow.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Segments: the files of frames in a spool's folder.
 
-        LOCK                        locked by the writer, with its process id
-        spool.json                  uuid, address, shard and creation time of the spool
-        durable, consumed           marks: end of what is durable, and of what the consumer has finished
-        <first, 16 digits>.spool    a header, then the frames from that sequence on
-        spare                       room for the next segment's header, reserved in case the disk is full
+    LOCK                        locked by the writer, with its process id
+    spool.json                  uuid, address, shard and creation time of the spool
+    durable, consumed           marks: end of what is durable, and of what the consumer has finished
+    <first, 16 digits>.spool    a header, then the frames from that sequence on
+    spare                       room for the next segment's header, reserved in case the disk is full
 
 The header: magic, version u32, uuid of the spool, first sequence u64, crc of all these u32, and zeros.
 """

@@ -2,10 +2,8 @@
 
 The order that safety depends on: append, ``fdatasync``, move the mark; only then may a message be accepted. A spool
 that is opened again holds at least what was accepted, and exactly a prefix of what was appended: damage is tolerated
-only after the mark, in the last segment, and cut off. No sequence is used twice.
-
-One thread calls ``append`` and ``take``; ``commit`` and ``reap`` wait for the disk, and any one thread at a time may
-call them.
+only after the mark, in the last segment, and cut off. No sequence is used twice. One thread calls ``append`` and
+``take``; any one thread at a time calls ``commit`` and ``reap``, which wait for the disk.
 """
 
 from __future__ import annotations
