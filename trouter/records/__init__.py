@@ -1,4 +1,4 @@
-"""Records of what the router does: their kinds, how they are kept in segments, and how segments are read and proved."""
+"""Records of the router's events: their kinds, the segments that hold them, and readers that verify segments."""
 
 from trouter.records.schema import (
     KINDS,

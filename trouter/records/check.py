@@ -1,4 +1,4 @@
-"""Proves segments: each by its trailer, and all of a folder together by their numbers and by what the manifests say."""
+"""Verifies segments: each by its trailer, and all of a folder by their numbers and by the manifests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ENTRY: Final = msgspec.json.Decoder(Entry)
 
 
 class Report:
-    """What was found: how much there is, what is wrong, and what is worth knowing though nothing is wrong."""
+    """The result of a check: counts, errors, and notes that are no errors."""
 
     def __init__(self) -> None:
         self.segments = 0
@@ -36,7 +36,7 @@ class Report:
 
 
 class _Gap(NamedTuple):
-    """Numbers that are missing, and where they should stand."""
+    """Missing numbers, and where they should be."""
 
     first: int
     last: int
@@ -45,7 +45,7 @@ class _Gap(NamedTuple):
 
 
 class _Stream:
-    """What is known of the numbers of one boot of one router."""
+    """The gaps of one boot of one router, and those that its records report."""
 
     def __init__(self) -> None:
         self.gaps: list[_Gap] = []
@@ -53,7 +53,7 @@ class _Stream:
 
 
 def check_file(path: Path) -> Report:
-    """Prove one segment; OSError."""
+    """Verify one segment; return the report; OSError."""
     checker = _Checker()
     checker.read(place_of(path) or SegmentPosition("", 0, 0, OPEN if path.name.endswith(OPEN) else "", path))
     checker.explain()
@@ -61,7 +61,7 @@ def check_file(path: Path) -> Report:
 
 
 def check_folder(folder: Path, advance: Callable[[int], object] = lambda _: None) -> Report:
-    """Prove every segment of a folder, and that none is missing; OSError. Calls `advance` with 1 for each segment."""
+    """Verify every segment of a folder and that none is missing; OSError. Call `advance` with 1 for each segment."""
     checker = _Checker()
     places = segments_in(folder)
     for place in places:
@@ -82,7 +82,7 @@ class _Checker:
         self._expected = 0
 
     def read_next(self, place: SegmentPosition) -> None:
-        """Read a segment that comes, in order, after the one before; its numbers must go on from there."""
+        """Read the segment that follows the one before; its numbers should continue from there."""
         before = self._before
         if before is None or (before.router, before.boot) != (place.router, place.boot):
             self._expected = 0
@@ -100,7 +100,7 @@ class _Checker:
         self._expected = place.first if last is None else last + 1
 
     def read(self, place: SegmentPosition) -> int | None:
-        """Read one segment; the number of its last record, None if that is not known."""
+        """Read one segment; return the number of its last record, None if it has no readable header."""
         path, stream = place.path, self._stream(place)
         self.report.segments += 1
         reader = None
@@ -129,13 +129,13 @@ class _Checker:
         return self._streams.setdefault((place.router, place.boot), _Stream())
 
     def _tell(self, router: str, place: SegmentPosition, dropped: RecordsDropped) -> None:
-        """Note which numbers a record says are missing."""
+        """Note which numbers a record reports as missing."""
         boot = place.boot if dropped.boot is None else dropped.boot
         label = place.router and file_label(router)
         self._streams.setdefault((label, boot), _Stream()).told.append((dropped.from_n, dropped.to_n))
 
     def explain(self) -> None:
-        """Note gaps that no record tells of as errors."""
+        """Report gaps that no record explains as errors."""
         for stream in self._streams.values():
             told = sorted(stream.told)
             for gap in stream.gaps:
@@ -144,7 +144,7 @@ class _Checker:
                     self.report.errors.append(f"{gap.path}: octet {gap.offset}: missing before this: {missing}")
 
     def compare(self, path: Path, present: Iterable[str]) -> None:
-        """Compare what a manifest says of segments with what they are."""
+        """Compare the entries of a manifest with the segments that were read."""
         entries: dict[str, Entry] = {}
         offset = 0
         octets = path.read_bytes()
@@ -167,7 +167,7 @@ class _Checker:
 
 
 def _without(gap: tuple[int, int], told: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return what of a gap is in none of these ranges, which are sorted."""
+    """Return the parts of a gap that are in none of the ranges ``told``, which are sorted."""
     rest = []
     first, last = gap
     for begin, end in told:

@@ -1,7 +1,7 @@
-"""Segments that are complete take a fifth of the room when they are compressed; what breaks that off costs nothing.
+"""Compresses complete segments, to about a fifth of their size; an interruption loses nothing.
 
-The compressed file is whole and on the disk before it has its name, and has it before the plain one goes. Where both
-are there, the plain one counts.
+The compressed file is whole and synced before it gets its name, and the plain one is deleted after that. If both exist,
+the plain one counts.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Final
 from trouter._disk import sync
 from trouter.records.segments import COMPRESSED, PART, SUFFIX
 
-#: The quickest, which makes records a fifth of what they are.
+#: The quickest level; it already makes records a fifth of their size.
 _LEVEL: Final = 1
 _PIECE_BYTES: Final = 1 << 20
 
 
 def compress(plain: Path) -> tuple[Path, int]:
-    """Put a compressed segment in the place of ``plain``; its path and size. OSError, and all is as it was."""
+    """Replace ``plain`` by a compressed segment; return its path and bytes. OSError, and ``plain`` is unchanged."""
     part = plain.with_name(plain.name + PART)
     try:
         with plain.open("rb") as source, part.open("wb") as file:
@@ -31,7 +31,7 @@ def compress(plain: Path) -> tuple[Path, int]:
             with gzip.GzipFile("", "wb", _LEVEL, file, mtime=0) as octets:
                 shutil.copyfileobj(source, octets, _PIECE_BYTES)
             file.flush()
-            os.utime(file.fileno(), ns=(facts.st_atime_ns, facts.st_mtime_ns))  # by which it is old or not
+            os.utime(file.fileno(), ns=(facts.st_atime_ns, facts.st_mtime_ns))  # retention goes by this time
             os.fsync(file.fileno())
             size = file.tell()
         whole = part.rename(plain.with_name(plain.name + COMPRESSED))
@@ -45,7 +45,7 @@ def compress(plain: Path) -> tuple[Path, int]:
 
 
 def clear_halves(folder: Path, label: str) -> None:
-    """Delete what is left of compressions that were broken off; OSError."""
+    """Delete the remains of interrupted compressions; OSError."""
     for path in folder.glob(f"{label}~*{PART}"):
         path.unlink(missing_ok=True)
     for path in folder.glob(f"{label}~*{SUFFIX}{COMPRESSED}"):

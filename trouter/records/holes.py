@@ -1,4 +1,4 @@
-"""Where segments were deleted out of the middle: which numbers of each start of a router are gone for that reason."""
+"""Holes: numbers of each start of a router that are missing because segments were deleted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENTRY: Final = msgspec.json.Decoder(Entry)
 
 
 class Hole(NamedTuple):
-    """Numbers of one start that are gone."""
+    """Missing numbers of one start of the router."""
 
     boot: int
     first: int
@@ -23,7 +23,7 @@ class Hole(NamedTuple):
 
 
 class Holes:
-    """Runs of missing numbers, adjacent ones joined, and which record of this start reports each."""
+    """Ranges of missing numbers, adjacent ones joined, and the number of the record that reports each."""
 
     def __init__(self) -> None:
         self._told: dict[Hole, int | None] = {}
@@ -35,7 +35,7 @@ class Holes:
         return iter(self._told)
 
     def add(self, hole: Hole) -> Hole:
-        """Note that numbers are gone; return the hole they are now part of, of which no record tells yet."""
+        """Note missing numbers; return the joined hole that they are part of, which no record reports yet."""
         boot, first, last = hole
         for each in list(self._told):
             if each.boot == boot and each.first <= last + 1 and each.last >= first - 1:
@@ -46,21 +46,21 @@ class Holes:
         return hole
 
     def tell(self, hole: Hole, number: int) -> None:
-        """Note that the record of this number tells of a hole, if it still is as it was."""
+        """Note that the record ``number`` reports the hole, unless it has grown since."""
         if hole in self._told:
             self._told[hole] = number
 
     def to_tell(self, first: int, last: int) -> list[Hole]:
-        """Return the holes of which no record of this start tells once those with these numbers are gone."""
+        """Return the holes that no record of this start reports, or only one numbered ``first`` to ``last``."""
         return [hole for hole, number in self._told.items() if number is None or first <= number <= last]
 
     def forget(self, boot: int) -> None:
-        """Forget the start ``boot``: no record of it is left, so none of it counts as missing."""
+        """Forget the holes of ``boot``: none of its records are left, so none count as missing."""
         self._told = {hole: number for hole, number in self._told.items() if hole.boot != boot}
 
 
 def deleted_in(manifest: Path) -> list[tuple[int, int]]:
-    """Return first and last numbers of segments that a manifest says were deleted; none if it cannot be read."""
+    """Return first and last number of each segment that a manifest calls deleted; [] if it cannot be read."""
     try:
         lines = manifest.read_bytes().splitlines()
     except OSError:

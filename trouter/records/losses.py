@@ -7,14 +7,14 @@ from typing import Final
 
 from trouter.records.schema import RecordsDropped
 
-#: Why records are gone that were deleted.
+#: The reason in reports of deleted segments.
 RETENTION: Final = "retention"
-#: Gaps that are remembered, one by one, until they can be told; more of them are told as one.
+#: Gaps that are kept one by one until they can be reported; adjacent ones beyond that are joined.
 _MAX_GAPS: Final = 100
 
 
 class Losses:
-    """Gaps that no record tells of yet, in their order. The writer of the segments owns it."""
+    """Gaps that no record reports yet, in order. The writer of the segments owns it."""
 
     def __init__(self) -> None:
         self._untold: list[RecordsDropped] = []
@@ -23,16 +23,16 @@ class Losses:
         return bool(self._untold)
 
     def take(self) -> list[RecordsDropped]:
-        """Return all of them, and forget them."""
+        """Remove and return all gaps."""
         taken, self._untold = self._untold, []
         return taken
 
     def put_back(self, taken: list[RecordsDropped]) -> None:
-        """Remember what was taken and could not be written, before what came since."""
+        """Put gaps that could not be written back, before those that came since."""
         self._untold = taken + self._untold
 
     def add_dropped(self, reason: str, first: int, kinds: Counter[str]) -> None:
-        """Remember that the records with the numbers from ``first`` on were dropped, so many of each kind."""
+        """Note that records from number ``first`` on were dropped; ``kinds`` has the number of each kind."""
         count = kinds.total()
         last = self._untold[-1] if self._untold else None
         if last is not None and last.to_n == first - 1 and (last.reason == reason or len(self._untold) >= _MAX_GAPS):
@@ -43,7 +43,7 @@ class Losses:
         self.add(RecordsDropped(reason=reason, from_n=first, to_n=first + count - 1, count=count, by_kind=dict(kinds)))
 
     def add(self, dropped: RecordsDropped) -> None:
-        """Remember a gap. Of what was deleted, the last that is told of a hole says all."""
+        """Note a gap. A deletion that covers earlier ones replaces them."""
         if dropped.reason == RETENTION:
             within = [
                 known

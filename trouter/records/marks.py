@@ -1,9 +1,9 @@
-"""Marks beside segments: a copy of this one exists elsewhere, whole and checked, so it may be deleted first.
+"""Marks beside segments: a checked copy of the segment exists elsewhere, so it may be deleted first.
 
     <router>~<boot>~<first number, 16 digits>.compacted    beside the segment of that name, compressed or not
 
-A mark is a line of JSON that names the segment and the checksum of all its octets. It is only a help: the router
-believes one only if it fits the segment that stands there, and keeps a segment without one longer.
+A mark is a line of JSON with the segment's name and the checksum of its bytes. It is only a hint: the router ignores a
+mark that does not fit its segment, and keeps segments without a mark longer.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ import msgspec
 from trouter.records.segments import SUFFIX, line_of, opened
 
 MARK: Final = ".compacted"
-#: No mark is longer.
+#: No valid mark is longer.
 _MAX_BYTES: Final = 1024
 _PIECE_BYTES: Final = 1 << 20
 _FILE_MODE: Final = 0o640
 
 
 class Mark(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, tag_field="k", tag="segment.mark", frozen=True):
-    """``whole``: the CRC-32 of all octets of the segment ``seg``, its trailer included, as they are uncompressed."""
+    """A mark; ``whole`` is the CRC-32 of all bytes of segment ``seg``, uncompressed and with its trailer."""
 
     seg: str
     whole: int
@@ -39,12 +39,12 @@ _MARK: Final = msgspec.json.Decoder(Mark)
 
 
 def mark_path(folder: Path, segment: str) -> Path:
-    """Return where the mark of a segment stands; ``segment``: its name once it is complete."""
+    """Return the path of a segment's mark; ``segment`` is the name of the complete segment."""
     return folder / (segment.removesuffix(SUFFIX) + MARK)
 
 
 def write_mark(folder: Path, segment: str, whole: int) -> bool:
-    """Leave a mark, and whether there was none like it yet; OSError."""
+    """Write a mark; return False if the same one exists; OSError."""
     path = mark_path(folder, segment)
     mark = Mark(seg=segment, whole=whole)
     if read_mark(path) == mark:
@@ -65,7 +65,7 @@ def write_mark(folder: Path, segment: str, whole: int) -> bool:
 
 
 def read_mark(path: Path) -> Mark | None:
-    """Return the mark in a file; None if there is none, or something else."""
+    """Return the mark in a file; None if the file cannot be read or holds no mark."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -81,7 +81,7 @@ def read_mark(path: Path) -> Mark | None:
 
 
 def marks_in(folder: Path, label: str) -> dict[str, int]:
-    """Return the marked segments of a router and when each mark was made, in nanoseconds; none if that fails."""
+    """Return a router's marked segments, and when each mark was made in ns since 1970; {} if that fails."""
     found = {}
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
@@ -93,7 +93,7 @@ def marks_in(folder: Path, label: str) -> dict[str, int]:
 
 
 def is_marked(path: Path, segment: str) -> bool:
-    """Return whether the mark of the segment ``path`` fits all that stands in it; reads the whole file."""
+    """Return whether the segment's mark fits the contents of ``path``; reads the whole file."""
     mark = read_mark(mark_path(path.parent, segment))
     if mark is None or mark.seg != segment:
         return False

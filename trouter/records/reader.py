@@ -25,7 +25,7 @@ from trouter.records.segments import (
 
 
 class Corrupt(Exception):
-    """A segment is not what was written: ``path``, the ``offset`` of the line or end where it shows, and why."""
+    """A damaged segment: ``path``, ``offset`` of the line or end where the damage shows, and the reason."""
 
     def __init__(self, path: Path, offset: int, why: str) -> None:
         super().__init__(f"{path}: octet {offset}: {why}")
@@ -35,7 +35,7 @@ class Corrupt(Exception):
 
 
 class Line(NamedTuple):
-    """One record: where it stands, its envelope, the line itself; ``record`` is None for a kind that is not known."""
+    """One record: its offset, envelope fields and line; ``record`` is None for an unknown kind."""
 
     offset: int
     n: int
@@ -46,7 +46,7 @@ class Line(NamedTuple):
 
 
 class _Failed(Exception):
-    """What is wrong with a line."""
+    """The fault in a line."""
 
 
 _HEADER: Final = msgspec.json.Decoder(Header)
@@ -55,31 +55,31 @@ _ENVELOPE: Final = msgspec.json.Decoder(Envelope)
 _RECORDS: Final[dict[str, msgspec.json.Decoder[Any]]] = {
     name: msgspec.json.Decoder(kind) for name, kind in KINDS.items()
 }
-#: What decoding raises: those of msgspec and of octets that are no text are ValueErrors.
+#: Errors of decoding; those of msgspec and of invalid UTF-8 are ValueErrors.
 _MISTAKES: Final = (ValueError, RecursionError)
 TRAILER_KIND: Final = "segment.trailer"
 _TRAILER_BYTES: Final = 512
-#: The last second of the year 9999, behind which there are no dates, in microseconds since 1970.
+#: The last second of the year 9999, the last of Python's dates, in microseconds since 1970.
 LAST_US: Final = 253_402_300_799_000_000
 
 
 class SegmentReader:
-    """Reads one segment, from its header on.
+    """A reader of one segment.
 
-    ``header`` is there from the beginning, ``trailer`` after the last line, unless the segment is open and still being
-    written; ``end`` is then where the last whole line ends. Corrupt is raised at the first thing that is wrong.
+    ``header`` is read at once, ``trailer`` with the last line, unless the segment is still being written; ``end`` is
+    then where the last whole line ends. Corrupt is raised at the first fault.
     """
 
     def __init__(self, path: Path, file: BinaryIO, *, open_ended: bool = False) -> None:
-        """``open_ended``: the trailer may be missing, and a last line may be torn."""
+        """Read the header; Corrupt. If ``open_ended``, the trailer may be missing and the last line incomplete."""
         self.path = path
         self.trailer: Trailer | None = None
         self.count = 0
         self.end = 0
         self.crc = 0
-        #: The number of the last record; the one before the first where there is none.
+        #: The number of the last record; before the first record, the number before it.
         self.last = -1
-        #: Numbers that are missing before a record of this segment: the first, the last, and where that record stands.
+        #: Missing numbers before a record of this segment: the first, the last, and the offset of that record.
         self.gaps: list[tuple[int, int, int]] = []
         self._file = file
         self._open_ended = open_ended
@@ -93,7 +93,7 @@ class SegmentReader:
         return self._take(self._file.readline, MAX_LINE_BYTES)
 
     def _take(self, read: Callable[[int], bytes], limit: int) -> bytes:
-        """Read; Corrupt where octets cannot be decompressed, told by where they would stand."""
+        """Call ``read``; Corrupt with the uncompressed offset if decompression fails."""
         try:
             return read(limit)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -126,7 +126,7 @@ class SegmentReader:
         self.end += len(octets)
 
     def lines(self) -> Iterator[Line]:
-        """Yield every record; Corrupt. Of a segment being written those that are there; call again for more."""
+        """Yield the records; Corrupt. For a segment being written, call again for those that come later."""
         while self.trailer is None:
             offset = self.end
             octets = self._next_line()
@@ -149,7 +149,7 @@ class SegmentReader:
         """Return the record of a line, None for the trailer; _Failed."""
         try:
             envelope = _ENVELOPE.decode(octets)
-            fields_of(octets)  # a field that this version does not know must be whole as well
+            fields_of(octets)  # raises for a malformed field that this version ignores, too
         except _MISTAKES as error:
             raise _Failed(f"this is not a record: {error}") from None
         if envelope.k == TRAILER_KIND:
@@ -189,7 +189,7 @@ class SegmentReader:
 
 
 def last_number(path: Path) -> int | None:
-    """Return the last number by a segment's trailer; None if it has none, or cannot be read."""
+    """Return the last number by a segment's trailer; None if there is none or it cannot be read."""
     try:
         with opened(path) as file:
             if path.name.endswith(COMPRESSED):
@@ -203,7 +203,7 @@ def last_number(path: Path) -> int | None:
 
 
 def _end_of(file: BinaryIO) -> bytes:
-    """Return the last octets of what can only be read from its beginning."""
+    """Return the last bytes of a file that can only be read from its start."""
     end = b""
     while piece := file.read(1 << 16):
         end = (end + piece)[-_TRAILER_BYTES:]
@@ -211,6 +211,6 @@ def _end_of(file: BinaryIO) -> bytes:
 
 
 def fields_of(octets: bytes) -> dict[str, Any]:
-    """Return what a line says, by name, in the order in which it was written."""
+    """Return the fields of a line in their order; ValueError."""
     fields: dict[str, Any] = msgspec.json.decode(octets)
     return fields

@@ -1,4 +1,4 @@
-"""The complete segments of one router: how much room they may take, which one goes first, and what is gone since."""
+"""Retention of one router's complete segments: bounds of size and age, what is deleted first, and holes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from trouter.records.schema import RecordsDropped
 from trouter.records.segments import COMPRESSED, Entry, SegmentPosition, line_of, manifest_name
 
 FILE_MODE: Final = 0o640
-#: The most that a header and a trailer may need.
+#: Upper bound for a header and a trailer.
 _SPARE_BYTES: Final = 4096
-#: Holes between segments that are kept; with so many of them only the oldest segment is deleted, marked or not.
+#: Holes between kept segments; from that number on only the oldest segment is deleted, marked or not.
 _MAX_HOLES: Final = 64
 
 log = logging.getLogger("trouter.MAIN")
@@ -31,11 +31,10 @@ log = logging.getLogger("trouter.MAIN")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How large and how old segments may be, and all of them together; lengths of time in microseconds.
+    """Bounds of size in bytes and of time in microseconds, for each segment and for all together.
 
-    ``keeps_oldest``: where there is no room, what is new is dropped; else the oldest segments are deleted.
-    ``compress``: those that are complete are compressed.
-    ``keep_us``: segments whose last change is longer ago are deleted; 0 for never.
+    ``keeps_oldest``: without room, new records are dropped; otherwise the oldest segments are deleted. ``compress``:
+    complete segments are compressed. ``keep_us``: segments last changed longer ago are deleted; 0 for never.
     """
 
     max_bytes: int = 2 << 30
@@ -49,7 +48,7 @@ class Bounds:
 
 
 class _Kept(NamedTuple):
-    """A segment that is complete."""
+    """A complete segment, its size, and when it was last changed, in microseconds since 1970."""
 
     place: SegmentPosition
     bytes: int
@@ -59,16 +58,16 @@ class _Kept(NamedTuple):
 class Retention:
     """The complete segments of one router in one folder, oldest first. The writer owns it.
 
-    ``report`` gets a record of each loss that the deletion of a segment makes or leaves without a record.
+    ``report`` gets a record of each loss that a deletion causes or leaves without a record.
     """
 
     def __init__(self, folder: Path, label: str, bounds: Bounds, report: Callable[[RecordsDropped], None]) -> None:
         self.bounds = bounds
-        #: The number of the start that writes now.
+        #: The start of the router that writes now.
         self.boot = 0
-        #: How much room the complete segments take.
+        #: Size of the complete segments.
         self.kept_bytes = 0
-        #: What was deleted of starts of which segments are kept.
+        #: Holes of starts that still have segments.
         self.holes = Holes()
         #: Complete segments that are to be compressed.
         self.plain: deque[SegmentPosition] = deque()
@@ -76,29 +75,29 @@ class Retention:
         self._label = label
         self._report = report
         self._kept: deque[_Kept] = deque()
-        #: Marks that did not fit their segments, and when they were made.
+        #: Marks that did not fit their segments, with the times of the marks in nanoseconds.
         self._doubted: dict[str, int] = {}
 
     def keep_found(self, place: SegmentPosition) -> None:
-        """Take in a complete segment that stands in the folder; OSError."""
+        """Add a complete segment that was found in the folder; OSError."""
         facts = place.path.stat()
         self.keep(place, facts.st_size, facts.st_mtime_ns // 1000)
 
     def keep(self, place: SegmentPosition, size: int, changed_us: int) -> None:
-        """Take in a segment that has just been completed."""
+        """Add a segment that has just been completed; ``size`` in bytes."""
         self._kept.append(_Kept(place, size, changed_us))
         self.kept_bytes += size
         if not place.rest:
             self.plain.append(place)
 
     def find_holes(self) -> None:
-        """Learn from the manifests which numbers of the kept starts are gone."""
+        """Read the holes of the kept starts from their manifests."""
         for boot in {kept.place.boot for kept in self._kept}:
             for first, last in deleted_in(self._folder / manifest_name(self._label, boot)):
                 self.holes.add(Hole(boot, self._begin_of_hole(boot, first), last))
 
     def expire(self, utc_us: int) -> None:
-        """Delete the segments whose last change is too long ago."""
+        """Delete segments that are older than ``keep_us``."""
         keep_us = self.bounds.keep_us
         while keep_us and self._kept and utc_us - self._kept[0].changed_us > keep_us:
             if not self._delete(0):
@@ -115,17 +114,17 @@ class Retention:
                 raise OSError(errno.ENOSPC, "there is no room within the bounds")
 
     def compress_next(self, open_bytes: int) -> None:
-        """Put one segment's compressed form in its place, if that is wanted and there is room for both."""
+        """Compress the newest waiting segment, if that is configured and there is room for both files."""
         while self.plain and not self.plain[0].path.exists():
             self.plain.popleft()  # deleted meanwhile
         if not self.plain:
             return
-        place = self.plain.pop()  # the newest, which is not what makes room for it
+        place = self.plain.pop()  # the newest, because room is made by deleting the oldest
         if not self.bounds.compress:
             return
         try:
             self.make_room(place.path.stat().st_size // 2, open_bytes)
-            if not place.path.exists():  # that was how room was made
+            if not place.path.exists():  # it was deleted to make room
                 return
             whole, size = compress(place.path)
         except OSError as error:
@@ -138,7 +137,7 @@ class Retention:
                 break
 
     def note(self, boot: int, entry: Entry) -> None:
-        """Add a line to a manifest. It is only a help, so it may fail."""
+        """Add a line to a manifest; a failure is only logged, because the manifest is a hint."""
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         try:
             descriptor = os.open(self._folder / manifest_name(self._label, boot), flags, FILE_MODE)
@@ -154,7 +153,7 @@ class Retention:
         return facts.f_bavail * facts.f_frsize
 
     def _first_to_go(self) -> int:
-        """Return which of the segments that are kept is to go: the oldest that was compacted, else the oldest."""
+        """Return the index of the segment to delete first: the oldest with a valid mark, else the oldest."""
         marks = marks_in(self._folder, self._label) if len(self.holes) < _MAX_HOLES else {}
         for name in marks.keys() - {kept.place.name for kept in self._kept}:
             with suppress(OSError):
@@ -169,7 +168,7 @@ class Retention:
         return 0
 
     def _begin_of_hole(self, boot: int, first: int) -> int:
-        """Return the number after the segment kept before this one: records of holes in between may be gone."""
+        """Return where a hole before ``first`` begins: after the last kept segment before it; all between is gone."""
         before = [kept.place for kept in self._kept if kept.place.boot == boot and kept.place.first < first]
         if not before:
             return 0
@@ -177,7 +176,7 @@ class Retention:
         return first if last is None else last + 1
 
     def _delete(self, index: int) -> bool:
-        """Delete one of the segments that are kept, and whether there was one that could be deleted."""
+        """Delete one of the kept segments; return False if there is none or it cannot be deleted."""
         if not self._kept:
             return False
         place, size, _ = self._kept[index]
@@ -206,7 +205,7 @@ class Retention:
         return True
 
     def _report_holes(self, place: SegmentPosition, last: int, count: int) -> None:
-        """Have records tell what the deletion of a segment left, and again what only that segment told of."""
+        """Report the hole that a deletion made, and those that only the deleted segment reported."""
         hole = self.holes.add(Hole(place.boot, self._begin_of_hole(place.boot, place.first), last))
         own = place.boot == self.boot
         for each in self.holes.to_tell(place.first if own else -1, last if own else -1):

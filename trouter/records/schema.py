@@ -1,11 +1,11 @@
-"""The kinds of records: what the router tells of itself, for audit and for measuring. Version 1.
+"""The kinds of records, for audit and for measuring. Version 1.
 
-A record is one line of JSON: the kind ``k``, its number ``n`` in the stream, the time ``t``, and what the kind has
-beside that. Times are microseconds since 1970 (UTC), lengths of time are microseconds too. What is None is left out
-of the line. Text that came from a peer is cut and escaped by ``trouter.records.text.tidy`` before it is kept.
+A record is one line of JSON: the kind ``k``, its number ``n`` in the stream, the time ``t``, and the fields of the
+kind; fields that are None are left out. Times are microseconds since 1970 (UTC), durations are microseconds. Text from
+a peer is cut and escaped by ``trouter.records.text.tidy``.
 
-The names of fields are the schema: a field may be added with a default, none is renamed or given another meaning
-without another ``VERSION``.
+The names of fields are the schema: a new field needs a default; to rename one or change its meaning, change
+``VERSION``.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Final
 
 import msgspec
 
-#: Stands in the header of each segment.
+#: Written in the header of each segment.
 VERSION: Final = 1
 
 
 class Record(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="k", gc=False):
-    """What every record has. ``n`` and ``t`` are given to it by the stream it goes into."""
+    """The fields of every record: the recorder sets ``t``, and each stream writes its own ``n``."""
 
     n: int = -1
     t: int = -1
@@ -31,7 +31,7 @@ class Record(msgspec.Struct, kw_only=True, omit_defaults=True, tag_field="k", gc
 
 
 class PeerRecord(Record, kw_only=True, omit_defaults=True, tag_field="k", gc=False):
-    """What records about a connection have: its number, and who is at its other end as far as is known."""
+    """The fields of records about a connection: its number, and the peer as far as it is known."""
 
     conn: int
     vhost: str | None = None
@@ -41,7 +41,7 @@ class PeerRecord(Record, kw_only=True, omit_defaults=True, tag_field="k", gc=Fal
 
 
 class ConnectionOpened(PeerRecord, tag="connection.opened"):
-    """The opens were exchanged. ``role`` is that of the listener or connector, ``dir`` who called: in or out."""
+    """The opens were exchanged. ``role`` is that of the listener or connector; ``dir``: in or out."""
 
     listener: str
     role: str
@@ -53,7 +53,7 @@ class ConnectionOpened(PeerRecord, tag="connection.opened"):
 
 
 class ConnectionClosed(PeerRecord, tag="connection.closed"):
-    """A connection is gone. ``by``: local, peer or transport. ``opened_at`` is 0 if it never got to its open."""
+    """A connection ended. ``by``: local, peer or transport. ``opened_at`` is 0 if no open was exchanged."""
 
     opened_at: int
     duration_us: int
@@ -65,10 +65,10 @@ class ConnectionClosed(PeerRecord, tag="connection.closed"):
 
 
 class SaslOutcome(PeerRecord, tag="sasl.outcome"):
-    """The router admitted or refused a client. ``code`` is that of SASL, ``reason`` one of ``SASL_REASONS``, also ok.
+    """The router admitted or refused a client. ``code`` is that of SASL, ``reason`` one of ``SASL_REASONS``.
 
-    ``user`` is who was tried or let in, ``authz`` for whom they wanted to act instead, which is always refused;
-    ``delay_us`` how long the attempt had to wait for its turn.
+    ``user`` is the user that was tried or admitted, ``authz`` another one that the client wanted to act for, which is
+    always refused. ``delay_us`` is how long the attempt waited for its turn.
     """
 
     mech: str
@@ -82,16 +82,16 @@ class SaslOutcome(PeerRecord, tag="sasl.outcome"):
     listener: str | None = None
 
 
-#: Why a SASL exchange ended as it did.
+#: Reasons of SASL outcomes.
 SASL_REASONS: Final = (
     "ok", "bad-credentials", "unknown-mechanism", "locked", "throttled", "timeout", "service", "expired", "protocol",
 )  # fmt: skip
 
 
 class TlsOutcome(PeerRecord, tag="tls.outcome"):
-    """A TLS handshake came to its end, or a certificate in use was looked at again.
+    """A TLS handshake ended, or a certificate in use was checked again.
 
-    ``alert`` is the one by which the peer gave up, such as unknown_ca; absent where it was the router.
+    ``alert`` is the one with which the peer ended it, such as unknown_ca; absent if the router did.
     """
 
     ok: bool
@@ -105,10 +105,10 @@ class TlsOutcome(PeerRecord, tag="tls.outcome"):
 
 
 class PolicyDecision(PeerRecord, tag="policy.decision"):
-    """Something was allowed or denied. ``op``: open, begin, attach, send or manage.
+    """The policy allowed or denied an operation. ``op``: open, begin, attach, send or manage.
 
-    ``rule`` is a stable id such as ``vhost:group:sources:3``, or the reason where no rule spoke. ``repeat`` counts
-    denials of messages on one link within a second, and is 1 for all else.
+    ``rule`` is a stable id such as ``vhost:group:sources:3``, or the reason if no rule decided. ``repeat`` counts
+    denials of messages on one link within a second; it is 1 for all others.
     """
 
     op: str
@@ -123,14 +123,14 @@ class PolicyDecision(PeerRecord, tag="policy.decision"):
 
 
 class PolicyLoaded(Record, tag="policy.loaded"):
-    """The rules of a vhost as they are from now on, by their ids; none if it is gone."""
+    """The rules of a vhost from now on, by their ids; none if the vhost was removed."""
 
     vhost: str
     rules: list[str]
 
 
 class LinkAttached(PeerRecord, tag="link.attached"):
-    """A link was accepted. ``dir``: in when its messages come to the router. ``kind``: endpoint, route or control."""
+    """A link was accepted. ``dir``: in if the router receives its messages. ``kind``: endpoint, route or control."""
 
     link: int
     dir: str
@@ -144,7 +144,7 @@ class LinkAttached(PeerRecord, tag="link.attached"):
 
 
 class LinkDetached(PeerRecord, tag="link.detached"):
-    """A link is gone. ``reason``: detached by the peer, or lost with its session or connection."""
+    """A link ended. ``reason``: detached by the peer, or lost with its session or connection."""
 
     link: int
     attached_at: int
@@ -156,10 +156,10 @@ class LinkDetached(PeerRecord, tag="link.detached"):
 
 
 class DeliveryInterval(Record, tag="delivery.interval"):
-    """What came and went on a link between ``t0`` and ``t1``: ``d_*`` within it, ``c_*`` since the attach.
+    """The traffic of a link between ``t0`` and ``t1``: ``d_*`` within it, ``c_*`` since the attach.
 
-    ``bytes`` are octets of messages, as they came or went; ``undeliverable`` those that had no receiver.
-    For each link the sum of ``d_*`` is ``c_*`` of the last; a lost record shows, and how much it told is known.
+    ``bytes`` are those of messages as they came or went; ``undeliverable`` counts messages without a receiver. Per link
+    the sum of ``d_*`` equals the last ``c_*``, so that a lost record and its counts show.
     """
 
     conn: int
@@ -200,11 +200,10 @@ class DeliveryInterval(Record, tag="delivery.interval"):
 
 
 class LatencySketch(Record, tag="latency.sketch"):
-    """How long deliveries took that ended between ``t0`` and ``t1``, as a log-linear histogram (see ``sketch``).
+    """The latencies of deliveries that ended between ``t0`` and ``t1``, as a log-linear histogram (see ``sketch``).
 
-    ``bits`` says how fine the buckets are, ``bi`` are those in use, ``bc`` how many fell into each. ``family`` is the
-    class of addresses when no single address is meant. ``rounded``: each time was rounded up to the next of the bounds
-    that metrics use.
+    ``bits`` is the resolution of the buckets, ``bi`` are the buckets in use, ``bc`` their counts. ``family`` is the
+    class of addresses if no single one is meant. ``rounded``: times were rounded up to the bounds that metrics use.
     """
 
     t0: int
@@ -224,7 +223,7 @@ class LatencySketch(Record, tag="latency.sketch"):
 
 
 class LinkStalled(Record, tag="link.stalled"):
-    """A link has stuck deliveries or no credit for too long (``state`` start), or no longer (end)."""
+    """A link has stuck deliveries or no credit for too long (``state`` start), or has recovered (end)."""
 
     conn: int
     link: int
@@ -235,10 +234,10 @@ class LinkStalled(Record, tag="link.stalled"):
 
 
 class TopologyChange(Record, tag="topology.change"):
-    """The network looks different: neighbour-up, neighbour-down, cost, path or node-lost; or it is at rest: converged.
+    """The network changed: neighbour-up, neighbour-down, cost, path or node-lost; or it is stable: converged.
 
-    ``cause_id`` is the same in all routers that the same news reached. ``routers`` counts those that moved where no
-    single one is meant: in a path, beyond those with records of their own; in converged, all since the first sign.
+    ``cause_id`` is the same in all routers that learned of one change. ``routers`` counts routers if no single one is
+    meant: for path those beyond the ones with own records, for converged all since the first sign.
     """
 
     what: str
@@ -254,10 +253,10 @@ class TopologyChange(Record, tag="topology.change"):
 
 
 class ManagementChange(PeerRecord, tag="management.change"):
-    """An entity was created, updated or deleted, or that was refused (``status`` as answered).
+    """An operator created, updated or deleted an entity, or was refused (``status`` as answered).
 
-    ``attrs`` are the names of what changed, ``values`` their new values without secrets; the hashes tell two states of
-    the whole entity apart.
+    ``attrs`` are the names of changed attributes, ``values`` their new values without secrets; the hashes distinguish
+    states of the whole entity.
     """
 
     op: str
@@ -271,7 +270,7 @@ class ManagementChange(PeerRecord, tag="management.change"):
 
 
 class ConfigReloaded(Record, tag="config.reloaded"):
-    """The configuration was read at start or again. ``by``: start, signal or management."""
+    """The configuration was read. ``by``: start, signal or management."""
 
     path_hash: str
     ok: bool
@@ -281,10 +280,10 @@ class ConfigReloaded(Record, tag="config.reloaded"):
 
 
 class PluginFault(Record, tag="plugin.fault"):
-    """A plugin raised in a hook, or answered it with rubbish, ``count`` times since the last record of this kind.
+    """A plugin raised in a hook or gave an invalid answer, ``count`` times since the last record of this kind.
 
-    ``verdict``: denied, or ignored where nothing depends on the answer. ``plugin`` is absent where several might have
-    given the answer, ``exception`` where none was raised. The log says where it was.
+    ``verdict``: denied, or ignored if nothing depends on the answer. ``plugin`` is absent if several may have given the
+    answer, ``exception`` if none was raised. The log has the place.
     """
 
     hook: str
@@ -295,10 +294,10 @@ class PluginFault(Record, tag="plugin.fault"):
 
 
 class RecordsDropped(Record, tag="records.dropped"):
-    """The numbers ``from_n`` to ``to_n`` are missing, and why: disk-full, io-error, queue-full or retention.
+    """The numbers ``from_n`` to ``to_n`` are missing because of disk-full, io-error, queue-full or retention.
 
-    ``boot`` is there if they were of another start of the router. By retention whole segments are deleted; then the
-    records are not counted by kind.
+    ``boot`` is set if they are of another start of the router. Retention deletes whole segments and does not count by
+    kind.
     """
 
     reason: str
@@ -310,17 +309,17 @@ class RecordsDropped(Record, tag="records.dropped"):
 
 
 class ClockStep(Record, tag="clock.step"):
-    """The clock of the day was set: offsets from the monotonic clock, before and after."""
+    """The system clock was set: its offsets from the monotonic clock, before and after, in microseconds."""
 
     old_offset: int
     new_offset: int
 
 
 class MessageSampled(PeerRecord, tag="message.sampled"):
-    """A message of a vhost that has one in ``one_in`` recorded. ``size``: octets of the body, as far as it was there.
+    """A message of a vhost that records one in ``one_in``. ``size``: bytes of the body, as far as it had come.
 
-    ``body`` is in base64, ``cut`` where it is not all of it. ``hashed`` are the fields whose values are keyed hashes in
-    it, or ``*`` where there is no body but its ``digest``.
+    ``body`` is in base64; ``cut`` if it is incomplete. ``hashed`` are the fields with keyed hashes for values, or ``*``
+    if only the ``digest`` of the body is recorded.
     """
 
     link: int
@@ -335,7 +334,7 @@ class MessageSampled(PeerRecord, tag="message.sampled"):
 
 
 class Alarm(Record, tag="alarm"):
-    """A condition that needs the operator: raised or cleared (``state``). ``severity``: warning or critical."""
+    """A condition that needs the operator, raised or cleared (``state``). ``severity``: warning or critical."""
 
     name: str
     severity: str
@@ -345,7 +344,7 @@ class Alarm(Record, tag="alarm"):
     limit: str | None = None
 
 
-#: All kinds, by their names.
+#: All kinds by their names.
 KINDS: Final[dict[str, type[Record]]] = {
     str(kind.__struct_config__.tag): kind
     for kind in (
@@ -370,6 +369,6 @@ KINDS: Final[dict[str, type[Record]]] = {
         MessageSampled,
     )
 }
-#: Kinds that measure or show, as far as they are asked for; all others are evidence.
+#: Kinds that the configuration turns on for measuring; all others are evidence.
 TELEMETRY: Final = frozenset({"delivery.interval", "latency.sketch", "message.sampled"})
 AUDIT: Final = frozenset(KINDS) - TELEMETRY

@@ -1,11 +1,11 @@
-"""Segments: files of records, one a line, between a header and a trailer, which proves them.
+"""Segments: files of records, one a line, between a header and a trailer with the checksum.
 
     <router>~<boot>~<first number, 16 digits>.jsonl     complete; with `.open` at the end while it is written
-    <router>~<boot>~<first number, 16 digits>.jsonl.gz  the same, compressed since; there may be both for a moment
-    <router>~<boot>.manifest                            what became of each, a line for each event; only a help
+    <router>~<boot>~<first number, 16 digits>.jsonl.gz  the same, compressed; for a moment both exist
+    <router>~<boot>.manifest                            history of the segments, a line for each event; only a hint
 
-Numbers begin at 0 with each boot of a router and go on from segment to segment. What is missing is told by a record
-``records.dropped``, or it is a fault. The crc is that of all octets before the trailer.
+Numbers begin at 0 with each boot of a router and continue from segment to segment. A record ``records.dropped`` reports
+missing numbers; other gaps are errors. The crc covers all bytes before the trailer.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from trouter.records.schema import Record
 
 SUFFIX: Final = ".jsonl"
 OPEN: Final = ".open"
-#: What was begun and never got a whole header.
+#: A segment without a complete header.
 EMPTY: Final = ".empty"
 MANIFEST: Final = ".manifest"
 COMPRESSED: Final = ".gz"
-#: While it is being compressed.
+#: Suffix while a segment is being compressed.
 PART: Final = ".gz.part"
-#: A line that is longer is no record.
+#: A longer line is no record.
 MAX_LINE_BYTES: Final = 32 << 20
 
 _NAME: Final = re.compile(
@@ -42,7 +42,7 @@ _LONGEST_NAME: Final = 160
 class Header(
     msgspec.Struct, kw_only=True, forbid_unknown_fields=True, tag_field="k", tag="segment.header", frozen=True
 ):
-    """Begins a segment. ``utc`` and ``mono``: the two clocks at one moment, in microseconds; ``boot`` in seconds."""
+    """The first line. ``utc`` and ``mono`` are two clocks at one moment, in microseconds; ``boot`` is in seconds."""
 
     v: int
     router: str
@@ -61,7 +61,7 @@ class Trailer(
     tag="segment.trailer",
     frozen=True,
 ):
-    """Ends a segment of ``count`` records; the number ``last`` is the one before ``first`` if there are none."""
+    """The last line; ``last`` is the number before ``first`` if ``count`` is 0."""
 
     count: int
     last: int
@@ -84,7 +84,7 @@ class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Envelope(msgspec.Struct):
-    """What every line has."""
+    """The fields of every line."""
 
     k: str
     n: int = -1
@@ -92,7 +92,7 @@ class Envelope(msgspec.Struct):
 
 
 class SegmentPosition(NamedTuple):
-    """What the name of a segment says, and where in the order of all segments it stands."""
+    """The parts of a segment's file name, which give its place in the order of segments."""
 
     router: str
     boot: int
@@ -102,12 +102,12 @@ class SegmentPosition(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the segment once it is complete, compressed or not."""
+        """The name of the complete segment, compressed or not."""
         return self.path.name.removesuffix(self.rest)
 
 
 def file_label(router: str) -> str:
-    """Return the name of a router as names of files begin with it: no two routers have the same."""
+    """Return the prefix of file names for a router, which no other router has."""
     label = quote(router, safe="").replace("~", "%7E").replace(".", "%2E")
     if len(label) <= _LONGEST_NAME:
         return label
@@ -123,7 +123,7 @@ def manifest_name(label: str, boot: int) -> str:
 
 
 def place_of(path: Path) -> SegmentPosition | None:
-    """Return what a file's name says; None if it is no segment's."""
+    """Return the parts of a segment's file name; None for another file."""
     found = _NAME.fullmatch(path.name)
     return (
         None
@@ -141,12 +141,12 @@ def segments_in(folder: Path) -> list[SegmentPosition]:
 
 
 def opened(path: Path) -> BinaryIO:
-    """Return a segment open for reading, whatever it is compressed with; OSError."""
+    """Return a segment open for reading, decompressed; OSError."""
     return cast(BinaryIO, gzip.open(path, "rb")) if path.name.endswith(COMPRESSED) else path.open("rb")
 
 
 def _plain(value: object) -> object:
-    """Texts and numbers of AMQP types are texts and numbers."""
+    """Return a subclass of AMQP types as a plain int or str."""
     return int(value) if isinstance(value, int) else str(value)
 
 
@@ -154,10 +154,10 @@ _encode: Final = msgspec.json.Encoder(enc_hook=_plain).encode
 
 
 def numbered(n: int, record: Record) -> bytes:
-    """Return a record as a line, without its end, under the number that it has in one stream."""
+    """Return a record as a line of JSON without line end, under its number ``n`` in one stream."""
     return b'{"n":%d,%b' % (n, _encode(record)[1:])
 
 
 def line_of(value: msgspec.Struct) -> bytes:
-    """Return a header, a trailer or an entry as a line."""
+    """Return a header, trailer, entry or mark as a line."""
     return msgspec.json.encode(value) + b"\n"

@@ -1,7 +1,7 @@
-"""Histograms of times that can be added up: log-linear buckets, found with shifts only, alike in every language.
+"""Histograms of times that can be added up: log-linear buckets, computed by shifts, the same in every language.
 
-A whole number below 32 has a bucket of its own; above, each doubling is cut into 32 buckets, so that the middle of a
-bucket is at most 1/64 off.
+A whole number below 32 has its own bucket. Above that, each doubling has 32 buckets, so that the middle of a bucket is
+at most 1/64 off.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-#: Buckets of one doubling, as a power of two.
+#: Buckets in each doubling, as a power of two.
 BITS: Final = 5
 
 
 def bucket_of(value: int) -> int:
-    """Return the bucket of a number, which is not negative."""
+    """Return the bucket of a number that is not negative."""
     if value < 1 << BITS:
         return value
     exponent = value.bit_length() - 1
@@ -22,7 +22,7 @@ def bucket_of(value: int) -> int:
 
 
 def middle_of(bucket: int) -> float:
-    """Return the middle of what falls into a bucket."""
+    """Return the middle of a bucket's values."""
     if bucket < 1 << BITS:
         return float(bucket)
     shift = (bucket >> BITS) - 1
@@ -31,7 +31,7 @@ def middle_of(bucket: int) -> float:
 
 
 def merged(counted: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """Return buckets and counts, each bucket once, in their order; without those that are empty."""
+    """Return the buckets with a count, sorted and each once, and their counts."""
     counts: dict[int, int] = {}
     for bucket, count in counted:
         if count:

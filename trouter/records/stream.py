@@ -1,4 +1,4 @@
-"""The queue of one output of records: bounded, and it counts what it had no room for."""
+"""The queue of one output of records: bounded, and it counts what it drops."""
 
 from __future__ import annotations
 
@@ -8,29 +8,28 @@ from typing import Final, NamedTuple
 
 from trouter.records.schema import Record
 
-#: Records that wait for one taker.
+#: Records that one taker may have waiting.
 MAX_WAITING: Final = 65_536
 
 
 class Taken(NamedTuple):
-    """Records in their order, and by kind how many after them found no room."""
+    """Records in order, and the number of each kind that were dropped after them."""
 
     records: list[Record]
     lost: Counter[str]
 
 
 class Stream:
-    """Records for one taker, of some ``kinds`` only if so asked; ``ring`` is called when there is something to take."""
+    """Records for one taker, only of ``kinds`` unless None; ``ring`` is called when the first record waits."""
 
     def __init__(
         self, ring: Callable[[], None], kinds: Collection[str] | None = None, limit: int = MAX_WAITING
     ) -> None:
         self.kinds = None if kinds is None else frozenset(kinds)
-        #: Tenants or vhosts whose records are taken (None: all; an entry None: records without one), and those
-        #: left out.
+        #: Tenants or vhosts whose records are taken (None: all; an entry None: records without one), and excluded ones.
         self.tenants: Collection[str] | None = None
         self.except_tenants: Collection[str] = ()
-        #: Records that found no room, since the start.
+        #: Records dropped for want of room, since the start.
         self.lost = 0
         self._ring = ring
         self._limit = limit
@@ -60,7 +59,7 @@ class Stream:
         return whose.isdisjoint(self.except_tenants) and (self.tenants is None or not whose.isdisjoint(self.tenants))
 
     def take(self) -> Taken:
-        """Return all waiting records and the counts of lost ones, and empty both."""
+        """Remove and return the waiting records and the counts of dropped ones."""
         taken = Taken(self._waiting, self._lost)
         self._waiting, self._lost = [], Counter()
         return taken

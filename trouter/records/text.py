@@ -8,17 +8,17 @@ import msgspec
 
 from trouter.records.schema import KINDS, MessageSampled, PolicyLoaded, Record
 
-#: Characters of one text, and texts of one list or map, that are kept. The rules of a vhost are no stranger's, and only
-#: all of them are of use.
+#: Characters kept of one text, and texts kept of one list or map. The operator writes the rules of a vhost, and needs
+#: all of them.
 MAX_CHARACTERS: Final = 256
 MAX_TEXTS: Final = 256
 MAX_RULES: Final = 65_536
-#: Longer texts, which are not a stranger's: a body in base64 has the length that is configured, at most so much.
+#: Longer texts: a body in base64 has the configured length, at most this.
 _LENGTHS: Final[dict[tuple[type[Record], str], int]] = {(MessageSampled, "body"): 87_384}
 
 
 def clean(text: str) -> str:
-    """Return the text, cut, with everything that is not to be printed written as an escape."""
+    """Return the text, cut to ``MAX_CHARACTERS``, with escapes for characters that are not printable."""
     if len(text) <= MAX_CHARACTERS and text.isprintable():
         return text
     return "".join(map(_shown, text[:MAX_CHARACTERS]))[:MAX_CHARACTERS]
@@ -45,7 +45,7 @@ def tidy(record: Record) -> None:
 
 
 def _fields(kind: type[Record], *shapes: Any) -> tuple[str, ...]:
-    """Return the fields that are of one of these types, or of it or None."""
+    """Return the names of the fields of one of these types, optional or not."""
     return tuple(
         field.name
         for field in msgspec.structs.fields(kind)

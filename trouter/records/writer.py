@@ -1,7 +1,7 @@
-"""Writes segments: a file after the other, bounded in number and size, whatever the disk does.
+"""Writes segments: one file after the other, bounded in number and size, also when the disk fails.
 
-Everything here may wait for the disk, so it is called in a thread, by one at a time. Nothing raises once ``open`` has
-succeeded: what cannot be written is counted, its numbers are used up, and a record tells of it when there is room.
+Calls may wait for the disk, so one thread at a time makes them. After ``open`` nothing raises: records that cannot be
+written are counted, their numbers are used up, and a later record reports them.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from trouter.records.stream import Taken
 
 __all__ = ["BATCH", "RETRY_US", "Bounds", "Busy", "Now", "SegmentWriter", "latest_boot", "write_all"]
 
-#: Records that are encoded and written at once: a millisecond in which other threads may have to wait.
+#: Records encoded and written at once: about a millisecond, for which other threads may have to wait.
 BATCH: Final = 256
-#: After a failure, how long until writing is tried again.
+#: Time from a failure to the next attempt.
 RETRY_US: Final = 5_000_000
-#: At the end what is untold is told so often at most, for telling may take the room of something that is then untold.
+#: Rounds of reporting losses at the end: a report may delete a segment, which is another loss.
 _LAST_WORDS: Final = 4
 _FOLDER_MODE: Final = 0o750
 
@@ -54,14 +54,14 @@ log = logging.getLogger("trouter.MAIN")
 
 
 class Now(NamedTuple):
-    """One moment by two clocks, in microseconds: the time of the day since 1970, and one that cannot be set."""
+    """One moment by two clocks, in microseconds: the system's since 1970, and the monotonic one."""
 
     utc: int
     mono: int
 
 
 def latest_boot(folders: Iterable[Path], router: str) -> int:
-    """Return the greatest number of a start of this router in any of the folders; one that cannot be read has none."""
+    """Return the latest start of a router in the folders, 0 for none; skips folders that cannot be read."""
     found = [0]
     for folder in folders:
         with suppress(OSError):
@@ -75,7 +75,7 @@ class Busy(Exception):
 
 @dataclass(slots=True)
 class _Segment:
-    """The segment that is written now: what of it is whole, and how much of that the disk was told to hold on to."""
+    """The open segment: what is whole in it, and how much of that is synced."""
 
     path: Path
     descriptor: int
@@ -91,12 +91,12 @@ class _Segment:
 
 
 class SegmentWriter:
-    """The segments of one router in one folder."""
+    """The writer of one router's segments in one folder."""
 
     def __init__(self, folder: Path, router: str, bounds: Bounds) -> None:
         self.folder = folder
         self.boot = 0
-        #: Alarms that the caller takes out and passes on.
+        #: Alarms for the caller to take and pass on.
         self.news: deque[Alarm] = deque(maxlen=64)
         #: Records written and records dropped since ``open``.
         self.written = 0
@@ -112,13 +112,13 @@ class SegmentWriter:
         self._torn: list[Path] = []
         self._lock = -1
         self._synced_us = 0
-        #: Why nothing can be written, and when to try again.
+        #: Why nothing can be written, and when to retry by the monotonic clock.
         self._trouble = ""
         self._retry_us = 0
 
     @property
     def bounds(self) -> Bounds:
-        """How large and how old segments may be; may be set at any time."""
+        """Bounds of size and age; may be set at any time."""
         return self.retention.bounds
 
     @bounds.setter
@@ -127,7 +127,7 @@ class SegmentWriter:
 
     @property
     def held_bytes(self) -> int:
-        """How much room all segments take."""
+        """Bytes of all segments."""
         return self.retention.kept_bytes + self._open_bytes
 
     @property
@@ -137,9 +137,9 @@ class SegmentWriter:
     # --- beginning and end
 
     def open(self, now: Now, above: int = 0) -> None:
-        """Take over the folder, and complete what a router of this name left behind; OSError, Busy.
+        """Lock the folder, and complete the segments that an earlier start left open; OSError, Busy.
 
-        The number of this start is greater than any in the folder, and than ``above``.
+        This start's number is greater than any in the folder and than ``above``.
         """
         self.folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
         self._lock = os.open(self.folder / f"{self._label}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
@@ -167,7 +167,7 @@ class SegmentWriter:
         self.retention.find_holes()
 
     def close(self, now: Now) -> None:
-        """Complete the segment that is open, and let go of the folder."""
+        """Complete the open segment and release the folder."""
         self._retry_us = now.mono
         for _ in range(_LAST_WORDS):
             self.write(Taken([], Counter()), now)
@@ -186,10 +186,10 @@ class SegmentWriter:
         self._lock = -1
 
     def _recover(self, path: Path) -> None:
-        """Complete a segment that was left open: what is torn is cut off, and the trailer says so; OSError."""
+        """Complete a segment that was left open: cut off an incomplete end, mark the trailer as recovered; OSError."""
         reader = None
         with path.open("r+b") as file:
-            with suppress(Corrupt):  # from there on it is cut off
+            with suppress(Corrupt):  # the rest is cut off
                 reader = SegmentReader(path, file, open_ended=True)
                 for _ in reader.lines():
                     pass
@@ -223,7 +223,7 @@ class SegmentWriter:
     # --- writing
 
     def write(self, taken: Taken, now: Now) -> None:
-        """Write records, and note those that were lost after them; what cannot be written is dropped and counted."""
+        """Write records, and note those dropped after them; count what cannot be written as dropped."""
         records, lost = taken
         for at in range(0, len(records), BATCH):
             self._store(records[at : at + BATCH], now)
@@ -232,7 +232,7 @@ class SegmentWriter:
         self._store([], now)
 
     def tick(self, now: Now) -> None:
-        """Do what is due: complete a segment that is old enough, sync the disk, delete old segments."""
+        """Do what is due: delete, complete, sync, repair and compress segments."""
         self.retention.expire(now.utc)
         if self._trouble and now.mono < self._retry_us:
             return
@@ -254,7 +254,7 @@ class SegmentWriter:
             self._fail(error, now)
 
     def _store(self, batch: Sequence[Record], now: Now) -> None:
-        """Write what is still to be told, then these; or drop these."""
+        """Write reports of losses and then ``batch``, or drop the batch."""
         if self._trouble and now.mono < self._retry_us:
             self._drop(self._trouble, Counter(record.tag for record in batch))
             return
@@ -271,7 +271,7 @@ class SegmentWriter:
             self._drop(self._trouble, Counter(record.tag for record in batch))
 
     def _record_losses(self, now: Now) -> None:
-        """Write what became of records that are not there; OSError, and it is still to be told."""
+        """Write records that report the losses; OSError, and the losses are kept."""
         telling = self._losses.take()
         for dropped in telling:
             dropped.t = now.utc
@@ -287,7 +287,7 @@ class SegmentWriter:
                 self.retention.holes.tell(Hole(boot, dropped.from_n, dropped.to_n), number)
 
     def _put(self, batch: Sequence[Record], now: Now) -> None:
-        """Write these, at least one; OSError, and nothing of them stands there."""
+        """Write a batch of at least one record; OSError, and nothing of it is written."""
         first = self._next
         octets = b"".join([numbered(n, record) + b"\n" for n, record in enumerate(batch, first)])
         segment = self._segment
@@ -310,7 +310,7 @@ class SegmentWriter:
 
     @property
     def _segment_bytes(self) -> int:
-        """Several segments must have room, or deleting the oldest would delete everything."""
+        """Size of a segment: several must fit into the bounds, or deleting the oldest would delete everything."""
         return min(self.bounds.segment_bytes, self.bounds.max_bytes // 4)
 
     def _begin(self, now: Now) -> _Segment:
@@ -331,7 +331,7 @@ class SegmentWriter:
         return segment
 
     def _write(self, segment: _Segment, octets: bytes) -> None:
-        """All of it or nothing; OSError."""
+        """Write all bytes or none; OSError."""
         try:
             write_all(segment.descriptor, octets)
         except OSError:
@@ -341,7 +341,7 @@ class SegmentWriter:
         segment.bytes += len(octets)
 
     def _cut(self, segment: _Segment) -> None:
-        """Take back what was written of something that did not get written whole."""
+        """Remove a part that was written of something that could not be written whole."""
         try:
             os.ftruncate(segment.descriptor, segment.bytes)
             os.lseek(segment.descriptor, segment.bytes, os.SEEK_SET)
@@ -349,7 +349,7 @@ class SegmentWriter:
             self._abandon()
 
     def _abandon(self) -> None:
-        """Leave the segment as it is, to be mended when the disk is well again, or at the next start."""
+        """Close the segment as it is, for repair when the disk works again or at the next start."""
         segment, self._segment = self._segment, None
         if segment is not None:
             with suppress(OSError):
@@ -363,7 +363,7 @@ class SegmentWriter:
             self.retention.keep_found(place)
 
     def _finish(self, now: Now) -> None:
-        """Complete the segment that is open; OSError, and it still is."""
+        """Complete the open segment; OSError, and it stays open."""
         segment = self._segment
         if segment is None:
             return
@@ -404,10 +404,8 @@ class SegmentWriter:
 
     # --- trouble
 
-    # --- trouble
-
     def _drop(self, reason: str, kinds: Counter[str]) -> None:
-        """The numbers of so many records are used up, and the records are gone."""
+        """Use up the numbers of records that are dropped, and note the loss."""
         count = kinds.total()
         if count:
             self._losses.add_dropped(reason, self._next, kinds)
@@ -415,7 +413,7 @@ class SegmentWriter:
             self.dropped += count
 
     def _fail(self, error: OSError, now: Now) -> None:
-        """Nothing can be written for some time."""
+        """Note that writing failed, log and raise an alarm if it worked before, and set the time of the retry."""
         full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
         if not self._trouble:
             reason = error.strerror or str(error)
@@ -436,7 +434,7 @@ class SegmentWriter:
 
 
 def write_all(descriptor: int, octets: bytes) -> None:
-    """Write everything; OSError, and then a part may be written."""
+    """Write all bytes; OSError, and a part may be written."""
     view = memoryview(octets)
     while view:
         view = view[os.write(descriptor, view) :]
