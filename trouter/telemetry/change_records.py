@@ -1,6 +1,6 @@
 """Records changes of the configuration: the requester, the change, and its result.
 
-Secrets are known by name only: what is told of an entity is what management shows of it.
+The values of secret attributes are left out; all others are shown as management shows them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _STATUS = {"CREATE": CREATED, "UPDATE": OK, "DELETE": DELETED}
 
 
 class Changing:
-    """One change under way: the entity before it and after it, None where there is none."""
+    """One change being made: the entity before and after it, None if it does not exist then."""
 
     def __init__(self) -> None:
         self.before: Entity | None = None
@@ -30,14 +30,14 @@ class Changing:
 
 
 class RecordedConnection(Protocol):
-    """An open connection on which an operator asks for changes."""
+    """A connection on which an operator requests changes."""
 
     def about(self) -> dict[str, Any]:
-        """Return what every record about it says."""
+        """Return the fields of every record about the connection."""
 
 
 class ChangeRecords:
-    """Tells of each change once, whether it was made or refused."""
+    """The records of configuration changes, made or refused."""
 
     def __init__(self, recorder: Recorder, connections: Mapping[int, RecordedConnection]) -> None:
         self._recorder = recorder
@@ -45,7 +45,7 @@ class ChangeRecords:
 
     @contextmanager
     def recording(self, operation: str, kind: str, name: str, asked: Mapping[str, object]) -> Iterator[Changing]:
-        """Record the change of an entity that is made within; ``asked`` are the attributes that the request named."""
+        """Record the change that the block makes; ``asked`` are the attributes in the request."""
         change = Changing()
         status = _STATUS[operation]
         try:
@@ -85,11 +85,11 @@ class ChangeRecords:
         )
 
     def done(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
-        """Record a change of what is not configured, such as a connection that was closed."""
+        """Record a change of something that is not configured, such as closing a connection."""
         self._emit(operation, kind, identity, _STATUS[operation], values)
 
     def refused(self, operation: str, kind: str, identity: str) -> None:
-        """Record a change that is not one of the configuration, asked for and not made."""
+        """Record a refused change of something that is not configured."""
         self._emit(operation, kind, identity, BAD_REQUEST, {})
 
     def _emit(self, operation: str, kind: str, identity: str, status: int, values: Mapping[str, str]) -> None:
@@ -107,13 +107,13 @@ class ChangeRecords:
             )
 
     def reloaded(self, source: str, *, by: str, changed: int = 0, errors: int = 0) -> None:
-        """Record that the configuration was read, at the start or again."""
+        """Record that the configuration ``source`` was read; ``by``: start, signal or management."""
         by = "management" if by == "signal" and REQUESTER.get() else by
         digest = hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         self._recorder.emit(ConfigReloaded(path_hash=digest, ok=not errors, changed=changed, errors=errors, by=by))
 
     def vhosts(self, before: Configuration | None, after: Configuration) -> None:
-        """Tell the rules of each vhost that is in force and was not so before, and of each that is gone."""
+        """Record the rules of each vhost that is new or changed, and no rules for each that is gone."""
         if not self._recorder.active:
             return
         known = {} if before is None else _in_force(before)
@@ -125,14 +125,14 @@ class ChangeRecords:
             self._recorder.emit(PolicyLoaded(vhost=hostname, rules=[]))
 
     def _requester(self) -> dict[str, Any]:
-        """Whose request is being answered."""
+        """Return the record fields of the connection whose request is being answered."""
         number = REQUESTER.get()
         connection = self._connections.get(number)
         return {"conn": number} if connection is None else connection.about()
 
 
 def _in_force(configuration: Configuration) -> dict[str, VhostEntity]:
-    """Return the vhosts that hold users to their rules."""
+    """Return the vhosts whose rules are enforced."""
     if not configuration.policy.enable_vhost_policy:
         return {}
     return {vhost.hostname: vhost for vhost in configuration.vhosts}
@@ -153,7 +153,7 @@ def rules_of(vhost: VhostEntity) -> Iterator[str]:
 
 
 def hash_of(shown: Mapping[str, object] | None) -> str | None:
-    """Return a hash that tells two states of an entity apart, as far as management shows them; None for no entity."""
+    """Return a hash of an entity's attributes as management shows them; None for no entity."""
     if shown is None:
         return None
     text = json.dumps(shown, sort_keys=True, default=str)

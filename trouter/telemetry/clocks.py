@@ -1,4 +1,4 @@
-"""The two clocks that records know, in microseconds."""
+"""The two clocks of records, in microseconds."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import time
 
 
 def now_us() -> int:
-    """Return the time of the day, since 1970."""
+    """Return microseconds since 1970 by the system clock."""
     return time.time_ns() // 1000
 
 
 def mono_us() -> int:
-    """Return the time in microseconds, by a clock that cannot be set."""
+    """Return microseconds by the monotonic clock."""
     return time.monotonic_ns() // 1000

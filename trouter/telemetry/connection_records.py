@@ -14,7 +14,7 @@ from .recorder import Recorder
 
 
 class Accounted(Protocol):
-    """The connection, as far as it is told of."""
+    """The connection as its records see it."""
 
     @property
     def facts(self) -> PeerFacts: ...
@@ -41,11 +41,11 @@ class Accounted(Protocol):
     def listener(self) -> str: ...
 
     def about(self) -> dict[str, Any]:
-        """Return what every record about it says."""
+        """Return the fields of every record about the connection."""
 
 
 def describe_open(peer: Accounted, remote: Open) -> str:
-    """Return the line of the log for an exchange of opens."""
+    """Return the log line for an exchange of opens."""
     facts = peer.facts
     encrypted = facts.tls.version if facts.tls else "no"
     return (
@@ -57,7 +57,7 @@ def describe_open(peer: Accounted, remote: Open) -> str:
 
 
 class Account:
-    """Counts what a connection carries, and records its beginning and its end."""
+    """The byte counts of one connection; records its open and its end."""
 
     __slots__ = ("_accepted_us", "_ended", "_opened_us", "_recorder", "bytes_in", "bytes_out")
 
@@ -70,7 +70,7 @@ class Account:
         self.bytes_out = 0
 
     def open(self, peer: Accounted, remote: Open) -> None:
-        """Record that the opens are exchanged."""
+        """Record that the opens were exchanged."""
         self._opened_us = now_us()
         tls = peer.facts.tls
         self._recorder.emit(
@@ -87,11 +87,11 @@ class Account:
         )
 
     def ends(self, by: str, condition: str) -> None:
-        """Note that the ``peer`` or we, who are ``local``, closed it; until then the end counts as the transport's."""
+        """Note that the ``peer`` or the router (``local``) closed it; without that, the transport ended it."""
         self._ended = (by, condition)
 
     def close(self, peer: Accounted, farewell: Error | None) -> None:
-        """Record that the connection is over; ``farewell`` is what the router said last."""
+        """Record that the connection ended; ``farewell`` is the error of the router's close."""
         by, condition = self._ended if farewell is None else ("local", farewell.condition)
         self._recorder.emit(
             records.ConnectionClosed(

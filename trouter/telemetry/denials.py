@@ -1,6 +1,6 @@
-"""The last denials and refused logins, as management shows them: a short memory that no peer can make longer.
+"""The last denials and refused logins, as management shows them; peers cannot make the list longer.
 
-A denial that repeats is one entry with a count, so that a peer which asks again and again pushes no other out.
+A repeated denial is one entry with a count, so that a peer that retries does not displace the others.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Final, NamedTuple
 
 from trouter.records.text import clean
 
-#: Different denials that are remembered.
+#: Different denials that are kept.
 MAX_REMEMBERED: Final = 100
 
 
 class What(NamedTuple):
-    """What was denied to which user. ``about`` is the address, or what else it was about."""
+    """The denied operation and its user. ``about`` is the address, or the mechanism of a login."""
 
     operation: str
     reason: str
@@ -37,7 +37,7 @@ class _Seen:
 
 
 class Denials:
-    """The denials of one router. ``clock`` tells seconds since 1970."""
+    """The denials of one router. ``clock`` returns seconds since 1970."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.logins_denied = 0
@@ -46,7 +46,7 @@ class Denials:
         self._remembered: OrderedDict[What, _Seen] = OrderedDict()
 
     def note(self, what: What, count: int = 1) -> None:
-        """Remember a denial that happened ``count`` times, just now."""
+        """Record a denial that happened ``count`` times just now."""
         what = What(*map(clean, what))
         seen = self._remembered.get(what)
         if seen is None:
@@ -59,12 +59,12 @@ class Denials:
         self._remembered.move_to_end(what)
 
     def login(self, reason: str, user: str, host: str, listener: str, mechanism: str) -> None:
-        """Count a login that was refused, and remember it."""
+        """Count and record a refused login."""
         self.logins_denied += 1
         self.note(What("login", reason, user, host, "", f"listener:{listener}", mechanism))
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, object]]]:
-        """Yield what is remembered by number, the newest last; empty texts are None."""
+        """Yield number and attributes of the denials, the newest last; empty texts become None."""
         for what, seen in self._remembered.items():
             told = {name: text or None for name, text in what._asdict().items()}
             yield seen.number, {**told, "count": seen.count, "at": seen.at_ms}

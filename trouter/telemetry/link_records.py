@@ -1,7 +1,7 @@
 """Records links: attach, detach, and the counts in between.
 
-The counters are the core's, and are only read. A link is looked at once in each interval, all links spread over it; the
-last time when it is gone. What of it was recorded already is remembered here, so that the differences add up.
+The counters are the core's, and are only read. Each link is read once in each interval, spread over it, and a last time
+when it ends. The counts already recorded are kept here, for the differences.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Endpoint = Ingress | Egress
 
-#: What is counted: the name in the record, and in the core.
+#: Counters: name in the record, and in the core.
 COUNTED: Final = {
     "msgs": "deliveries",
     "undeliverable": "undeliverable",
@@ -41,7 +41,7 @@ COUNTED: Final = {
     "delayed10s": "delayed_10s",
 }
 Counts = tuple[int, ...]
-#: The octets of messages come last; the link counts them.
+#: The bytes of messages come last; the link counts them.
 _NAMES: Final = (*COUNTED, "bytes")
 _NONE: Final[Counts] = (0,) * len(_NAMES)
 _DELTAS: Final = tuple(f"d_{name}" for name in _NAMES)
@@ -49,7 +49,7 @@ _CUMULATIVE: Final = tuple(f"c_{name}" for name in _NAMES)
 
 
 class _Recorded:
-    """What was recorded of one link: its address, when it was attached, which counts, and up to when."""
+    """The recorded state of one link: address, time of the attach, counts, and when they were read."""
 
     __slots__ = ("address", "attached_us", "counts", "until_us")
 
@@ -58,23 +58,23 @@ class _Recorded:
         self.address = None if entry is None else entry.text
         self.attached_us = attached_us
         self.counts = counts
-        #: By the clock that cannot be set.
+        #: By the monotonic clock.
         self.until_us = mono_us()
 
 
 class Emitter(Protocol):
-    """Takes the records that are made here; see ``Recorder``."""
+    """A receiver of the records that are made here; see ``Recorder``."""
 
     @property
     def active(self) -> bool:
-        """Whether any taker wants records."""
+        """Whether there are takers of records."""
 
     def emit(self, record: Record) -> None:
-        """Hand a record to all takers; it is not the caller's any more."""
+        """Hand a record to all takers; the caller must not change it any more."""
 
 
 class LinkRecords:
-    """The links of one router. Nothing is remembered of them while no taker wants records."""
+    """The records of one router's links. It keeps no state while there are no takers."""
 
     def __init__(self, recorder: Emitter) -> None:
         self._recorder = recorder
@@ -108,7 +108,7 @@ class LinkRecords:
         )
 
     def gone(self, router: Router, link: Link, reason: str, *, closed: bool, condition: str | None = None) -> None:
-        """Record that a link is gone: detached, or lost with its session."""
+        """Record the end of a link that was detached, or lost with its session."""
         endpoint = link.sink
         if not self._recorder.active or not isinstance(endpoint, Ingress | Egress):
             return
@@ -129,7 +129,7 @@ class LinkRecords:
         )
 
     def stalled(self, router: Router, notice: Notice) -> None:
-        """Record that a link was found stuck, without credit, or with credit again."""
+        """Record that a link is stuck or without credit, or has recovered."""
         endpoint = notice.link.sink
         if not self._recorder.active or not isinstance(endpoint, Ingress | Egress) or notice.text == OVERDRAWN_TEXT:
             return
@@ -151,7 +151,7 @@ class LinkRecords:
         )
 
     def look(self, router: Router, limit: int) -> None:
-        """Record what came and went on the next ``limit`` links, if anything did."""
+        """Record the traffic of the next ``limit`` links, for those that had any."""
         portion = list(islice(self._round, limit))
         if len(portion) < limit:
             self._round = iter(list(router.links.values()))
@@ -161,16 +161,16 @@ class LinkRecords:
                 last = self._recorded.get(endpoint.identity)
                 if last is not None:
                     self._record(router, endpoint, last, final=False)
-                else:  # the link is older than the recording; its records begin now
+                else:  # the link is older than the recording, which begins now
                     self._recorded[endpoint.identity] = _Recorded(endpoint, 0, _counts(endpoint))
 
     def forget(self) -> None:
-        """Forget all links: no taker wants records any more."""
+        """Forget all links, because there are no takers any more."""
         self._recorded.clear()
         self._stalled.clear()
 
     def _record(self, router: Router, endpoint: Endpoint, last: _Recorded, *, final: bool) -> None:
-        """Record what changed. A link on which nothing moved has no record, except at its end."""
+        """Record the counts that changed; at the end of a link, unless it never had any."""
         counts, until_us = _counts(endpoint), mono_us()
         since_us, last.until_us = last.until_us, until_us
         if counts == (_NONE if final else last.counts):
@@ -214,7 +214,7 @@ def _direction(endpoint: Endpoint) -> str:
 
 
 def _about(link: Any) -> dict[str, Any]:
-    """Return what every record about the connection of a link says."""
+    """Return the fields of every record about a link's connection."""
     owner = owner_of(link)
     assert owner is not None  # noqa: S101 - a link that is there has a connection
     return owner.about()

@@ -1,4 +1,4 @@
-"""Hands records to the plugins that observe, in a thread, so that none of them can hold up the router."""
+"""Passes records to observing plugins in a thread, so that none of them can delay the router."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from .clocks import now_us
 from .periodic import fault_record
 from .recorder import Recorder
 
-#: Records that wait for the plugins; those for which there is no room are counted and told.
+#: Records that wait for the plugins; those without room are counted and reported.
 MAX_WAITING: Final = 16_384
-#: How often is looked whether any plugin observes, and how long the last records may take at the end.
+#: Interval of checks whether any plugin observes, and time-out for the last records at the end.
 LOOK_S: Final = 1.0
 CLOSE_S: Final = 2.0
 
 
 class Observers:
-    """A taker of records for all plugins together. They are numbered from 0, whatever number they have elsewhere."""
+    """A taker of records for all plugins together; numbers them from 0."""
 
     def __init__(self, plugins: Plugins, recorder: Recorder) -> None:
         self._plugins = plugins
@@ -38,12 +38,12 @@ class Observers:
         self._faults: Counter[Culprit] = Counter()
 
     def put(self, record: Record) -> None:
-        """Take a record in; what a plugin does wrong in observing is not observed."""
+        """Queue a record, unless it reports a fault of observing, which would cause another."""
         if not (isinstance(record, PluginFault) and record.hook == "observe"):
             self._stream.put(record)
 
     def follow(self) -> None:
-        """Take the records that the plugins want now, if any."""
+        """Take the kinds of records that the plugins want now, if any."""
         kinds = self._plugins.observed_kinds()
         self._stream.kinds = kinds
         self._recorder.remove(self)
@@ -51,7 +51,7 @@ class Observers:
             self._recorder.add(self)
 
     async def run(self) -> None:
-        """Hand on until cancelled; then what is left."""
+        """Pass records on until cancelled, then those that are left."""
         try:
             while True:
                 with trio.move_on_after(LOOK_S):

@@ -18,21 +18,21 @@ from trouter.records.sketch import BITS, bucket_of, merged
 from .clocks import mono_us, now_us
 from .recorder import Recorder
 
-#: How often is looked, and how many links in one turn of the event loop: about a millisecond.
+#: Interval of checks, and links per turn of the event loop: about a millisecond.
 LOOK_S: Final = 1.0
 PORTION: Final = 256
-#: How often links report what came and went on them, where the configuration does not say.
+#: Interval of the counts of links, unless configured.
 DEFAULT_INTERVAL_S: Final = 60
-#: The clock of the day may drift against the other by this much before it is a step.
+#: A larger change of the clocks' offset is a step.
 STEP_US: Final = 500_000
 
-#: The bucket that each bound of the core's histograms falls into, and one for what is above the last.
+#: The bucket of each bound of the core's histograms, and one for times above the last.
 _BUCKETS: Final = tuple(bucket_of(round(bound * 1_000_000)) for bound in BOUNDS_S)
 _ABOVE: Final = _BUCKETS[-1] + 1
 
 
 class Telemetry:
-    """Looks about once a second, while there are takers of records."""
+    """The periodic work while there are takers of records, about once a second."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Telemetry:
         interval_s: Callable[[], int | None],
         addresses: Callable[[], int],
     ) -> None:
-        """``addresses`` says of how many is to be told how long deliveries took."""
+        """``interval_s`` returns the seconds between counts of a link, ``addresses`` how many addresses to time."""
         self._router = router
         self._addresses = addresses
         self._recorder = recorder
@@ -55,7 +55,7 @@ class Telemetry:
         self._offset_us = _offset_us()
 
     async def run(self) -> None:
-        """Look for ever, and a last time at the end."""
+        """Do the periodic work until cancelled, and a last time at the end."""
         self._time_addresses(self._addresses())
         try:
             while True:
@@ -85,7 +85,7 @@ class Telemetry:
             self._record_latency()
 
     def _idle(self) -> None:
-        """Forget what was so far: a taker that comes later gets none of it."""
+        """Drop what has accumulated: a later taker gets none of it."""
         self._time_addresses(0)
         self._recorder.links.forget()
         self._sketches.begin(now_us())
@@ -94,7 +94,7 @@ class Telemetry:
         self._faults = Counter(self._plugins.culprits)
 
     def _record_faults(self) -> None:
-        """Record what plugins did wrong; what they did in observing is recorded where they are called."""
+        """Record faults of plugins, except those of observing, which ``Observers`` records."""
         faults = Counter(self._plugins.culprits)
         for culprit, count in (faults - self._faults).items():
             if culprit.hook != "observe":
@@ -113,7 +113,7 @@ class Telemetry:
             self._recorder.emit(sketch)
 
     def _time_addresses(self, max_addresses: int) -> None:
-        """Have the times of so many addresses counted from here on."""
+        """Count the latencies of up to ``max_addresses`` addresses from now on; 0 for none."""
         pulse = self._router.pulse
         if pulse.times is None:
             pulse.times = TimesByAddress(max_addresses) if max_addresses else None
@@ -131,7 +131,7 @@ class Telemetry:
 
 
 class Sketches:
-    """What the core's histograms of latency have more than the last time they were looked at."""
+    """The growth of the core's latency histograms since they were last read."""
 
     def __init__(self, latency: Latency) -> None:
         self._latency = latency
@@ -139,12 +139,12 @@ class Sketches:
         self.since_us = now_us()
 
     def begin(self, at_us: int) -> None:
-        """Forget what was before."""
+        """Start anew at ``at_us``."""
         self._counts = _counts_of(self._latency)
         self.since_us = at_us
 
     def take(self, at_us: int) -> list[LatencySketch]:
-        """Return a sketch for each class of addresses to which deliveries ended since the last call."""
+        """Return a sketch for each class of addresses with deliveries since the last call."""
         before, since_us = self._counts, self.since_us
         self.begin(at_us)
         sketches = []
@@ -157,19 +157,19 @@ class Sketches:
 
 
 def _sketch(since_us: int, at_us: int, buckets: list[int], counts: list[int], **more: Any) -> LatencySketch:
-    """Return the record of a histogram in microseconds; ``more`` says of which deliveries it is."""
+    """Return the record of a histogram in microseconds; ``more`` names its deliveries."""
     cnt = sum(counts)
     return LatencySketch(t0=since_us, t1=at_us, unit="us", bits=BITS, bi=buckets, bc=counts, cnt=cnt, **more)
 
 
 def fault_record(culprit: Culprit, verdict: str, count: int) -> PluginFault:
-    """Return what is told of so many faults of one kind."""
+    """Return the record of ``count`` faults of one kind."""
     hook, plugin, exception = culprit
     return PluginFault(hook=hook, verdict=verdict, count=count, plugin=plugin or None, exception=exception or None)
 
 
 def _counts_of(latency: Latency) -> dict[str, list[int]]:
-    """Deliveries by how long they took, for each class of addresses, whatever their outcome."""
+    """Return histograms of deliveries by latency for each class of addresses, over all outcomes."""
     counts = {family: [0] * (len(BOUNDS_S) + 1) for family in FAMILIES}
     for (family, _), histogram in latency.snapshot().items():
         counts[family] = [total + more for total, more in zip(counts[family], histogram.counts, strict=True)]
@@ -177,5 +177,5 @@ def _counts_of(latency: Latency) -> dict[str, list[int]]:
 
 
 def _offset_us() -> int:
-    """Return how far the clock of the day is ahead of the one that cannot be set, in microseconds."""
+    """Return the system clock's offset from the monotonic clock, in microseconds."""
     return now_us() - mono_us()

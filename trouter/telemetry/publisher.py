@@ -1,4 +1,4 @@
-"""Sends records as messages to an address of the router, a message each, pre-settled, to the receivers there."""
+"""Sends records as pre-settled messages, one each, to an address of the router."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trouter.records.stream import Stream
 from trouter.wire.codec import encode
 from trouter.wire.types import Described, Symbol, ULong
 
-#: Records that may wait to be sent, and those that are sent in one turn.
+#: Records that may wait to be sent, and those sent in one turn.
 MAX_WAITING: Final = 4096
 BATCH: Final = 256
 
@@ -23,10 +23,10 @@ _DATA: Final = 0x75
 
 
 class Publisher:
-    """A taker of records that sends them on. They are numbered from 0, whatever number they have elsewhere."""
+    """A taker of records that sends them as messages; numbers them from 0."""
 
     def __init__(self, hub: Hub) -> None:
-        #: Where to, empty for nowhere.
+        #: The destination; empty for none.
         self.address = ""
         self._rung = trio.Event()
         self.stream = Stream(self._ring, limit=MAX_WAITING)
@@ -37,12 +37,12 @@ class Publisher:
         self._rung.set()
 
     def put(self, record: Record) -> None:
-        """Take a record in, if there is somewhere to send it to."""
+        """Queue a record if there is a destination."""
         if self.address:
             self.stream.put(record)
 
     async def run(self) -> None:
-        """Send for ever."""
+        """Send records until cancelled."""
         while True:
             await self._rung.wait()
             self._rung = trio.Event()
@@ -74,6 +74,6 @@ class Publisher:
 
 
 def message_of(kind: str, body: bytes) -> bytes:
-    """Return a message whose subject is the kind of a record, and whose body the record in JSON."""
+    """Return a message with a record's kind as subject and its JSON as body."""
     properties: list[object] = [None, None, None, kind, None, None, Symbol("application/json")]
     return b"".join((_HEADER, encode(Described(ULong(_PROPERTIES), properties)), encode(Described(ULong(_DATA), body))))

@@ -1,7 +1,6 @@
-"""The configured logs of records: each takes what the recorder has and writes it in a thread of its own.
+"""The configured logs of records: each takes records from the recorder and writes them in an own thread.
 
-Whatever the disk does, the event loop goes on: between the two stands a bounded queue, and what finds no room in it is
-counted and told.
+A bounded queue separates the event loop from the disk; records that find no room in it are counted and reported.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from .clocks import mono_us, now_us
 from .publisher import Publisher
 from .recorder import Recorder
 
-#: Records that come within this are written together.
+#: Records that come within this time are written together.
 LINGER_S: Final = 0.02
-#: How often the writer looks at the time when nothing comes.
+#: Interval of the writer's periodic work when no records come.
 TICK_S: Final = 1.0
-#: What a disk may take to the last records before the router ends without them.
+#: Time for the last records; after that the router ends without them.
 CLOSE_S: Final = 5.0
 _SECOND_US: Final = 1_000_000
 _DAY_US: Final = 86_400 * _SECOND_US
@@ -39,10 +38,10 @@ log = logging.getLogger("trouter.MAIN")
 
 
 class RecordLog:
-    """One log, from its first record to the last."""
+    """One log of records."""
 
     def __init__(self, entity: RecordLogEntity, writer: SegmentWriter, recorder: Recorder, hub: Hub) -> None:
-        """``writer`` is open."""
+        """Write the records that ``entity`` wants with ``writer``, which is open."""
         self._writer = writer
         self._recorder = recorder
         self._rung = trio.Event()
@@ -53,7 +52,7 @@ class RecordLog:
         self.configure(entity)
 
     def configure(self, entity: RecordLogEntity) -> None:
-        """Go on as ``entity`` says."""
+        """Apply the attributes of ``entity`` from now on."""
         self.entity = entity
         self._writer.bounds = bounds_of(entity)
         for stream in (self._stream, self._publisher.stream):
@@ -62,24 +61,24 @@ class RecordLog:
 
     @property
     def lost(self) -> int:
-        """Records that are not in the log, because the disk or the queue had no room for them."""
+        """Records that the disk or the queue had no room for."""
         return self._writer.dropped
 
     def stop(self) -> None:
-        """Write what is there, and end."""
+        """End ``run``, which writes what is left."""
         self._running.cancel()
 
     def discard(self) -> None:
-        """Close what never ran, and so has nothing to write."""
+        """Close a log that never ran."""
         self._writer.close(now())
 
     def begin(self) -> None:
-        """Take records from here on."""
+        """Take records from now on."""
         self._recorder.add(self._stream)
         self._recorder.add(self._publisher)
 
     async def run(self) -> None:
-        """Write until ``stop``, or until cancelled; then what is left."""
+        """Write until ``stop`` or cancellation, then what is left."""
         try:
             with self._running:
                 async with trio.open_nursery() as nursery:
@@ -106,7 +105,7 @@ class RecordLog:
                 self._recorder.emit(self._writer.news.popleft())
 
     async def _in_thread(self, work: Callable[[Taken], None], taken: Taken) -> None:
-        """Do ``work`` in the only thread for it; a caller that is cancelled leaves it to its end."""
+        """Do ``work`` in this log's only thread; on cancellation it continues without the caller."""
         await trio.to_thread.run_sync(work, taken, abandon_on_cancel=True, limiter=self._thread)
 
     def _ring(self) -> None:
@@ -133,17 +132,17 @@ class RecordLogs:
         self._nursery: trio.Nursery | None = None
 
     def run_in(self, nursery: trio.Nursery) -> None:
-        """Run what will stand in this nursery."""
+        """Set the nursery for the logs' tasks."""
         self._nursery = nursery
 
     def status(self, entity: RecordLogEntity) -> dict[str, object]:
-        """Return what is observed of a log in service."""
+        """Return the observed attributes of a log in service."""
         found = self.by_folder.get(folder_of(entity))
         return {} if found is None else {"recordsLost": ULong(found.lost)}
 
     @property
     def interval_s(self) -> int | None:
-        """How often links are to tell what came and went on them; None when no log wants to know."""
+        """Seconds between records of a link's counts; None if no log wants them."""
         wanting = (
             each.entity.interval_seconds
             for each in self.by_folder.values()
@@ -153,7 +152,7 @@ class RecordLogs:
 
     @property
     def latency_addresses(self) -> int:
-        """Of how many addresses is to be told how long deliveries took."""
+        """Number of addresses whose latencies are to be recorded."""
         wanting = (
             each.entity.latency_addresses
             for each in self.by_folder.values()
@@ -162,11 +161,11 @@ class RecordLogs:
         return max(wanting, default=0)
 
     async def prepare(self, entities: Iterable[RecordLogEntity]) -> PendingRecordLogs:
-        """Open what is to be opened for these; ConfigurationError if it cannot be."""
+        """Open the new logs among ``entities``; ConfigurationError if one cannot be opened."""
         wanted = {folder_of(entity): entity for entity in entities}
         pending = PendingRecordLogs(self, wanted)
         problems = []
-        # Two logs are two streams: they have no start's number in common, so that both can be read as one set.
+        # Two logs are two streams: each start number is used once, so that both can be read as one set.
         latest = await trio.to_thread.run_sync(latest_boot, [Path(folder) for folder in wanted], self._router_id)
         for folder, entity in wanted.items():
             if folder in self.by_folder:
@@ -188,7 +187,7 @@ class RecordLogs:
         return pending
 
     def become(self, wanted: dict[str, RecordLogEntity], fresh: dict[str, RecordLog]) -> None:
-        """Let the logs be these."""
+        """Start, reconfigure and stop logs, so that they are those in ``wanted``."""
         assert self._nursery is not None  # noqa: S101 - nothing is applied before
         for folder in list(self.by_folder):
             if folder not in wanted:
@@ -202,7 +201,7 @@ class RecordLogs:
                 self.by_folder[folder].configure(entity)
 
     async def _run(self, each: RecordLog) -> None:
-        """Run one log; a bug of ours ends it and raises an alarm, and the router goes on."""
+        """Run one log; if it fails by a bug, raise an alarm and let the router go on."""
         try:
             await each.run()
         except Exception:
@@ -212,7 +211,7 @@ class RecordLogs:
 
 
 class PendingRecordLogs:
-    """Logs that are ready to run."""
+    """Logs that are open and ready to run."""
 
     def __init__(self, logs: RecordLogs, wanted: dict[str, RecordLogEntity]) -> None:
         self.fresh: dict[str, RecordLog] = {}
@@ -228,12 +227,12 @@ class PendingRecordLogs:
 
 
 def folder_of(entity: RecordLogEntity) -> str:
-    """Return the folder, by the one name that it has."""
+    """Return the real path of a log's folder, which identifies it."""
     return os.path.realpath(entity.dir)
 
 
 def bounds_of(entity: RecordLogEntity) -> Bounds:
-    """Return what a log's attributes mean to the writer."""
+    """Return a log's attributes as bounds for the writer."""
     return Bounds(
         max_bytes=entity.max_bytes,
         min_free_bytes=entity.min_free_bytes,
@@ -247,5 +246,5 @@ def bounds_of(entity: RecordLogEntity) -> Bounds:
 
 
 def now() -> Now:
-    """Return this moment by both clocks."""
+    """Return the present moment by both clocks."""
     return Now(now_us(), mono_us())

@@ -1,7 +1,7 @@
 """The recorder: every room calls ``Recorder.emit``, and outputs of records are added and removed at run time.
 
-Emitting is one look at a list while there are no takers; otherwise it costs a few microseconds, never waits, and never
-raises for what a stranger sent.
+Without takers, emitting costs one check; otherwise a few microseconds. It never waits, and never raises for a peer's
+data.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ class Taker(Protocol):
     """A receiver of records."""
 
     def put(self, record: Record) -> None:
-        """Take one in, at once; neither its emitter nor the taker changes it any more."""
+        """Accept a record without waiting; neither its emitter nor a taker changes it any more."""
 
 
 class Recorder:
-    """Hands every record to all takers."""
+    """The distributor of records to all takers."""
 
     def __init__(self) -> None:
-        #: Whether there are takers; a caller for whom a record is much work may ask first.
+        #: Whether there are takers; a caller may check it before it makes a costly record.
         self.active = False
         self._takers: tuple[Taker, ...] = ()
-        #: What is remembered of links.
+        #: The recorded counts of links.
         self.links = LinkRecords(self)
-        #: What strangers bring about again and again, for the log as well.
+        #: Events that peers can repeat, for log and records.
         self.repeats = Repeats()
-        #: What was denied lately, whether there are takers or not.
+        #: The last denials, kept without takers too.
         self.denials = Denials()
 
     def add(self, taker: Taker) -> None:
-        """Give ``taker`` every record from now on."""
+        """Pass every record to ``taker`` from now on."""
         self._takers = (*self._takers, taker)
         self.active = True
 
     def remove(self, taker: Taker) -> None:
-        """Give ``taker`` no more records; a second call does nothing."""
+        """Pass no more records to ``taker``; does nothing if it is not a taker."""
         self._takers = tuple(other for other in self._takers if other is not taker)
         self.active = bool(self._takers)
 
     def emit(self, record: Record) -> None:
-        """Hand over what happened, just now unless the record says otherwise. The caller gives the record away."""
+        """Pass a record, dated now if it has no time, to all takers; the caller must not change it any more."""
         takers = self._takers
         if not takers:
             return

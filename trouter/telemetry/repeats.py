@@ -1,7 +1,6 @@
 """Counts events that a peer can repeat at will, so that they flood neither the log nor the records.
 
-Of what comes from one subject the first few in each second are told one by one, as they come; those that follow are
-told together at its end.
+In each second the first events of a subject are written one by one; the others are written together at its end.
 """
 
 from __future__ import annotations
@@ -9,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Final
 
-#: Subjects that are counted at a time; with more of them, everything is told by itself.
+#: Subjects counted at a time; events of further ones are written at once.
 MAX_SUBJECTS: Final = 10_000
 
-#: Writers of this many at once.
+#: Writes this many events at once.
 Writer = Callable[[int], None]
 
 
 class _Subject:
-    """What came from one since the last round, and how the rest of it is told."""
+    """The events of one subject since the last round, and the writer of those held back."""
 
     __slots__ = ("singly", "together", "write")
 
@@ -28,19 +27,19 @@ class _Subject:
 
 
 def _nothing(count: int) -> None:
-    """Nothing was held back."""
+    """Write nothing: no event was held back."""
 
 
 class Repeats:
-    """Everything of one router that repeats."""
+    """The repeating events of one router."""
 
     def __init__(self) -> None:
         self._subjects: dict[Hashable, _Subject] = {}
 
     def happened(self, subject: Hashable, singly: int, write: Writer) -> None:
-        """Note one more for ``subject``: written at once if fewer than ``singly`` came since the last round, else then.
+        """Note an event of ``subject``: write it at once if fewer than ``singly`` came since the last round, else then.
 
-        ``write`` of the first that is held back speaks for all that follow it.
+        The ``write`` of the first event held back is called for all that follow it.
         """
         known = self._subjects.get(subject)
         if known is None:

@@ -1,8 +1,8 @@
 """Samples of message bodies in records, if a vhost wants them: few, truncated, with confidential fields hashed.
 
 Nothing is recorded unless the vhost's ``sampleMessages`` says so. Values of the fields that it names are replaced by a
-keyed hash, so that equal ones can be told without being known; a body in which the fields cannot be found is recorded
-as a hash alone. What may be recorded of it is decided here, before it is a record.
+keyed hash, which still shows whether two are equal. A body in which the fields cannot be found is recorded as a hash
+only. Truncation and hashing happen here, before the record exists.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from trouter.wire.codec import decode, skip
 from trouter.wire.errors import DecodeError
 from trouter.wire.types import Described
 
-#: Samples of a vhost in a second, however many messages there are: a sample costs what thirty messages do.
+#: Samples of a vhost in a second, because a sample costs as much as thirty messages.
 MAX_PER_SECOND: Final = 100
 #: Larger bodies are not searched for fields.
 MAX_SEARCHED_BYTES: Final = 65_536
@@ -39,18 +39,18 @@ ALL: Final = "*"
 
 @dataclass(slots=True)
 class Sampling:
-    """What is recorded of the messages of one vhost's users."""
+    """The sampling of the messages of one vhost's users."""
 
     one_in: int
     max_bytes: int
     hashed: frozenset[str]
     bucket: Bucket
     key: bytes = field(default=b"", repr=False)
-    #: Messages since the last that was recorded.
+    #: Messages since the last sample.
     passed: int = 0
 
     def is_due(self, now_s: float) -> bool:
-        """Count a message; whether it is to be recorded."""
+        """Count a message; return whether to record it."""
         self.passed += 1
         if self.passed < self.one_in or not self.bucket.take(1, now_s):
             return False
@@ -58,12 +58,12 @@ class Sampling:
         return True
 
     def digest(self, octets: bytes) -> str:
-        """Return a keyed digest, by which a holder of the key can tell equal texts from different ones."""
+        """Return a keyed digest: equal for equal bytes, useless without the key."""
         return hmac.new(self.key, octets, hashlib.sha256).hexdigest()[:_DIGITS]
 
 
 def samplings_of(vhosts: Iterable[VhostEntity], now_s: float) -> dict[str, Sampling]:
-    """Return those of all vhosts that want any, by their names; reads their keys. ConfigurationError."""
+    """Return the samplings of the vhosts that want one, by hostname; reads their keys. ConfigurationError."""
     found, problems = {}, []
     for vhost in vhosts:
         if not vhost.sample_messages:
@@ -84,7 +84,7 @@ def samplings_of(vhosts: Iterable[VhostEntity], now_s: float) -> dict[str, Sampl
 
 
 def _read_key(path: str | None) -> bytes:
-    """ValueError without a fit one."""
+    """Return the key; ValueError if it cannot be read or has an unfit length."""
     if path is None:
         raise ValueError("sampleHashFields needs a key, in a file of 16 octets or more")
     try:
@@ -98,7 +98,7 @@ def _read_key(path: str | None) -> bytes:
 
 
 class Sampler:
-    """One connection's, in the place of its log of messages, which gets all of them too."""
+    """The message tap of one connection; passes all messages on to its message log."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class Sampler:
             self._emit(sample_of(self._sampling, self._about, link.sink.identity, address, message))  # type: ignore[attr-defined]
 
     def aborted(self, link: Link) -> None:
-        """Forget a message that was taken back."""
+        """Drop an aborted message."""
         if self._log is not None:
             self._log.aborted(link)
 
@@ -132,7 +132,7 @@ class Sampler:
 def sample_of(
     sampling: Sampling, about: Mapping[str, Any], link: int, address: object, message: bytes
 ) -> MessageSampled:
-    """Return what is recorded of a message that came to a link."""
+    """Return the record of a message that came on a link."""
     content_type, body, whole = read_body(message)
     record = MessageSampled(
         **about,
@@ -155,7 +155,7 @@ def sample_of(
 
 
 def read_body(message: bytes) -> tuple[str, bytes, bool]:
-    """Return the content type, the octets of the body, and whether these are all of it; whatever the message is."""
+    """Return content type, body and whether the body is complete; never raises for a malformed message."""
     offset, content_type = 0, ""
     try:
         while offset < len(message):
@@ -172,13 +172,13 @@ def read_body(message: bytes) -> tuple[str, bytes, bool]:
                 elif isinstance(code, int) and code >= _FIRST_BODY:
                     return content_type, message[offset:], True
             offset = behind
-    except DecodeError:  # only its beginning is here, or it is none
+    except DecodeError:  # only the beginning has come, or it is malformed
         return content_type, message[offset:], False
     return content_type, b"", True
 
 
 def hide(body: bytes, sampling: Sampling) -> bytes | None:
-    """Return the body with hashes for the fields' values; None if they cannot be found in it."""
+    """Return the body with hashes for the values of the fields; None if it cannot be searched for them."""
     if ALL in sampling.hashed or len(body) > MAX_SEARCHED_BYTES:
         return None
     try:
