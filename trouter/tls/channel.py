@@ -1,7 +1,7 @@
 """TLS over memory buffers, between a socket and a connection (security.md 2).
 
-The handshake is awaited; its arithmetic is done in a thread, so that handshakes do not hold up established connections.
-Afterwards nothing waits: ``decrypt`` what a read brought, and ``send`` what is to go out.
+A thread computes each handshake, so that established connections are not delayed. Afterwards nothing waits: ``decrypt``
+takes what was read, ``send`` encrypts and writes.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from .hostnames import is_for
 from .problems import TlsFailed
 
 READ_BYTES: Final = 131072
-#: No TLS record holds more.
+#: Largest content of a TLS record (RFC 8446, 5.1).
 RECORD_BYTES: Final = 16384
-#: Octets encrypted at a time: what is encrypted and not sent is bounded by this.
+#: Bytes encrypted at a time; this bounds what is encrypted and not sent.
 PIECE_BYTES: Final = 131072
-#: What a peer may send before the handshake is over, in octets: certificates, and many of them.
+#: Bytes that a peer may send before the handshake is over: many certificates fit.
 MAX_HANDSHAKE_BYTES: Final = 262144
-#: Records without anything for us, such as changes of keys and new hellos, in one minute (R-2.2g).
+#: Records without data, such as key updates and new hellos, that are allowed in a minute (R-2.2g).
 MAX_EMPTY_RECORDS: Final = 16
 EMPTY_RECORDS_SPAN_S: Final = 60.0
-#: Older ones begin what they say with an empty record.
+#: Older versions put an empty record before data.
 COUNTED_VERSIONS: Final = frozenset({"TLSv1.2", "TLSv1.3"})
-#: Handshakes whose arithmetic is done at the same time: never all processors.
+#: Handshakes computed at once: at most half of the processors.
 HANDSHAKES_AT_ONCE: Final = max(1, (os.cpu_count() or 1) // 2)
 
 _RECORD_HEADER_BYTES: Final = 5
@@ -54,7 +54,7 @@ class TlsChannel:
         session: ssl.SSLSession | None = None,
         clock: Callable[[], float] = trio.current_time,
     ) -> None:
-        """``hostname`` is the server we call, ``compares_names`` if OpenSSL does not; ``session`` one to resume."""
+        """``hostname`` is the dialled server, ``compares_names`` if OpenSSL does not; ``session`` is one to resume."""
         self._server = server
         self._arrived = ssl.MemoryBIO()
         self._leaving = ssl.MemoryBIO()
@@ -62,21 +62,21 @@ class TlsChannel:
             self._arrived, self._leaving, server_side=server, server_hostname=hostname, session=session
         )
         self._named = hostname if compares_names else None
-        #: Encrypted, and not taken by the socket yet.
+        #: Encrypted bytes that the socket has not taken yet.
         self._unsent = bytearray()
-        #: The peer has said that nothing follows.
+        #: The peer has closed its direction.
         self.ended = False
         self._records = RecordCounter()
         self._counts_empty = False
         self._clock = clock
-        #: Until when records without content are counted, and how many there were.
+        #: The end of the interval in which empty records are counted, and their number.
         self._span_ends_s = 0.0
         self._empty = 0
 
     # --- the handshake
 
     async def handshake(self, sock: socket.socket, early: bytes = b"") -> None:
-        """Agree on keys, and verify the peer's certificate if due; ``early`` was read before. TlsFailed, OSError."""
+        """Complete the handshake and verify the peer as configured; ``early`` was read before. TlsFailed, OSError."""
         received = len(early)
         self._arrived.write(early)
         self._records.count(early)
@@ -94,7 +94,7 @@ class TlsChannel:
         except ssl.SSLError as error:
             self._take_leaving()
             try:
-                sock.send(self._unsent)  # the alert that says why
+                sock.send(self._unsent)  # the alert that tells the peer why
             except OSError:
                 pass
             raise TlsFailed(explain(error), alert_of(error)) from None
@@ -132,13 +132,13 @@ class TlsChannel:
 
     @property
     def cipher(self) -> tuple[str, int]:
-        """Its name, and its strength in bits."""
+        """Name and strength in bits."""
         name, _, bits = self._tls.cipher() or ("", "", 0)
         return name, bits
 
     @property
     def session(self) -> ssl.SSLSession | None:
-        """What can be resumed, once there is something."""
+        """The session to resume later, or None."""
         return self._tls.session
 
     @property
@@ -146,9 +146,9 @@ class TlsChannel:
         return bool(self._tls.session_reused)
 
     def chain(self) -> tuple[bytes, ...]:
-        """Return the peer's certificates as they were verified, in DER, the leaf first; empty without one.
+        """Return the peer's verified certificates in DER, the leaf first; () if it has none.
 
-        Of a session that was resumed only the leaf is known.
+        For a resumed session only the leaf is known.
         """
         leaf = self._tls.getpeercert(binary_form=True)
         if leaf is None:
@@ -156,10 +156,10 @@ class TlsChannel:
         return _verified_chain(self._tls) or (leaf,)
 
     def bindings(self, own: x509.Certificate | None) -> tuple[tuple[str, bytes], ...]:
-        """Return what the channel can be told from others by (RFC 5929); ``own`` is the certificate of a server.
+        """Return the channel bindings (RFC 5929) as pairs of type and bytes; ``own`` is the certificate of a server.
 
-        ``tls-unique`` means nothing in TLS 1.3, and can be made the same on two channels by resuming. Python's ssl has
-        no ``tls-exporter``.
+        ``tls-unique`` is undefined in TLS 1.3, and not unique for resumed sessions. Python's ssl has no
+        ``tls-exporter``.
         """
         found: list[tuple[str, bytes]] = []
         certificate = own
@@ -176,9 +176,9 @@ class TlsChannel:
     # --- after it
 
     def decrypt(self, data: bytes) -> bytes:
-        """Return what ``data`` from the socket says, b"" if nothing whole. TlsFailed.
+        """Return the plaintext of ``data`` from the socket, b"" without a whole record; TlsFailed.
 
-        ``ended`` is set when the peer has said that nothing follows.
+        Set ``ended`` when the peer has closed its direction.
         """
         self._arrived.write(data)
         read = self._tls.read
@@ -213,13 +213,13 @@ class TlsChannel:
 
     @property
     def unsent(self) -> bool:
-        """Something is encrypted that the socket has not taken yet."""
+        """Whether encrypted bytes wait for the socket."""
         return bool(self._unsent)
 
     def send(self, sock: socket.socket, out: bytearray) -> int:
-        """Encrypt and send what ``out`` begins with, as much as the socket takes; how much of ``out`` is done with.
+        """Encrypt and send the beginning of ``out``, as much as the socket takes; return how many bytes of it are done.
 
-        BlockingIOError when the socket takes nothing; TlsFailed, OSError. Something may be ``unsent`` afterwards.
+        BlockingIOError if the socket takes nothing; TlsFailed, OSError. Encrypted bytes may remain ``unsent``.
         """
         done = 0
         while True:
@@ -244,7 +244,7 @@ class TlsChannel:
                 return done
 
     def encrypt(self, data: memoryview) -> bytes:
-        """Return ``data`` as it goes on the wire, for who sends it all; TlsFailed."""
+        """Return ``data`` encrypted, for a caller that sends all of it; TlsFailed."""
         done = 0
         try:
             while done < len(data):
@@ -254,7 +254,7 @@ class TlsChannel:
         return self._leaving.read()
 
     def last_words(self) -> bytes:
-        """Return what tells the peer that nothing follows."""
+        """Return the encrypted close_notify for the peer."""
         try:
             self._tls.unwrap()
         except ssl.SSLError:
@@ -262,24 +262,24 @@ class TlsChannel:
         return self._leaving.read()
 
     def say_end(self, sock: socket.socket) -> None:
-        """Tell the peer that nothing follows, if the socket takes it; OSError."""
+        """Send close_notify as far as the socket takes it; OSError."""
         self._unsent += self.last_words()
         if self._unsent:
             del self._unsent[: sock.send(self._unsent)]
 
 
 class RecordCounter:
-    """Counts the whole TLS records in a stream of octets."""
+    """A counter of whole TLS records in a stream of bytes."""
 
     __slots__ = ("_header", "_left")
 
     def __init__(self) -> None:
-        #: Octets of the present record that are still to come, and what is there of a header that was cut.
+        #: Bytes of the present record that are still to come, and the beginning of a cut header.
         self._left = 0
         self._header = b""
 
     def count(self, data: bytes) -> int:
-        """Return how many records end in ``data``."""
+        """Return the number of records that end in ``data``."""
         ended = 0
         at, size = 0, len(data)
         while at < size:
@@ -301,7 +301,7 @@ class RecordCounter:
 
 
 def end_point_binding(certificate: x509.Certificate) -> bytes:
-    """Return ``tls-server-end-point`` of a server with this certificate (RFC 5929, 4.1); b"" where none is defined."""
+    """Return ``tls-server-end-point`` for a server's certificate (RFC 5929, 4.1); b"" if it is undefined."""
     try:
         digest = certificate.signature_hash_algorithm
     except (ValueError, UnsupportedAlgorithm):
@@ -314,20 +314,20 @@ def end_point_binding(certificate: x509.Certificate) -> bytes:
 
 
 def alert_of(error: ssl.SSLError) -> str:
-    """Return the alert that the peer sent, as RFC 8446 calls it; "" where it is we who gave up."""
+    """Return the alert that the peer sent, named as in RFC 8446; "" if it sent none."""
     _, found, alert = (error.reason or "").partition("_ALERT_")
     return alert.lower() if found else ""
 
 
 def explain(error: ssl.SSLError) -> str:
-    """Return what went wrong, in OpenSSL's fixed words: nothing in them is the peer's."""
+    """Return the fault in OpenSSL's fixed words, which contain nothing of the peer's."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"TLS: the certificate cannot be verified: {error.verify_message}"[:200]
     return f"TLS: {(error.reason or 'failed').replace('_', ' ').lower()}"[:200]
 
 
 def _verified_chain(tls: ssl.SSLObject) -> tuple[bytes, ...]:
-    """Return the chain that was verified; public from Python 3.13 on, and there since 3.10."""
+    """Return the verified chain in DER; the method is public only from Python 3.13 on."""
     if hasattr(tls, "get_verified_chain"):
         return tuple(tls.get_verified_chain())
     below: Any = tls._sslobj  # type: ignore[attr-defined]

@@ -1,8 +1,8 @@
-"""From an sslProfile and its material to the contexts of Python's ssl (security.md 2.1, 2.2).
+"""Contexts of Python's ssl from an sslProfile and its files (security.md 2.1, 2.2).
 
-What is not said is the careful choice: TLS 1.2 or later, no suite without authentication or encryption and none that is
-known to be weak, no renegotiation, no compression. What this machine's OpenSSL configuration demands holds besides.
-``caCertFile``, where it is given, is all that is trusted.
+Defaults are careful: TLS 1.2 or later; no suites without authentication or encryption, no weak ones; no renegotiation,
+no compression. The limits of this machine's OpenSSL configuration hold as well. If ``caCertFile`` is set, nothing else
+is trusted.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from trouter.config.schema import BadValue
 from .limits import machine_limits
 from .problems import TlsProblem
 
-#: Never, whatever ``ciphers`` says (R-2.2c).
+#: Suites excluded whatever ``ciphers`` says (R-2.2c).
 NEVER: Final = "!aNULL:!eNULL:!EXPORT:!LOW:!RC4:!DES:!3DES:!IDEA:!SEED:!MD5"
-#: What OpenSSL demands of keys and digests unless ``ciphers`` says otherwise; TLS before 1.2 is impossible with it.
+#: OpenSSL's level for versions before TLS 1.2, which higher levels rule out.
 OLD_LEVEL: Final = "@SECLEVEL=0"
 VERSIONS: Final = {
     "TLSv1": ssl.TLSVersion.TLSv1,
@@ -38,7 +38,7 @@ VERIFY_MODES: Final = {"none": ssl.CERT_NONE, "optional": ssl.CERT_OPTIONAL, "re
 
 @dataclass(frozen=True, slots=True)
 class ServerUse:
-    """How a listener uses a profile: whether clients show certificates, and who alone may vouch for them."""
+    """A listener's use of a profile: its demand for client certificates, and a file of the only authorities."""
 
     client_certificates: str
     trusted_file: str = ""
@@ -48,8 +48,8 @@ class ServerUse:
 class ClientUse:
     """How a connector or a service's client uses a profile.
 
-    ``common_name``: a certificate without subjectAltName is for the host that its common name says. OpenSSL cannot be
-    told just that, so the user of such a context compares the names itself (``hostnames.is_for``).
+    ``common_name``: the common name counts for a certificate without subjectAltName. OpenSSL cannot be configured so,
+    so the user of such a context compares names itself (``hostnames.is_for``).
     """
 
     verify_hostname: bool = True
@@ -57,7 +57,7 @@ class ClientUse:
 
     @property
     def compares_names(self) -> bool:
-        """Whether the name is to be compared after the handshake."""
+        """Whether the caller compares the name after the handshake."""
         return self.verify_hostname and self.common_name
 
 
@@ -65,7 +65,7 @@ Use = ServerUse | ClientUse
 
 
 def use_of(listener: ListenerEntity, profile: SslProfileEntity) -> ServerUse:
-    """Return how ``listener`` uses ``profile`` (security.md 2.4)."""
+    """Return the use that ``listener`` makes of ``profile`` (security.md 2.4)."""
     trusted = listener.trusted_certs_file or ""
     asked = listener.client_cert
     if asked is None:
@@ -80,7 +80,7 @@ def use_of(listener: ListenerEntity, profile: SslProfileEntity) -> ServerUse:
 def server_context(
     profile: SslProfileEntity, use: ServerUse, authorities: Sequence[x509.Certificate]
 ) -> ssl.SSLContext:
-    """Return the context for a listener's clients, for which ``authorities`` may vouch; TlsProblem."""
+    """Return the context for a listener, whose clients' certificates ``authorities`` must have issued; TlsProblem."""
     if not profile.cert_file:
         raise TlsProblem("certFile", "a listener needs a certificate")
     context = _context(ssl.PROTOCOL_TLS_SERVER, profile)
@@ -98,7 +98,7 @@ def server_context(
 def client_context(
     profile: SslProfileEntity, use: ClientUse, authorities: Sequence[x509.Certificate]
 ) -> ssl.SSLContext:
-    """Return the context for calling a server: its certificate is always verified, its name by default. TlsProblem."""
+    """Return the context for clients: it always verifies the certificate, and by default its name. TlsProblem."""
     context = _context(ssl.PROTOCOL_TLS_CLIENT, profile)
     context.check_hostname = use.verify_hostname and not use.compares_names
     context.verify_mode = ssl.CERT_REQUIRED
@@ -119,7 +119,7 @@ def _context(protocol: int, profile: SslProfileEntity) -> ssl.SSLContext:
 
 
 def _limit_versions(context: ssl.SSLContext, profile: SslProfileEntity) -> None:
-    """The versions in ``protocols``, as far as this machine's OpenSSL configuration allows them; TlsProblem."""
+    """Allow the versions in ``protocols`` that this machine's OpenSSL configuration allows; TlsProblem if none."""
     named = tuple((profile.protocols or "").split()) or DEFAULT_VERSIONS
     if unknown := [name for name in named if name not in VERSIONS]:
         raise TlsProblem("protocols", f"{unknown[0]!r} is not a version of TLS")
@@ -131,7 +131,7 @@ def _limit_versions(context: ssl.SSLContext, profile: SslProfileEntity) -> None:
     if not positions:
         raise TlsProblem("protocols", "this machine's OpenSSL configuration forbids these versions of TLS")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # who names an old version knows that it is old
+        warnings.simplefilter("ignore", DeprecationWarning)  # the operator named the old version knowingly
         context.minimum_version = list(VERSIONS.values())[min(positions)]
         context.maximum_version = list(VERSIONS.values())[max(positions)]
         for position, option in enumerate((0, ssl.OP_NO_TLSv1_1, ssl.OP_NO_TLSv1_2)):
@@ -161,7 +161,7 @@ def _load_pair(context: ssl.SSLContext, profile: SslProfileEntity) -> None:
         raise TlsProblem("password", secret.fault)
     password = "" if secret is None else secret.reveal()
     try:
-        # A function, because without a password OpenSSL would ask for one at the terminal.
+        # A function, because without a password OpenSSL would prompt for one at the terminal.
         context.load_cert_chain(profile.cert_file, profile.private_key_file, lambda: password)
     except ssl.SSLError as error:
         if error.reason in {"KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH"}:

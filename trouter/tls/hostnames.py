@@ -1,4 +1,4 @@
-"""Which host a certificate is for, where its common name counts too (RFC 6125, 6.4.4: it is the last resort)."""
+"""The hosts that a certificate is for, if its common name counts too (RFC 6125, 6.4.4: as the last resort)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 def is_for(octets: bytes | None, host: str) -> bool:
     """Return whether a certificate (DER) is for ``host``, a name or an address.
 
-    The names in subjectAltName count, and the common names of the subject where there is no subjectAltName at all.
-    A wildcard stands for one whole label, the first, and two labels or more follow it. What cannot be read is for
-    no host.
+    The names in subjectAltName count; without that extension, the common names. A wildcard stands for exactly the first
+    label, and at least two labels must follow it. An unreadable certificate is for no host.
     """
     if octets is None:
         return False
@@ -37,7 +36,7 @@ def is_for(octets: bytes | None, host: str) -> bool:
 
 
 def _names_of(certificate: x509.Certificate) -> tuple[list[str], list[Address]]:
-    """Return the names and the addresses that a certificate is for; ValueError if it cannot be read."""
+    """Return the host names and addresses in a certificate; ValueError, UnsupportedAlgorithm if it is unreadable."""
     try:
         alternatives = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:

@@ -1,6 +1,6 @@
-"""What this machine's OpenSSL configuration demands of every TLS connection, whatever a program asks for.
+"""The limits that this machine's OpenSSL configuration sets for every TLS connection.
 
-Python's ssl gives each context values of its own in place of the system's, so they are read from the library itself.
+Python's ssl overrides them in each context, so they are read from the library itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _GET_MIN_PROTO_VERSION: Final = 130
 
 
 class Limits(NamedTuple):
-    """``minimum`` is the least version of TLS, as OpenSSL numbers them, 0 for none; ``level`` the security level."""
+    """``minimum`` is the lowest TLS version in OpenSSL's numbers, 0 for none; ``level`` the security level."""
 
     minimum: int
     level: int
@@ -22,17 +22,17 @@ class Limits(NamedTuple):
 
 @cache
 def machine_limits() -> Limits:
-    """Return the limits as of now, read once; Python's own where the library cannot be asked."""
+    """Return the machine's limits, read once; Python's own if the library cannot be queried."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     own = Limits(int(context.minimum_version), context.security_level)
     try:
         return _of_library()
-    except (AttributeError, OSError):  # the library is part of the interpreter, or there is no telling which it is
+    except (AttributeError, OSError):  # the library is linked into the interpreter, or cannot be found
         return own
 
 
 def _of_library() -> Limits:
-    """Return what a new context of the library has; AttributeError, OSError."""
+    """Return the limits of a new context of the library; AttributeError, OSError."""
     import _ssl  # noqa: PLC0415  # private, and loaded already: through it the very library is found that it uses
 
     library = ctypes.CDLL(_ssl.__file__)

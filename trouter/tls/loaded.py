@@ -1,4 +1,4 @@
-"""An sslProfile ready for use: what its files hold, and a context for each way in which it is used."""
+"""An sslProfile ready for use: the contents of its files, and a context for each of its uses."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .problems import TlsProblem
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """One state of a profile; changed files or attributes make another."""
+    """One state of a profile; changed files or attributes make a new one."""
 
     entity: SslProfileEntity
     material: Material
     contexts: Mapping[Use, ssl.SSLContext]
-    #: Who may vouch for peers, by the file of a listener that says so; "" for the profile itself.
+    #: Issuers of peers' certificates, by the file that a listener names; "" for the profile itself.
     authorities: Mapping[str, tuple[x509.Certificate, ...]]
     facts: SslProfileFacts
     stamp: Stamp
@@ -35,7 +35,7 @@ class Loaded:
 
 
 def load(entity: SslProfileEntity, uses: Collection[Use], now_s: float) -> Loaded:
-    """Read the files of ``entity`` and make a context for each of ``uses``; TlsProblem. Blocks."""
+    """Read the files of ``entity`` and make a context for each use; TlsProblem. Blocks."""
     stamp = stamp_for(entity, uses)
     material = read_material(entity, now_s)
     authorities = {"": material.authorities}
@@ -43,13 +43,13 @@ def load(entity: SslProfileEntity, uses: Collection[Use], now_s: float) -> Loade
         if isinstance(use, ServerUse) and use.trusted_file not in authorities:
             authorities[use.trusted_file] = authorities_in(use.trusted_file, "trustedCertsFile")
     contexts = {use: _context(entity, use, authorities) for use in uses}
-    if not contexts:  # no entity uses it yet; what is wrong with it is reported now all the same
+    if not contexts:  # no entity uses it yet; its faults are reported now all the same
         client_context(entity, ClientUse(), material.authorities)
     return Loaded(entity, material, contexts, authorities, _facts(entity, material), stamp)
 
 
 def stamp_for(entity: SslProfileEntity, uses: Collection[Use]) -> Stamp:
-    """Return the present state of every file that a profile with these uses depends on. Blocks."""
+    """Return the state of every file that the profile with these uses depends on. Blocks."""
     trusted = sorted({use.trusted_file for use in uses if isinstance(use, ServerUse) and use.trusted_file})
     return (*stamp_of(entity), *stamp_of_paths(trusted))
 

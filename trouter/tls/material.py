@@ -1,7 +1,6 @@
-"""What the files of an sslProfile hold, read and judged before any connection needs it (security.md R-2.1a, R-2.1c).
+"""Reads and verifies the files of an sslProfile before any connection needs them (security.md R-2.1a, R-2.1c).
 
-Reading blocks, so it is done in a thread. The files are looked at again and again while the router runs: ``stamp``
-tells whether any of them has changed.
+Reading blocks, so callers do it in a thread. ``stamp`` shows whether a file has changed since.
 """
 
 from __future__ import annotations
@@ -25,36 +24,36 @@ from trouter.config.schema import BadValue
 from .problems import TlsProblem
 from .revocation import Revocations, revocations_of
 
-#: One file of certificates or revocations; and such files in one directory.
+#: Limits of one file of certificates or revocations, and of such files in a directory.
 MAX_FILE_BYTES: Final = 64 << 20
 MAX_FILES: Final = 10_000
 
-#: What tells one state of a file from another: its path, and size, times and number, or None where there is none.
+#: The state of files: path, and size, times and inode, or None for a missing file.
 Stamp = tuple[tuple[str, tuple[int, int, int, int] | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What one profile's files hold."""
+    """The contents of one profile's files."""
 
     stamp: Stamp
-    #: Who may vouch for peers, where ``caCertFile`` says.
+    #: The issuers in ``caCertFile`` that are trusted for peers.
     authorities: tuple[x509.Certificate, ...]
-    #: Our own certificate, and those after it in the file.
+    #: The profile's own certificate, and those after it in the file.
     chain: tuple[x509.Certificate, ...]
     #: Other names for users.
     names: Mapping[str, str]
-    #: Certificates that are good no longer; None without ``crlFile``.
+    #: Revocation lists; None without ``crlFile``.
     revocations: Revocations | None
 
     @property
     def ends_at_s(self) -> float | None:
-        """When our own certificate ends, in seconds since 1970."""
+        """When the profile's own certificate expires, in seconds since 1970; None without one."""
         return self.chain[0].not_valid_after_utc.timestamp() if self.chain else None
 
 
 def read_material(profile: SslProfileEntity, now_s: float) -> Material:
-    """Read everything that ``profile`` names; TlsProblem for the first thing that cannot be used."""
+    """Read all files that ``profile`` names; TlsProblem for the first that is unusable."""
     stamp = stamp_of(profile)
     authorities = authorities_in(profile.ca_cert_file, "caCertFile") if profile.ca_cert_file else ()
     return Material(
@@ -67,7 +66,7 @@ def read_material(profile: SslProfileEntity, now_s: float) -> Material:
 
 
 def stamp_of(profile: SslProfileEntity) -> Stamp:
-    """Return the present state of the files that ``profile`` names; never raises for what is not there."""
+    """Return the state of the files that ``profile`` names; never raises for missing ones."""
     named = (
         profile.ca_cert_file,
         profile.cert_file,
@@ -80,7 +79,7 @@ def stamp_of(profile: SslProfileEntity) -> Stamp:
 
 
 def stamp_of_paths(paths: Iterable[str]) -> Stamp:
-    """Return the present state of files, and of directories with what is in them."""
+    """Return the state of files, and of directories with their files."""
     stamp: list[tuple[str, tuple[int, int, int, int] | None]] = []
     for path in paths:
         stamp.append((path, _state(path)))
@@ -102,7 +101,7 @@ def authorities_in(path: str, attribute: str) -> tuple[x509.Certificate, ...]:
 
 
 def octets_of(path: str, attribute: str) -> list[bytes]:
-    """Return what a file holds, or all files of a directory do; TlsProblem."""
+    """Return the contents of a file, or of all files in a directory; TlsProblem."""
     if not Path(path).is_dir():
         return [_read(path, attribute)]
     files = _files_in(path)
@@ -149,7 +148,7 @@ def _read(path: str, attribute: str) -> bytes:
 
 
 def _files_in(folder: str) -> list[str]:
-    """Return the plain files of a directory, by name; one more than MAX_FILES at most."""
+    """Return the regular files of a directory by name, at most MAX_FILES + 1; [] if it cannot be read."""
     try:
         with os.scandir(folder) as entries:
             return sorted(islice((entry.path for entry in entries if entry.is_file()), MAX_FILES + 1))

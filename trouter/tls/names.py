@@ -1,4 +1,4 @@
-"""What a certificate calls its subject, as text: RFC 2253, escaped as the older router does."""
+"""Subjects of certificates as text: RFC 2253, escaped as the older router does."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 
-#: What comes of certificates that OpenSSL takes and that are not what they should be, whenever a part of one is read.
+#: Errors of reading parts of certificates that OpenSSL accepts although they are malformed.
 UNREADABLE: Final = (ValueError, UnsupportedAlgorithm)
 _SHORT: Final = {
     "2.5.4.3": "CN",
@@ -31,7 +31,7 @@ _SPECIAL: Final = frozenset(',+"\\<>;')
 
 
 def distinguished_name(name: x509.Name) -> str:
-    """Return a name, its last part first, in plain ASCII: others stand as octets in hex. "" for an empty name."""
+    """Return a name, its last part first, in ASCII; other characters become bytes in hex. "" for an empty name."""
     return ",".join("+".join(_part(attribute) for attribute in reversed(list(part))) for part in reversed(name.rdns))
 
 

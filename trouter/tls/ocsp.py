@@ -1,8 +1,8 @@
-"""Asks an OCSP responder whether a certificate is revoked (RFC 6960).
+"""Queries an OCSP responder about the revocation of a certificate (RFC 6960).
 
-The responder is the one that the certificate itself names, which an authority that we trust has signed. Its answer
-counts if that authority signed it, or a responder that the authority appointed, and if it is in force. It is asked by
-one small request, and cannot send us elsewhere: no redirection is followed, and nothing of its answer goes to the peer.
+The certificate names the responder, and an authority that we trust has signed the certificate. An answer counts if that
+authority or a responder that it appointed signed it, and if it is in force. The query is one small request; no
+redirection is followed, and nothing of the answer reaches the peer.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from trouter.net.sockets import look_up
 MAX_ANSWER_BYTES: Final = 65536
 MAX_HEAD_BYTES: Final = 16384
 READ_BYTES: Final = 16384
-#: How far clocks may be apart.
+#: Tolerated difference of clocks.
 LEEWAY: Final = timedelta(minutes=5)
-#: How old an answer may be that does not say until when it holds.
+#: Age up to which an answer without an end of validity counts.
 MAX_AGE: Final = timedelta(days=1)
 
 
 class Standing(Enum):
-    """What is known of a certificate."""
+    """The revocation status of a certificate."""
 
     GOOD = "good"
     REVOKED = "revoked"
@@ -45,7 +45,7 @@ class Standing(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of asking; ``why`` there is no better answer."""
+    """The result of a query; ``why`` it is not GOOD."""
 
     standing: Standing
     why: str = ""
@@ -54,15 +54,15 @@ class Answer:
 
 
 async def ask(leaf: x509.Certificate, issuer: x509.Certificate, now_s: float, threads: trio.CapacityLimiter) -> Answer:
-    """Ask the responder that ``leaf`` names; whatever goes wrong is UNKNOWN. The caller has a deadline.
+    """Query the responder that ``leaf`` names; every failure gives UNKNOWN. The caller sets a deadline.
 
-    ``threads`` are for looking up its name.
+    ``threads`` limits the look-ups of its name.
     """
     url = responder_of(leaf)
     if url is None:
         return Answer(Standing.UNKNOWN, "the certificate names no OCSP responder")
     try:
-        # The digest only names the issuer to the responder, and SHA-1 is the one that all of them know.
+        # The digest only names the issuer to the responder, and every responder supports SHA-1.
         question = ocsp.OCSPRequestBuilder().add_certificate(leaf, issuer, hashes.SHA1()).build()  # noqa: S303
         answer = ocsp.load_der_ocsp_response(await _post(url, question.public_bytes(Encoding.DER), threads))
         if answer.response_status is not ocsp.OCSPResponseStatus.SUCCESSFUL:
@@ -75,7 +75,7 @@ async def ask(leaf: x509.Certificate, issuer: x509.Certificate, now_s: float, th
 
 
 def responder_of(leaf: x509.Certificate) -> str | None:
-    """Return the ``http`` URL that the certificate names."""
+    """Return the first ``http`` URL of a responder in the certificate, or None."""
     try:
         access = leaf.extensions.get_extension_for_oid(ExtensionOID.AUTHORITY_INFORMATION_ACCESS).value
     except (x509.ExtensionNotFound, ValueError):
@@ -91,7 +91,7 @@ def responder_of(leaf: x509.Certificate) -> str | None:
 
 
 async def _post(url: str, question: bytes, threads: trio.CapacityLimiter) -> bytes:
-    """Return the body of the answer; OSError, BrokenResourceError, h11.ProtocolError, ValueError."""
+    """Return the body of the answer to ``question``; OSError, BrokenResourceError, h11.ProtocolError, ValueError."""
     parts = urlsplit(url)
     if not parts.hostname or parts.username is not None:
         raise ValueError("a URL without a host, or with a user")
@@ -130,13 +130,13 @@ async def _body(http: h11.Connection, stream: trio.SocketStream) -> bytes:
 
 
 async def _reach(host: str, port: int, threads: trio.CapacityLimiter) -> trio.SocketStream:
-    """A connection to the first of the host's addresses that takes it, of those that can be a responder's; OSError."""
+    """Return a connection to the first address that accepts it, without special addresses; OSError."""
     failure = OSError("no address")
     for *_, address in await look_up(host, port, None, limiter=threads):
         where = ip_address(address[0].partition("%")[0])
         where = getattr(where, "ipv4_mapped", None) or where
         if where.is_link_local or where.is_multicast or where.is_unspecified:
-            continue  # where clouds keep the secrets of their machines, and where no responder can be
+            continue  # clouds keep secrets of their machines at such addresses, and no responder has one
         try:
             return await trio.open_tcp_stream(address[0], port)
         except OSError as error:
@@ -145,7 +145,7 @@ async def _reach(host: str, port: int, threads: trio.CapacityLimiter) -> trio.So
 
 
 def _judged(answer: ocsp.OCSPResponse, leaf: x509.Certificate, issuer: x509.Certificate, now: datetime) -> Answer:
-    """ValueError, InvalidSignature for an answer that proves nothing."""
+    """Return the status in a verified answer; ValueError, TypeError, InvalidSignature if it proves nothing."""
     _check_signature(answer, issuer, now)
     for single in answer.responses:
         if single.serial_number != leaf.serial_number or single.issuer_key_hash != _key_hash(single, issuer):
@@ -162,7 +162,7 @@ def _judged(answer: ocsp.OCSPResponse, leaf: x509.Certificate, issuer: x509.Cert
 
 
 def _key_hash(single: ocsp.OCSPSingleResponse, issuer: x509.Certificate) -> bytes:
-    """Return the issuer's key as the question named it; ValueError if the answer names it otherwise."""
+    """Return the hash of the issuer's key as in the question; ValueError if the answer uses another digest."""
     if not isinstance(single.hash_algorithm, hashes.SHA1):
         raise ValueError("a digest that was not asked with")
     return x509.SubjectKeyIdentifier.from_public_key(issuer.public_key()).digest
@@ -194,7 +194,7 @@ def _appointed(answer: ocsp.OCSPResponse, issuer: x509.Certificate, now: datetim
 
 
 def _verify(key: object, answer: ocsp.OCSPResponse) -> None:
-    """InvalidSignature, TypeError."""
+    """Verify the signature of an answer; InvalidSignature, TypeError for an unsupported key."""
     signature, signed, digest = answer.signature, answer.tbs_response_bytes, answer.signature_hash_algorithm
     if isinstance(key, rsa.RSAPublicKey) and digest is not None:
         key.verify(signature, signed, padding.PKCS1v15(), digest)

@@ -1,4 +1,4 @@
-"""The first octets of a connection: whether TLS begins with them (security.md 1.1)."""
+"""Detection of TLS in the first bytes of a connection (security.md 1.1)."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ import trio
 
 from trouter.wire.framing import TLS_HEADER
 
-#: No answer needs more.
+#: The longest opening that has to be read.
 MAX_OPENING_BYTES: Final = 8
 
 
 class Layer(Enum):
-    """What a connection begins with."""
+    """The protocol that a connection begins with."""
 
     TLS = "TLS"
-    #: AMQP's own header for TLS, behind which TLS begins.
+    #: AMQP's own header for TLS, followed by TLS.
     TLS_HEADER = "AMQP-TLS"
-    #: AMQP in clear, SASL, or nothing that TLS has to do with.
+    #: Plain AMQP, SASL, or anything else.
     OTHER = "other"
 
 
 def layer_of(seen: bytes) -> Layer | None:
-    """Return what ``seen`` begins; None while that is open."""
+    """Return the layer that ``seen`` begins; None if more bytes are needed."""
     if not seen:
         return None
     if TLS_HEADER.startswith(seen[: len(TLS_HEADER)]):
         return Layer.TLS_HEADER if len(seen) >= len(TLS_HEADER) else None
     if seen[0] == 0x16:
         return _decided(seen[1:], (b"\x03\x00", b"\x03\x01", b"\x03\x02", b"\x03\x03"))
-    # A hello in the manner of SSL 2: two octets of length, then its kind and the version.
+    # An SSL 2 hello: two bytes of length, then its kind and the version.
     if len(seen) < 3:
         return None
     if seen[2] != 0x01 or not seen[0] & 0x80:
@@ -48,9 +48,9 @@ def _decided(seen: bytes, versions: tuple[bytes, ...]) -> Layer | None:
 
 
 async def read_opening(sock: socket.socket) -> tuple[Layer, bytes]:
-    """Return what the peer begins with, and the octets read to know it, without AMQP's header for TLS. OSError.
+    """Return the peer's first layer and the bytes read for it, without AMQP's header for TLS; OSError.
 
-    A peer that ends before that is clear has begun with something else.
+    A peer that ends before it is clear has the layer OTHER.
     """
     seen = b""
     while (layer := layer_of(seen)) is None:

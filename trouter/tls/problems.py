@@ -1,10 +1,10 @@
-"""What goes wrong with TLS: the material of an sslProfile, or one connection."""
+"""Errors of TLS: in the files of an sslProfile, or on one connection."""
 
 from __future__ import annotations
 
 
 class TlsProblem(Exception):
-    """An attribute of an sslProfile, or of who uses it, names something that cannot be used; why, in words."""
+    """An attribute of an sslProfile, or of its user, is unusable; ``message`` says why."""
 
     def __init__(self, attribute: str, message: str) -> None:
         super().__init__(f"{attribute}: {message}")
@@ -13,7 +13,7 @@ class TlsProblem(Exception):
 
 
 class TlsProblems(Exception):
-    """Profiles cannot be used; a line for each."""
+    """Unusable profiles, a line for each."""
 
     def __init__(self, *lines: str) -> None:
         super().__init__("\n".join(lines))
@@ -21,7 +21,7 @@ class TlsProblems(Exception):
 
 
 class TlsFailed(Exception):
-    """TLS with one peer is over; why, without anything that the peer wrote. ``alert`` is the one that the peer sent."""
+    """TLS with a peer failed; the text has nothing of the peer's. ``alert`` is the alert that the peer sent."""
 
     def __init__(self, why: str, alert: str = "") -> None:
         super().__init__(why)

@@ -1,7 +1,7 @@
-"""The sslProfiles in force, by name: loads them, renews them when their files change, judges certificates.
+"""The sslProfiles in force: loads them, renews them when their files change, verifies certificates again.
 
-Listeners and connectors find their profile here anew for each connection, so a renewed certificate or another attribute
-holds for the next handshake, while connections there are keep what they agreed on (security.md R-2.1b, R-2.1c).
+Listeners and connectors look their profile up for each connection. So a renewed certificate holds for the next
+handshake, and existing connections keep the state of theirs (security.md R-2.1b, R-2.1c).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from .names import UNREADABLE
 from .ocsp import Answer, Standing, ask, responder_of
 from .problems import TlsProblem, TlsProblems
 
-#: How long an OCSP responder may take, well within a handshake, and how long its good word is remembered.
+#: Time-out of an OCSP query, well below that of a handshake, and how long a good answer is cached.
 OCSP_S: Final = 2.0
 OCSP_REMEMBERED_S: Final = 300.0
-#: So long a responder is left alone that could not be reached.
+#: How long an unreachable responder is not queried again.
 OCSP_DEAD_S: Final = 10.0
 MAX_OCSP_REMEMBERED: Final = 10_000
 OCSP_AT_ONCE: Final = 8
-#: Before the end of our own certificate: when to warn, in days.
+#: Days before the end of a profile's certificate at which the operator is warned.
 WARN_DAYS: Final = (1, 7, 30)
 DAY_S: Final = 86_400.0
 
@@ -48,18 +48,18 @@ log = logging.getLogger("trouter.SERVER")
 
 @dataclass(slots=True)
 class Profile:
-    """One profile, and what was seen of its files since it was loaded."""
+    """One profile, and the observed states of its files."""
 
     loaded: Loaded
     uses: frozenset[Use]
-    #: The files as they were at the last look, and as they were when they could not be used.
+    #: The files at the last look, and when they were unusable.
     seen: Stamp
     failed: Stamp | None = None
-    #: The smallest number of days of which the operator was warned, for the present certificate.
+    #: The smallest number of days in a warning about the present certificate.
     warned_days: int = field(default=10_000)
 
     def follow(self, before: Profile | None) -> Profile:
-        """Take the place of ``before``: what was logged of a certificate is not logged again."""
+        """Replace ``before`` and return self; warnings about an unchanged certificate are not repeated."""
         if before is not None and before.loaded.certificate == self.loaded.certificate:
             self.warned_days = before.warned_days
         return self
@@ -67,7 +67,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A profile that cannot be used: why, and the files as they were then."""
+    """An unusable profile: the reason, and the state of its files at that time."""
 
     entity: SslProfileEntity
     uses: frozenset[Use]
@@ -77,10 +77,10 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """What came of a look at a profile's files."""
+    """The result of a look at a profile's files."""
 
     profile: str
-    #: Why they cannot be used; "" if they are in use now.
+    #: Why the files are unusable; "" if they are in use now.
     problem: str = ""
 
 
@@ -88,15 +88,15 @@ class TlsProfiles:
     """Profiles by name."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        """``clock`` tells seconds since 1970."""
+        """``clock`` returns seconds since 1970."""
         self._clock = clock
-        #: Whether a common name counts, for the life of the router.
+        #: Whether a common name counts; fixed for the life of the router.
         self._common_name = False
         self._profiles: dict[str, Profile] = {}
         #: The profiles that cannot be used.
         self._faults: dict[str, Fault] = {}
         self._ocsp: OrderedDict[tuple[bytes, int], float] = OrderedDict()
-        #: Responders that could not be reached, by URL, and until when they are not tried again.
+        #: Unreachable responders by URL, and until when they are not queried.
         self._ocsp_dead: OrderedDict[str, float] = OrderedDict()
         self._ocsp_turns = trio.Semaphore(OCSP_AT_ONCE)
         self._ocsp_threads = trio.CapacityLimiter(OCSP_AT_ONCE)
@@ -104,10 +104,10 @@ class TlsProfiles:
     # --- another configuration
 
     async def prepare(self, configuration: Configuration, *, tolerant: bool = False) -> PendingProfiles:
-        """Return what ``configuration`` asks for, loaded; TlsProblems with a line for each profile that cannot be used.
+        """Load the profiles of ``configuration``; TlsProblems with a line for each that is unusable.
 
-        A profile of which only the files have changed stays as it is if they cannot be used. ``tolerant`` does without
-        those that cannot be used; so does any change with those that could not be used before.
+        A profile of which only the files changed keeps its state if they are unusable. ``tolerant`` accepts a
+        configuration with unusable profiles; profiles that were unusable before are always accepted.
         """
         self._common_name = not configuration.router.secure_defaults
         uses = uses_in(configuration)
@@ -147,19 +147,19 @@ class TlsProfiles:
         return PendingProfiles(self, profiles, renewals, faults)
 
     def become(self, profiles: dict[str, Profile], faults: dict[str, Fault]) -> None:
-        """Use these from now on."""
+        """Use these profiles from now on."""
         self._profiles = profiles
         self._faults = faults
 
     # --- what is in force
 
     def loaded(self, name: str) -> Loaded | None:
-        """Return the profile of this name as it is now."""
+        """Return the present state of a profile, or None."""
         profile = self._profiles.get(name)
         return None if profile is None else profile.loaded
 
     def server(self, listener: ListenerEntity) -> tuple[Loaded, ssl.SSLContext] | None:
-        """Return what serves the clients of ``listener``; None where it has no such profile any more."""
+        """Return profile and context for the clients of ``listener``; None if it has no such profile any more."""
         loaded = self.loaded(listener.ssl_profile or "")
         if loaded is None:
             return None
@@ -167,29 +167,29 @@ class TlsProfiles:
         return None if context is None else (loaded, context)
 
     def client(self, name: str, *, verify_hostname: bool) -> tuple[Loaded, ssl.SSLContext, ClientUse] | None:
-        """Return what to call others with, and how; None where there is no such profile any more."""
+        """Return profile, context and use for dialling; None if there is no such profile any more."""
         loaded = self.loaded(name)
         use = ClientUse(verify_hostname, self._common_name)
         context = None if loaded is None else loaded.contexts.get(use)
         return None if loaded is None or context is None else (loaded, context, use)
 
     def ends(self) -> Iterable[tuple[str, float]]:
-        """Return each profile with a certificate of its own, and when that ends, in seconds since 1970."""
+        """Yield each profile that has its own certificate, and when that expires, in seconds since 1970."""
         for name, profile in self._profiles.items():
             if (end_s := profile.loaded.material.ends_at_s) is not None:
                 yield name, end_s
 
     def oldest_valid(self, name: str) -> int:
-        """Return the oldest generation of a profile whose connections may stay."""
+        """Return the oldest generation of a profile whose connections may stay; 0 for an unknown profile."""
         loaded = self.loaded(name)
         return 0 if loaded is None else loaded.entity.oldest_valid_ordinal
 
     # --- as time goes by
 
     async def renew(self) -> list[Renewal]:
-        """Look at the files once more, and use those that have changed; what cannot be used changes nothing.
+        """Load profiles whose files have changed and return the results; an unusable file changes nothing.
 
-        Files that are still changing from one look to the next are left for a later one.
+        Files that changed since the last look are left for the next, because they may still be changing.
         """
         renewals = []
         for name, profile in list(self._profiles.items()):
@@ -204,13 +204,13 @@ class TlsProfiles:
                 profile.failed = stamp
                 renewals.append(Renewal(name, str(problem)))
             else:
-                if self._profiles.get(name) is profile:  # it was not changed meanwhile
+                if self._profiles.get(name) is profile:  # the profile was not replaced meanwhile
                     self._profiles[name] = Profile(loaded, uses, loaded.stamp).follow(profile)
                     renewals.append(Renewal(name))
         return renewals
 
     async def mended(self) -> bool:
-        """Return whether a profile that cannot be used could be now, as its files have changed since."""
+        """Return whether an unusable profile has become usable, because its files have changed."""
         for name, fault in list(self._faults.items()):
             stamp = await _in_thread(stamp_for, fault.entity, fault.uses)
             if stamp == fault.stamp:
@@ -222,7 +222,7 @@ class TlsProfiles:
         return False
 
     def endings(self) -> list[tuple[str, int, float]]:
-        """Return profiles whose certificate ends within 30, 7 or 1 days, each once: name, days, seconds left."""
+        """Return certificates that expire within 30, 7 or 1 days, each once: profile, days, seconds left."""
         told = []
         for name, end_s in self.ends():
             left_s = end_s - self._clock()
@@ -234,7 +234,7 @@ class TlsProfiles:
         return told
 
     async def objection(self, chain: Sequence[bytes], name: str, trusted_file: str = "") -> str:
-        """Return why a chain that was verified once is not to be believed now; "" if it is (security.md 8.4)."""
+        """Return why a chain that was verified before is not valid now; "" if it is (security.md 8.4)."""
         loaded = self.loaded(name)
         if loaded is None:
             return "its sslProfile is gone"
@@ -247,12 +247,12 @@ class TlsProfiles:
                 return problem
             if loaded.entity.ocsp in {"soft", "hard"}:
                 return await self._ask(certificates, hard=loaded.entity.ocsp == "hard")
-        except UNREADABLE:  # OpenSSL forgives more; what cannot be read cannot be judged
+        except UNREADABLE:  # OpenSSL accepts more, but an unreadable certificate cannot be verified
             return "the certificate, or one of its issuers, cannot be read"
         return ""
 
     def _objection(self, chain: Sequence[x509.Certificate], loaded: Loaded) -> str:
-        """Judge the chain without a query to a responder; return what is wrong with it, or an empty text."""
+        """Check expiry and revocation lists; return the problem, or ""."""
         now_s = self._clock()
         if any(each.not_valid_after_utc.timestamp() < now_s for each in chain):
             return "the certificate, or one of its issuers, has expired"
@@ -260,7 +260,7 @@ class TlsProfiles:
         return "" if revocations is None else revocations.problem(chain, now_s, required=loaded.entity.crl_required)
 
     async def _ask(self, chain: Sequence[x509.Certificate], *, hard: bool) -> str:
-        """Return what the authority of the leaf says of it; "" unless that speaks against it."""
+        """Return why OCSP rejects the leaf; "" if its status is good, or unknown and not ``hard``."""
         leaf = chain[0]
         key = (leaf.issuer.public_bytes(), leaf.serial_number)
         now_s = self._clock()
@@ -280,14 +280,14 @@ class TlsProfiles:
         return ""
 
     async def _ask_responder(self, leaf: x509.Certificate, issuer: x509.Certificate, now_s: float) -> Answer:
-        """Ask the responder named in ``leaf``, unless it could not be reached a moment ago."""
+        """Query the responder named in ``leaf``, unless it could not be reached a moment ago."""
         url = responder_of(leaf) or ""
         if now_s < self._ocsp_dead.get(url, 0.0):
             return Answer(Standing.UNKNOWN, "the OCSP responder could not be reached a moment ago")
         answer = Answer(Standing.UNKNOWN, "the OCSP responder took too long")
         with trio.move_on_after(OCSP_S):
             async with self._ocsp_turns:
-                answer = replace(answer, dead=True)  # it is asked now: its silence is its own
+                answer = replace(answer, dead=True)  # the query has begun: a time-out is the responder's
                 answer = await ask(leaf, issuer, now_s, self._ocsp_threads)
         if answer.dead:
             _remember(self._ocsp_dead, url, self._clock() + OCSP_DEAD_S)
@@ -298,7 +298,7 @@ K = TypeVar("K")
 
 
 def _remember(memory: OrderedDict[K, float], key: K, until_s: float) -> None:
-    """Remember no more than so many."""
+    """Store an entry, and drop the oldest above MAX_OCSP_REMEMBERED."""
     memory[key] = until_s
     while len(memory) > MAX_OCSP_REMEMBERED:
         memory.popitem(last=False)
@@ -306,7 +306,7 @@ def _remember(memory: OrderedDict[K, float], key: K, until_s: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PendingProfiles:
-    """Profiles that are ready, and the renewals of those whose files changed."""
+    """Loaded profiles, and the renewals of those whose files changed."""
 
     parts: TlsProfiles
     profiles: dict[str, Profile]
@@ -314,12 +314,12 @@ class PendingProfiles:
     faults: dict[str, Fault]
 
     def apply(self) -> None:
-        """Use these from now on."""
+        """Use the profiles from now on."""
         self.parts.become(self.profiles, self.faults)
 
 
 def problems_in(configuration: Configuration, now_s: float) -> list[Problem]:
-    """Return what is wrong with the profiles, one problem for each that cannot be used. Blocks."""
+    """Return one problem for each unusable profile. Blocks."""
     uses = uses_in(configuration)
     found = []
     for entity in configuration.ssl_profiles:
@@ -336,7 +336,7 @@ def _line(entity: SslProfileEntity, problem: TlsProblem) -> str:
 
 
 def uses_in(configuration: Configuration) -> Mapping[str, set[Use]]:
-    """Return how each profile is used, by its name."""
+    """Return the uses of each profile, by its name."""
     profiles: dict[str, SslProfileEntity] = {entity.name: entity for entity in configuration.ssl_profiles}
     uses: dict[str, set[Use]] = {}
     common_name = not configuration.router.secure_defaults
@@ -353,7 +353,7 @@ def uses_in(configuration: Configuration) -> Mapping[str, set[Use]]:
 
 
 def _issuers(certificate: x509.Certificate, authorities: Sequence[x509.Certificate]) -> list[x509.Certificate]:
-    """Return the chain of authorities that vouch for ``certificate``, as far as they are among ``authorities``."""
+    """Return the issuers of ``certificate`` up to the root, as far as they are among ``authorities``."""
     found: list[x509.Certificate] = []
     while certificate.issuer != certificate.subject and len(found) < 8:
         for authority in authorities:

@@ -1,4 +1,4 @@
-"""Certificate revocation lists (RFC 5280, 5), and whether a chain contains a revoked certificate."""
+"""Certificate revocation lists (RFC 5280, 5), and the check of a chain against them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _PEM_END: Final = b"-----END X509 CRL-----"
 
 @dataclass(frozen=True, slots=True)
 class RevocationList:
-    """What one authority has revoked, and until when that is the last word, in seconds since 1970."""
+    """The certificates that one authority has revoked, and the end of the list's validity, in seconds since 1970."""
 
     serials: frozenset[int]
     good_until_s: float
 
 
 class Revocations:
-    """The lists of all authorities, by their names."""
+    """The lists of all authorities, by issuer."""
 
     def __init__(self, lists: Iterable[tuple[x509.Name, RevocationList]]) -> None:
         self._lists: dict[bytes, list[RevocationList]] = {}
@@ -32,13 +32,13 @@ class Revocations:
             self._lists.setdefault(issuer.public_bytes(), []).append(each)
 
     def problem(self, chain: Sequence[x509.Certificate], now_s: float, *, required: bool) -> str:
-        """Return why ``chain``, the leaf first, is not to be believed; "" if it is.
+        """Return why ``chain``, the leaf first, is not valid; "" if it is.
 
-        ``required``: each of its certificates must be on a list that is there and in force, or rather not on it.
+        If ``required``, each certificate's issuer must have a list in force.
         """
         for certificate in chain:
             if certificate.issuer == certificate.subject:
-                continue  # an authority of its own; who trusts it does not ask it whether to
+                continue  # a root, which the operator trusts directly
             lists = self._lists.get(certificate.issuer.public_bytes(), ())
             if any(certificate.serial_number in each.serials for each in lists):
                 return "the certificate, or one of its issuers, is revoked"
@@ -47,12 +47,12 @@ class Revocations:
         return ""
 
     def ended(self, now_s: float) -> int:
-        """Return how many lists are not in force any more."""
+        """Return the number of lists that have expired."""
         return sum(each.good_until_s <= now_s for lists in self._lists.values() for each in lists)
 
 
 def revocations_of(files: Iterable[bytes], authorities: Sequence[x509.Certificate]) -> Revocations:
-    """Return the lists in these files, PEM or DER, each signed by one of the authorities; TlsProblem."""
+    """Return the lists in these files, PEM or DER; TlsProblem, also for a list that none of the authorities signed."""
     found = [each for octets in files for each in _lists_in(octets)]
     if not found:
         raise TlsProblem("crlFile", "the file has no revocation list")
@@ -70,7 +70,7 @@ def _lists_in(octets: bytes) -> list[x509.CertificateRevocationList]:
 
 
 def _judged(revoked: x509.CertificateRevocationList, authorities: Sequence[x509.Certificate]) -> RevocationList:
-    """Return what the list says; TlsProblem if no trusted authority signed it, or if a part of it is not understood."""
+    """Return the list's contents; TlsProblem if no trusted authority signed it, or an extension is unsupported."""
     who = revoked.issuer.rfc4514_string()[:200]
     if not any(_signed_by(revoked, authority) for authority in authorities if authority.subject == revoked.issuer):
         raise TlsProblem("crlFile", f"no authority in caCertFile signed the revocation list of {who}")

@@ -1,6 +1,6 @@
 """TLS for accepted and dialled connections, and rechecks while they are open (security.md 2, 8.4).
 
-What TLS needs is imported once an sslProfile is configured; most routers of a machine's own do without.
+The libraries of TLS are imported with the first sslProfile, because many routers need none.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from .loaded import Loaded
     from .profiles import PendingProfiles, Renewal, TlsProfiles
 
-#: How much of the time to its open a peer may spend on TLS (security.md 8.2).
+#: The part of a peer's time until its open that TLS may take (security.md 8.2).
 HANDSHAKE_S: Final = 5.0
-#: Between two looks at the files of the profiles.
+#: Interval of looks at the profiles' files.
 WATCH_S: Final = 2.0
-#: Between two looks at the certificates of open connections, and how many are looked at together: some ask a responder.
+#: Interval of rechecks of open connections, and how many run at once, since some query a responder.
 RECHECK_S: Final = 600.0
 RECHECKS_AT_ONCE: Final = 4
 
@@ -46,16 +46,16 @@ log = logging.getLogger("trouter.SERVER")
 
 @dataclass(frozen=True, slots=True)
 class SecurityLayer:
-    """What a connection stands on: nothing but its socket, or TLS."""
+    """The security layer of a connection: its plain socket, or TLS."""
 
     channel: TlsChannel | None = None
-    #: Octets that were read to find out.
+    #: Bytes that were read to detect the layer.
     early: bytes = b""
-    #: When the peer's time to its open began, by the clock of the event loop; None for now.
+    #: When the peer's time until its open began, by trio's clock; None for now.
     began_s: float | None = None
-    #: The certificates that the peer showed, verified, the leaf first, in DER.
+    #: The peer's verified certificates in DER, the leaf first.
     chain: tuple[bytes, ...] = field(default=(), repr=False)
-    #: The profile and its generation, and the listener's own file of authorities, by which they were verified.
+    #: What verified them: profile, its generation, and the listener's own file of authorities.
     profile: str = ""
     ordinal: int = 0
     trusted_file: str = ""
@@ -63,26 +63,26 @@ class SecurityLayer:
 
 @dataclass(frozen=True, slots=True)
 class Resumable:
-    """A session with a host, which a later connection to it may go on with."""
+    """A TLS session with a host, which a later connection to it may resume."""
 
     host: str
     session: ssl.SSLSession = field(repr=False)
 
 
-#: A peer, as far as it is known once TLS is over, and what it stands on.
+#: The peer's facts after TLS, and its security layer.
 Met = tuple[PeerFacts, SecurityLayer]
-#: A socket, and what is read from it is the connection.
+#: The plain socket, with nothing read yet.
 PLAINTEXT: Final = SecurityLayer()
 
 
 def resumable(host: str, security: SecurityLayer) -> Resumable | None:
-    """Return what can be resumed of a connection to ``host`` that is over."""
+    """Return the session of a connection to ``host`` for resumption, or None."""
     session = None if security.channel is None else security.channel.session
     return None if session is None else Resumable(host, session)
 
 
 class SecuredConnection(Protocol):
-    """An open connection, by what it stands on."""
+    """An open connection and its security layer."""
 
     @property
     def number(self) -> int:
@@ -90,18 +90,18 @@ class SecuredConnection(Protocol):
 
     @property
     def closing(self) -> bool:
-        """Whether its end was ordered, or has come."""
+        """Whether the connection is closing or closed."""
 
     @property
     def security(self) -> SecurityLayer:
-        """Return the socket alone, or TLS."""
+        """The plain socket, or TLS."""
 
     def force_close(self, error: Error) -> None:
         """Close it with ``error``."""
 
 
 class Secure:
-    """The router's TLS."""
+    """The TLS of a router: profiles, handshakes, rechecks."""
 
     def __init__(
         self,
@@ -110,19 +110,19 @@ class Secure:
         recorder: Recorder,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """``clock`` tells seconds since 1970."""
+        """``clock`` returns seconds since 1970."""
         self._plugins = plugins
         self._connections = connections
         self._recorder = recorder
         self._clock = clock
         self._profiles: TlsProfiles | None = None
-        #: Called when a profile that could not be used can be: what it was missing for is put into service.
+        #: Called when an unusable profile has become usable, to start the listeners and connectors that need it.
         self.take_up: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
 
     # --- another configuration
 
     async def prepare(self, configuration: Configuration, *, tolerant: bool = False) -> PendingSecure:
-        """Return the profiles that ``configuration`` asks for; TlsProblems. If ``tolerant``, without those at fault."""
+        """Load the profiles of ``configuration``; TlsProblems, unless ``tolerant`` of unusable ones."""
         profiles = self._profiles
         if profiles is None:
             if not configuration.ssl_profiles:
@@ -132,7 +132,7 @@ class Secure:
         return PendingSecure(self, await profiles.prepare(configuration, tolerant=tolerant))
 
     def log_renewal(self, renewal: Renewal) -> None:
-        """Log and record what came of a look at a profile's files."""
+        """Log and record the result of a look at a profile's files."""
         name, problem = renewal.profile, renewal.problem
         if problem:
             log.critical("sslProfile %s: the router cannot use its new files and keeps the old ones: %s", name, problem)
@@ -142,7 +142,7 @@ class Secure:
         self._recorder.emit(Alarm(name="tls-renewal", severity="critical", subject=name, state=state, value=problem))
 
     def close_outdated(self) -> None:
-        """Close the connections of generations that are valid no longer (R-2.1b)."""
+        """Close the connections of generations that are not valid any more (R-2.1b)."""
         profiles = self._profiles
         if profiles is None:
             return
@@ -154,16 +154,16 @@ class Secure:
                 connection.force_close(OUT_OF_DATE)
 
     def ends(self) -> Iterable[tuple[str, float]]:
-        """Return each profile with a certificate of its own, and when that ends, in seconds since 1970."""
+        """Return each profile that has its own certificate, and when that expires, in seconds since 1970."""
         return () if self._profiles is None else self._profiles.ends()
 
     def status(self, entity: SslProfileEntity) -> dict[str, object]:
-        """Return what is observed of a profile in use."""
+        """Return the observed attributes of a profile in use."""
         end_s = dict(self.ends()).get(entity.name)
         return {} if end_s is None else {"certificateEnds": Long(int(end_s))}
 
     def has_certificate(self, name: str | None) -> bool:
-        """Return whether the profile of this name has a certificate that we can show."""
+        """Return whether the profile has its own certificate."""
         loaded = None if self._profiles is None else self._profiles.loaded(name or "")
         return loaded is not None and loaded.certificate is not None
 
@@ -172,9 +172,9 @@ class Secure:
     async def accept(
         self, sock: socket.socket, facts: PeerFacts, entity: ListenerEntity, timeout_s: float
     ) -> Met | None:
-        """Find out what a peer begins with, and go through TLS with it; None if nothing comes of it, which is told.
+        """Detect the peer's first layer and complete TLS; return None after a failure, which is logged.
 
-        ``timeout_s`` is what the peer has until its open.
+        ``timeout_s`` is the peer's time until its open.
         """
         from .opening import Layer, read_opening  # noqa: PLC0415
 
@@ -213,9 +213,9 @@ class Secure:
     async def dial(
         self, sock: socket.socket, facts: PeerFacts, entity: ConnectorEntity, host: str, known: Resumable | None = None
     ) -> Met:
-        """Make a TLS handshake with the dialled peer; TlsFailed, OSError. Nothing is ever sent unencrypted.
+        """Complete a TLS handshake with the dialled peer; TlsFailed, OSError. Nothing is ever sent unencrypted.
 
-        What is ``known`` of the host is gone on with, if it is about this one.
+        The session in ``known`` is resumed if it is one with ``host``.
         """
         found = None
         if self._profiles is not None:
@@ -231,7 +231,7 @@ class Secure:
         raise TlsFailed(f"timed out: TLS took more than {HANDSHAKE_S:g} s")
 
     async def call(self, sock: socket.socket, name: str, host: str, *, verify_hostname: bool = True) -> TlsChannel:
-        """Go through TLS with a service by the profile of this name; TlsFailed, OSError. The caller has a deadline."""
+        """Complete TLS with a service by the named profile; TlsFailed, OSError. The caller sets a deadline."""
         profiles = self._profiles
         found = None if profiles is None else profiles.client(name, verify_hostname=verify_hostname)
         if profiles is None or found is None:
@@ -244,7 +244,7 @@ class Secure:
         return channel
 
     async def _judge(self, facts: PeerFacts, security: SecurityLayer, loaded: Loaded, *, maps_user: bool) -> PeerFacts:
-        """Return the facts of the peer, completed; TlsFailed if its certificate is not valid, or stands for no user."""
+        """Return the peer's facts with TLS; TlsFailed if its certificate is invalid or a plugin refuses it."""
         channel = security.channel
         assert channel is not None  # noqa: S101 - there was a handshake
         subject = serial = user = ""
@@ -263,7 +263,7 @@ class Secure:
         )
 
     async def _identify(self, security: SecurityLayer, loaded: Loaded, *, maps_user: bool) -> tuple[str, str, str]:
-        """Return subject, serial number and user of the peer's certificate, no user unless asked; TlsFailed."""
+        """Return subject, serial number and user of the peer's certificate; no user unless ``maps_user``. TlsFailed."""
         from cryptography import x509  # noqa: PLC0415
 
         from .names import distinguished_name  # noqa: PLC0415
@@ -281,7 +281,7 @@ class Secure:
         return subject, serial, answer
 
     async def _objection(self, security: SecurityLayer) -> str:
-        """Return why the peer's certificates are not to be believed now; "" if they are."""
+        """Return why the peer's certificates are not valid now; "" if they are."""
         if self._profiles is None:
             return "its sslProfile is gone"
         return await self._profiles.objection(security.chain, security.profile, security.trusted_file)
@@ -290,7 +290,7 @@ class Secure:
         listener, number = facts.listener, facts.connection_id
         log.info(
             "%sConnection from %s:%d (to %s:%s) failed: %s",
-            f"[C{number}] " if number else "",  # what speaks HTTP is no connection yet
+            f"[C{number}] " if number else "",  # a peer of HTTP has no connection number
             *(facts.remote_host, facts.remote_port, listener.host, listener.port, why),
         )
         self._recorder.emit(_outcome(facts, ok=False, reason=why, alert=alert))
@@ -298,13 +298,13 @@ class Secure:
     # --- as time goes by
 
     async def run(self) -> None:
-        """Follow the files of the profiles, warn of certificates that end, and look at connections again; for ever."""
+        """Look at files and recheck connections periodically, until cancelled."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_every, WATCH_S, self.look)
             nursery.start_soon(_every, RECHECK_S, self.recheck)
 
     async def look(self) -> None:
-        """Renew what has changed, and warn of what ends soon."""
+        """Renew changed profiles, and warn of certificates that expire soon."""
         profiles = self._profiles
         if profiles is None:
             return
@@ -345,14 +345,14 @@ class Secure:
 
 @dataclass(frozen=True, slots=True)
 class PendingSecure:
-    """Profiles that are ready."""
+    """Loaded profiles of a configuration."""
 
     secure: Secure
     profiles: PendingProfiles | None
 
     @property
     def faults(self) -> dict[str, str]:
-        """Why profiles cannot be used, by name."""
+        """Why profiles are unusable, by name."""
         return {} if self.profiles is None else {name: fault.why for name, fault in self.profiles.faults.items()}
 
     def apply(self) -> None:
@@ -363,11 +363,11 @@ class PendingSecure:
             self.secure.close_outdated()
 
     def drop(self) -> None:
-        """Drop the change; nothing was opened, so nothing is to be closed."""
+        """Drop the change; nothing was opened."""
 
 
 def _make_profiles(clock: Callable[[], float]) -> TlsProfiles:
-    """In a thread, for it is where the libraries are imported."""
+    """Return new profiles; called in a thread, because it imports the libraries."""
     from .opening import Layer  # noqa: F401, PLC0415
     from .profiles import TlsProfiles  # noqa: PLC0415
 
@@ -377,19 +377,19 @@ def _make_profiles(clock: Callable[[], float]) -> TlsProfiles:
 def _client_channel(
     context: ssl.SSLContext, host: str, use: ClientUse, session: ssl.SSLSession | None = None
 ) -> TlsChannel:
-    """Return a channel that goes on with ``session`` if it can; TlsFailed if no certificate can be for ``host``."""
+    """Return a channel that resumes ``session`` if it can; TlsFailed if ``host`` cannot be in a certificate."""
     from .channel import TlsChannel  # noqa: PLC0415
 
     try:
         return TlsChannel(context, server=False, hostname=host, compares_names=use.compares_names, session=session)
     except ValueError:
-        if session is not None:  # the session is another context's, from before a renewal
+        if session is not None:  # the session belongs to a context from before a renewal
             return _client_channel(context, host, use)
         raise TlsFailed("TLS: this host name cannot appear in a certificate") from None
 
 
 async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
-    """Do ``work`` again and again, the first time after so many seconds; whatever it takes does not add up."""
+    """Run ``work`` repeatedly at intervals of ``seconds``, first after one; its own duration does not add to them."""
     at_s = trio.current_time()
     while True:
         at_s = max(at_s + seconds, trio.current_time())
@@ -398,6 +398,6 @@ async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
 
 
 def _outcome(facts: PeerFacts, *, ok: bool, **texts: str) -> TlsOutcome:
-    """Return the record of a handshake; ``texts`` are fields of the record, empty for what is not known."""
+    """Return the record of a handshake; ``texts`` are fields of the record, empty ones are left out."""
     known: dict[str, Any] = {name: text for name, text in texts.items() if text}
     return TlsOutcome(conn=facts.connection_id, host=facts.remote_host, ok=ok, listener=facts.listener.name, **known)

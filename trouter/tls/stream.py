@@ -1,4 +1,4 @@
-"""A stream of octets within TLS, for callers that await: HTTP and what goes through it."""
+"""A byte stream over TLS or a plain socket, for callers that await: HTTP and what runs over it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ PIECE_BYTES: Final = 65536
 
 
 class SecureStream(trio.abc.HalfCloseableStream):
-    """A socket's stream with what was read of it before, and TLS if ``channel`` is there: its handshake is over."""
+    """A socket's stream after the bytes ``early``; over TLS if there is a ``channel``, whose handshake is done."""
 
     def __init__(self, below: trio.SocketStream, channel: TlsChannel | None, early: bytes = b"") -> None:
         self._below = below
         self._channel = channel
-        #: What was read already, in clear.
+        #: Plaintext that was read already.
         self._early = early if channel is None else channel.decrypt(b"")
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """Receive as every stream does; a fault of TLS is a broken stream."""
+        """Receive up to ``max_bytes``; BrokenResourceError also for a fault of TLS."""
         limit = max_bytes or READ_BYTES
         while not self._early:
             if self._channel is not None and self._channel.ended:
