@@ -1,9 +1,9 @@
 """Log lines as the older router writes them (docs/logging.md), over the standard `logging`.
 
 Code logs to `trouter.<MODULE>`, for instance `logging.getLogger("trouter.SERVER")`, also available as `of("SERVER")`.
-One handler at `trouter` asks the settings of the record's module, so any set of levels can be on, each module can have
-its own output, and a module without configuration follows DEFAULT. `book` remembers the last lines and counts all
-events. A line that cannot be written is counted and dropped: logging never stops the router.
+One handler at `trouter` applies the settings of the record's module: each module has its own levels and output, and one
+without settings follows DEFAULT. `book` keeps the last lines and counts all events. A line that cannot be written is
+counted and dropped: logging never stops the router.
 """
 
 from __future__ import annotations

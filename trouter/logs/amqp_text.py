@@ -1,7 +1,7 @@
-"""How AMQP values read in a frame trace: `@open(16) [container-id="x", ...]`, one line, cut, and without secrets.
+"""AMQP values as text in a frame trace: `@open(16) [container-id="x", ...]`, one line, cut, and without secrets.
 
-What authenticates is never shown: of SASL frames only fields named here are, and a map's value is not where its key
-speaks of a secret.
+Credentials are never shown: SASL frames show only the fields named here, and maps hide values whose key suggests a
+secret.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from trouter.wire.types import (
     UShort,
 )
 
-#: Characters of a value as a whole, and of one text or binary in it.
+#: Characters of a whole value, and of one text or binary in it.
 MAX_SHOWN: Final = 2000
 MAX_TEXT: Final = 256
 HIDDEN: Final = "<hidden>"
 
 _SASL: Final = (SaslMechanisms, SaslInit, SaslChallenge, SaslResponse, SaslOutcome)
-#: Fields of SASL frames that tell nothing secret, and how long a text in them may be.
+#: Fields of SASL frames without secrets, and the length of a text in them.
 _SHOWN_OF_SASL: Final = frozenset({"mechanism", "hostname", "code", "sasl_server_mechanisms"})
 _MAX_SASL_TEXT: Final = 255
 _CLOSED_BY: Final = {"[": "]", "{": "}"}
@@ -45,13 +45,13 @@ _UNSIGNED: Final = (UByte, UShort, UInt, ULong)
 
 
 def show(value: object) -> str:
-    """Return `value` on one line of at most MAX_SHOWN characters, and the brackets that close what was cut."""
+    """Return `value` on one line: at most MAX_SHOWN characters, plus the brackets that close a cut text."""
     parts: list[str] = []
     open_brackets: list[str] = []
     left = MAX_SHOWN
     for part in _parts(value):
         if len(part) > left:
-            parts.extend(("...", *reversed(open_brackets)))  # what reads brackets and quotes in pairs can go on
+            parts.extend(("...", *reversed(open_brackets)))  # keeps brackets and quotes paired for programs
             break
         parts.append(part)
         left -= len(part)
@@ -63,7 +63,7 @@ def show(value: object) -> str:
 
 
 def name_of(descriptor: object) -> str:
-    """Return a name such as `@open(16)`; what is not known is shown as it is."""
+    """Return a name such as `@open(16)`, or the descriptor itself if it is unknown."""
     cls = class_of(descriptor)
     if cls is not None:
         return f"@{_title(cls)}({cls.descriptor})"
@@ -71,7 +71,7 @@ def name_of(descriptor: object) -> str:
 
 
 def is_sasl(descriptor: object) -> bool:
-    """Return whether what bears it may hold secrets."""
+    """Return whether the described value is a SASL frame, which may hold secrets."""
     return class_of(descriptor) in _SASL
 
 
@@ -130,7 +130,7 @@ def _described(value: Described) -> Iterator[str]:
 
 
 def _fields(cls: type[Composite], values: list[object]) -> Iterator[Iterator[str]]:
-    """Return the fields that are not null, each with its name; those beyond the last one without."""
+    """Yield the fields that are not null, with their names; those beyond the type's last field without."""
     names = [field.name for field in fields_of(cls)]
     for number, value in enumerate(values):
         name = names[number] if number < len(names) else ""
@@ -148,7 +148,7 @@ def _field(cls: type[Composite], name: str, value: object) -> Iterator[str]:
 
 
 def _is_harmless(value: object) -> bool:
-    """Of the kind that belongs into a field of a SASL frame that may be shown."""
+    """Return whether the value has a type and length that may be shown of a SASL frame."""
     if isinstance(value, Array):
         return not value.descriptors and all(map(_is_harmless, value.items))
     return isinstance(value, int) or (isinstance(value, str) and len(value) <= _MAX_SASL_TEXT)

@@ -1,4 +1,4 @@
-"""Whether and which frames of one connection are shown in the log (module PROTOCOL, level trace)."""
+"""The choice whether the frames of one connection are logged (module PROTOCOL, level trace)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ log = logging.getLogger("trouter.PROTOCOL")
 
 
 class FrameLog:
-    """Shows what a connection receives, and what is put into ``out``, its output that the socket has yet to take."""
+    """The frame trace of one connection: its input, and the output in ``out`` that the socket has yet to take."""
 
     __slots__ = ("_label", "_out", "_shown_bytes", "_trace", "_wanted")
 
     def __init__(self, label: str, out: bytearray) -> None:
         self._label = label
         self._out = out
-        #: How much of the output the trace has seen.
+        #: Bytes of the present output that the trace has seen.
         self._shown_bytes = 0
         self._wanted = False
         self._trace: FrameTrace | None = None
@@ -36,9 +36,9 @@ class FrameLog:
         return self._trace is not None
 
     def follow(self, wanted: bool, *, midway: bool) -> None:
-        """Show frames from here on if they are ``wanted`` or the module's level says so, else no more.
+        """Begin or end tracing: frames are shown if ``wanted`` or if the module's level is trace.
 
-        ``midway``: the connection is not new, so the first bytes may stand anywhere in a frame.
+        ``midway``: the connection is not new, so its next bytes may be in the middle of a frame.
         """
         self._wanted = wanted
         tracing = wanted or log.isEnabledFor(TRACE)
@@ -47,18 +47,18 @@ class FrameLog:
             self._shown_bytes = len(self._out)
 
     def received(self, data: bytes | bytearray) -> None:
-        """Show the next bytes from the peer."""
+        """Trace bytes from the peer."""
         if self._trace is not None:
             self._trace.received(data)
 
     def show_output(self) -> None:
-        """Show what came into the output since the last time."""
+        """Trace the output that was added since the last call."""
         if self._trace is not None and len(self._out) > self._shown_bytes:
             self._trace.sent(bytes(self._out[self._shown_bytes :]))
             self._shown_bytes = len(self._out)
 
     def dropped(self, count: int) -> None:
-        """Note that the socket took so many bytes from the front of the output."""
+        """Note that the socket took ``count`` bytes from the front of the output."""
         self._shown_bytes = max(0, self._shown_bytes - count)
 
 

@@ -1,15 +1,15 @@
-"""The frames of one connection as lines of the log (module PROTOCOL, level trace), read from the bytes themselves.
+"""The frames of one connection as log lines (module PROTOCOL, level trace), read from the bytes themselves.
 
-Nothing here trusts or waits for the engine: what arrives is shown even if the engine refuses it, and whatever the bytes
-are and however they are cut, nothing is raised and little is kept. Tracing may begin in the middle of a frame; then, as
-behind bytes that are no frames at all, the next thing that looks like a frame is waited for.
+Nothing here depends on the engine: frames that it refuses are shown too. Any bytes, cut anywhere, raise nothing and use
+little memory. Tracing may begin in the middle of a frame; then, and after bytes that are no frames, it waits for bytes
+that look like the start of one.
 
     [C5]:FRAME:   <- AMQP
     [C5]:FRAME: 0 <- @open(16) [container-id="x", channel-max=0x7fff]
     [C5]:FRAME: 0 -> @transfer(20) [handle=0x0, delivery-id=0x0, delivery-tag=b"1", settled=true] (1024) "..."
     [C5]:FRAME: 0 <- EMPTY FRAME
 
-The form is that of the older router, whose frames its engine shows; programs read it. Payloads are not shown.
+The form is that of the older router's engine, since programs read it. Payloads are not shown.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from trouter.wire.types import Described
 
 from .amqp_text import is_sasl, name_of, show
 
-#: Octets of a frame that are kept to be shown, from where the performative begins.
+#: Bytes of a frame that are kept, from its performative on.
 KEPT_BYTES: Final = 8192
 
 _PROTOCOLS: Final = {0: "AMQP", 2: "TLS", 3: "SASL"}
-# What tracing begins anew with: a protocol header, an empty frame, or a frame whose performative every peer begins
-# alike. A place is judged only when as many octets are there as the longest of them needs.
+# Tracing starts again at a protocol header, an empty frame, or a frame whose performative begins in the usual encoding.
+# A position is tested only when it has as many bytes as the longest of these needs.
 _LANDMARK: Final = re.compile(
     rb"AMQP[\x00-\x03]\x01\x00\x00|\x00\x00\x00\x08\x02[\x00\x01]..|\x00...\x02[\x00\x01]..\x00\x53[\x10-\x18\x40-\x44]",
     re.DOTALL,
@@ -39,9 +39,9 @@ _LANDMARK_BYTES: Final = 11
 
 
 class FrameTrace:
-    """Tells ``write``, line by line, what a connection receives and sends; ``label`` begins each line.
+    """Writes lines for the frames that a connection receives and sends; ``label`` begins each line.
 
-    ``midway``: the connection is not new, so the first bytes may stand anywhere in a frame.
+    ``midway``: the connection is not new, so its first bytes may be in the middle of a frame.
     """
 
     __slots__ = ("_in", "_out")
@@ -60,7 +60,7 @@ class FrameTrace:
 
 
 class _Direction:
-    """One of the two streams: finds the frames and tells of each when it is over."""
+    """One of the two streams: finds the frames and writes a line at the end of each."""
 
     __slots__ = ("_arrow", "_head", "_kept", "_label", "_left", "_lost", "_skipped", "_unseen", "_write")
 
@@ -68,10 +68,10 @@ class _Direction:
         self._label = label
         self._arrow = arrow
         self._write = write
-        #: Octets of a header; while lost, octets in which the next frame may begin.
+        #: Bytes of a header; while lost, bytes in which the next frame may begin.
         self._head = b""
         self._kept = bytearray()
-        #: Octets of the present frame still to come: of an extended header, and of the body.
+        #: Bytes of the present frame still to come: of an extended header, and of the body.
         self._unseen = 0
         self._left = 0
         self._lost = lost
@@ -101,7 +101,7 @@ class _Direction:
         elif not HEADER_BYTES <= offset <= size or head[5] > FRAME_SASL:
             self._log(None, "no frame here, waiting for the next one")
             self._lost = True
-            self._skipped = 1  # the frame begins behind this octet, wherever that is
+            self._skipped = 1  # the next frame begins somewhere after this byte
             self._head = head[1:]
         else:
             self._unseen = offset - HEADER_BYTES
@@ -122,7 +122,7 @@ class _Direction:
         return behind
 
     def _search(self, data: bytes) -> tuple[bytes, int]:
-        """The bytes to go on with, and from where."""
+        """Look for the start of a frame; return the bytes to continue with, and their offset."""
         data = self._head + data
         last = len(data) - _LANDMARK_BYTES
         found = _LANDMARK.search(data)
@@ -140,7 +140,7 @@ class _Direction:
         return b"", 0
 
     def _log_frame(self) -> None:
-        """The present frame is over."""
+        """Write the line of the frame that has ended."""
         head, body = self._head, bytes(self._kept)
         octets = int.from_bytes(head[:4], "big") - head[4] * 4
         self._head = b""
@@ -153,13 +153,13 @@ class _Direction:
 
 
 def _protocol(head: bytes) -> str:
-    """`SASL` for the header of the layer; its version too, if that is not ours."""
+    """Return the name of a protocol header, such as `SASL`, with its version if that is not 1.0.0."""
     name = _PROTOCOLS.get(head[4], f"AMQP protocol {head[4]}")
     return name if head[5:] == b"\x01\x00\x00" else f"{name} {head[5]}.{head[6]}.{head[7]}"
 
 
 def _frame(body: bytes, octets: int, sasl: bool) -> str:
-    """Return what a frame of ``octets`` says, of which ``body`` is the beginning; a payload is told by its length."""
+    """Return a frame of ``octets`` bytes as text; ``body`` is its beginning. Only the length of a payload is shown."""
     try:
         value, behind = decode(body, 0, len(body))
     except DecodeError as error:
@@ -172,7 +172,7 @@ def _frame(body: bytes, octets: int, sasl: bool) -> str:
 
 
 def _guess(body: bytes) -> str:
-    """Return the name of a performative that cannot be decoded, if that much can."""
+    """Return the name of a performative that cannot be decoded, if its descriptor can; otherwise ""."""
     try:
         return f"{name_of(decode(body, 1, len(body))[0])} " if body[:1] == b"\x00" else ""
     except DecodeError:

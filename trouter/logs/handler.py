@@ -1,8 +1,8 @@
-"""The one handler of the process: each event as the settings of its module say.
+"""The one handler of the process: writes each event by the settings of its module.
 
-Settings change as a whole. `prepare` opens what they need and touches nothing that is in use; `apply` cannot fail, so
-a caller that changes more than the log can prepare everything first. Writing never stops the router: a line that an
-output cannot take is counted, and once it takes lines again the gap is told there, once.
+Settings change as a whole. `prepare` opens the outputs and touches nothing in use; `apply` cannot fail, so a caller
+that changes more than the log can prepare everything first. Writing never stops the router: a line that an output
+cannot take is counted, and the next one is preceded by a line about the gap.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from trouter.logs.lines import DEFAULT_FORMAT, Clock, Shape, entry_of, line_of, 
 from trouter.logs.loggers import adopt, of
 from trouter.logs.outputs import NAMED, STDERR, File, Output, Syslog
 
-#: What DEFAULT starts with.
+#: Settings of DEFAULT at the start.
 STARTS_WITH: Final = LogEntity(
     module=DEFAULT,
     enable=frozenset(LEVELS[LEVELS.index("info") :]),
@@ -32,15 +32,15 @@ STARTS_WITH: Final = LogEntity(
     output_file="stderr",
     format="text",
 )
-#: Fields of an entity that are as DEFAULT's where they are not given; `enable` may be given and refer to it as well.
+#: Attributes that a module inherits from DEFAULT; `enable` may also refer to DEFAULT's.
 _INHERITED: Final = ("include_timestamp", "include_source", "output_file", "format")
-#: The module that tells of lost lines.
+#: The module of lines about lost lines.
 _TELLS: Final = "MAIN"
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How one module logs, everything that was left to DEFAULT filled in."""
+    """The settings of one module, with those of DEFAULT filled in."""
 
     numbers: frozenset[int]
     shape: Shape
@@ -49,7 +49,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The settings of every module that has some of its own, and of DEFAULT."""
+    """The settings of DEFAULT and of each module with its own."""
 
     modules: Mapping[str, Settings]
     files: Mapping[Path, File]
@@ -64,7 +64,7 @@ BEGINNING: Final = State(
 
 
 class LogHandler(logging.Handler):
-    """Writes each record as its module's settings say, and puts it into the book."""
+    """Writes each record by its module's settings, and keeps it in the book."""
 
     def __init__(self, kept: LogBook) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class LogHandler(logging.Handler):
         self._book.keep(entry)
 
     def reopen(self) -> None:
-        """Go on in the files that have the names now; one that cannot be opened is told and goes on as it was."""
+        """Open the files by name again; log one that cannot be opened, and keep using the former one."""
         for path, file in self.state.files.items():
             try:
                 file.reopen()
@@ -117,7 +117,7 @@ class LogHandler(logging.Handler):
                 of(_TELLS).error("%s; the log goes on in the file opened before", cannot_open(str(path), failure))
 
     def close(self) -> None:
-        """Close the files; what is logged from now on goes to stderr."""
+        """Close the files; later lines go to stderr."""
         before, self.state = self.state, BEGINNING
         for file in before.files.values():
             file.close()
@@ -125,14 +125,14 @@ class LogHandler(logging.Handler):
 
 
 class Prepared:
-    """Settings that can take effect, their files open: `apply` or `drop` them, before others are prepared."""
+    """Settings that can take effect, with open files: `apply` or `drop` them before the next `prepare`."""
 
     def __init__(self, handler: LogHandler, state: State) -> None:
         self._handler = handler
         self._state = state
 
     def apply(self) -> None:
-        """Log like this from now on; cannot fail."""
+        """Use these settings from now on; cannot fail."""
         before, self._handler.state = self._handler.state, self._state
         _close(before, but=self._state)
         adopt()
@@ -145,7 +145,7 @@ class Prepared:
                 of(module).setLevel(min(settings.numbers, default=SILENT))
 
     def drop(self) -> None:
-        """Forget them; the log goes on as it was."""
+        """Close the files that only these settings use; the log stays as it was."""
         _close(self._state, but=self._handler.state)
 
 
@@ -160,7 +160,7 @@ _handler: Final = LogHandler(book)
 
 
 def prepare(entities: Iterable[LogEntity], router: RouterEntity) -> Prepared:
-    """Prepare the log for `entities`; ConfigurationError, and nothing open, if an output cannot be had."""
+    """Prepare settings for `entities`; ConfigurationError, with nothing left open, if an output cannot be opened."""
     given = {entity.module: entity for entity in entities}
     default = _filled(given.get(DEFAULT, STARTS_WITH), STARTS_WITH)
     outputs = _Outputs(_handler.state)
@@ -177,12 +177,12 @@ def prepare(entities: Iterable[LogEntity], router: RouterEntity) -> Prepared:
 
 
 def apply(entities: Sequence[LogEntity], router: RouterEntity) -> None:
-    """Log as `entities` say from now on; ConfigurationError, and no change, if an output cannot be had."""
+    """Use `entities` as settings; ConfigurationError, without a change, if an output cannot be opened."""
     prepare(entities, router).apply()
 
 
 def configure(configuration: Configuration) -> LogHandler:
-    """Take over the log and keep it as `configuration` says; ConfigurationError, and no change."""
+    """Install the handler with the settings of `configuration`; ConfigurationError, without a change."""
     prepared = prepare(configuration.logs, configuration.router)
     root = logging.getLogger(ROOT)
     root.addHandler(_handler)
@@ -192,7 +192,7 @@ def configure(configuration: Configuration) -> LogHandler:
 
 
 def always(module: str, number: int, text: str) -> None:
-    """Log one line whatever level is enabled, because a user asked for this very line."""
+    """Log one line whatever levels are enabled, because a user asked for it."""
     logger = of(module)
     book.tally_of(module)[known_number(number)] += 1
     file, line, *_ = logger.findCaller(stacklevel=2)
@@ -200,7 +200,7 @@ def always(module: str, number: int, text: str) -> None:
 
 
 def give(uid: int, gid: int) -> None:
-    """Give the open log files to ``uid`` and ``gid``, so that the user the router becomes can open them again."""
+    """Give the open log files to ``uid`` and ``gid``, so that the router can open them again as that user."""
     for file in _handler.state.files.values():
         file.give(uid, gid)
 
@@ -211,7 +211,7 @@ def reopen() -> None:
 
 
 class _Outputs:
-    """Finds outputs, and opens those that are not open yet; what cannot be opened is a problem."""
+    """Finds outputs, and opens those that are not open yet; a failure becomes a problem."""
 
     def __init__(self, present: State) -> None:
         self.files: dict[Path, File] = {}
@@ -242,7 +242,7 @@ def _path(name: str) -> Path:
 
 
 def cannot_open(name: str, failure: Exception) -> str:
-    """Return what to say about a log file that cannot be had."""
+    """Return the error text for a log file that cannot be opened."""
     return f"Failed to open log file {name!r}: {getattr(failure, 'strerror', None) or failure}"
 
 
@@ -257,7 +257,7 @@ def _shape_for(output: Output, shape: Shape) -> Shape:
 
 
 def _filled(entity: LogEntity, default: LogEntity) -> LogEntity:
-    """`entity` with what it does not say taken from `default`."""
+    """Return `entity` with missing attributes taken from `default`."""
     enable = entity.enable
     if enable is None:
         enable = default.enable

@@ -1,4 +1,4 @@
-"""Modules and levels (docs/logging.md), and what the standard `logging` and syslog call them."""
+"""Modules and levels (docs/logging.md), and their names in the standard `logging` and in syslog."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ TRACE: Final = 5
 NOTICE: Final = 25
 
 ROOT: Final = "trouter"
-#: What modules follow that have nothing of their own.
+#: The module whose settings the others inherit.
 DEFAULT: Final = "DEFAULT"
-#: These log and are counted, and cannot be configured.
+#: Modules that log and are counted, but cannot be configured.
 UNCONFIGURABLE: Final = ("MAIN", "DISPLAYNAME")
-#: Every module that is counted by its own name.
+#: Modules that are counted under their own name.
 MODULES: Final = (*LOG_MODULES, *UNCONFIGURABLE)
 
 NUMBERS: Final = {
@@ -47,10 +47,10 @@ logging.addLevelName(NOTICE, "NOTICE")
 
 
 def known_number(number: int) -> int:
-    """Return the number of the level that `number` stands for: itself, or the next level below that has a name."""
+    """Return the level for `number`: itself, or the next lower named level; the lowest level below all."""
     return number if number in NAMES else _ASCENDING[max(bisect_right(_ASCENDING, number) - 1, 0)]
 
 
 def module_of(logger_name: str) -> str:
-    """Return `SERVER` for `trouter.SERVER`."""
+    """Return the last part of a logger's name: `SERVER` for `trouter.SERVER`."""
     return logger_name.rpartition(".")[2]

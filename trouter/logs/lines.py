@@ -1,7 +1,7 @@
-"""How an event becomes a line: `[timestamp ]MODULE (level) text[ (file:line)]`, or one JSON object.
+"""Events as lines: `[timestamp ]MODULE (level) text[ (file:line)]`, or one JSON object.
 
-Text that a stranger had a part in stays on one line and does not speak to the terminal. Only a traceback takes several
-lines; those begin with blanks, which no line of ours does, so none of them can pass for one.
+Text from peers stays on one line and cannot control the terminal. Only a traceback takes more lines; they begin with
+blanks, as no other line does, so none of them can pass for an event.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _IDS: Final = re.compile(r"\[C(\d{1,18})\](?:\[L(\d{1,18})\])?")
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """How times are told: in which zone, and for text in which strftime format (`%%06lu` for the microseconds)."""
+    """Zone and format of times; the format is strftime's, with `%%06lu` for the microseconds."""
 
     zone: Callable[[float], time.struct_time]
     format: str
@@ -42,7 +42,7 @@ class Clock:
         return time.strftime(self.format, self.zone(whole)).replace("%06lu", f"{part:06d}")
 
     def iso(self, seconds: float) -> str:
-        """Return the time as ISO 8601 has it."""
+        """Return the time in ISO 8601."""
         whole, part = divmod(round(seconds * 1_000_000), 1_000_000)
         moment = time.strftime("%Y-%m-%dT%H:%M:%S %z", self.zone(whole))
         return f"{moment[:19]}.{part:06d}{moment[-5:-2]}:{moment[-2:]}"
@@ -50,7 +50,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a line holds besides module, level and text."""
+    """The optional parts of a line."""
 
     timestamp: bool
     source: bool
@@ -58,7 +58,7 @@ class Shape:
 
 
 def one_line(text: str) -> str:
-    """Return `text` with all escaped that does not print: line ends, controls, marks of direction, lone surrogates."""
+    """Return `text` with escapes for what is not printable: line ends, controls, direction marks, surrogates."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else _SHORT.get(char) or _escape(ord(char)) for char in text)
@@ -69,10 +69,10 @@ def _escape(code: int) -> str:
 
 
 def entry_of(record: logging.LogRecord) -> Entry:
-    """Return the entry of a record; never raises, whatever the arguments are."""
+    """Return the entry of a record; never raises, whatever its arguments are."""
     try:
         text = record.getMessage()
-    except Exception:  # noqa: BLE001  # a bug where it was logged must not become one here
+    except Exception:  # noqa: BLE001  # a bug of the caller must not become one here
         text = f"{record.msg!s} [the arguments do not fit]"
     return Entry(
         module=module_of(record.name),
@@ -85,7 +85,7 @@ def entry_of(record: logging.LogRecord) -> Entry:
 
 
 def traceback_of(record: logging.LogRecord) -> str:
-    """Return the traceback of a record, several lines, empty if there is none."""
+    """Return the traceback of a record, several lines; "" without one."""
     if not record.exc_info or record.exc_info[1] is None:
         return ""
     lines = "".join(traceback.format_exception(record.exc_info[1])).splitlines()
@@ -97,7 +97,7 @@ def _cut(text: str, limit: int) -> str:
 
 
 def line_of(entry: Entry, trace: str, shape: Shape, clock: Clock) -> str:
-    """Return the line, without the end of it."""
+    """Return the line without its line end."""
     return _json(entry, trace, shape, clock) if shape.json else _text(entry, trace, shape, clock)
 
 

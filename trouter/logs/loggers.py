@@ -1,7 +1,7 @@
-"""Loggers that count. Every module's logger is one, however and whenever others came by it.
+"""Loggers that count. Each module has one, however code obtained it.
 
-Code in rooms that know nothing of this one says `logging.getLogger("trouter.SERVER")`, maybe before this module was
-imported, so a logger that exists becomes a counting one in place. A guard (`isEnabledFor`) is no event; a call is.
+Rooms that do not import this one call `logging.getLogger("trouter.SERVER")`, perhaps before this module is imported, so
+an existing logger becomes a counting one in place. A check of `isEnabledFor` is not counted; a call is.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 from trouter.logs.book import book
 from trouter.logs.levels import MODULES, ROOT, known_number
 
-#: Modules that log under their own name and follow DEFAULT.
+#: Other modules that log under their own name; they follow DEFAULT.
 OTHERS: Final = ("PLUGIN",)
 
 
@@ -29,11 +29,11 @@ def _counting(level: int) -> Callable[..., None]:
 
 
 class CountingLogger(logging.Logger):
-    """Counts every call by its level in `tally`, then does what any logger does."""
+    """Counts every call by its level in `tally`, then logs like any logger."""
 
     tally: dict[int, int]
 
-    # Each goes straight to `_log`, as the overridden ones do; the one frame more is told in `stacklevel`.
+    # Each calls `_log` directly, like the overridden methods; `stacklevel` allows for the additional frame.
     debug = _counting(logging.DEBUG)
     info = _counting(logging.INFO)
     warning = _counting(logging.WARNING)
@@ -62,7 +62,7 @@ def of(module: str) -> logging.Logger:
 
 
 def adopt() -> None:
-    """Make every logger of ours that exists by now a counting one."""
+    """Turn every existing logger below `trouter` into a counting one."""
     for name, logger in list(logging.root.manager.loggerDict.items()):
         if name.startswith(f"{ROOT}.") and isinstance(logger, logging.Logger):
             of(name.removeprefix(f"{ROOT}."))

@@ -1,7 +1,6 @@
-"""Where lines go. `put` writes one or raises; it does not wait for a reader that has stopped reading.
+"""Outputs of the log. `put` writes one line or raises; it does not wait for a reader that has stopped.
 
-Everything is written past the buffers of Python, so that a line which cannot be written is gone and does not come back
-when the disk has room.
+Nothing goes through Python's buffers, so that a line that could not be written does not appear later.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ from typing import Final
 
 from trouter.logs.levels import PRIORITIES
 
-#: How long a pipe that is full may hold the router up, before lines are lost.
+#: How long a full pipe may delay the router before lines are lost.
 PATIENCE_MS: Final = 250
-#: What a pipe takes at once without waiting, when it says it can be written to.
+#: Bytes that a writable pipe takes at once without waiting.
 _PIPE_OCTETS: Final = select.PIPE_BUF
 _FILE_MODE: Final = 0o640
 
 
 class Output(ABC):
-    """One place for lines; `lost` and `why` tell of those that it could not take since the last that it could."""
+    """One output; `lost` counts the lines that it could not take since its last success, `why` is the last reason."""
 
     #: Lines carry their time.
     timed = True
@@ -38,10 +37,10 @@ class Output(ABC):
 
     @abstractmethod
     def put(self, number: int, line: str) -> None:
-        """Write one line of the level `number`, or raise: OSError, and for what Python itself refuses ValueError."""
+        """Write one line of level `number`; OSError, ValueError."""
 
     def _write(self, descriptor: int, line: str) -> None:
-        """A part of a line that stands there alone is ended first."""
+        """Write a line, after a line end if the last line was cut; OSError, and the line may be cut."""
         octets = (line + "\n").encode("utf-8", "backslashreplace")
         if self._torn:
             octets = b"\n" + octets
@@ -73,7 +72,7 @@ class Stream(Output):
             raise ValueError("closed")
         try:
             descriptor = stream.fileno()
-        except OSError:  # something in memory that stands in for it
+        except OSError:  # a replacement in memory
             stream.write(line + "\n")
             return
         stream.flush()
@@ -99,7 +98,7 @@ class File(Output):
     """A file that is appended to."""
 
     def __init__(self, path: Path) -> None:
-        """Open it, and create it if need be; OSError."""
+        """Open the file, and create it if it does not exist; OSError."""
         super().__init__(str(path))
         self.path = path
         self._descriptor = _open(path)
@@ -110,31 +109,31 @@ class File(Output):
         self._write(self._descriptor, line)
 
     def reopen(self) -> None:
-        """Go on in the file that has the name now; OSError, and the former one stays in use."""
+        """Open the file by name again; OSError, and the former one stays in use."""
         descriptor = _open(self.path)
         self.close()
         self._descriptor = descriptor
         self._torn = False
 
     def give(self, uid: int, gid: int) -> None:
-        """Give the file to ``uid`` and ``gid``, if it is a plain file."""
+        """Give the file to ``uid`` and ``gid``, if it is a regular file."""
         if self._descriptor >= 0 and stat.S_ISREG(os.fstat(self._descriptor).st_mode):
             os.fchown(self._descriptor, uid, gid)
 
     def close(self) -> None:
-        """Close it; a second call does nothing."""
+        """Close the file; a second call does nothing."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
 
 def _open(path: Path) -> int:
-    """Not waiting for the reader of a pipe: one without a reader is an error."""
+    """Open without waiting for the reader of a pipe; OSError, also for a pipe without a reader."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     return os.open(path, flags, _FILE_MODE)
 
 
-#: The outputs with a name of their own.
+#: Outputs with a fixed name.
 STDERR: Final = Stream("stderr")
 SYSLOG: Final = Syslog("syslog")
 NAMED: Final[dict[str, Output]] = {"stderr": STDERR, "stdout": Stream("stdout"), "syslog": SYSLOG}

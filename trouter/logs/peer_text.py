@@ -1,4 +1,4 @@
-"""How peers' words read in log lines (routing.md 7): short, on one line, whatever a stranger sent."""
+"""Text of peers in log lines (routing.md 7): short, on one line, without further fields."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ _DURABILITY: Final = {1: "config", 2: "unsettled-state"}
 
 
 def word(text: str) -> str:
-    """Return a peer's text as one field of a line whose form is the older router's: cut, and its blanks escaped.
+    """Return a peer's text as one field of a line in the older router's form: cut, its blanks escaped.
 
-    So a peer cannot write further fields into the line. The log itself escapes what cannot be printed.
+    So a peer cannot add fields to the line. The log itself escapes unprintable characters.
     """
     return text[:_MAX_CHARACTERS].replace(" ", "\\x20")
 
 
 def name_word(text: str) -> str:
-    """Return the same for a name that a peer chose before it authenticated: without ``=`` too."""
+    """Return the same for a name that a peer chose before it authenticated: `=` is escaped too."""
     return word(text).replace("=", "\\x3d")
 
 
 def quoted(text: str) -> str:
-    """Return a peer's text in the plain quotes of the older router: cut, and unable to end them."""
+    """Return a peer's text in single quotes as in the older router: cut, and unable to end them."""
     inner = text[:_MAX_QUOTED].replace("\\", "\\x5c").replace("'", "\\x27")
     return f"'{inner}'"
 
 
 def describe_properties(properties: object) -> str:
-    """Return ``{:key="value", ...}``, cut to a few hundred characters and without secrets; empty for none."""
+    """Return ``{:key="value", ...}``, cut to some hundred characters and without secrets; "" for none."""
     if not isinstance(properties, dict) or not properties:
         return ""
     text = show(properties)
@@ -42,7 +42,7 @@ def describe_properties(properties: object) -> str:
 
 
 def describe_counters(counters: Counters, blocked: bool) -> str:
-    """Return what came and went on a link, as it is told when the link ends."""
+    """Return the counters of a link as its detach line shows them."""
     return (
         f"del={counters.deliveries} presett={counters.presettled} psdrop={counters.dropped_presettled} "
         f"acc={counters.accepted} rej={counters.rejected} rel={counters.released} mod={counters.modified} "
@@ -51,12 +51,12 @@ def describe_counters(counters: Counters, blocked: bool) -> str:
 
 
 def and_more(count: int) -> str:
-    """Return what ends a line that stands for ``count`` such events, of which it names the first."""
+    """Return the end of a line that stands for ``count`` such events and names the first."""
     return "" if count == 1 else f" (and {count - 1} more)"
 
 
 def describe_terminus(terminus: object) -> str:
-    """Return ``{address expire:sess ...}``: what of a source or target differs from nothing at all."""
+    """Return ``{address expire:sess ...}``: the attributes of a source or target that are set."""
     if isinstance(terminus, Coordinator):
         return "{<coordinator>}"
     if not isinstance(terminus, Source | Target):
