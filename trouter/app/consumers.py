@@ -1,8 +1,8 @@
-"""Passes messages to the plugins that consume their address, from permitted senders only, a few at a time.
+"""Passes messages to the plugins that consume their address, from permitted senders only, one at a time.
 
-Who may is looked at when a message comes, while its connection is there; what it says is read afterwards, by one task,
-between two turns of the data path. A sender that may not send, or sends more than is taken, can neither fill the line
-nor use up the rate of the other senders.
+The permission of a sender is checked when its message comes, while its connection is there. One task decodes the
+messages later, between two turns of the data path. A user that may not send can neither fill the queue nor use up the
+rate of the permitted senders.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from trouter.wire.codec import decode
 from trouter.wire.errors import DecodeError
 from trouter.wire.types import Described
 
-#: Messages that wait to be read.
+#: Limit of the messages that wait to be decoded, of all consumers together.
 MAX_WAITING: Final = 100
 UNAUTHORIZED: Final = "amqp:unauthorized-access"
 TOO_LARGE: Final = "amqp:link:message-size-exceeded"
@@ -41,7 +41,7 @@ log = logging.getLogger("trouter.POLICY")
 
 
 class Waiting(NamedTuple):
-    """A message that may be read."""
+    """A message of a permitted sender that waits to be decoded."""
 
     consumer: Consumer
     received: InsideMessage
@@ -49,7 +49,7 @@ class Waiting(NamedTuple):
 
 
 class ConsumerAddress:
-    """One consumer's address."""
+    """The subscription of one consumer to its address; ``Consumers`` owns it."""
 
     def __init__(self, consumer: Consumer, terms: ConsumerTerms, consumers: Consumers) -> None:
         self.consumer = consumer
@@ -58,7 +58,7 @@ class ConsumerAddress:
         self.bucket = Bucket(terms.per_second, consumers.now())
 
     def receive(self, received: InsideMessage) -> None:
-        """Refuse a message at once, or put it into the line."""
+        """Reject or release a message at once, or put it into the queue."""
         terms = self.terms
         user = self._consumers.sender(received, terms)
         if user is None:
@@ -74,7 +74,7 @@ class ConsumerAddress:
 
 
 class Consumers:
-    """All of them. ``now`` tells the time in seconds, ``flush`` writes out what was settled."""
+    """The consumers of all plugins. ``now`` returns the time in seconds, ``flush`` writes settlements to sockets."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Consumers:
         self._bell = trio.Event()
 
     def become(self, consumers: tuple[Consumer, ...]) -> None:
-        """Serve ``consumers`` from now on."""
+        """Replace the served consumers by ``consumers``."""
         for _, subscription in self._places:
             self._router.unsubscribe(subscription)
         places = [ConsumerAddress(consumer, consumer.terms, self) for consumer in consumers]
@@ -109,7 +109,7 @@ class Consumers:
             )
 
     def sender(self, received: InsideMessage, terms: ConsumerTerms) -> str | None:
-        """Return who sent a message, if they may; what cannot be told is a no."""
+        """Return the user that sent a message; record a denial and return None if it may not or is unknown."""
         held = self._policing.held(received.origin)
         request = None if held is None else held.request
         if (
@@ -127,7 +127,7 @@ class Consumers:
         return None
 
     def put(self, waiting: Waiting, bucket: Bucket) -> bool:
-        """Let a message wait for its turn; False when there is no room, or it came too soon."""
+        """Append a message to the queue; return False if the queue is full or the rate of its address is exceeded."""
         if len(self._line) >= MAX_WAITING or not bucket.take(1, self.now()):
             return False
         self._line.append(waiting)
@@ -135,7 +135,7 @@ class Consumers:
         return True
 
     async def run(self) -> None:
-        """Read one message after another, for ever."""
+        """Pass one message after another to its consumer, until cancelled."""
         while True:
             while not self._line:
                 self._bell = trio.Event()
@@ -176,7 +176,7 @@ def _reject(received: InsideMessage, reason: str, condition: str) -> None:
 
 
 def read_message(data: bytes, user: str) -> IncomingMessage:
-    """Return what a consumer sees of a message's octets; DecodeError."""
+    """Return the message in ``data`` as a consumer sees it; DecodeError if it is malformed."""
     offset, bodies, subject, content_type = 0, 0, "", ""
     body: bytes | None = None
     while offset < len(data):

@@ -1,7 +1,7 @@
-"""The configuration in force, and how another comes into force: all of it or nothing (management.md 10).
+"""The configuration in force and its changes, each applied as a whole or not at all (management.md 10).
 
-One change at a time. ``preparing`` prepares it while the router goes on as before; then all of it is applied in one
-step, in which nothing can fail and no other task has a turn.
+Changes come one at a time. ``preparing`` prepares a change while the router goes on as before; then all of it is
+applied in one step, in which nothing can fail and no other task runs.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ from .service import Service
 
 FORBIDDEN: Final = 403
 
-#: What was found of files when the configuration was read: what is withheld for it now says more.
+#: Findings about files from the time of reading; those about withheld entities are newer and replace them.
 OVERTAKEN: Final = frozenset({"unreadable-file", "unknown-tls-version"})
 
 log = logging.getLogger("trouter.MAIN")
@@ -83,7 +83,7 @@ class Control:
         denials: Denials,
         topology: Topology | None = None,
     ) -> None:
-        """``read`` gets the configuration for a reload, from where the present one came."""
+        """``read`` returns the configuration for a reload, from the source of the present one; None if it has none."""
         self.service = Service()
         self.stopping = False
         self._configuration = configuration
@@ -96,20 +96,20 @@ class Control:
         self._lockouts = Lockouts(parts.guard.lockout)
         self._denials = denials
         self._one_at_a_time = trio.Lock()
-        #: What is to be told of the configuration, once it was asked for.
+        #: Cache of ``findings``; None until it is first called for this configuration.
         self._findings: tuple[Problem, ...] | None = None
 
     @property
     def listeners(self) -> Listeners:
-        """The listeners that stand, and those that still serve peers."""
+        """The open listeners, and closed ones that still serve peers."""
         return self._parts.listeners
 
     @property
     def connectors(self) -> Connectors:
-        """The connectors that dial, and those that still serve a peer."""
+        """The connectors that dial, and removed ones that still serve a peer."""
         return self._parts.connectors
 
-    # --- what is
+    # --- the present state
 
     @property
     def _withheld(self) -> frozenset[str]:
@@ -117,7 +117,7 @@ class Control:
 
     @property
     def configuration(self) -> Configuration:
-        """What is in force now."""
+        """The configuration in force."""
         return self._configuration
 
     def connections(self) -> Connections:
@@ -125,17 +125,17 @@ class Control:
         return self._parts.connections
 
     def memory(self, by: str) -> list[dict[str, object]]:
-        """Return what takes memory, in octets: the process, or its connections ``by`` connection, user or vhost."""
+        """Return rows of memory use in bytes: of the process, or of connections ``by`` connection, user or vhost."""
         if by == "process":
             return [{**self._parts.guard.memory.totals()}]
         return shares(by, self._parts.connections.values())
 
     def vhost_statistics(self) -> Iterator[tuple[str, Mapping[str, object]]]:
-        """Yield what was let in and turned away under each vhost, by its name."""
+        """Yield the name of each vhost with the counts of connections admitted and denied under it."""
         return self._parts.policing.shown_vhosts()
 
     def rights(self, connection: int) -> Rights:
-        """Return what the user of a connection may do in management; connection 0 is the router itself."""
+        """Return the rights in management of the user of a connection; connection 0 is the router itself."""
         return self._parts.policing.rights(connection)
 
     def may_send(self, connection: int, address: str) -> bool:
@@ -143,11 +143,11 @@ class Control:
         return self._parts.policing.may_send(connection, address)
 
     def denied(self, connection: int, what: str) -> None:
-        """Report that the user of a connection asked for what it may not do."""
+        """Record the denial of a management request, ``what``, of a connection's user."""
         self._parts.policing.deny_management(connection, what)
 
     def topology(self) -> Topology | None:
-        """Return the network, where the router belongs to one."""
+        """Return the topology of the network; None if the router belongs to none."""
         return self._topology
 
     def lockouts(self) -> Lockouts:
@@ -159,7 +159,7 @@ class Control:
         return self._decisions
 
     def router_counts(self) -> Mapping[str, object]:
-        """Return what the process counts, by attribute of the type router."""
+        """Return counters of the process, by attribute of the type router."""
         return {"loginsDenied": ULong(self._denials.logins_denied), "logLinesLost": ULong(logs.book.lost)}
 
     def denials(self) -> Iterator[tuple[int, Mapping[str, object]]]:
@@ -167,15 +167,15 @@ class Control:
         return self._denials.rows()
 
     def explain_policy(self, question: Mapping[str, str]) -> Mapping[str, object]:
-        """Return what the policy in force decides on a connection, and why."""
+        """Return the decision of the policy in force on the connection in ``question``, with its reasons."""
         return explained(self._parts.policing.policy, question)
 
     def record_change(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
-        """Record a change of an entity that no configuration creates."""
+        """Record a change of an entity that is not part of the configuration."""
         self._change_records.done(operation, kind, identity, values)
 
     def status(self, entity: Entity) -> Mapping[str, object]:
-        """Return what is observed of an entity in service; nothing of what is withheld."""
+        """Return the observed attributes of an entity; none for one that is withheld or has none."""
         if isinstance(entity, LinkRouteEntity | AutoLinkEntity):
             return self._parts.routes.status(entity)
         if isinstance(entity, ExchangeEntity | BindingEntity):
@@ -198,14 +198,14 @@ class Control:
     # --- beginning and end
 
     async def prepare_start(self) -> Change:
-        """Return what the router starts with, to be applied once it runs; ListenError when a listener cannot stand."""
+        """Return the first change, to be applied once the router runs; ListenError if the configuration is unfit."""
         try:
             return await self._prepare(self._configuration, Occasion.START)
         except Unfit as unfit:
             raise ListenError(*unfit.lines) from unfit
 
     def run_in(self, nursery: trio.Nursery) -> None:
-        """Run the parts in this nursery."""
+        """Run listeners, connectors, decisions and consumers in ``nursery``."""
         self.listeners.run_in(nursery)
         self.connectors.run_in(nursery)
         nursery.start_soon(self._decisions.run)
@@ -213,19 +213,19 @@ class Control:
         self._consume()
 
     def _consume(self) -> None:
-        """Let plugins take messages as they want to now."""
+        """Subscribe the consumers that the plugins want with the present configuration."""
         configuration = self._configuration
         settings = configuration.router.plugin_settings
         self._consumers.become(self._parts.plugins.consumers(router_facts(configuration), settings))
 
     def record_start(self) -> None:
-        """Let it be recorded that the first configuration is in force."""
+        """Record that the first configuration is in force."""
         configuration = self._configuration
         self._change_records.reloaded(configuration.source, by="start", changed=len(configuration.entities))
         self._change_records.vhosts(None, configuration)
 
     def serve(self, configuration: Configuration, service: Service) -> None:
-        """Note what is in service from now on, and log what is withheld, unless it was logged before."""
+        """Replace the entities in service; log those that are newly withheld."""
         known = self.service.withheld
         self.service = service
         self._findings = None
@@ -253,13 +253,13 @@ class Control:
                 await self._become(self._configuration, logs_warnings=False)
 
     def drain(self) -> None:
-        """Make no more changes, and accept no more connections; the present ones go on."""
+        """Refuse further changes and connections; the present connections go on."""
         self.stopping = True
         for listener in self.listeners.standing:
             listener.drain()
 
     def stop(self, error: Error) -> None:
-        """End everything, and send ``error`` to every peer that is connected."""
+        """End listeners, connectors and connections; send ``error`` to every connected peer."""
         listeners = self.listeners.all
         self.listeners.stop()
         self.connectors.stop()
@@ -271,14 +271,14 @@ class Control:
                 connection.force_close(error)
 
     async def wait_done(self) -> None:
-        """Wait until the last connection has gone."""
+        """Wait until every listener and connector has ended its last connection."""
         for done in [*(each.done for each in self.listeners.all), *(each.done for each in self.connectors.all)]:
             await done.wait()
 
     # --- changes
 
     async def create(self, kind: EntityType, name: str | None, attributes: Mapping[str, object]) -> Entity:
-        """Create an entity and put it into service. ChangeRefused: nothing changed."""
+        """Return an entity that was created and put into service; ChangeRefused, and nothing changed."""
         records = self._change_records.recording("CREATE", kind.full_name, name or "", attributes)
         async with self._turn():
             with records as change:
@@ -289,7 +289,7 @@ class Control:
             return entity
 
     async def update(self, entity: Entity, attributes: Mapping[str, object]) -> Entity:
-        """Change attributes of an entity. ChangeRefused: nothing changed."""
+        """Change attributes of an entity and return the changed one; ChangeRefused, and nothing changed."""
         records = self._change_records.recording("UPDATE", entity.type.full_name, entity.identity, attributes)
         async with self._turn():
             with records as change:
@@ -302,7 +302,7 @@ class Control:
             return changed
 
     async def delete(self, entity: Entity) -> None:
-        """Take an entity out of service; connections that came through it stay. ChangeRefused."""
+        """Take an entity out of service; connections that came through it stay. ChangeRefused, and nothing changed."""
         records = self._change_records.recording("DELETE", entity.type.full_name, entity.identity, {})
         async with self._turn():
             with records as change:
@@ -311,9 +311,9 @@ class Control:
             log.info("deleted %s", present.identity)
 
     async def reload(self) -> ReloadReport:
-        """Read the configuration again and apply it. ChangeRefused with every problem: nothing changed.
+        """Read the configuration again, apply it, return a report; ChangeRefused with all problems, and nothing changed.
 
-        What was created since, and does not stand there, is deleted: afterwards the file is the truth again.
+        Entities that management created and the file lacks are deleted: afterwards the file describes the router.
         """
         try:
             async with self._turn():
@@ -352,13 +352,13 @@ class Control:
             raise ChangeRefused(FORBIDDEN, "the router is shutting down")
 
     def _present(self, entity: Entity) -> Entity:
-        """Return the entity as it is now: another change may have come first."""
+        """Return the entity as it is now: another change may have been applied while this one waited."""
         return self._configuration.find(entity.identity) or entity
 
     async def _become(
         self, configuration: Configuration, occasion: Occasion = Occasion.REQUEST, *, logs_warnings: bool = True
     ) -> None:
-        """Apply ``configuration``. ChangeRefused: nothing changed."""
+        """Prepare and apply ``configuration``; ChangeRefused, and nothing changed."""
         try:
             change = await self._prepare(configuration, occasion)
         except Unfit as unfit:
@@ -375,6 +375,6 @@ class Control:
             log.warning("%s", warning)
 
     async def _prepare(self, configuration: Configuration, occasion: Occasion) -> Change:
-        """Prepare a change to ``configuration``; Unfit."""
+        """Return the prepared change to ``configuration``; Unfit."""
         preparation = Preparation(self._parts, self, occasion)
         return await preparation.prepare(self._configuration, configuration, self._withheld)

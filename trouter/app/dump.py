@@ -1,7 +1,7 @@
-"""Writes the state of the router into a readable file, for an operator who searches why messages do not move.
+"""Writes the state of the router into a text file, for an operator who searches why messages do not move.
 
-It holds names and numbers: no message bodies, no passwords, and of each kind no more than ``MOST`` lines. What takes
-long is gathered in portions, between which the router works; so each line is true, and the whole nearly so.
+A dump holds names and numbers, no message bodies and no passwords, and at most ``MAX_LINES`` entries of each kind. It
+is gathered in portions, between which the router works: each line is consistent in itself, the whole only nearly.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from .control import Control
 if TYPE_CHECKING:
     from trouter.connections.connector import Connector
 
-#: Lines of one kind: connections, links, addresses.
+#: Entries of one kind: connections, links, addresses.
 MAX_LINES: Final = 20_000
 #: Tasks with the same name under the same parent that are shown one by one.
 TASKS_ALIKE: Final = 4
@@ -66,7 +66,7 @@ LINK_NUMBERS: Final = {
 
 
 class StateDump:
-    """Writes dumps of one process, numbered from 1."""
+    """Writer of the dumps of one process, which are numbered from 1."""
 
     def __init__(self, router: Router, services: Services) -> None:
         self._router = router
@@ -75,7 +75,7 @@ class StateDump:
         self._began_s = time.monotonic()
 
     async def write(self, control: Control) -> Path:
-        """Write a dump, for its owner's eyes only; its path. OSError, and no file, if that cannot be done."""
+        """Write a dump that only the process's user may read, and return its path; OSError, and no file is left."""
         self._count += 1
         configuration = control.configuration
         path = self._path(configuration)
@@ -140,7 +140,7 @@ class StateDump:
 
 
 def tasks(task: trio.lowlevel.Task, depth: int = 0) -> Iterator[str]:
-    """Yield a task, where it waits, and the tasks in its nurseries; many that are alike only as a number."""
+    """Yield lines of a task, where it waits, and its child tasks: ``TASKS_ALIKE`` of each name, and how many more."""
     indent = "  " * depth
     yield f"{indent}{task.name} {waits_at(task)}"
     for number, nursery in enumerate(task.child_nurseries):
@@ -156,7 +156,7 @@ def tasks(task: trio.lowlevel.Task, depth: int = 0) -> Iterator[str]:
 
 
 def waits_at(task: trio.lowlevel.Task) -> str:
-    """Return the innermost place of our own code in which a task is."""
+    """Return the innermost frame of a task outside trio, as module, line and function; empty if there is none."""
     place = ""
     for frame, line in task.iter_await_frames():
         module = str(frame.f_globals.get("__name__", ""))
@@ -166,7 +166,7 @@ def waits_at(task: trio.lowlevel.Task) -> str:
 
 
 def listener_line(listener: Standing) -> str:
-    """Return a listener, its sockets and its counts."""
+    """Return the line of a listener, with its sockets and counts."""
     where = " ".join(str(sock.getsockname()[:2]) if sock.fileno() >= 0 else "(closed)" for sock in listener.sockets)
     entity = listener.entity
     return (
@@ -177,7 +177,7 @@ def listener_line(listener: Standing) -> str:
 
 
 def connector_line(connector: Connector) -> str:
-    """Return a connector, how far it has come, and where it calls next."""
+    """Return the line of a connector, with its status and the endpoints that it dials next."""
     entity = connector.entity
     return (
         f"{text(entity.name) or '-'} {text(entity.host)}:{text(entity.port)} role={entity.role} "
@@ -186,7 +186,7 @@ def connector_line(connector: Connector) -> str:
 
 
 def connection_lines(connection: ConnectionFacts) -> Iterator[str]:
-    """Yield a connection, and its sessions with their windows and what waits in them."""
+    """Yield the line of a connection and those of its sessions."""
     engine = connection.engine
     remote = engine.remote_open
     yield (
@@ -200,7 +200,7 @@ def connection_lines(connection: ConnectionFacts) -> Iterator[str]:
 
 
 def session_line(session: Session) -> str:
-    """Return a session: its windows, and the deliveries that are not settled."""
+    """Return the line of a session, with its windows and unsettled deliveries."""
     return (
         f"session channel={session.channel} remote_channel={session.remote_channel} state={session.state.name} "
         f"incoming_window={session.incoming_window}/{session.window_frames} "
@@ -212,7 +212,7 @@ def session_line(session: Session) -> str:
 
 
 def link_line(router: Router, link: Ingress | Egress) -> str:
-    """Return a link, its credit and its deliveries."""
+    """Return the line of a link, with its credit and deliveries."""
     row = link_row(router, link, ("owningAddr", "linkDir", "operStatus", *LINK_NUMBERS.values()))
     numbers = " ".join(f"{short}={row[name]}" for short, name in LINK_NUMBERS.items())
     return (
@@ -234,11 +234,11 @@ def address_line(entry: AddressEntry) -> str:
 
 
 def bounded(items: Iterable[T]) -> Iterator[T]:
-    """Yield the first ``MOST`` of the present items."""
+    """Return an iterator over a copy of the first ``MAX_LINES`` items, which may change meanwhile."""
     return iter(list(islice(items, MAX_LINES)))
 
 
 def text(words: object) -> str:
-    """Return what a stranger may have chosen: on one line, and not too long."""
+    """Return text that a peer may have chosen as printable ASCII on one line, of at most ``MAX_TEXT`` characters."""
     whole = ascii(str(words)[:MAX_TEXT])
     return whole if any(char in whole for char in " \\") else whole[1:-1]

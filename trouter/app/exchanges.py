@@ -13,7 +13,7 @@ from trouter.wire.types import UInt, ULong
 
 
 class ConfiguredExchanges:
-    """What of both is configured. ``flush`` writes out what a change leaves to be written."""
+    """The exchanges and bindings of the configuration. ``flush`` writes the output that a change causes."""
 
     def __init__(self, router: Router, flush: Callable[[], None]) -> None:
         self.exchanges = router.exchanges
@@ -23,12 +23,12 @@ class ConfiguredExchanges:
         self.bound: dict[str, tuple[BindingEntity, Exchange, Binding]] = {}
 
     def prepare(self, exchanges: Iterable[ExchangeEntity], bindings: Iterable[BindingEntity]) -> Step:
-        """Prepare to have these and no others; what of them is there already keeps its counts."""
+        """Return the step that makes exactly these exist; exchanges and bindings that stay keep their counts."""
         wanted = {entity.identity: entity for entity in exchanges}
         return Step(partial(self._become, wanted, {entity.identity: entity for entity in bindings}))
 
     def _become(self, exchanges: Mapping[str, ExchangeEntity], bindings: Mapping[str, BindingEntity]) -> None:
-        """Remove what is gone or changed first, so that an address or a name may pass to another."""
+        """Remove what is gone or changed before adding, so that another exchange may take over an address or a name."""
         for key in [key for key, (entity, _) in self.made.items() if exchanges.get(key) != entity]:
             _, exchange = self.made.pop(key)
             for bound in [bound for bound, (_, its, _) in self.bound.items() if its is exchange]:
@@ -48,7 +48,7 @@ class ConfiguredExchanges:
         self.flush()
 
     def status(self, entity: ExchangeEntity | BindingEntity) -> Mapping[str, object]:
-        """Return what is counted of one."""
+        """Return the counters of an exchange or binding; none if it is not in service."""
         if isinstance(entity, BindingEntity):
             _, _, binding = self.bound.get(entity.identity, (None, None, None))
             return {} if binding is None else {"matchedCount": ULong(binding.matched)}
@@ -65,7 +65,7 @@ class ConfiguredExchanges:
 
 
 def exchange_rule(entity: ExchangeEntity) -> ExchangeRule:
-    """Return the exchange that an entity asks for."""
+    """Return the rule of the exchange that an entity describes."""
     return ExchangeRule(
         entity.name,
         entity.address,
@@ -77,5 +77,5 @@ def exchange_rule(entity: ExchangeEntity) -> ExchangeRule:
 
 
 def binding_rule(entity: BindingEntity) -> BindingRule:
-    """Return the binding that an entity asks for."""
+    """Return the rule of the binding that an entity describes."""
     return BindingRule(entity.binding_key or "#", entity.next_hop_address, entity.next_hop_phase)

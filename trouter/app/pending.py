@@ -1,4 +1,4 @@
-"""Parts of a change of the configuration that are prepared: each is applied, or dropped, once."""
+"""The plugins' part of a change of the configuration, and the error for a configuration that cannot be served."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Unfit(Exception):
 
 
 class PendingPlugins:
-    """Plugins take over what they are asked about, so this comes last; ConfigurationRefused when one does not."""
+    """New settings of the plugins, in force at once and so prepared last; ConfigurationRefused if a plugin refuses."""
 
     def __init__(self, plugins: Plugins, old: Configuration, new: Configuration) -> None:
         self._plugins = plugins

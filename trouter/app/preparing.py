@@ -1,7 +1,6 @@
-"""Prepares another configuration: does everything that may fail, while the router goes on with the present one.
+"""Prepares a change of the configuration: does everything that may fail, while the present one stays in force.
 
-Sockets are bound, files are opened, plugins are asked. All that cannot be had is found out here, and then nothing
-of the change is left (management.md 10).
+Sockets are bound, files are opened, plugins are called. If anything fails, all of it is undone (management.md 10).
 """
 
 from __future__ import annotations
@@ -42,12 +41,12 @@ from .rules import Rules
 from .service import Service, service_of
 
 BAD_REQUEST: Final = 400
-#: What the older router answers, and its tools expect, where a log file cannot be opened.
+#: The status that the older router answers, and its tools expect, if a log file cannot be opened.
 FAILED: Final = 500
 
 
 class Occasion(Enum):
-    """Why a configuration comes into force: the router starts, management asks for it, or it was read again."""
+    """Why a configuration comes into force: the router starts, a management request, or a reload."""
 
     START = auto()
     REQUEST = auto()
@@ -56,7 +55,7 @@ class Occasion(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredParts:
-    """What runs for the entities of the configuration; a change prepares each of them."""
+    """The parts of the router that a change of the configuration prepares."""
 
     listeners: Listeners
     connectors: Connectors
@@ -74,14 +73,14 @@ class ConfiguredParts:
 
 
 class Server(Protocol):
-    """What takes note of the part of a configuration that is served."""
+    """The receiver of the entities in service once a change is applied: ``Control``."""
 
     def serve(self, configuration: Configuration, service: Service) -> None:
-        """Note what is served from now on."""
+        """Replace the entities in service."""
 
 
 class Preparation:
-    """One change of the configuration while it is prepared. ``server`` notes what is served once it is applied."""
+    """One change of the configuration while it is prepared. ``server`` receives the entities in service."""
 
     def __init__(self, parts: ConfiguredParts, server: Server, occasion: Occasion) -> None:
         self._parts = parts
@@ -91,9 +90,9 @@ class Preparation:
         self._problems: list[Unfit] = []
 
     async def prepare(self, present: Configuration, wanted: Configuration, withheld: frozenset[str]) -> Change:
-        """Prepare the change from ``present`` to ``wanted``; Unfit with everything wrong, and nothing is open.
+        """Return the prepared change from ``present`` to ``wanted``; Unfit with every problem, and nothing stays open.
 
-        ``withheld`` are the identities of entities that are not served now: that they are not is no news.
+        ``withheld`` holds the identities of entities that are withheld now; those are not reported as problems.
         """
         parts, change = self._parts, self._change
         try:
@@ -127,7 +126,7 @@ class Preparation:
 
     @contextmanager
     def _collecting(self) -> Iterator[None]:
-        """Note what is wrong, and go on: the operator is to read all of it."""
+        """Collect the problem that the block raises and go on, so that the operator reads all problems at once."""
         try:
             yield
         except ListenError as error:
@@ -142,7 +141,7 @@ class Preparation:
             self._problems.append(Unfit(list(error.lines), BAD_REQUEST))
 
     async def _prepare_tls(self, wanted: Configuration, withheld: frozenset[str]) -> Service:
-        """Load the sslProfiles, and return what can be served with them."""
+        """Load the sslProfiles, and return the entities that can be served with them."""
         starts = self._occasion is Occasion.START
         service = service_of(wanted)
         with self._collecting():
@@ -156,7 +155,7 @@ class Preparation:
         return service
 
     async def _prepare_policy(self, wanted: Configuration) -> Step:
-        """Compile what is configured, and look up the host names in it; the one in force where nothing changed."""
+        """Return the step to the compiled policy, host names looked up; an unchanged policy is not compiled again."""
         policing = self._parts.policing
         entity, vhosts, before = wanted.policy, wanted.vhosts, policing.policy
         if entity is before.entity and list(map(id, vhosts)) == [id(one.entity) for one in before.vhosts.values()]:
@@ -169,7 +168,7 @@ class Preparation:
         return Step(partial(policing.become, policy, samplings))
 
     def _prepare_plugins(self, present: Configuration, wanted: Configuration, service: Service) -> None:
-        """Ask the plugins, if all else is well: asking is changing; only a reload asks them for other settings."""
+        """Configure the plugins on a reload without problems, as it has effect at once; else check mechanisms only."""
         if self._occasion is not Occasion.RELOAD:
             facts = (listener_facts(entity) for entity in service.listeners)
             conflicts = [line for each in facts for line in self._conflicts(each, wanted)]
@@ -180,7 +179,7 @@ class Preparation:
                 self._change.add(PendingPlugins(self._parts.plugins, present, wanted))
 
     def _conflicts(self, listener: ListenerFacts, wanted: Configuration) -> tuple[str, ...]:
-        """Return what is wrong with the mechanisms of a listener, a sentence each."""
+        """Return the problems of a listener's mechanisms, a sentence each."""
         plugins = self._parts.plugins
         unknown = plugins.unknown(listener) if wanted.router.secure_defaults else ()
         return (*plugins.conflicts(listener), *unknown)

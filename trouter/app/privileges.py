@@ -1,4 +1,4 @@
-"""Gives up root for an unprivileged user once the sockets are bound, for good, and forbids core dumps."""
+"""Gives up root for an unprivileged user for good, once the sockets are bound, and forbids core dumps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SET_NO_NEW_PRIVS: Final = 38
 
 
 class PrivilegeError(Exception):
-    """The process cannot become who it is to be; ``lines`` tell why."""
+    """The process cannot take the wanted account or rights; ``lines`` holds the reasons."""
 
     def __init__(self, *lines: str) -> None:
         super().__init__("\n".join(lines))
@@ -25,7 +25,7 @@ class PrivilegeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A user and the group to run with."""
+    """The user and the group to run as."""
 
     user: str
     uid: int
@@ -33,7 +33,7 @@ class Account:
 
 
 def account_of(user: str, group: str = "") -> Account:
-    """Return the account of this user, with its own group or another; PrivilegeError if there is no such."""
+    """Return the account of ``user``, with its own group or ``group``; PrivilegeError if either is unknown."""
     try:
         entry = pwd.getpwnam(user)
     except KeyError:
@@ -46,7 +46,7 @@ def account_of(user: str, group: str = "") -> Account:
 
 
 def become(account: Account) -> None:
-    """Be this user, in all threads, with its groups and no others; PrivilegeError."""
+    """Change the process to this user, in all threads, with its groups only; PrivilegeError."""
     if (os.getuid(), os.geteuid(), os.getgid()) == (account.uid, account.uid, account.gid):
         return
     try:
@@ -69,17 +69,17 @@ def _no_way_back() -> None:
 
 
 def forbid_new_privileges() -> None:
-    """Let no program that is called from now on have more rights than the process, setuid or not."""
+    """Deny further rights to every program started from now on, even if it is setuid; PrivilegeError."""
     _prctl(_SET_NO_NEW_PRIVS, 1)
 
 
 def forbid_core_files() -> None:
-    """Leave no core file: it would hold every secret."""
+    """Forbid core files, as they would hold every secret."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def forbid_inspection() -> None:
-    """Be no process that others of the same user may attach to, or that the kernel hands to a collector of cores."""
+    """Forbid other processes of the same user to attach, and the kernel to pipe a core to a program; PrivilegeError."""
     _prctl(_SET_DUMPABLE, 0)
 
 

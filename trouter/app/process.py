@@ -40,9 +40,9 @@ from .wiring import assemble
 if TYPE_CHECKING:
     from .site import RouterSite
 
-#: How often a draining router looks whether it is done.
+#: Seconds between two checks of a draining router whether unsettled deliveries are left.
 DRAIN_LOOK_S: Final = 0.05
-#: What the process takes note of while it routes.
+#: The signals that the process handles while it routes.
 HANDLED: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1})
 
 log = logging.getLogger("trouter.SERVER")
@@ -58,19 +58,19 @@ def run(
     ended: Callable[[], None] | None = None,
     bound: Callable[[], None] | None = None,
 ) -> int:
-    """Route until told to stop; the process's exit status. An INT ends the process by INT after the clean stop.
+    """Route until a signal stops the router; return the exit status. INT ends the process by INT after a clean stop.
 
-    ``read`` gets the configuration for a reload. ``bound`` is called once every socket is bound and no client served
-    yet; it may raise PrivilegeError. ``ready`` is called once every listener stands, ``ended`` at the end, also where
-    an INT is the end of the process.
+    ``read`` returns the configuration for a reload. ``bound`` is called once every socket is bound and before any
+    client is served; it may raise PrivilegeError. ``ready`` is called once every listener is open, ``ended`` at the
+    end, also if INT ends the process.
     """
     forbid_core_files()
     # Unsettled deliveries come and go by the thousand and are freed by their count; the collector's default
     # threshold would look through them again and again.
     gc.set_threshold(50_000, 20, 100)
     process = RouterProcess(configuration, plugins, read, ready, bound)
-    # Blocked in every thread to come, and from here to the end: one task takes them, one at a time, so that no number
-    # of signals can interrupt anything.
+    # Blocked in every later thread and until the end: one task takes the signals one at a time, so that they interrupt
+    # no other code.
     signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
     try:
         with python_logged():
@@ -90,7 +90,7 @@ def run(
 
 
 class RouterProcess:
-    """Everything that runs, from the first listener to the last close."""
+    """A running router, from its first listener to its last close."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class RouterProcess:
         bound: Callable[[], None] | None = None,
         calendar: Callable[[], float] = time.time,
     ) -> None:
-        """``calendar`` tells seconds since 1970, by which certificates end."""
+        """``calendar`` returns seconds since 1970, by which certificates expire."""
         self._assembly = assembly = assemble(configuration, plugins, read, calendar)
         self.router = assembly.router
         self.services = assembly.services
@@ -117,7 +117,7 @@ class RouterProcess:
         return self.control.listeners.standing
 
     async def run_with_signals(self) -> None:
-        """Run until signals say to stop; ListenError when a listener cannot be opened."""
+        """Run until a signal stops the router; ListenError if the configuration cannot be served, PrivilegeError."""
         change = await self.control.prepare_start()
         try:
             self._bound()
@@ -128,9 +128,9 @@ class RouterProcess:
             await self._start(nursery, change)
             self._supervisor.ready()
             nursery.start_soon(self._supervisor.watch)
-            gc.freeze()  # what is configured stays: the collector need not look through it again and again
+            gc.freeze()  # configured objects stay: the collector need not traverse them again and again
             hups, usr1s = Bell(nursery, self._reload), Bell(nursery, self._dump)
-            waiter = trio.CapacityLimiter(1)  # a thread of its own: whatever keeps the others busy, signals are heard
+            waiter = trio.CapacityLimiter(1)  # its own limiter: signals arrive while other threads are busy
             while True:
                 number = signal.Signals(
                     await trio.to_thread.run_sync(signal.sigwait, HANDLED, abandon_on_cancel=True, limiter=waiter)
@@ -147,7 +147,7 @@ class RouterProcess:
             nursery.cancel_scope.cancel()
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Start everything and serve until cancelled; ListenError when a listener cannot stand."""
+        """Start the router and serve until cancelled; ListenError if the configuration cannot be served."""
         change = await self.control.prepare_start()
         async with self._recording(), trio.open_nursery() as nursery:
             await self._start(nursery, change)
@@ -155,7 +155,7 @@ class RouterProcess:
 
     @asynccontextmanager
     async def _recording(self) -> AsyncIterator[None]:
-        """Run the takers of records, so that they outlive everything that emits records."""
+        """Run the record logs and observers around the block, so that they outlive everything that emits records."""
         async with trio.open_nursery() as nursery:
             self._assembly.parts.record_logs.run_in(nursery)
             observers = Observers(self.services.plugins, self.services.recorder)
@@ -175,13 +175,13 @@ class RouterProcess:
         agent = Agent(self.router, self.control, logs.book, trio.current_time, self.services.hub.flush)
         await nursery.start(agent.run)
         change.apply()
-        nursery.start_soon(self._assembly.telemetry.run)  # which looks first whether there are takers of records
+        nursery.start_soon(self._assembly.telemetry.run)  # begins by checking whether records are wanted
         self.control.record_start()
         log.log(logs.NOTICE, "Operational, 1 Threads Running (process ID %d)", os.getpid())
         self._ready()
 
     def _look_after(self, nursery: trio.Nursery) -> None:
-        """Run what reads, ticks, and looks after what stands, each in a task."""
+        """Start the poller, the ticker and the periodic checks, each in a task."""
         services, assembly = self.services, self._assembly
         hub, connections, guard = services.hub, services.connections, services.guard
         nursery.start_soon(services.ticker.run, hub)
@@ -201,7 +201,7 @@ class RouterProcess:
             nursery.start_soon(services.uplinks.run)
 
     def _keep_heartbeat(self) -> None:
-        """Keep the address of the heartbeats in the table, whether or not there is an edge router."""
+        """Keep the address of the heartbeats in the table even without an edge router."""
         entry = self.router.table.obtain(HEARTBEAT, outgoing=True, treatment="balanced")
         if entry is not None:
             entry.pinned = True
@@ -212,7 +212,7 @@ class RouterProcess:
         return self._assembly.makers.site
 
     async def _reload(self) -> None:
-        """Reopen the log files, which may have been moved, and reload the configuration. The log has the result."""
+        """Reopen the log files, which may have been rotated, and reload the configuration; log the result."""
         logs.reopen()
         with suppress(ChangeRefused):
             await self.control.reload()
@@ -227,7 +227,7 @@ class RouterProcess:
             main_log.info("The state was written to %s", path.absolute())
 
     async def _stop(self, nursery: trio.Nursery) -> None:
-        """Drain: no new links, no new credit, unsettled deliveries finish or the deadline passes, then close."""
+        """Stop connections and credit, wait for unsettled deliveries until the deadline, then close everything."""
         deadline_s = self.control.configuration.router.drain_timeout_seconds
         self._supervisor.stopping()
         log.info("Stopping: draining for at most %d s", deadline_s)
@@ -244,7 +244,7 @@ class RouterProcess:
 
 
 class Bell:
-    """Does something whenever it is rung, once for all the ringing since it last began."""
+    """Runner of one action: rings that come while the action runs cause one more run."""
 
     def __init__(self, nursery: trio.Nursery, answer: Callable[[], Awaitable[None]]) -> None:
         self._answer = answer
@@ -252,7 +252,7 @@ class Bell:
         nursery.start_soon(self._run, rings)
 
     def ring(self) -> None:
-        """Ask for it to be done."""
+        """Request a run of the action."""
         with suppress(trio.WouldBlock):
             self._rung.send_nowait(None)
 
@@ -260,9 +260,9 @@ class Bell:
         async for _ in rings:
             try:
                 await self._answer()
-            except Exception:  # noqa: BLE001 - a bug of ours: nothing was changed, and the router goes on
+            except Exception:  # noqa: BLE001 - a bug of ours must not end the router
                 main_log.exception("internal error, a signal had no effect")
 
 
 def _do_nothing() -> None:
-    """Stand for a callback that was not given."""
+    """Return None: the default of an optional callback."""

@@ -14,7 +14,7 @@ log = logging.getLogger("trouter.PYTHON")
 
 @contextmanager
 def python_logged() -> Iterator[None]:
-    """Log warnings, and exceptions that nothing could catch, while the block runs."""
+    """Log warnings, and exceptions that the interpreter ignores, while the block runs."""
     unraisable = sys.unraisablehook
     sys.unraisablehook = _log_unraisable
     try:

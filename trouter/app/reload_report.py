@@ -11,7 +11,7 @@ log = logging.getLogger("trouter.MAIN")
 
 
 def report_of(changes: Changes) -> ReloadReport:
-    """Return what is told of a reload."""
+    """Return the report of the changes that a reload made."""
     return ReloadReport(
         created=tuple(entity.identity for entity in changes.created),
         updated=tuple(_updated(each) for each in changes.updated),
@@ -26,7 +26,7 @@ def _updated(each: Updated) -> str:
 
 
 def log_reload(report: ReloadReport, source: str) -> None:
-    """Log what a reload did."""
+    """Log the report of a reload from ``source``."""
     log.info(
         "Reloaded %s: %d created, %d updated, %d deleted, %d kept",
         source,

@@ -14,14 +14,14 @@ from trouter.net.hub import Hub
 from trouter.net.owner import owner_of
 from trouter.telemetry.link_records import LinkRecords
 
-#: Between two looks; each is a portion of the whole.
+#: Seconds between two rounds; each round scans a portion of the links.
 LOOK_S: Final = 1.0
 
 log = logging.getLogger("trouter.ROUTER_CORE")
 
 
 async def make_rounds(hub: Hub, connections: Connections, links: LinkRecords, guard: Guard) -> None:
-    """Look for ever, tell of each link once, and send what the core answers because it has waited long enough."""
+    """Check connections, handshakes and links every ``LOOK_S`` until cancelled; send the output that this causes."""
     while True:
         await trio.sleep(LOOK_S)
         now_s = trio.current_time()
@@ -32,7 +32,7 @@ async def make_rounds(hub: Hub, connections: Connections, links: LinkRecords, gu
 
 
 def _log_stalls(router: Router, links: LinkRecords, now_s: float) -> None:
-    """Apart, for what a task that sleeps has in hand is not gone when it is over."""
+    """Log and record stalled links; apart from the task, whose local variables would keep a link alive in its sleep."""
     for notice in router.scan(now_s):
         links.stalled(router, notice)
         link = notice.link

@@ -13,7 +13,7 @@ from trouter.net.parts import Step
 
 
 class ConfiguredRoutes:
-    """What of both is configured. ``flush`` writes out what a change leaves to be written."""
+    """The link routes and auto links of the configuration. ``flush`` writes the output that a change causes."""
 
     def __init__(self, router: Router, flush: Callable[[], None]) -> None:
         self.router = router
@@ -25,7 +25,7 @@ class ConfiguredRoutes:
     def prepare(
         self, link_routes: Iterable[LinkRouteEntity], auto_links: Iterable[AutoLinkEntity], *, resumable: bool
     ) -> Step:
-        """Prepare to have these and no others; what stays as it is keeps its links, and links of a route outlive it."""
+        """Return the step that makes exactly these exist; unchanged ones keep their links, as do removed routes."""
         routes = {entity.identity: entity for entity in link_routes}
         autos = {entity.identity: entity for entity in auto_links}
         return Step(partial(self._become, routes, autos, resumable))
@@ -33,7 +33,7 @@ class ConfiguredRoutes:
     def _become(
         self, link_routes: Mapping[str, LinkRouteEntity], auto_links: Mapping[str, AutoLinkEntity], resumable: bool
     ) -> None:
-        """Remove what is gone or changed, then add what is new; what cannot be was found out when it was read."""
+        """Remove routes and auto links that are gone or changed, then add new ones, which were checked when read."""
         router = self.router
         router.routes.resumable = resumable
         for key, (entity, _) in list(self.routes.items()):
@@ -53,7 +53,7 @@ class ConfiguredRoutes:
         self.flush()
 
     def status(self, entity: LinkRouteEntity | AutoLinkEntity) -> Mapping[str, object]:
-        """Return what is observed of one."""
+        """Return the state of a link route or auto link; nothing of an auto link that is not in service."""
         if isinstance(entity, LinkRouteEntity):
             _, route = self.routes.get(entity.identity, (None, None))
             active = route is not None and self.router.routes.is_active(route)
@@ -70,7 +70,7 @@ class ConfiguredRoutes:
 
 
 def route_of(entity: LinkRouteEntity) -> LinkRoute:
-    """Return the route that an entity asks for."""
+    """Return the link route that an entity describes."""
     return LinkRoute(
         entity.prefix or entity.pattern or "",
         entity.direction,
@@ -84,7 +84,7 @@ def route_of(entity: LinkRouteEntity) -> LinkRoute:
 
 
 def rule_of(entity: AutoLinkEntity) -> AutoLinkRule:
-    """Return the auto link that an entity asks for."""
+    """Return the rule of the auto link that an entity describes."""
     return AutoLinkRule(
         entity.address,
         entity.direction,

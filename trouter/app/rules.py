@@ -1,6 +1,6 @@
 """The configured rules about addresses: their changes, applied to the core's table.
 
-There may be thousands, and most of them stay when one changes; so what was made of an entity is kept with it.
+There may be thousands of rules, and most of them stay when one changes, so the rule of each entity is kept.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from trouter.config import AddressEntity
 from trouter.core.table import AddressRule, AddressTable
 from trouter.net.parts import Step
 
-#: An entity, and what was made of it.
+#: An entity and its rule.
 Made = tuple[AddressEntity, AddressRule]
 
 
 class Rules:
-    """The rules in one table."""
+    """The configured rules of one table of addresses."""
 
     def __init__(self, table: AddressTable) -> None:
         self.table = table
-        #: What was made, by the identity of the entity's object, which is kept and so is unique.
+        #: By ``id`` of the entity, which is kept here, so that its id stays unique.
         self.made: dict[int, Made] = {}
         self.present: dict[int, AddressRule] = {}
 
     def prepare(self, addresses: Iterable[AddressEntity]) -> Step:
-        """Prepare the rules for these; they hold for addresses that come into being afterwards."""
+        """Return the step to the rules of these entities; they hold for addresses that are created afterwards."""
         made = {id(entity): self.made.get(id(entity)) or (entity, _make(entity)) for entity in addresses}
         return Step(partial(self._become, made, {id(rule): rule for _, rule in made.values()}))
 

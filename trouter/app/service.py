@@ -1,7 +1,7 @@
-"""Which parts of a configuration are served, and which are withheld because the router cannot keep their promise.
+"""Which listeners and connectors are served, and which are withheld because the router cannot do what they ask for.
 
-A listener that asks for TLS and gets none would admit clients that it was to keep out. So an entity that asks for
-something this version does not do, or this machine has no certificate for, is not served at all, and the log says so.
+A listener that asks for TLS and gets none would admit clients that it should keep out. So an entity that asks for
+a feature that this version lacks, or whose certificate is missing, is withheld, and the log says so.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trouter.config.findings import NO_FAULTS, not_served, reasons_against
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What is to run. ``withheld`` tells which entities are not, and why."""
+    """The entities to serve. ``withheld`` holds a problem for each entity that is not served."""
 
     listeners: tuple[ListenerEntity, ...] = ()
     connectors: tuple[ConnectorEntity, ...] = ()
@@ -23,7 +23,7 @@ class Service:
 
 
 def service_of(configuration: Configuration, faults: Mapping[str, str] = NO_FAULTS) -> Service:
-    """Return the part of ``configuration`` that can be served; ``faults``: why sslProfiles cannot be used, by name."""
+    """Return the part of ``configuration`` that can be served; ``faults``: the fault of each unusable sslProfile."""
     return Service(
         tuple(one for one in configuration.listeners if not reasons_against(configuration, one, faults)),
         tuple(one for one in configuration.connectors if not reasons_against(configuration, one, faults)),

@@ -39,7 +39,7 @@ from trouter.http.ports import Secured
 
 from .control import Control
 
-#: What becomes of a tenant's deliveries -> what counts it.
+#: Outcome of a tenant's deliveries -> its counter.
 _ENDS: Final = {
     **{each: each for each in ("accepted", "rejected", "released", "modified", "presettled")},
     "dropped": "dropped_presettled",
@@ -47,12 +47,12 @@ _ENDS: Final = {
 
 
 class RouterSite:
-    """One router."""
+    """One router, as all its HTTP listeners share it."""
 
     def __init__(
         self, router: Router, services: Services, control: Control, make_gate: Callable[[ListenerEntity], Listener]
     ) -> None:
-        """``make_gate`` makes what admits clients that come through a listener's WebSockets."""
+        """``make_gate`` returns the listener that admits the clients of an HTTP listener's WebSockets."""
         self._router = router
         self._services = services
         self._control = control
@@ -61,21 +61,21 @@ class RouterSite:
         self._began_s = trio.current_time()
 
     def ready(self) -> bool:
-        """Return whether everything configured is served and the router is not about to stop."""
+        """Return whether everything configured is served and the router is not stopping."""
         return not self.reasons()
 
     def reasons(self) -> tuple[str, ...]:
-        """Return why it is not ready, a line each: it stops, or something configured is not served."""
+        """Return why the router is not ready, a line each: it stops, or a configured entity is not served."""
         stops = ("the router is stopping",) if self._control.stopping else ()
         found = [finding for finding in self._control.findings() if finding.severity is Severity.PROBLEM]
         return (*stops, *map(brief, found))
 
     def live(self) -> bool:
-        """Return True: a client that gets the answer knows that the loop turns, and no more."""
+        """Return True: the answer shows that the event loop runs, and no more."""
         return True
 
     async def healthy(self) -> bool:
-        """Return whether a message to an address inside the router arrives, in a turn of its own."""
+        """Return whether a message to an address inside the router arrives."""
         await trio.lowlevel.checkpoint()
         echo = Echo()
         address = f"_local/temp.{temporary_token()}"
@@ -87,14 +87,14 @@ class RouterSite:
         return echo.heard == 1
 
     def turns_away(self, remote: tuple[str, int], full: Callable[[], str]) -> bool:
-        """Return whether a new connection is to be closed; what is spoken through it is judged later."""
+        """Return whether a new connection is to be closed at once; ``full`` returns a reason or an empty string."""
         guard, host = self._services.guard, remote[0]
         return guard.turns_away(*remote, guard.blocks(host, "normal") or guard.handshakes.too_fast(host) or full())
 
     async def secure(
         self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, timeout_s: float
     ) -> Secured | None:
-        """Return the stream of an accepted socket, within TLS if the client begins with it; None if that has failed."""
+        """Return the stream of an accepted socket, with TLS if the client begins it; None if the handshake failed."""
         loopback = ip_address(remote[0].partition("%")[0]).is_loopback
         facts = PeerFacts(0, listener_facts(entity), *remote, encrypted=False, loopback=loopback)
         met = await self._services.secure.accept(sock, facts, entity, timeout_s)
@@ -109,7 +109,7 @@ class RouterSite:
     async def serve_amqp(
         self, sock: socket.socket, remote: tuple[str, int], entity: ListenerEntity, below: object | None
     ) -> None:
-        """Serve a client that came through a WebSocket, unless the router is stopping."""
+        """Serve a client that came through a WebSocket until it ends; close it at once if the router is stopping."""
         if self._control.stopping:
             sock.close()
             return
@@ -121,13 +121,13 @@ class RouterSite:
         await gate.serve(sock, remote, below if isinstance(below, tuple) else None)
 
     def exposition(self, tenant: str) -> bytes:
-        """Return what /metrics shows."""
+        """Return the text of /metrics, of the whole router or of ``tenant`` if that is not empty."""
         from trouter.http.metrics import exposition, tenant_exposition  # noqa: PLC0415  # only once it is asked for
 
         return tenant_exposition(self.tenant(tenant)) if tenant else exposition(self.figures())
 
     def figures(self) -> Figures:
-        """Return this moment's numbers."""
+        """Return the present figures of the router."""
         budget = self._services.budget
         quota_alarms, quota_alarms_raised = self._services.policing.quota_alarms()
         engines = [each.engine for each in self._control.connections().values()]
@@ -179,12 +179,12 @@ class RouterSite:
         )
 
     def tenant(self, name: str) -> TenantFigures:
-        """Return this moment's numbers of one tenant, zeros before its first connection."""
+        """Return the present figures of a tenant, zeros before its first connection."""
         known = self._router.table.tenants.get(name)
         return TenantFigures(name) if known is None else self._tenants((known,))[0]
 
     def _tenants(self, tenants: Collection[Tenant]) -> list[TenantFigures]:
-        """Return the figures of tenants in one look at all links and addresses, or in none without tenants."""
+        """Return the figures of tenants with one pass over all links and addresses, without tenants with none."""
         if not tenants:
             return []
         owners = {number: each for each in tenants for number in each.connections}
@@ -230,7 +230,7 @@ class RouterSite:
 
 
 class Echo:
-    """Hears the message that a health check sends to itself."""
+    """Receiver of the message that a health check sends to itself."""
 
     MESSAGE: Final = b"\0\x53\x77\x40"
 

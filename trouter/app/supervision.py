@@ -10,15 +10,15 @@ from typing import Final
 import trio
 
 _MICROSECONDS: Final = 1_000_000
-#: An alarm is kept off by this many signs of life before it is due.
+#: Signs of life within one period of the watchdog.
 SIGNS: Final = 3
 
 
 class Supervisor:
-    """The socket in NOTIFY_SOCKET, and how often WATCHDOG_USEC wants a sign of life."""
+    """Sender of notifications to the socket in NOTIFY_SOCKET, as often as WATCHDOG_USEC asks for."""
 
     def __init__(self, environment: MutableMapping[str, str] = os.environ) -> None:
-        """Take both from the environment, so that no process that we start inherits them."""
+        """Remove the variables from the environment, so that no child process inherits them."""
         path = environment.pop("NOTIFY_SOCKET", "")
         self._address = f"\0{path[1:]}" if path.startswith("@") else path
         alarm = environment.pop("WATCHDOG_USEC", "")
@@ -36,7 +36,7 @@ class Supervisor:
         self._notify("STOPPING=1")
 
     async def watch(self) -> None:
-        """Give signs of life for as long as the loop turns."""
+        """Send signs of life until cancelled; return at once if the manager wants none."""
         while self.pause_s is not None and self._address:
             self._notify("WATCHDOG=1")
             await trio.sleep(self.pause_s)
@@ -48,4 +48,4 @@ class Supervisor:
             try:
                 sock.sendto(line.encode(), self._address)
             except OSError:
-                pass  # the manager does not listen; nothing that we could do about it
+                pass  # the manager does not listen: the router runs without it

@@ -1,7 +1,4 @@
-"""Builds a router: every object in order, each from the earlier ones that it needs.
-
-Nothing runs yet and nothing is opened: ``process`` runs what is assembled here.
-"""
+"""Builds the objects of a router in order, each from earlier ones; ``process`` runs them."""
 
 from __future__ import annotations
 
@@ -58,7 +55,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """A router that is put together and does not run yet."""
+    """The objects of a router that does not run yet."""
 
     router: Router
     services: Services
@@ -74,7 +71,7 @@ class Assembly:
 
 
 class Makers:
-    """Makes what runs for listeners and connectors, of what a router's connections share."""
+    """Maker of the listeners and connectors that run for entities of the configuration."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -84,26 +81,26 @@ class Makers:
         self._site: RouterSite | None = None
 
     def serve_pages_of(self, control: Control) -> None:
-        """Let HTTP listeners show ``control``, which comes after the listeners: it controls these, too."""
+        """Let HTTP listeners show ``control``, which is made after this object because it controls the listeners."""
         self._control = control
 
     def listener(self, entity: ListenerEntity, sockets: list[socket.socket]) -> Standing:
         """Return a listener on ``sockets``, for AMQP or for HTTP."""
         if not entity.serves_http:
             return self._amqp_listener(entity, sockets)
-        from trouter.http import HttpListener  # noqa: PLC0415  # a room that most routers do without
+        from trouter.http import HttpListener  # noqa: PLC0415  # most routers do not use this room
 
         return HttpListener(entity, sockets, self.site)
 
     def _admitter(self, entity: ListenerEntity) -> Listener:
-        """Return what admits the clients that come through the WebSockets of a listener."""
+        """Return a listener without sockets, which admits the clients of an HTTP listener's WebSockets."""
         return self._amqp_listener(entity, [])
 
     def _amqp_listener(self, entity: ListenerEntity, sockets: list[socket.socket]) -> Listener:
         return Listener(entity, sockets, self._router.table.router_id, self._services, self._numbers)
 
     def connector(self, entity: ConnectorEntity) -> Connector:
-        """Return what dials for a connector."""
+        """Return the connector that dials for an entity."""
         from trouter.connections.connector import Connector  # noqa: PLC0415  # most routers have none
 
         settings = connector_settings(self._router.table.router_id, entity)
@@ -111,11 +108,11 @@ class Makers:
 
     @property
     def site(self) -> RouterSite:
-        """The router as its HTTP listeners see it: made for the first of them."""
+        """The router as its HTTP listeners see it, made on first use."""
         if self._site is None:
             from .site import RouterSite  # noqa: PLC0415
 
-            assert self._control is not None  # noqa: S101 - it is there before any listener is made
+            assert self._control is not None  # noqa: S101 - set before any listener is made
             self._site = RouterSite(self._router, self._services, self._control, self._admitter)
         return self._site
 
@@ -126,7 +123,7 @@ def assemble(
     read: Callable[[], Configuration] | None,
     calendar: Callable[[], float],
 ) -> Assembly:
-    """Put a router together; ``read`` and ``calendar`` as ``process.RouterProcess`` has them."""
+    """Return the objects of a router; ``read`` and ``calendar`` are those of ``process.RouterProcess``."""
     own = configuration.router
     router = Router(own.id, own.mode, own.default_distribution)
     router.table.tenants_confined = own.secure_defaults
@@ -188,7 +185,7 @@ def _services(
 
 
 def _parts(services: Services, makers: Makers, record_logs: RecordLogs) -> ConfiguredParts:
-    """Make what runs for configured entities."""
+    """Return the parts that run for configured entities."""
     router, flush = services.hub.router, services.hub.flush
     return ConfiguredParts(
         listeners=Listeners(makers.listener),
