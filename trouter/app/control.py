@@ -311,7 +311,7 @@ class Control:
             log.info("deleted %s", present.identity)
 
     async def reload(self) -> ReloadReport:
-        """Read the configuration again, apply it, return a report; ChangeRefused with all problems, and nothing changed.
+        """Read the configuration again, apply it, return a report; ChangeRefused with all problems, nothing changed.
 
         Entities that management created and the file lacks are deleted: afterwards the file describes the router.
         """

@@ -1,4 +1,4 @@
-"""The contract between the router and its plugins: hookspecs, the values they exchange, and the registry that asks."""
+"""The contract between the router and its plugins: hookspecs, the values they exchange, the registry that calls."""
 
 from trouter.hooks.consumers import DECISION_ACTIONS, Consumer, ConsumerTerms, Decision, IncomingMessage, Rejected
 from trouter.hooks.facts import (

@@ -1,4 +1,4 @@
-"""Judges what plugins answer: whether a value has the type that its hook promises."""
+"""Checks that the answers of plugins have the types that the hooks promise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trouter.hooks.facts import AuthServiceFacts
 from trouter.hooks.policy import AnnotationFilter, Permissions, VhostPolicy
 from trouter.hooks.sasl import Authenticated, AuthService, Challenge, Refused, SaslExchange
 
-#: As many as the peer router advertises; a longer answer is rubbish (security.md 1.2).
+#: As many as the older router advertises; a longer answer counts as one of the wrong type (security.md 1.2).
 MAX_MECHANISMS: Final = 32
 _MECHANISM_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,20}")  # RFC 4422, 3.1
 
@@ -25,7 +25,7 @@ class Rubbish(Exception):
 
 
 def consumers_of(answer: object) -> Iterable[Consumer]:
-    """Return what a plugin lists; Rubbish if that is no list of consumers."""
+    """Yield the consumers in a plugin's answer; Rubbish if it is no list or tuple of consumers."""
     if not isinstance(answer, list | tuple):
         raise Rubbish(answer)
     for each in answer:
@@ -35,7 +35,7 @@ def consumers_of(answer: object) -> Iterable[Consumer]:
 
 
 def is_sasl_answer(answer: object) -> TypeGuard[Challenge | Authenticated | Refused]:
-    """Return whether the fields have the types they claim, too, so that no peer becomes the user None."""
+    """Return whether the answer and its fields have the promised types, so that no peer becomes the user None."""
     match answer:
         case Challenge(bytes(), str()) | Refused(str(), bool(), str()):
             return True

@@ -1,44 +1,44 @@
-"""Consumers: plugins that take messages at an address of the router, and what follows from a message."""
+"""Consumers, which plugins provide: they take messages at an address of the router and answer with decisions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Final, Protocol, runtime_checkable
 
-#: What a consumer's decision may order.
+#: The actions that a decision may order.
 DECISION_ACTIONS: Final = ("lock-user", "unlock-user", "block-host", "unblock-host", "slow-tenant", "restore-tenant")
 
 
 @dataclass(frozen=True, slots=True)
 class IncomingMessage:
-    """A message that came for a consumer, from a sender that may send it one. All of it is the sender's word."""
+    """A message for a consumer from a permitted sender; all but ``user`` is untrusted."""
 
-    #: The one data section, or the one string in UTF-8; None for any other body, and for none.
+    #: The only data section, or the only string in UTF-8; None for any other body, and without one.
     body: bytes | None = field(repr=False)
     subject: str = ""
     content_type: str = ""
-    #: Who sent it, as they authenticated.
+    #: The authenticated user of the sender.
     user: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the router is to do about a user, host or tenant for a while; ValueError for what it cannot do.
+    """An action about a user, host or tenant that holds for a time; ValueError for an impossible one.
 
-    ``subject`` is a user, an address of a host or a tenant, as ``action`` (one of ``DECISION_ACTIONS``) has it. An
-    ``id`` is obeyed once. The other texts are for people; ``evidence`` are numbers of records.
+    ``subject`` is a user, an address of a host or a tenant, depending on ``action`` (one of ``DECISION_ACTIONS``). An
+    ``id`` is carried out once. ``reason`` is text for operators; ``evidence`` holds numbers of records.
     """
 
     id: str
     action: str
     subject: str
-    #: When it ends, in microseconds since 1970.
+    #: The end of the decision, in microseconds since 1970.
     until_us: int
-    #: For a user: only under this vhost, or of this tenant; empty for everywhere.
+    #: For a user: the only vhost or tenant to which the decision applies; empty for all.
     vhost: str = ""
     reason: str = ""
     evidence: tuple[int, ...] = ()
-    #: Messages a second, for a tenant that is to be slowed down.
+    #: Messages per second that a slowed tenant may send; None for other actions.
     rate: int | None = None
 
     def __post_init__(self) -> None:
@@ -56,7 +56,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A message is not what its consumer takes; the sender hears the ``reason``, under this condition."""
+    """The rejection of a message; its outcome gives the sender ``condition`` and ``reason``."""
 
     reason: str
     condition: str = "amqp:invalid-field"
@@ -64,18 +64,18 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerTerms:
-    """Where a consumer takes messages, and from which users; ValueError for what is out of bounds.
+    """The address and the permitted senders of a consumer, with its limits; ValueError if a value is out of bounds.
 
-    Messages of any other sender are rejected before the consumer sees them: of a sender that is not authenticated or
-    none of ``senders``, of tenants, of other routers, and of senders whose policy does not let them send there.
+    The router rejects messages of other senders: of users that are not authenticated or not in ``senders``, of tenants,
+    of other routers, and of users that the policy does not let send to the address.
     """
 
     address: str
     senders: frozenset[str]
-    #: Larger messages are rejected, and those beyond so many a second released.
+    #: Larger messages are rejected; messages beyond ``per_second`` are released.
     max_bytes: int = 4096
     per_second: int = 10
-    #: Decisions in force at one time.
+    #: Limit of the decisions in force at one time.
     max_standing: int = 1000
 
     def __post_init__(self) -> None:
@@ -87,11 +87,11 @@ class ConsumerTerms:
 
 @runtime_checkable
 class Consumer(Protocol):
-    """Takes messages at an address of the router. It is asked on the event loop: no I/O, no waiting."""
+    """A plugin's object that takes messages at an address. It is called on the event loop: no I/O, no waiting."""
 
     @property
     def terms(self) -> ConsumerTerms:
-        """Return the address to consume from, and the senders to accept; the same while the consumer is in use."""
+        """The address to consume from and the senders to accept; the same while the consumer is in use."""
 
     def consume(self, message: IncomingMessage) -> Decision | Rejected:
-        """Return what follows from a message: a decision, or why it was rejected."""
+        """Return the decision that a message asks for, or its rejection."""

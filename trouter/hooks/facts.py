@@ -1,8 +1,7 @@
-"""What hooks are told of the configuration and of a peer: frozen values, so that a plugin decides only by its answer.
+"""The configuration and the peer as hooks see them: frozen values, so that a plugin decides only by its answer.
 
-Fields are named after the configuration attributes that they stand for. Text that a stranger chose is marked so:
-plugins and logs must not trust it. Changing a field here, or in the modules beside this one, changes the contract with
-plugins written by others: add with a default, never rename.
+Fields are named after the attributes of the configuration. A comment marks text that a peer chose: plugins and logs
+must not trust it. These fields are a contract with plugins of other authors: add fields with a default, never rename.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-#: Mechanisms which hand the router the secret itself: an eavesdropper on the wire reads the password.
+#: Mechanisms that send the secret itself: without encryption, an eavesdropper reads it.
 CLEARTEXT_MECHANISMS: Final = frozenset({"PLAIN", "LOGIN", "XOAUTH2", "OAUTHBEARER"})
 INSECURE_PLAIN_CHOICES: Final = ("no", "loopback", "yes")
 STRIP_ANNOTATIONS_CHOICES: Final = ("in", "out", "both", "no")
@@ -27,14 +26,14 @@ class ListenerFacts:
     host: str
     port: str
     role: str = "normal"
-    #: As configured; empty means "whatever the plugins serve".
+    #: As configured; empty means all mechanisms that the plugins serve.
     sasl_mechanisms: tuple[str, ...] = ()
     authenticate_peer: bool = False
-    #: Which peers may send a password unencrypted: "no" (none), "loopback" (peers on this machine), or "yes" (all).
+    #: The peers that may send a password unencrypted: "no" (none), "loopback" (those on this machine), or "yes" (all).
     allow_insecure_plain: str = "no"
     #: Router annotations removed from messages: "in", "out", "both" or "no".
     strip_annotations: str = "both"
-    #: The authentication service that is asked instead of the plugins' own mechanisms, by its name; empty for none.
+    #: The name of the authentication service that replaces the plugins' own mechanisms; empty for none.
     auth_service: str = ""
 
     def __post_init__(self) -> None:
@@ -48,9 +47,9 @@ class ListenerFacts:
 
 @dataclass(frozen=True, slots=True)
 class TlsFacts:
-    """What TLS agreed on, and whose certificate the peer showed. No part of a certificate that was not verified."""
+    """The result of a TLS handshake: the cipher, and the peer's certificate if it was verified."""
 
-    #: As OpenSSL names them: TLSv1.3, TLS_AES_256_GCM_SHA384; and the strength of the cipher in bits.
+    #: OpenSSL's names, such as TLSv1.3 and TLS_AES_256_GCM_SHA384, and the strength of the cipher in bits.
     version: str
     cipher: str
     bits: int = 0
@@ -58,7 +57,7 @@ class TlsFacts:
     subject: str = ""
     #: The certificate in DER; b"" without one.
     certificate: bytes = field(default=b"", repr=False)
-    #: The user that ``map_uid`` made of it; "" without certificate.
+    #: The user that ``map_uid`` named for the certificate; "" without certificate.
     user: str = ""
 
 
@@ -72,21 +71,21 @@ class PeerFacts:
     remote_port: int
     encrypted: bool
     loopback: bool
-    #: What the channel can be told from others by (RFC 5929): pairs of a type, such as tls-server-end-point, and data.
+    #: The channel bindings (RFC 5929): pairs of a type, such as tls-server-end-point, and data.
     channel_bindings: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)
     #: None without TLS.
     tls: TlsFacts | None = None
 
     @property
     def may_send_password(self) -> bool:
-        """Return whether a password may cross this connection: it is encrypted, or the listener says so."""
+        """True if a password may cross this connection: it is encrypted, or the listener allows it."""
         allowed = self.listener.allow_insecure_plain
         return self.encrypted or allowed == "yes" or (allowed == "loopback" and self.loopback)
 
 
 @dataclass(frozen=True, slots=True)
 class CertificateFacts:
-    """A client's certificate, which an authority that the listener trusts vouches for."""
+    """A client's certificate, verified by an authority that the listener trusts."""
 
     #: As in RFC 2253, the last part first, chosen by the certificate's holder.
     subject: str
@@ -96,16 +95,16 @@ class CertificateFacts:
 
 @dataclass(frozen=True, slots=True)
 class SslProfileFacts:
-    """What an sslProfile says of users; ValueError for a choice outside its list."""
+    """How an sslProfile makes users of certificates; ValueError for a choice outside its list."""
 
     name: str
     #: Letters for the parts of a certificate that make a user, in their order; "" for the whole subject.
     uid_format: str = ""
-    #: What becomes of a part that a certificate lacks: "skip", "empty", or "reject" the certificate.
+    #: Treatment of a part that a certificate lacks: "skip" it, leave it "empty", or "reject" the certificate.
     uid_missing: str = "skip"
-    #: Whether a separator within a part is escaped.
+    #: A separator within a part is escaped.
     uid_escape: bool = False
-    #: Other names for such users.
+    #: User made of a certificate -> the name to use instead.
     names: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
 
     def __post_init__(self) -> None:
@@ -134,25 +133,25 @@ class RouterFacts:
     oauth_scopes_claim: str | None = None
     oauth_scope_prefix: str = ""
     oauth_tenant_claim: str | None = None
-    #: Where Cyrus SASL is configured, None when it is not used, and under which name.
+    #: The folder of Cyrus SASL's configuration, None when it is not used, and the name of the application in it.
     sasl_config_dir: str | None = None
     sasl_config_name: str = "qdrouterd"
-    #: Whether what is doubtful is refused, not told of.
+    #: Doubtful settings are refused instead of reported.
     secure_defaults: bool = False
     #: The listeners configured now; others may come later.
     listeners: tuple[ListenerFacts, ...] = ()
-    #: The ``pluginSettings`` of the plugin that is asked, and of no other plugin.
+    #: The ``pluginSettings`` of the called plugin only.
     settings: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}), hash=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectorFacts:
-    """One configured connector, and what it has to authenticate with."""
+    """One configured connector, and its credentials."""
 
     name: str
-    #: The server that it dials, by the name that is configured.
+    #: The configured name of the server that it dials.
     host: str
-    #: Whether a password may cross the connection as it is: it is encrypted, or the connector says so.
+    #: A password may cross the connection: it is encrypted, or the connector allows it.
     may_send_password: bool
     user: str = ""
     password: str = field(default="", repr=False)
@@ -160,14 +159,14 @@ class ConnectorFacts:
 
 @dataclass(frozen=True, slots=True)
 class AuthServiceFacts:
-    """An authentication service that is configured."""
+    """A configured authentication service."""
 
     name: str
     host: str
     port: str
-    #: The host name that it is asked for in SASL.
+    #: The host name in the router's SASL frames to the service.
     realm: str | None = None
-    #: How long each of its answers may take.
+    #: Seconds that each of its answers may take.
     timeout_s: float = 5.0
-    #: For how many seconds an answer that admits a client may be remembered; 0 for not at all.
+    #: Seconds for which an answer that admits a client may be cached; 0 for no cache.
     cache_s: float = 0.0

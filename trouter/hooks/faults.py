@@ -1,4 +1,4 @@
-"""Counts and logs what plugins do wrong, and names the plugin."""
+"""Counts and logs the faults of plugins, by plugin."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ log = logging.getLogger("trouter.PLUGIN")
 
 
 class Culprit(NamedTuple):
-    """A plugin that failed in a hook; the plugin is empty if it is unknown, the exception if none was raised."""
+    """A plugin and the hook in which it failed; ``plugin`` is empty if unknown, ``exception`` if none was raised."""
 
     hook: str
     plugin: str
@@ -24,20 +24,20 @@ class Faults:
     """The faults of one router's plugins."""
 
     def __init__(self, registered: Registration) -> None:
-        #: Raises and wrong answers, counted by hook name (``respond`` for exchanges).
+        #: Exceptions and wrong answers, counted by hook name (``respond`` for exchanges).
         self.by_hook: Counter[str] = Counter()
-        #: The same, by plugin and by what was raised.
+        #: The same, by hook, plugin and exception.
         self.culprits: Counter[Culprit] = Counter()
         self._registered = registered
 
     def raised(self, hook: str, error: Exception, plugin: str = "") -> None:
-        """Record what a plugin raised in ``hook``."""
+        """Count and log an exception that a plugin raised in ``hook``."""
         plugin = plugin or self._registered.raiser(hook, error)
         self._count(hook, plugin, error)
         log.error("plugin %s failed in %s", plugin or "(unknown)", hook, exc_info=error)
 
     def failed(self, hook: str, made: object, what: str, error: Exception) -> None:
-        """Record what an object that a plugin made raised; ``what`` says in the log what kind of object it is.
+        """Count and log an exception of an object that a plugin made; ``what`` names the kind of object in the log.
 
         Only the exception's type and place are logged, because its message may quote a peer's secret.
         """
@@ -45,7 +45,7 @@ class Faults:
         log.error("%s (%s) failed: %s", what, type(made).__qualname__, place_of(error))
 
     def rubbish(self, hook: str, answer: object, plugin: str = "") -> None:
-        """Record an answer of the wrong type; its value may be a secret, so only the type is logged."""
+        """Count an answer of the wrong type; its value may be a secret, so only the type is logged."""
         plugin = plugin or self._registered.only_plugin_in(hook)
         self._count(hook, plugin)
         if inspect.iscoroutine(answer):
@@ -58,7 +58,7 @@ class Faults:
         )
 
     def ignored(self, name: str, what: str, error: Exception | None = None) -> None:
-        """Count a fault that changes nothing; it may come with every record, so the log has ever fewer of them."""
+        """Count a fault in ``observe``; it may occur with each record, so only the 1st, 2nd, 4th, 8th ... is logged."""
         self._count("observe", name, error)
         count = self.by_hook["observe"]
         if count & (count - 1) == 0:
@@ -70,7 +70,7 @@ class Faults:
 
 
 def place_of(error: BaseException) -> str:
-    """Return the exception's type and innermost place, without its message."""
+    """Return the exception's type with the file and line where it was raised, without its message."""
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next

@@ -1,7 +1,7 @@
-"""Which plugins are installed, which of them may be loaded, and what their code hashes to; nothing here runs any.
+"""Finds installed plugins, decides which of them may be loaded, and hashes their code, without running any of it.
 
-Installing a package must not be enough to run its code inside the router: beside the plugins that come with trouter
-only those load that the configuration lists, and one listed with a hash only if its code is that code.
+Installing a package must not be enough to run its code inside the router: beside the plugins that come with trouter,
+only those load that the configuration lists, and one that is listed with a hash only if its code has that hash.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 
 from trouter.hooks.loading import InstalledPlugin, PluginError
 
-#: Plugins of this distribution need not be listed: they are the router.
+#: The distribution whose plugins need not be listed: the router's own.
 OURS: Final = "trouter"
 _CACHE: Final = "__pycache__"
 #: No folder can be made here, so no cache of compiled code is found or left there.
@@ -24,7 +24,7 @@ _NO_CACHE: Final = "/dev/null"
 
 
 def installed_plugins(group: str) -> tuple[InstalledPlugin, ...]:
-    """Return all plugins installed under this group of entry points, by name and distribution."""
+    """Return all plugins installed under ``group`` of entry points, sorted by name and distribution."""
     found = {
         InstalledPlugin(
             name=entry.name,
@@ -40,9 +40,9 @@ def installed_plugins(group: str) -> tuple[InstalledPlugin, ...]:
 
 
 def allowed_plugins(found: Sequence[InstalledPlugin], listed: Mapping[str, str]) -> tuple[InstalledPlugin, ...]:
-    """Return the plugins that may be loaded: ours, and what is ``listed`` with its hash, or "" for any; PluginError.
+    """Return the plugins that may be loaded: the router's own, and those ``listed`` with a hash, or "" for any code.
 
-    A name that two packages claim stops the start if it is listed, and stands for our own plugin otherwise.
+    PluginError if a listed plugin is missing, has another hash, or is claimed by two packages.
     """
     for name, expected in listed.items():
         named = [plugin for plugin in found if plugin.name == name]
@@ -74,7 +74,7 @@ def digest_of(plugin: InstalledPlugin) -> str:
 
 @contextmanager
 def uncached() -> Iterator[None]:
-    """Compile what is imported meanwhile from the sources that were hashed, whatever lies in a cache."""
+    """Compile modules that the block imports from their sources, which were hashed, instead of using a cache."""
     prefix = sys.pycache_prefix
     sys.pycache_prefix = _NO_CACHE
     try:
@@ -84,7 +84,7 @@ def uncached() -> Iterator[None]:
 
 
 def _code_of(target: str) -> tuple[Path, list[Path]]:
-    """Return the folder where the code of an entry point lies, and its files; ValueError if there is none."""
+    """Return the folder with the code of an entry point, and the files; ValueError if there is none."""
     spec = util.find_spec(_module(target).partition(".")[0])
     if spec is None:
         raise ValueError(f"there is no module {_module(target)}")
@@ -100,7 +100,7 @@ def _code_of(target: str) -> tuple[Path, list[Path]]:
 
 
 def _file_of(module: str) -> Path | None:
-    """Return the source of a module, found without importing the packages around it; None if there is none."""
+    """Return the source of a module without importing its packages; None if there is none."""
     try:
         spec = util.find_spec(module.partition(".")[0])
     except (ImportError, ValueError):

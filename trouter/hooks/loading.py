@@ -1,4 +1,4 @@
-"""What is said of plugins that are installed, loaded, or refused."""
+"""Descriptions of installed and loaded plugins, and the errors of refused ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class InstalledPlugin:
-    """One plugin that could be loaded: its name, what its entry point names, and where that comes from."""
+    """One plugin that could be loaded: its name, the target of its entry point, and its package."""
 
     name: str
     target: str
@@ -29,7 +29,7 @@ class PluginDescription:
 
 
 class PluginError(Exception):
-    """A plugin cannot be loaded; the router does not start without it, for it may have been a guard."""
+    """A plugin cannot be loaded; the router does not start without it, as the plugin may be there to deny access."""
 
 
 class ConfigurationRefused(Exception):

@@ -1,4 +1,4 @@
-"""Which mechanisms a listener offers to which peer, and which of those that it names cannot be offered."""
+"""Chooses the mechanisms that a listener offers to a peer, and finds those that it names and cannot offer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from trouter.hooks.facts import CLEARTEXT_MECHANISMS, ListenerFacts, PeerFacts
 
-#: Where saslMechanisms is not configured, these come after all others, in this order.
+#: Without saslMechanisms, these come after all others, in this order.
 _WEAKNESS: Final = {
     "DIGEST-MD5": 1,
     "CRAM-MD5": 1,
@@ -21,8 +21,8 @@ _WEAKNESS: Final = {
 }
 #: The mechanism for peers that are authenticated below SASL already.
 _EXTERNAL: Final = "EXTERNAL"
-#: Mechanisms that may be named where nothing serves them: with a warning, for the plugin or its users come later. What
-#: is neither here nor served is a mistake, and so is a mechanism that takes the site's own software, such as GSSAPI.
+#: Mechanisms that a listener may name, with a warning, even if no plugin serves them: the plugin or its users may come
+#: later. Other names that no plugin serves are mistakes, also mechanisms that need software of the site, as GSSAPI.
 KNOWN: Final = frozenset({
     "ANONYMOUS", "EXTERNAL", "PLAIN", "LOGIN", "CRAM-MD5", "DIGEST-MD5", "NTLM", "OTP", "SRP", "OAUTHBEARER", "XOAUTH2",
     *(f"SCRAM-SHA-{size}{end}" for size in (1, 224, 256, 384, 512) for end in ("", "-PLUS")),
@@ -34,7 +34,7 @@ log = logging.getLogger("trouter.PLUGIN")
 
 
 class Offer(NamedTuple):
-    """What a listener advertises, and what it cannot: two plugins would serve it, no plugin does, or it is unknown."""
+    """The mechanisms of a listener; those that it cannot offer, as two plugins or none serve them; unknown ones."""
 
     mechanisms: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ NO_OFFER: Final = Offer()
 
 
 def offer_of(listener: ListenerFacts, servers: dict[str, list[str]]) -> Offer:
-    """Return what ``listener`` offers where ``servers`` names, for each mechanism, the plugins that serve it."""
+    """Return the offer of ``listener``; ``servers`` has the plugins that serve each mechanism. Conflicts are logged."""
     if listener.authenticate_peer:
         servers.pop("ANONYMOUS", None)
     if not listener.sasl_mechanisms:
@@ -73,9 +73,9 @@ def offer_of(listener: ListenerFacts, servers: dict[str, list[str]]) -> Offer:
 
 
 def offered_to(peer: PeerFacts, mechanisms: Sequence[str]) -> tuple[str, ...]:
-    """Return the part of ``mechanisms`` to advertise to ``peer``: none that shows a secret on its wire or cannot be.
+    """Return the ``mechanisms`` to advertise to ``peer``: none that would expose a secret or cannot work.
 
-    Without TLS there is nothing to be bound to, and no client certificate.
+    Without TLS there is no channel to bind to, and no client certificate.
     """
     known = peer.tls is not None and bool(peer.tls.user)
     return tuple(
@@ -88,11 +88,11 @@ def offered_to(peer: PeerFacts, mechanisms: Sequence[str]) -> tuple[str, ...]:
 
 
 def relayed_to(peer: PeerFacts, offered: Sequence[str]) -> tuple[str, ...]:
-    """Return what of a service's mechanisms to advertise to ``peer``, in the service's order.
+    """Return the mechanisms of a service to advertise to ``peer``, in the service's order.
 
-    Not what the listener does not list; nor ANONYMOUS where authentication is required, nor what would show a
-    secret on the peer's wire. Never EXTERNAL, nor what is bound to a channel: the service is at the end of another
-    one, which is ours.
+    Left out are mechanisms that the listener does not list, ANONYMOUS where authentication is required, and those that
+    would expose a secret. EXTERNAL and channel binding are never offered: the service sees the router's channel, not
+    the peer's.
     """
     listener = peer.listener
     wanted = {mechanism.upper() for mechanism in listener.sasl_mechanisms}

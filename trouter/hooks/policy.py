@@ -1,4 +1,4 @@
-"""What plugins may say about a connection, a link and the annotations of messages."""
+"""Questions to plugins about connections and links, and their answers about those and about annotations."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-#: More than this no plugin may grant one user: they are kept for as long as the connection is.
+#: Limit of the entries that a plugin may grant one user, as they are kept while the connection lasts.
 MAX_PERMISSIONS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    """The addresses that a user may receive from and send to, whatever a vhost says of sources and targets.
+    """The addresses that a user may receive from and send to, instead of a vhost's sources and targets.
 
-    An entry is one address, commas included; ``*`` stands for all, at the end of others for whatever follows, and
-    ``${user}`` for the user's name. Nothing that no entry covers is allowed, so without entries nothing is.
+    An entry is one address, commas included; ``*`` stands for all, at the end of an entry for any rest, and ``${user}``
+    for the user's name. Addresses that no entry covers are denied; without entries all are.
     """
 
     sources: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ def _are_addresses(entries: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AnnotationFilter:
-    """Which way router annotations are removed: from messages arriving (``strip_in``) and leaving (``strip_out``)."""
+    """Whether router annotations are removed from messages that arrive (``strip_in``) and leave (``strip_out``)."""
 
     strip_in: bool
     strip_out: bool
@@ -43,28 +43,28 @@ class AnnotationFilter:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionRequest:
-    """Who opens a connection. ``hostname`` is the peer's word; ``user`` is proven if ``authenticated`` says so."""
+    """A connection that opens. ``hostname`` is untrusted; ``user`` is proven only if ``authenticated``."""
 
     connection_id: int
     user: str
     authenticated: bool
-    #: The address that it comes from, or the host that the router called.
+    #: The peer's address, or the host that the router dialled.
     remote_host: str
-    #: Of the listener or the connector.
+    #: The name of the listener or connector.
     listener: str
     role: str
-    #: What the Open names; "" for nothing.
+    #: The hostname in the peer's open; "" without one.
     hostname: str
-    #: The router called.
+    #: The router dialled.
     outgoing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class VhostPolicy:
-    """What a connection is held to: the rules of a vhost of the configuration, and addresses in the place of theirs.
+    """The policy for a connection: a vhost of the configuration, and permissions instead of its addresses.
 
-    An empty ``vhost`` leaves the choice to the configuration. ``permissions`` replace its sources and targets. A
-    ``denied`` connection is closed; the word goes to records and the log.
+    An empty ``vhost`` leaves the choice to the configuration. ``permissions`` replace its sources and targets. If
+    ``denied`` is not empty, the connection is closed; records and the log show that word.
     """
 
     vhost: str = ""
@@ -74,28 +74,28 @@ class VhostPolicy:
 
 @dataclass(frozen=True, slots=True)
 class AttachRequest:
-    """A link that a peer wants, and may have as far as the configured policy goes. Names and addresses are its word."""
+    """A link that a peer wants and the configured policy allows. Its names and addresses are untrusted."""
 
     connection_id: int
     user: str
     authenticated: bool
     remote_host: str
     role: str
-    #: Those that the connection was let in under; "" without a policy.
+    #: The vhost and group that admitted the connection; "" without a policy.
     vhost: str
     group: str
     link_name: str
-    #: The peer sends on it, else it receives.
+    #: True if the peer sends on the link, False if it receives.
     sends: bool
-    #: Of the target if it sends, of the source if it receives; None for none.
+    #: The address of the target if the peer sends, of the source if it receives; None without one.
     address: str | None
-    #: The router is to make the address up.
+    #: The router is asked to create the address.
     dynamic: bool
     capabilities: tuple[str, ...] = ()
 
 
 class Vote(Enum):
-    """A plugin's word on an attach."""
+    """A plugin's decision on an attach."""
 
     ALLOW = "allow"
     DENY = "deny"

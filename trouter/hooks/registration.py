@@ -1,6 +1,6 @@
-"""The plugins of one router: how they come in, whether they are fit to be asked, and which of them did what.
+"""Registers the plugins of one router, checks their hooks, and finds the plugin that is to blame for a fault.
 
-A plugin that would guard nothing stops the start: its hook misspelt, async, or not there.
+A plugin that would deny nothing stops the start: its hook is misspelt, async or missing.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ log = logging.getLogger("trouter.PLUGIN")
 
 
 class Registration:
-    """The plugins by name, in the order in which they came."""
+    """The plugins of one router by name, in the order of registration."""
 
     def __init__(self) -> None:
         self._manager = pluggy.PluginManager(specs.PROJECT)
         self._manager.add_hookspecs(specs)
         self._hook_names = frozenset(name for name, value in vars(specs).items() if _is_hookspec(value))
-        #: Where each comes from, by its name.
+        #: Name of each plugin -> its package and target.
         self.origins: dict[str, str] = {}
 
     @property
     def hook(self) -> pluggy.HookRelay:
-        """Return the hooks, each of which asks every plugin."""
+        """The hooks, each of which calls every plugin."""
         return self._manager.hook
 
     def only(self, name: str, hook: str) -> pluggy.HookCaller:
-        """Return a hook that asks one plugin."""
+        """Return the caller of ``hook`` for the plugin ``name`` only."""
         others = [plugin for other, plugin in self._manager.list_name_plugin() if other != name]
         return self._manager.subset_hook_caller(hook, others)
 
-    # Coming in.
+    # Registering.
 
     def load(self, listed: Mapping[str, str], entry_point_group: str) -> None:
-        """Take in what comes with trouter and what is ``listed``, with a hash of its code or ""; PluginError."""
+        """Load trouter's plugins and those ``listed``, with a hash of their code or ""; PluginError."""
         found = installed_plugins(entry_point_group)
         allowed = allowed_plugins(found, listed)
         for each in found:
@@ -64,11 +64,11 @@ class Registration:
             self._register(plugin, each.name, f"{package}{each.target}")
 
     def add(self, plugin: object, name: str = "") -> None:
-        """Register one more: a module, an object or a class; PluginError if it is unusable."""
+        """Register a plugin, which is a module, an object or a class; PluginError if it is unusable."""
         self._register(plugin, name or _name_of(plugin), _name_of(plugin))
 
     def describe(self) -> tuple[PluginDescription, ...]:
-        """Return what is there, in the order of registration."""
+        """Return a description of each plugin, in the order of registration."""
         return tuple(
             PluginDescription(name, origin, tuple(sorted(caller.name for caller in self._callers_of(name))))
             for name, origin in self.origins.items()
@@ -87,7 +87,7 @@ class Registration:
         self._check(name)
 
     def _check(self, name: str) -> None:
-        """PluginError if the newly registered ``name`` would guard nothing: a hook misspelt, async, or not there."""
+        """Raise PluginError if the plugin ``name`` has a misspelt or async hook, or none."""
         try:
             self._manager.check_pending()
         except pluggy.PluginValidationError as error:
@@ -110,14 +110,14 @@ class Registration:
     def _callers_of(self, name: str) -> Iterator[pluggy.HookCaller]:
         return iter(self._manager.get_hookcallers(self._manager.get_plugin(name)) or ())
 
-    # Who did what.
+    # Finding the plugin to blame.
 
     def _implementations(self, hook: str) -> list[pluggy.HookImpl]:
         caller = getattr(self.hook, hook, None)
         return [] if caller is None else caller.get_hookimpls()
 
     def raiser(self, hook: str, error: BaseException) -> str:
-        """Return the plugin through whose part of ``hook`` the exception came."""
+        """Return the plugin whose implementation of ``hook`` is in the traceback; empty if it is unknown."""
         frames = set()
         place = error.__traceback__
         while place is not None:
@@ -129,12 +129,12 @@ class Registration:
         return self.only_plugin_in(hook)
 
     def only_plugin_in(self, hook: str) -> str:
-        """Return the plugin that implements ``hook``, if there is one only."""
+        """Return the plugin that implements ``hook``; empty if several do or none does."""
         names = {each.plugin_name for each in self._implementations(hook)}
         return names.pop() if len(names) == 1 else ""
 
     def owner_of(self, made: object) -> str:
-        """Return the plugin whose module has the class of ``made``."""
+        """Return the plugin whose module defines the class of ``made``; empty if none does."""
         for name, plugin in self._manager.list_name_plugin():
             if type(made).__module__ == (plugin.__name__ if inspect.ismodule(plugin) else type(plugin).__module__):
                 return name
@@ -146,7 +146,7 @@ def _is_hookspec(value: object) -> bool:
 
 
 def _name_of(plugin: object) -> str:
-    """Return a module's or class's own dotted name, or that of the object's class."""
+    """Return the dotted name of a module or class, or of an object's class."""
     named = plugin if inspect.ismodule(plugin) or inspect.isclass(plugin) else type(plugin)
     if inspect.isclass(named):
         return f"{named.__module__}.{named.__qualname__}"

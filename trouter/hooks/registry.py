@@ -1,8 +1,7 @@
-"""Asks plugins, so that a broken plugin can only ever refuse (security.md 8.7).
+"""Calls plugins so that a broken plugin can only deny (security.md 8.7).
 
-Each typed wrapper turns a raise or an answer of the wrong type into the denial that ``specs`` promises for that hook,
-counts it in ``faults`` and logs it to ``trouter.PLUGIN``. No other module calls plugins' hooks; ``registration`` is
-where plugins come in.
+Each typed wrapper turns an exception or an answer of the wrong type into the denial that ``specs`` promises for that
+hook, counts it in ``faults`` and logs it to ``trouter.PLUGIN``. No other module calls hooks.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ ENTRY_POINT_GROUP: Final = "trouter.plugins"
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 NO_SETTINGS: Final[Mapping[str, Mapping[str, object]]] = MappingProxyType({})
 
-#: Listeners whose mechanisms are remembered.
+#: Limit of the listeners whose mechanisms are cached.
 MAX_KNOWN_LISTENERS: Final = 1024
 
 _ROUTER_ROLES: Final = frozenset({"inter-router", "edge"})
@@ -68,7 +67,7 @@ class Plugins:
     """The loaded plugins of one router."""
 
     def __init__(self, plugins: Iterable[object] = ()) -> None:
-        """Register ``plugins``: modules, objects, or classes which are instantiated. PluginError if one is unusable.
+        """Register ``plugins``: modules, objects, or classes, which are instantiated; PluginError if one is unusable.
 
         A module that defines a class ``Plugin`` stands for that class: its state belongs to one router.
         """
@@ -80,38 +79,35 @@ class Plugins:
 
     @classmethod
     def load(cls, listed: Mapping[str, str] = NOTHING, entry_point_group: str = ENTRY_POINT_GROUP) -> Plugins:
-        """Return the installed plugins that come with trouter, and those ``listed``, with a hash of their code or "".
-
-        PluginError names the culprit.
-        """
+        """Load trouter's plugins and those ``listed``, with a hash of their code or ""; PluginError names the plugin."""
         plugins = cls()
         plugins._registered.load(listed, entry_point_group)
         return plugins
 
     def add(self, plugin: object, name: str = "") -> None:
-        """Register one more: a module, an object or a class; PluginError if it is unusable. Before ``configure``."""
+        """Register a plugin before ``configure``: a module, an object or a class; PluginError if it is unusable."""
         self._registered.add(plugin, name)
 
     @property
     def faults(self) -> Counter[str]:
-        """Raises and wrong answers, counted by hook name (``respond`` for exchanges)."""
+        """Exceptions and wrong answers, counted by hook name (``respond`` for exchanges)."""
         return self._faults.by_hook
 
     @property
     def culprits(self) -> Counter[Culprit]:
-        """Return the same, by plugin and by what was raised."""
+        """The same, counted by hook, plugin and exception."""
         return self._faults.culprits
 
     def describe(self) -> tuple[PluginDescription, ...]:
-        """Return what is loaded, in the order of registration."""
+        """Return a description of each loaded plugin, in the order of registration."""
         return self._registered.describe()
 
-    # Asking. Each method below is the only way to its hook.
+    # Each method below is the only caller of its hook.
 
     def configure(self, router: RouterFacts, settings: Mapping[str, Mapping[str, object]] = NO_SETTINGS) -> None:
-        """Hand ``router`` to every plugin, each with its own ``settings``; ConfigurationRefused with all problems.
+        """Pass ``router`` to every plugin, each with its own ``settings``; ConfigurationRefused with all problems.
 
-        So it is where two of them would serve one mechanism on one of the router's listeners.
+        It is a problem, too, if two plugins would serve one mechanism of a listener.
         """
         self._offers.clear()
         known = self._registered.origins
@@ -140,7 +136,7 @@ class Plugins:
     def consumers(
         self, router: RouterFacts, settings: Mapping[str, Mapping[str, object]] = NO_SETTINGS
     ) -> tuple[Consumer, ...]:
-        """Return the consumers of messages at addresses of the router; an address that two plugins claim gets none."""
+        """Return the consumers of all plugins; an address that two consumers claim gets none."""
         found: dict[str, list[Consumer]] = {}
         for name in self._registered.origins:
             facts = replace(router, settings=settings.get(name, router.settings))
@@ -163,7 +159,7 @@ class Plugins:
         return tuple(rivals[0] for rivals in found.values() if len(rivals) == 1)
 
     def consume(self, consumer: Consumer, message: IncomingMessage) -> Decision | Rejected:
-        """Return what a consumer makes of a message; a fault of it rejects the message."""
+        """Return a consumer's answer to a message; a fault of the consumer rejects the message."""
         try:
             answer: object = consumer.consume(message)
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
@@ -176,12 +172,12 @@ class Plugins:
         return Rejected("the plugin that takes messages here gave no valid answer", "amqp:internal-error")
 
     def refresh(self) -> bool:
-        """Let every plugin look at its files, whatever the others do; whether any took something over. Blocks."""
+        """Call ``refresh`` of every plugin; return whether any took over a change. Blocks, as plugins read files."""
         changed = False
         for name in self._registered.origins:
             try:
                 answers = self._registered.only(name, "refresh")()
-            except Exception as error:  # noqa: BLE001 - whatever it is, what was in force stays
+            except Exception as error:  # noqa: BLE001 - the plugin keeps its former state
                 self._faults.raised("refresh", error, name)
                 continue
             for answer in answers:
@@ -192,11 +188,11 @@ class Plugins:
         return changed
 
     def forget_offers(self) -> None:
-        """Ask plugins again what they serve on each listener."""
+        """Clear the cached mechanisms of listeners, so that plugins list them again."""
         self._offers.clear()
 
     def sasl_mechanisms(self, listener: ListenerFacts) -> tuple[str, ...]:
-        """Return the mechanisms to advertise on ``listener``, in order, upper case; if empty, no client gets in."""
+        """Return the mechanisms of ``listener``, in order and upper case; if there are none, no client is admitted."""
         return self._offer(listener).mechanisms
 
     def conflicts(self, listener: ListenerFacts) -> tuple[str, ...]:
@@ -208,18 +204,15 @@ class Plugins:
         return self._offer(listener).unserved
 
     def unknown(self, listener: ListenerFacts) -> tuple[str, ...]:
-        """Return what ``listener`` names that is no mechanism at all, as far as is known, a sentence each."""
+        """Return a sentence for each name in ``listener`` that is no known mechanism and that no plugin serves."""
         return self._offer(listener).unknown
 
     def sasl_mechanisms_for(self, peer: PeerFacts) -> tuple[str, ...]:
-        """Return what to advertise to ``peer``: not what would show a secret on its wire, nor what cannot be there.
-
-        Without TLS there is nothing to be bound to, and no client certificate.
-        """
+        """Return the mechanisms to advertise to ``peer``: none that would expose a secret or cannot work."""
         return offered_to(peer, self.sasl_mechanisms(peer.listener))
 
     def open_sasl(self, mechanism: str, peer: PeerFacts) -> SaslExchange | None:
-        """Return the exchange which runs ``mechanism`` (any case) for ``peer``; None refuses it."""
+        """Return the exchange that runs ``mechanism`` (in any case) for ``peer``; None refuses the peer."""
         mechanism = mechanism.upper()
         if mechanism not in self.sasl_mechanisms_for(peer):
             return None
@@ -228,17 +221,17 @@ class Plugins:
     async def respond_or_refuse(
         self, exchange: SaslExchange | AuthSession, response: bytes
     ) -> Challenge | Authenticated | Refused:
-        """Return ``exchange.respond(response)``, where a raise or a wrong answer is a temporary refusal.
+        """Return ``exchange.respond(response)``; an exception or a wrong answer is a temporary refusal.
 
-        The caller sets the deadline; its cancellation passes through. Nothing that the exception says is logged, for
-        it may quote the peer's secret: only its type and place are.
+        The caller sets the deadline; its cancellation passes through. Only the type and place of an exception are
+        logged, as its text may quote the peer's secret.
         """
         return await self._answer_or_refuse("respond", exchange, lambda: exchange.respond(response))
 
     async def start_or_refuse(
         self, session: AuthSession, mechanism: str, response: bytes | None
     ) -> Challenge | Authenticated | Refused:
-        """Return ``session.start(mechanism, response)`` in the same way."""
+        """Return ``session.start(mechanism, response)``; an exception or a wrong answer is a temporary refusal."""
         return await self._answer_or_refuse("start", session, lambda: session.start(mechanism, response))
 
     async def _answer_or_refuse(
@@ -255,7 +248,7 @@ class Plugins:
         return Refused("the authentication plugin gave no valid answer", temporary=True)
 
     def map_uid(self, certificate: CertificateFacts, profile: SslProfileFacts) -> str | Refused:
-        """Return the user that ``certificate`` stands for; Refused if there is none."""
+        """Return the user of ``certificate``; Refused if no plugin names one or a plugin fails."""
         try:
             answer = self._registered.hook.map_uid(certificate=certificate, profile=profile)
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
@@ -268,7 +261,7 @@ class Plugins:
         return Refused("no plugin names the user of this certificate")
 
     def open_sasl_client(self, mechanisms: Sequence[str], connector: ConnectorFacts) -> SaslClientExchange | None:
-        """Return a plugin's exchange that authenticates us by one of ``mechanisms``, or None if no plugin has one."""
+        """Return a plugin's exchange that authenticates the router by one of ``mechanisms``; None if there is none."""
 
         def fits(answer: object) -> TypeGuard[SaslClientExchange]:
             return isinstance(answer, SaslClientExchange) and answer.name in mechanisms
@@ -276,9 +269,9 @@ class Plugins:
         return self._query("open_sasl_client", fits, None, mechanisms=tuple(mechanisms), connector=connector)
 
     async def client_answer(self, exchange: SaslClientExchange, challenge: bytes | None) -> bytes | None:
-        """Return the answer of ``exchange`` to a challenge, or its first words without one; PluginError if it fails.
+        """Return the answer of ``exchange`` to a challenge, or its initial response if that is None; PluginError.
 
-        The caller sets the deadline. Nothing that an exception says is kept: it may quote a secret.
+        The caller sets the deadline. The text of an exception is dropped, as it may quote a secret.
         """
         try:
             answer: object = await (exchange.start() if challenge is None else exchange.respond(challenge))
@@ -291,7 +284,7 @@ class Plugins:
         raise PluginError("the plugin that logs the router in gave no valid answer")
 
     async def client_is_satisfied(self, exchange: SaslClientExchange, additional: bytes | None) -> bool:
-        """Return whether the server has proven what it has to; False when the plugin fails."""
+        """Return whether the server has proven itself as the mechanism demands; False if the plugin fails."""
         try:
             return await exchange.finish(additional) is True
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
@@ -299,13 +292,13 @@ class Plugins:
             return False
 
     def auth_service(self, listener: ListenerFacts, remote: AuthService) -> AuthService | None:
-        """Return what authenticates the peers of ``listener``, which has a ``saslPlugin``; None refuses every peer."""
+        """Return the service that authenticates the peers of ``listener``, which has a ``saslPlugin``; None refuses."""
         return self._query("auth_service", is_auth_service, None, listener=listener, remote=remote)
 
     async def begin_or_refuse(self, service: AuthService, peer: PeerFacts) -> AuthSession | Refused:
-        """Return ``service.begin(peer)``; a raise or a wrong answer is a temporary refusal. The caller sets a deadline.
+        """Return ``service.begin(peer)``; an exception or a wrong answer is a temporary refusal.
 
-        ``relayed_mechanisms`` returns which of the session's mechanisms to offer to ``peer``.
+        The caller sets a deadline, and offers ``peer`` the session's mechanisms that ``relayed_mechanisms`` returns.
         """
         try:
             session: object = await service.begin(peer)
@@ -324,15 +317,15 @@ class Plugins:
 
     @staticmethod
     def relayed_mechanisms(peer: PeerFacts, offered: Sequence[str]) -> tuple[str, ...]:
-        """Return what of a service's mechanisms to advertise to ``peer``, in the service's order."""
+        """Return the mechanisms of a service to advertise to ``peer``, in the service's order."""
         return relayed_to(peer, offered)
 
     def vhost_policy(self, connection: ConnectionRequest) -> VhostPolicy | None:
-        """Return what plugins hold ``connection`` to, None for what is configured."""
+        """Return the policy of plugins for ``connection``; None leaves it to the configuration, a fault denies."""
         return self._query("vhost_policy", is_vhost_policy, VhostPolicy(denied="plugin-failed"), connection=connection)
 
     def may_attach(self, request: AttachRequest) -> bool:
-        """Return whether no plugin denies the link."""
+        """Return whether no plugin denies the link; a fault denies it."""
         if not self._judges_attach:
             return True
         try:
@@ -347,18 +340,18 @@ class Plugins:
         return Vote.DENY not in votes
 
     def annotation_filter(self, endpoint: ListenerFacts) -> AnnotationFilter:
-        """Return what to strip on ``endpoint``; both ways unless a plugin says otherwise, nothing between routers."""
+        """Return the filter for ``endpoint``: both directions unless a plugin says otherwise, none between routers."""
         if endpoint.role in _ROUTER_ROLES:
             return _STRIP_NOTHING
         return self._query("annotation_filter", is_annotation_filter, _STRIP_BOTH, endpoint=endpoint) or _STRIP_BOTH
 
     @property
     def _judges_attach(self) -> bool:
-        """Whether any plugin votes on links; most routers have no such plugin."""
+        """True if any plugin votes on links; most routers have none and skip the call."""
         return bool(self._registered.hook.judge_attach.get_hookimpls())
 
     def observed_kinds(self) -> frozenset[str] | None:
-        """Return the kinds of records that plugins want to hear of, None for all."""
+        """Return the kinds of records that plugins observe; None for all kinds."""
         kinds: set[str] = set()
         for implementation in self._registered.hook.observe.get_hookimpls():
             wanted = _observes(implementation.plugin)
@@ -368,25 +361,25 @@ class Plugins:
         return frozenset(kinds)
 
     def observe(self, record: Mapping[str, object]) -> None:
-        """Tell every plugin that wants it of ``record``; called in a thread of its own, one record after another."""
+        """Pass ``record`` to every plugin that observes its kind; called in its own thread, one record at a time."""
         for implementation in self._registered.hook.observe.get_hookimpls():
             wanted = _observes(implementation.plugin)
             if wanted is not None and record["k"] not in wanted:
                 continue
             try:
                 answer = implementation.function(*(record for _ in implementation.argnames))
-            except Exception as error:  # noqa: BLE001 - whatever it is, the others hear of the record
+            except Exception as error:  # noqa: BLE001 - the other plugins still get the record
                 self._faults.ignored(implementation.plugin_name, place_of(error), error)
             else:
                 if answer is not None:
                     self._faults.ignored(implementation.plugin_name, f"answered with a {type(answer).__qualname__}")
 
-    # Judging answers.
+    # Checking answers.
 
     def _query(
         self, hook: str, fits: Callable[[object], TypeGuard[Answer]], denial: Denial, **facts: object
     ) -> Answer | Denial | None:
-        """Return what ``hook`` answers if it ``fits``, or None if no plugin answers; ``denial`` in every other case."""
+        """Return the answer of ``hook`` if it ``fits``, None if no plugin answers, ``denial`` in every other case."""
         try:
             answer: object = getattr(self._registered.hook, hook)(**facts)
             if answer is None or fits(answer):
@@ -400,7 +393,7 @@ class Plugins:
     def _offer(self, listener: ListenerFacts) -> Offer:
         offer = self._offers.get(listener)
         if offer is None:
-            if len(self._offers) >= MAX_KNOWN_LISTENERS:  # listeners may be changed for ever
+            if len(self._offers) >= MAX_KNOWN_LISTENERS:  # changed listeners would fill it without end
                 self._offers.clear()
             offer = self._offers[listener] = self._query_mechanisms(listener)
         return offer
@@ -425,6 +418,6 @@ class Plugins:
 
 
 def _observes(plugin: object) -> frozenset[str] | None:
-    """Return the kinds of records that a plugin wants, as its attribute says; None, without it, for all."""
+    """Return the kinds in a plugin's attribute ``observes``; None for all kinds if it has no such attribute."""
     wanted = getattr(plugin, "observes", None)
     return None if wanted is None else frozenset(wanted)

@@ -1,4 +1,4 @@
-"""The exchanges that authenticate a peer, or this router to a peer, and the answers of one step."""
+"""The exchanges that authenticate a peer, or this router to a peer, and the answers of their steps."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from trouter.hooks.policy import Permissions
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """The exchange goes on: send ``data`` to the peer. Never shown in a repr, it may belong to a secret.
+    """The exchange goes on: send ``data`` to the peer. A repr never shows ``data``, as it may belong to a secret.
 
-    ``user`` is who the peer has proved to be when ``data`` tells it so and only its assent is due: ``data`` is not sent
-    to a peer that is refused for other reasons.
+    ``user`` is the proven user if ``data`` confirms the success and only the peer's assent is missing: the router does
+    not send ``data`` to a peer that it refuses for other reasons.
     """
 
     data: bytes
@@ -31,13 +31,13 @@ class Authenticated:
 
     user: str
     data: bytes = b""
-    #: When the credentials end, in seconds since 1970; the connection is closed then.
+    #: The expiry of the credentials, in seconds since 1970; the connection is closed then.
     expires_at_s: float | None = None
-    #: What the user may do; None leaves it to the policy.
+    #: The addresses that the user may use; None leaves them to the policy.
     permissions: Permissions | None = None
-    #: The tenant that the user belongs to; empty leaves that to the listener.
+    #: The user's tenant; empty leaves that to the listener.
     tenant: str = ""
-    #: Asked every few seconds while the connection lasts, without I/O; anything but True, or a raise, closes it.
+    #: Called every few seconds while the connection lasts, without I/O; an answer but True, or an exception, closes it.
     still_good: Callable[[], bool] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -50,9 +50,9 @@ class Authenticated:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The exchange failed. ``reason`` is for the log, the peer learns only whether to try later (``temporary``).
+    """The exchange failed. ``reason`` is for the log; the peer learns only whether to try later (``temporary``).
 
-    ``user`` is the name that was tried, untrusted text for the audit log; a reason never holds anything the peer sent.
+    ``user`` is the name that was tried, untrusted text for the audit log; ``reason`` never holds text of the peer.
     """
 
     reason: str
@@ -62,61 +62,61 @@ class Refused:
     authorization_id: str = ""
 
 
-#: What one step of an exchange may answer.
+#: The answers of one step of an exchange.
 SaslAnswer = Challenge | Authenticated | Refused
 
 
 @runtime_checkable
 class SaslExchange(Protocol):
-    """One peer's authentication. It is awaited under a deadline, and dropped after Authenticated or Refused."""
+    """The authentication of one peer. It is awaited under a deadline, and dropped after Authenticated or Refused."""
 
     async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
-        """Answer the peer's initial response (b"" if it sent none) or its reply to the last Challenge."""
+        """Return the answer to the peer's initial response (b"" if it sent none) or its reply to the last Challenge."""
 
 
 @runtime_checkable
 class SaslClientExchange(Protocol):
-    """Our side of an authentication with a peer that we called; awaited under a deadline, used once."""
+    """The router's side of a login at a peer that it dialled; awaited under a deadline, used once."""
 
     @property
     def name(self) -> str:
-        """Return the mechanism that was chosen, as the server spells it."""
+        """The chosen mechanism, as the server spells it."""
 
     async def start(self) -> bytes | None:
-        """Return the initial response; None for none. What is raised ends the connection, as it does below."""
+        """Return the initial response; None for none. An exception ends the connection, here and in ``respond``."""
 
     async def respond(self, challenge: bytes) -> bytes:
         """Return the response to a challenge."""
 
     async def finish(self, additional: bytes | None) -> bool:
-        """Return whether the server, which lets us in, perhaps with a last word, has proven all that it has to."""
+        """Return whether a server that accepts the login, perhaps with ``additional`` data, has proven itself."""
 
 
 @runtime_checkable
 class AuthSession(Protocol):
-    """One peer's authentication by a service. It is awaited under a deadline, and closed when it is over."""
+    """The authentication of one peer by a service. It is awaited under a deadline, and closed when it is over."""
 
     @property
     def mechanisms(self) -> Sequence[str]:
-        """Return what the service offers, in its order."""
+        """The mechanisms that the service offers, in its order."""
 
     async def start(self, mechanism: str, response: bytes | None) -> Challenge | Authenticated | Refused:
-        """Answer the peer's choice, spelt as it came, and its initial response, None if it sent none."""
+        """Return the answer to the peer's mechanism, spelt as it came, and initial response, None if it sent none."""
 
     async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
-        """Answer the peer's reply to the last Challenge."""
+        """Return the answer to the peer's reply to the last Challenge."""
 
     def close(self) -> None:
-        """End the exchange: nothing more will be asked. May be called again."""
+        """End the exchange. May be called again."""
 
 
 @runtime_checkable
 class AuthService(Protocol):
-    """Authenticates peers of listeners that have a ``saslPlugin``."""
+    """A service that authenticates peers of listeners that have a ``saslPlugin``."""
 
     @property
     def facts(self) -> AuthServiceFacts:
-        """Return what is configured."""
+        """The configuration of the service."""
 
     async def begin(self, peer: PeerFacts) -> AuthSession | Refused:
-        """Turn to the service for ``peer``; Refused, which is temporary, if it cannot be reached."""
+        """Return a session with the service for ``peer``; a temporary Refused if the service cannot be reached."""

@@ -1,8 +1,9 @@
-"""Every hook: when it is asked, what it may answer, and what a raise, rubbish or silence means.
+"""Every hook: when it is called, its answers, and the effect of a raise, an answer of the wrong type, and silence.
 
 Hooks select, objects act: a hook answers at once, without I/O and without await; slow work belongs to the object it
-returns. ``registry.Plugins`` asks these hooks and enforces what is written here. docs/hooks.md repeats each signature
-(a test compares), and tests/hooks/ has a test named after each hook.
+returns. ``registry.Plugins`` calls these hooks and enforces what is written here. docs/hooks.md repeats each signature
+(a test compares), and tests/hooks/ has a test named after each hook. Silence means that no plugin implements the hook,
+or that all answer None; rubbish is an answer of the wrong type.
 """
 # mypy: disable-error-code="empty-body"
 # A hookspec has no body: pluggy reads its name, its arguments and its mark.
@@ -21,7 +22,7 @@ from trouter.hooks.sasl import AuthService, Refused, SaslClientExchange, SaslExc
 PROJECT = "trouter"
 
 hookspec = pluggy.HookspecMarker(PROJECT)
-#: The mark which a plugin puts on its functions.
+#: The mark that a plugin puts on its functions.
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
@@ -29,7 +30,7 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 def configure(router: RouterFacts) -> None:
     """Take over the configuration, or refuse it by raising ConfigurationRefused.
 
-    Asked of every plugin at start and at each reload, before any other hook; files may be read here. Parse first,
+    Called for every plugin at start and at each reload, before any other hook; files may be read here. Parse first,
     take over last: after a refused reload the former configuration stays in force. Any other raise, and any returned
     value, refuses the configuration too. Silence accepts.
     """
@@ -37,59 +38,60 @@ def configure(router: RouterFacts) -> None:
 
 @hookspec
 def refresh() -> bool:
-    """Take over what has changed in files of your own, such as that of the users; True if something did.
+    """Take over changes of the plugin's own files, such as that of the users; return True if there were any.
 
-    Asked of every plugin every two seconds or so, in a thread and one call at a time: files may be read. A raise or
-    anything but a bool is logged, and counts as no change: leave in force what you had. Silence keeps nothing up.
+    Called for every plugin every two seconds or so, in a thread and one call at a time: files may be read. A raise or
+    anything but a bool is logged and counts as no change: keep the former state then. Silence delays nothing.
     """
 
 
 @hookspec
 def sasl_mechanisms(listener: ListenerFacts) -> Sequence[str]:
-    """List the SASL mechanisms which this plugin serves on ``listener``, strongest first.
+    """Return the SASL mechanisms that this plugin serves on ``listener``, strongest first.
 
-    Asked once per listener after each ``configure``; every plugin answers. The registry keeps what the listener lists
-    in ``saslMechanisms``, in that order, and drops ANONYMOUS where authentication is required. A raise or anything but
-    a list or tuple of mechanism names leaves the listener without mechanisms: no client gets in. Silence offers none.
+    Called once per listener after each ``configure``; every plugin answers. The registry keeps those that the listener
+    lists in ``saslMechanisms``, in that order, and drops ANONYMOUS where authentication is required. A raise or
+    anything but a list or tuple of mechanism names leaves the listener without mechanisms: no client is admitted.
+    Silence offers none.
     """
 
 
 @hookspec(firstresult=True)
 def open_sasl(mechanism: str, peer: PeerFacts) -> SaslExchange | None:
-    """Offer to run ``mechanism`` for ``peer``; None passes to the next plugin.
+    """Return an exchange that runs ``mechanism`` for ``peer``; None passes to the next plugin.
 
-    Asked per connection, only for a mechanism which was offered to that peer. No I/O here: the exchange returned is
+    Called per connection, only for a mechanism that was offered to that peer. No I/O here: the exchange returned is
     awaited. A raise, an object without ``respond``, or silence from every plugin refuses the peer; so does an exchange
-    which raises, answers rubbish or outlives its deadline.
+    that raises, answers rubbish or outlives its deadline.
     """
 
 
 @hookspec(firstresult=True)
 def open_sasl_client(mechanisms: Sequence[str], connector: ConnectorFacts) -> SaslClientExchange | None:
-    """Offer to authenticate us by one of ``mechanisms`` to the server of ``connector``; None passes to the next.
+    """Return an exchange that authenticates the router by one of ``mechanisms``; None passes to the next plugin.
 
-    Asked per connection, for mechanisms that the server offers and the connector lists, where the router's own client
-    (SCRAM, PLAIN, EXTERNAL and ANONYMOUS) can do nothing. No I/O here: the exchange returned is awaited. A raise, an
-    object that is no SaslClientExchange or whose name is none of ``mechanisms``, or silence from every plugin gives the
-    connection up; so does an exchange that raises, answers rubbish or outlives its deadline.
+    Called per connection to the server of ``connector``, for mechanisms that the server offers and the connector lists,
+    if the router's own client (SCRAM, PLAIN, EXTERNAL and ANONYMOUS) serves none. No I/O here: the exchange returned is
+    awaited. A raise, an object that is no SaslClientExchange or whose name is none of ``mechanisms``, or silence from
+    every plugin ends the connection; so does an exchange that raises, answers rubbish or outlives its deadline.
     """
 
 
 @hookspec(firstresult=True)
 def map_uid(certificate: CertificateFacts, profile: SslProfileFacts) -> str | Refused | None:
-    """Name the user whom ``certificate`` stands for, or refuse the connection; None passes to the next plugin.
+    """Return the user of ``certificate``, or Refused for the connection; None passes to the next plugin.
 
-    Asked per TLS connection with a client certificate, once it is verified and before any SASL. No I/O here. A raise,
+    Called per TLS connection with a client certificate, once it is verified and before any SASL. No I/O here. A raise,
     rubbish, the empty name, or silence from every plugin refuses the connection.
     """
 
 
 @hookspec(firstresult=True)
 def auth_service(listener: ListenerFacts, remote: AuthService) -> AuthService | None:
-    """Choose what authenticates the peers of ``listener``, which has a ``saslPlugin``; None passes to the next plugin.
+    """Return the authentication service for ``listener``, which has a ``saslPlugin``; None passes to the next plugin.
 
-    ``remote`` is the router's own client of the service that is configured: return it, something around it, or another.
-    Asked once for a listener and whenever the listener or the service changes. A raise, an object that is no
+    ``remote`` is the router's own client of the configured service: return it, an object around it, or another.
+    Called once for a listener and whenever the listener or the service changes. A raise, an object that is no
     AuthService, or silence from every plugin refuses every peer; so does a session that raises, answers rubbish or
     outlives its deadline.
     """
@@ -97,48 +99,49 @@ def auth_service(listener: ListenerFacts, remote: AuthService) -> AuthService | 
 
 @hookspec(firstresult=True)
 def vhost_policy(connection: ConnectionRequest) -> VhostPolicy | None:
-    """Say what ``connection`` is held to; None passes to the next plugin.
+    """Return the policy for ``connection``; None passes to the next plugin.
 
-    Asked once per connection, when it opens, and again when the policy changes; with a vhost the configured policy of
-    that name decides, whatever the peer asked for. A raise or rubbish closes the connection; silence from every plugin
-    leaves it to the configuration.
+    Called once per connection, when it opens, and again when the policy changes; with a vhost, the configured vhost of
+    that name decides instead of the peer's hostname. A raise or rubbish closes the connection; silence from every
+    plugin leaves it to the configuration.
     """
 
 
 @hookspec
 def judge_attach(request: AttachRequest) -> Vote | None:
-    """Vote on a link that the configured policy allows.
+    """Return a vote on a link that the configured policy allows.
 
-    Asked per attach; every plugin answers, and one DENY wins. A raise or rubbish is a DENY. Silence leaves the link as
-    the policy has it: a link that the policy denies is not put to the plugins, as no vote could allow it.
+    Called per attach; every plugin answers, and one DENY wins. A raise or rubbish is a DENY. Silence allows the link,
+    as the policy does: plugins are not called for a link that the policy denies, as no vote could allow it.
     """
 
 
 @hookspec(firstresult=True)
 def annotation_filter(endpoint: ListenerFacts) -> AnnotationFilter | None:
-    """Say which way router annotations are stripped on ``endpoint``; None passes to the next plugin.
+    """Return in which directions ``endpoint`` strips router annotations; None passes to the next plugin.
 
-    Asked per connection, except on the roles inter-router and edge, where they are never stripped because routers need
-    them. A raise, rubbish, or silence from every plugin strips both ways: the network stays hidden and unforgeable.
+    Called per connection, except on the roles inter-router and edge, where routers need the annotations. A raise,
+    rubbish, or silence from every plugin strips both directions: peers can neither read nor forge them.
     """
 
 
 @hookspec
 def consumers(router: RouterFacts) -> Sequence[Consumer]:
-    """List what takes messages at addresses of the router, and makes decisions of them.
+    """Return the consumers of this plugin, which take messages at addresses of the router and answer with decisions.
 
-    Asked of every plugin after each ``configure``, with the same facts. No I/O. Each consumer has an address of its own
-    and says who may send there; the router sees to that, to size and rate, and carries out what is decided. A raise, or
-    anything but a list or tuple of consumers, leaves the plugin without any: nothing is taken there. So does silence.
-    A consumer that raises, or answers rubbish, has rejected the message.
+    Called for every plugin after each ``configure``, with the same facts. No I/O. Each consumer has its own address and
+    lists the permitted senders; the router enforces that list, size and rate, and carries out the decisions. A raise,
+    or anything but a list or tuple of consumers, leaves the plugin without consumers. So does silence. A consumer that
+    raises, or answers rubbish, rejects the message.
     """
 
 
 @hookspec
 def observe(record: Mapping[str, object]) -> None:
-    """Hear of ``record``, one of those that docs/records.md describes: something that has happened already.
+    """Receive ``record``, one of those that docs/records.md describes.
 
-    Asked of every plugin for each record, or for those kinds only which the plugin's attribute ``observes`` names; in
-    a thread, one record after another, so it may wait for a file. What comes too fast is dropped, counted and told. A
-    raise, and any answer, is counted and ignored: the other plugins hear of the record. Silence is all that is wanted.
+    Called for every plugin and each record, or only for the kinds that the plugin's attribute ``observes`` names; in a
+    thread, one record after another, so it may wait for a file. Records that come too fast are dropped, counted and
+    reported. A raise, and any answer, is counted and ignored: the other plugins still receive the record. Silence is
+    the wanted answer.
     """
