@@ -79,7 +79,7 @@ class Plugins:
 
     @classmethod
     def load(cls, listed: Mapping[str, str] = NOTHING, entry_point_group: str = ENTRY_POINT_GROUP) -> Plugins:
-        """Load trouter's plugins and those ``listed``, with a hash of their code or ""; PluginError names the plugin."""
+        """Load trouter's plugins and those ``listed``, with a hash of their code or ""; PluginError names a plugin."""
         plugins = cls()
         plugins._registered.load(listed, entry_point_group)
         return plugins
