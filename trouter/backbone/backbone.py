@@ -1,7 +1,6 @@
 """Joins the mesh, which finds other routers, with the core, which routes to them, and the connections between them.
 
-Nothing here knows sockets or tasks; the owner of a ``Backbone`` calls ``tick`` once a second and writes what was
-gathered.
+There are no sockets or tasks here; the owner of a ``Backbone`` calls ``tick`` once a second and writes the output.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ from trouter.wire.performatives import Open
 from .mesh_text import text_of
 from .topology import Topology
 
-#: Routers in reach up to which each change is logged with the valid origins: each costs a tree over the network.
+#: Most reachable routers for which a change is logged with the valid origins: each origin costs a tree.
 SMALL_NETWORK: Final = 32
 
 hello_log = logging.getLogger("trouter.ROUTER_HELLO")
@@ -55,7 +54,7 @@ mobile_log = logging.getLogger("trouter.ROUTER_MA")
 
 
 def announced_cost(remote: Open) -> int:
-    """Return the cost of the connection by the peer's open; 1 if it says nothing (inter-router.md 1.2)."""
+    """Return the cost of a connection from the peer's open; 1 if it has no valid one (inter-router.md 1.2)."""
     properties = remote.properties if isinstance(remote.properties, Mapping) else {}
     cost = properties.get("qd.inter-router-cost")
     if isinstance(cost, int) and not isinstance(cost, bool) and 1 <= cost <= MAX_COST:
@@ -64,7 +63,7 @@ def announced_cost(remote: Open) -> int:
 
 
 class Backbone:
-    """Joins one router's mesh to its routing."""
+    """The mesh of one router, joined to its routing."""
 
     def __init__(
         self,
@@ -75,20 +74,20 @@ class Backbone:
         recorder: Recorder | None = None,
         calendar: Callable[[], float] = time.time,
     ) -> None:
-        """``instance`` is that of ``Mesh``; ``now`` tells the time in seconds, ``calendar`` those since 1970."""
+        """``instance`` is that of ``Mesh``; ``now`` returns the time in seconds, ``calendar`` seconds since 1970."""
         self.mesh = Mesh(router.table.router_id, instance, timers)
-        #: A change is over when routers no longer count the network as being in flux.
+        #: A change is over once the routers no longer consider the network in flux.
         quiet_s = 2 * timers.ra_interval_flux_s
         self.topology = Topology(self.mesh, router.network, quiet_s, recorder or Recorder(), calendar)
-        #: Control messages that came, and that went.
+        #: Control messages received and sent.
         self.taken = 0
         self.sent = 0
         self._router = router
         self._network = router.network
         self._now = now
-        #: By connection: called once its peer speaks as a router.
+        #: By connection: the callback for the first message of its router.
         self._unheard: dict[int, Callable[[], None]] = {}
-        #: The connections of which the mesh knows.
+        #: The connections that the mesh uses.
         self._linked: set[int] = set()
         self._scrubbed_s = float("-inf")
         network = router.network
@@ -99,22 +98,22 @@ class Backbone:
     # --- connections
 
     def enter(self, trunk: Trunk, heard: Callable[[], None] | None = None) -> None:
-        """Take in a connection between routers that is open; its links are attached from here on.
+        """Add an open connection to another router; its links are attached from here on.
 
-        ``heard`` is called once, when the first message of a router comes over it.
+        ``heard`` is called once, when the first control message comes over it.
         """
         self._network.add_trunk(trunk)
         if heard is not None:
             self._unheard[trunk.number] = heard
 
     def leave(self, trunk: Trunk) -> None:
-        """Forget a connection that is gone."""
+        """Remove a connection that is gone."""
         self._unheard.pop(trunk.number, None)
         self._network.remove_trunk(trunk)
         self._unlink(trunk)
 
     def _look_at(self, trunk: Trunk) -> None:
-        """Its links have changed: it may serve now, or serves no longer."""
+        """Add or remove a connection in the mesh, as its links have changed."""
         if self._network.trunk(trunk.number) is not trunk:
             return
         if not trunk.ready:
@@ -130,10 +129,10 @@ class Backbone:
             self.mesh.link_down(trunk.number, self._now())
             self._work()
 
-    # --- what comes in, and time
+    # --- input and time
 
     def tick(self) -> None:
-        """Do what is due each second."""
+        """Do the work of each second: scrub streams, advance mesh and topology."""
         now_s = self._now()
         if now_s - self._scrubbed_s >= SCRUB_EVERY_S:
             self._scrubbed_s = now_s
@@ -144,11 +143,11 @@ class Backbone:
 
     @property
     def silent_at_s(self) -> float:
-        """See ``Mesh``."""
+        """The time at which a neighbour is silent for too long; see ``Mesh``."""
         return self.mesh.silent_at_s
 
     def check_silence(self) -> None:
-        """Give up neighbours that have been silent for too long."""
+        """Drop neighbours that have been silent for too long."""
         self.mesh.check_silence(self._now())
         self._work()
 
@@ -170,10 +169,10 @@ class Backbone:
         else:
             self.mesh.delete_address(key)
 
-    # --- what comes of it
+    # --- output
 
     def _work(self) -> None:
-        """Do what the mesh wants done."""
+        """Carry out the events of the mesh."""
         mesh = self.mesh
         while mesh.events:
             events = mesh.events[:]
@@ -221,7 +220,7 @@ class Backbone:
             )
 
     def _log_paths(self) -> None:
-        """Log what was computed, in the words of the older router: programs draw networks from them."""
+        """Log the computed paths in the words of the older router: programs draw networks from these lines."""
         paths = self.mesh.paths
         links_log.info("Computed next hops: %r", dict(sorted(paths.next_hop.items())))
         links_log.info("Computed costs: %r", dict(sorted(paths.cost.items())))
@@ -231,7 +230,7 @@ class Backbone:
 
     @property
     def _is_traced(self) -> bool:
-        """Whether messages of one kind or another are logged."""
+        """True if control messages of any kind are logged."""
         return any(log.isEnabledFor(TRACE) for log in (hello_log, links_log, mobile_log))
 
     def _send(self, event: Send) -> None:
@@ -252,7 +251,7 @@ class Backbone:
 
 
 class _Text:
-    """The text of a message, made where a line needs it."""
+    """The text of a message, made only if a line is logged."""
 
     def __init__(self, message: Message | Newer) -> None:
         self._message = message
@@ -262,14 +261,14 @@ class _Text:
 
 
 def _log_of(message: Message | Newer) -> logging.Logger:
-    """Return the module that tells of messages of this kind."""
+    """Return the logger of messages of this kind."""
     if isinstance(message, Hello):
         return hello_log
     return mobile_log if isinstance(message, MobileAddressRequest | MobileAddressUpdate) else links_log
 
 
 def _trace_received(data: bytes) -> None:
-    """Log a message of another router; one that cannot be read is told of where it is dropped."""
+    """Log a message of another router; ``Mesh`` reports a malformed one."""
     try:
         message = parse(data)
     except DecodeError:

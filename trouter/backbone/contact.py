@@ -1,4 +1,4 @@
-"""Calls the backbone once a second."""
+"""Makes the backbone and calls it once a second."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from trouter.telemetry.recorder import Recorder
 
 from .backbone import Backbone
 
-#: A neighbour is silent for too long once this much more has passed.
+#: Added to the time at which a neighbour counts as silent, so that the check comes after it.
 _AFTER_S: Final = 0.001
 
 
 def make_backbone(router: Router, entity: RouterEntity, calendar: Callable[[], float], recorder: Recorder) -> Backbone:
-    """Return what joins ``router`` to the others; ``calendar`` gives seconds since 1970, another number at each start.
+    """Return the backbone of ``router``; ``calendar`` returns seconds since 1970.
 
-    The others tell one start from the next by that number, so it counts milliseconds.
+    Other routers distinguish starts of this one by the instance, so that is the time in milliseconds.
     """
     timers = Timers(
         hello_interval_s=float(entity.hello_interval_seconds),
@@ -37,7 +37,7 @@ def make_backbone(router: Router, entity: RouterEntity, calendar: Callable[[], f
 
 
 async def keep_in_touch(backbone: Backbone, hub: Hub) -> None:
-    """Tick for ever, at the same moments of every second however long a tick takes, or however late it is."""
+    """Tick at the same moment of every second, however long a tick takes; check silent neighbours between ticks."""
     due_s = trio.current_time()
     while True:
         hub.update_clock()
@@ -54,5 +54,5 @@ async def keep_in_touch(backbone: Backbone, hub: Hub) -> None:
 
 
 def next_due_s(due_s: float, now_s: float) -> float:
-    """Return when the tick after the one that was due at ``due_s`` is due: ticks that were missed are left out."""
+    """Return the time of the tick after the one due at ``due_s``, in seconds; missed ticks are left out."""
     return due_s + TICK_S * (math.floor((now_s - due_s) / TICK_S) + 1)

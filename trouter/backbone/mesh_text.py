@@ -1,4 +1,4 @@
-"""Messages between routers as the older router writes them into its log at level trace."""
+"""Formats messages between routers as the older router logs them at level trace."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from trouter.mesh.messages import (
 )
 from trouter.mesh.names import shown
 
-#: Names and addresses of one message that a line has.
+#: Limits of a line: names or addresses of one list, and characters of an address.
 _MAX_LISTED: Final = 64
 _MAX_KEY: Final = 128
 
 
 def text_of(message: Message | Newer) -> str:
-    """Return ``HELLO(id=A pv=1 area=0 inst=1 seen=['B'])``, and so for each kind."""
+    """Return the text of a message, such as ``HELLO(id=A pv=1 area=0 inst=1 seen=['B'])``."""
     if isinstance(message, Newer):
         return f"{shown(message.id)} speaks version {message.version}"
     name, rest = _kind_of(message)
@@ -34,7 +34,7 @@ def text_of(message: Message | Newer) -> str:
 
 
 def _kind_of(message: Message) -> tuple[str, str]:
-    """Return the name of its kind, and what only its kind has."""
+    """Return the short name of a message's kind, and the text of the fields that only this kind has."""
     match message:
         case Hello():
             return "HELLO", f"inst={message.instance} seen={_listed(map(shown, message.seen))}"

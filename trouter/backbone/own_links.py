@@ -1,7 +1,7 @@
-"""Links that the router attaches of its own accord: what the log says of them, and when one that failed is tried again.
+"""Logs the links that the router attaches of its own accord, and retries failed ones.
 
-The core knows no clock; an auto link that failed waits here (routing.md 6.2). One whose connection is gone waits for
-nothing: it is attached when the connection is there again.
+The core has no clock, so a failed auto link waits here for its retry (routing.md 6.2). An auto link without its
+connection does not wait: it is attached when the connection opens again.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ log = logging.getLogger("trouter.ROUTER_CORE")
 
 
 class OwnLinks(RouterObserver):
-    """The router's own links."""
+    """The observer of the router's own links, with the failed ones that wait for a retry."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        #: When failed auto links are to be tried again, by the clock of the event loop.
+        #: Failed auto link -> time of its retry, in seconds on the clock of the event loop.
         self._due: dict[Activation, float] = {}
         self._bell = trio.Event()
         hub.router.observer = self
         hub.router.routes.changed = self._route_changed
 
-    # --- what the router does
+    # --- events of the router
 
     def ended(self, link: Link, reason: DetachReason) -> None:
         """See ``RouterObserver``."""
@@ -65,7 +65,7 @@ class OwnLinks(RouterObserver):
     # --- the clock
 
     async def run(self) -> None:
-        """Retry failed links, until cancelled."""
+        """Retry failed links when they are due, until cancelled."""
         while True:
             self._bell = trio.Event()
             with trio.move_on_at(min(self._due.values(), default=float("inf"))):

@@ -1,7 +1,7 @@
 """The history of the topology: what changed, why, which routers moved, and how long the network took to converge.
 
-What the mesh tells is gathered into changes. One begins with the first sign of it and is over when the network has kept
-its shape for as long as routers count it as being in flux. The last changes are remembered.
+Events of the mesh are gathered into changes. A change begins with its first event and is over when the network has kept
+its shape for as long as routers consider it in flux. The last ``MAX_CHANGES`` are kept.
 """
 
 from __future__ import annotations
@@ -22,52 +22,52 @@ from trouter.mesh.names import shown
 from trouter.records import Alarm, TopologyChange
 from trouter.telemetry.recorder import Recorder
 
-#: Changes that are remembered, and what is told of each: lines, and routers that moved.
+#: Limits of the history: changes, and the lines and moved routers of each.
 MAX_CHANGES: Final = 100
 MAX_LINES: Final = 50
 MAX_MOVED: Final = 100
-#: Routers that one setting of the ways makes a record for each; the others share one.
+#: Moved routers that get a record each when paths change; the others share one.
 MAX_RECORDS: Final = 64
-#: Where there are more routers, it is not reported whose messages come by the way to each: it would take seconds.
+#: In a network of more routers, the valid origins of each are not reported: computing them would take seconds.
 MAX_ORIGINS: Final = 300
-#: Two routers with one id are believed to be gone when nothing was heard of them for so long.
+#: Seconds without a fault after which two routers with one id count as gone.
 QUIET_ABOUT_ID_S: Final = 60.0
-#: Faults that only two routers with one id bring about.
+#: Faults that only two routers with one id cause.
 ONE_ID: Final = frozenset({MeshFault.SAME_ID, MeshFault.SHARED_ID})
 
 log = logging.getLogger("trouter.ROUTER")
 
-#: How a router is reached: the neighbour that leads there, and what the way costs.
+#: The way to a router: the neighbour that leads there, and the cost.
 Way = tuple[str, int]
 
 
 @dataclass(slots=True)
 class Change:
-    """One change of the network, from its first sign on."""
+    """One change of the network, from its first event on."""
 
     number: int
     began_ms: int
     began_s: float
     why: str
-    #: When the network last took another shape, of this change.
+    #: When the shape of the network last changed, in seconds.
     last_s: float
     cause: str = ""
     settled: bool = False
-    #: How often the ways were set anew.
+    #: How often the paths were computed again.
     rounds: int = 0
     lines: list[str] = field(default_factory=list)
     left_out: int = 0
-    #: The routers that are reached another way than before, or not at all, or again.
+    #: The routers whose way changed, ended or began, in order.
     moved: dict[str, None] = field(default_factory=dict)
     reachable: int = 0
 
     @property
     def took_s(self) -> float:
-        """Return the seconds from the first sign to the last change."""
+        """The seconds from the first event to the last change of shape."""
         return self.last_s - self.began_s
 
     def say(self, line: str) -> None:
-        """Note one more thing that happened."""
+        """Add a line; beyond ``MAX_LINES``, only count it."""
         if len(self.lines) < MAX_LINES:
             self.lines.append(line)
         else:
@@ -75,12 +75,12 @@ class Change:
 
 
 class Topology:
-    """The network as one router sees it, and how it came about."""
+    """The network as one router sees it, and its latest changes."""
 
     def __init__(
         self, mesh: Mesh, network: Network, quiet_s: float, recorder: Recorder, calendar: Callable[[], float]
     ) -> None:
-        """A change is over after ``quiet_s`` without another; ``calendar`` tells seconds since 1970."""
+        """A change is over after ``quiet_s`` without another; ``calendar`` returns seconds since 1970."""
         self._mesh = mesh
         self._network = network
         self._quiet_s = quiet_s
@@ -90,20 +90,20 @@ class Topology:
         #: Changes since the start.
         self.count = 0
         self._ways: dict[str, Way] = {}
-        #: Neighbours that came and went; their records wait for the cause, which comes with the next ways.
+        #: Neighbours that came and went; their records wait for the cause, which comes with the next paths.
         self._neighbours: list[TopologyChange] = []
-        #: By router: when its links, or the way to it, were last others, in seconds since 1970.
+        #: Router -> when its links or the way to it last changed, in seconds since 1970.
         self._changed_at_s: dict[str, int] = {}
-        #: Ids that two routers have, and the faults counted when that was last seen, and when.
+        #: Ids that two routers share; the number of such faults at the last look, and the time of the last one.
         self._shared: dict[str, None] = {}
         self._shared_count = 0
         self._shared_s = 0.0
         self._origins: tuple[int, dict[str, list[str]]] = (-1, {})
 
-    # --- what the mesh tells
+    # --- events of the mesh
 
     def note(self, event: Event, now_s: float) -> None:
-        """Remember what happened; messages and addresses are no matter of this."""
+        """Add an event to the history; events about messages to send and addresses are ignored."""
         if isinstance(event, PathsChanged):
             self._set_ways(event, now_s)
         elif isinstance(event, NeighbourUp):
@@ -116,7 +116,7 @@ class Topology:
             self._neighbours.append(TopologyChange(what="neighbour-down", peer=event.router, why=event.why))
         elif isinstance(event, RouterLost):
             last = self._last()
-            if last is not None:  # the end of what happened before, and no news
+            if last is not None:  # it ends the former change and begins none
                 last.say(f"router {shown(event.router)} is forgotten")
             self._changed_at_s.pop(event.router, None)
             self._recorder.emit(TopologyChange(what="node-lost", peer=event.router, cause_id=self._cause()))
@@ -124,7 +124,7 @@ class Topology:
             self._raise_alarm(event, now_s)
 
     def tick(self, now_s: float) -> None:
-        """Do what is due each second."""
+        """End a change that is over, and alarms about shared ids; call once a second."""
         last = self._last()
         if last is not None and not last.settled and now_s - last.last_s >= self._quiet_s:
             self._settle(last)
@@ -139,7 +139,7 @@ class Topology:
         return None if last is None else last.cause or None
 
     def _current(self, why: str, now_s: float) -> Change:
-        """Return the change under way; one begins if none is."""
+        """Return the change under way, or a new one if there is none."""
         last = self._last()
         if last is not None and not last.settled:
             return last
@@ -272,18 +272,18 @@ class Topology:
 
     @property
     def duplicate_ids(self) -> list[str]:
-        """Ids that two routers have."""
+        """The ids that two routers share."""
         return list(self._shared)
 
     # --- the state of the network
 
     @property
     def faults(self) -> Mapping[str, int]:
-        """Return how often what others sent was not believed, by the name of the fault."""
+        """The number of faults in messages of other routers, by the name of the fault."""
         return {fault.name.lower().replace("_", "-"): count for fault, count in self._mesh.faults.items()}
 
     def changes(self) -> Iterator[tuple[int, Mapping[str, object]]]:
-        """Yield the changes that are remembered, by number, oldest first: the attributes of the type topologyChange."""
+        """Yield the kept changes, oldest first: the number and the attributes of the type topologyChange."""
         for change in self._changes:
             more = [f"and {change.left_out} more"] if change.left_out else []
             yield (
@@ -303,9 +303,9 @@ class Topology:
             )
 
     def nodes(self) -> Iterator[tuple[str, Mapping[str, object]]]:
-        """Yield the routers that can be reached by id, this one first: the attributes of the type router.node.
+        """Yield the reachable routers, this one first: the id and the attributes of the type router.node.
 
-        A router counts that has answered us: what clients here ask of it is answered too.
+        A router must have answered this one: then it also answers requests of clients here.
         """
         mesh, me = self._mesh, self._mesh.me
         own = {neighbour: self._cost_over(connection) for neighbour, connection in mesh.neighbours.items()}
@@ -353,7 +353,7 @@ class Topology:
         return 1 if trunk is None else trunk.cost
 
     def origins(self) -> dict[str, list[str]] | None:
-        """Return, by router, the routers whose messages to it pass here; None if there are too many to find out."""
+        """Return for each router those whose messages to it pass here; None in a network of over ``MAX_ORIGINS``."""
         mesh = self._mesh
         if len(mesh.routers) > MAX_ORIGINS:
             return None
@@ -368,22 +368,22 @@ class Topology:
 
     @property
     def neighbour_count(self) -> int:
-        """Routers that are neighbours."""
+        """Number of neighbours."""
         return len(self._mesh.neighbours)
 
     @property
     def known_count(self) -> int:
-        """Other routers that are known."""
+        """Number of other routers that are known."""
         return len(self._mesh.routers)
 
     @property
     def reachable_count(self) -> int:
-        """Return how many of the known routers there is a way to."""
+        """Number of known routers that can be reached."""
         return len(self._mesh.paths.next_hop)
 
 
 def _line(router: str, former: Way | None, way: Way | None) -> str:
-    """Return how the way to a router changed, in words."""
+    """Return the change of the way to a router in words."""
     name = shown(router)
     if way is None:
         return f"{name} is out of reach"
@@ -395,6 +395,6 @@ def _line(router: str, former: Way | None, way: Way | None) -> str:
 
 
 def _hash_of(ways: Mapping[str, Way]) -> str:
-    """Tells two shapes of the network apart."""
+    """Return a hash of the shape of the network, to distinguish it from others."""
     text = "\n".join(f"{router} {hop} {cost}" for router, (hop, cost) in sorted(ways.items()))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""The uplinks of an edge router: one is active, the others are standby (inter-router.md 6.1)."""
+"""The uplinks of an edge router: one is active, the others are on standby (inter-router.md 6.1)."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class UplinkOwner(Protocol):
 
     @property
     def number(self) -> int:
-        """Return the number in ``[C<n>]``."""
+        """The number of the connection in log lines, ``[C<n>]``."""
 
     def begin_uplink(self, count: int) -> list[Session]:
-        """Begin sessions and return them; Misuse when the interior router allows no more."""
+        """Begin ``count`` sessions and return them; Misuse if the interior router allows no more."""
 
     def uplink_container(self) -> tuple[Container, int]:
-        """Return the connection as one on which routed links go on, and the capacity of its links."""
+        """Return the connection as a container of routed links, and the capacity of its links."""
 
     def turn_out(self, error: Error) -> None:
         """Close the connection."""
@@ -47,11 +47,11 @@ class Uplinks:
         self._active: Uplink | None = None
 
     def is_active(self, number: int) -> bool:
-        """Return whether an open connection is the one that is used."""
+        """Return whether the connection of this number is the active one."""
         return self._active is not None and self._active.number == number
 
     def enter(self, owner: UplinkOwner) -> None:
-        """Take in a connection that is open."""
+        """Add an open connection; use it if none is active."""
         self._open.append(owner)
         if self._active is None:
             self.go_on()
@@ -59,10 +59,7 @@ class Uplinks:
             log.info("uplink [C%d] is a standby: another uplink is active", owner.number)
 
     def leave(self, owner: UplinkOwner) -> None:
-        """Let go of a connection, before its links are lost; ``go_on`` comes after that.
-
-        A second call does nothing.
-        """
+        """Remove a connection before its links are lost; call ``go_on`` after that. A second call does nothing."""
         if owner not in self._open:
             return
         self._open.remove(owner)
@@ -72,7 +69,7 @@ class Uplinks:
             log.info("Edge connection (id=%d) to interior lost", owner.number)
 
     def go_on(self) -> None:
-        """Go by the connection that is open the longest, if none is active."""
+        """Use the connection that has been open longest, if none is active; close those that cannot be used."""
         if self._active is not None:
             return
         for owner in list(self._open):
@@ -98,7 +95,7 @@ class Uplinks:
         owner.turn_out(Error("amqp:not-allowed", why[:200]))
 
     async def find(self, link: Link, terms: PeerTerms) -> LookupResult:
-        """Return what the interior router knows of the address that a client attaches to; soon, whatever it does."""
+        """Return the interior router's answer about the address that a client attaches to, within ``LOOKUP_S``."""
         uplink, asked = self._active, question(self._hub.router, link, terms)
         if uplink is None or asked is None:
             return LookupResult.MESSAGES
@@ -113,7 +110,7 @@ class Uplinks:
         return query.answer
 
     async def run(self) -> None:
-        """Send heartbeats to the interior router, for ever."""
+        """Send heartbeats to the interior router, until cancelled."""
         while True:
             await trio.sleep(BEAT_S)
             if self._active is not None:

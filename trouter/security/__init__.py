@@ -1,5 +1,5 @@
-"""The policy and its vhosts (security.md 4): compiled once, used at open and at attach.
+"""The policy and its vhosts (security.md 4): compiled once, used for each open and attach.
 
-Sans-IO: no sockets, no clock, no host names looked up. `Policy` is what the rest of the router asks; everything it
-hands out is immutable, so a connection keeps the rules it was opened with until it is given others.
+Sans-IO: no sockets, no clock, no look-up of host names. The other rooms call `Policy`; everything it returns is
+immutable, so a connection keeps the rules that it was opened with until it gets others.
 """

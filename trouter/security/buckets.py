@@ -1,10 +1,10 @@
-"""Rates: a bucket holds what a second allows and refills steadily. The caller passes the time in."""
+"""Rates: a bucket holds the tokens of one second and refills steadily. The caller passes the time."""
 
 from __future__ import annotations
 
 
 class Bucket:
-    """``rate`` tokens a second, and no more than a second's worth at once; full at first. Times are in seconds."""
+    """A bucket of ``rate`` tokens, full at first, that gains ``rate`` tokens per second. Times are in seconds."""
 
     __slots__ = ("_at_s", "_rate", "_tokens")
 
@@ -24,35 +24,35 @@ class Bucket:
             self._rate, self._tokens = rate, min(self._tokens, float(rate))
 
     def tokens(self, now_s: float) -> float:
-        """Return what can be taken now; a debt where it is negative."""
+        """Return the tokens that are there now; a negative number is a debt."""
         self._refill(now_s)
         return self._tokens
 
     def take(self, count: int, now_s: float) -> int:
-        """Take up to ``count`` whole tokens; how many there were."""
+        """Take up to ``count`` whole tokens; return how many were taken."""
         self._refill(now_s)
         taken = max(0, min(count, int(self._tokens)))
         self._tokens -= taken
         return taken
 
     def give_back(self, count: int) -> None:
-        """Give back what was taken and will not be used."""
+        """Return ``count`` unused tokens to the bucket."""
         self._tokens = min(self._tokens + count, float(self._rate))
 
     def owe(self, count: int, now_s: float) -> None:
-        """Take so much, whether it was there or not: what was not there is a debt."""
+        """Take ``count`` tokens; those that are missing become a debt."""
         self._refill(now_s, count)
 
     def forgive(self) -> None:
-        """Forget what is owed."""
+        """Cancel a debt."""
         self._tokens = max(self._tokens, 0.0)
 
     def is_full(self, now_s: float) -> bool:
-        """Return whether the bucket is as full as at first."""
+        """Return whether the bucket is full."""
         return self.tokens(now_s) >= self._rate
 
     def _refill(self, now_s: float, used: int = 0) -> None:
-        """What was used in the meantime is taken from what came in the meantime, before that can flow over."""
+        """Add the tokens of the time since the last call and subtract ``used``, before the excess is cut off."""
         if now_s > self._at_s:
             self._tokens += (now_s - self._at_s) * self._rate
             self._at_s = now_s

@@ -1,4 +1,4 @@
-"""Which vhost an Open is for (security.md 4.3): by host name, alias or pattern, else the default one."""
+"""Chooses the vhost of an open (security.md 4.3) by host name, alias or pattern, else the default one."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class ChosenBy(Enum):
 
 
 class VhostChoice(Generic[T]):
-    """Vhosts by what they are called. A host name met as it is written is preferred to any pattern."""
+    """Vhosts by host name, alias and pattern. An exact host name is preferred to a pattern."""
 
     __slots__ = ("_default", "_names", "_tree")
 
     def __init__(self, vhosts: Iterable[tuple[str, Iterable[str], T]], patterns: bool, default: str) -> None:
-        """`vhosts`: host name, aliases and what they stand for; `default`: the name of a vhost, empty for none."""
+        """`vhosts`: host name, aliases and vhost of each; `default`: the name of a vhost, empty for none."""
         self._names: dict[str, tuple[T, ChosenBy]] = {}
         self._tree: PatternTree[T] | None = None
         tree: PatternTree[T] = PatternTree(HOST_SEPARATOR)
@@ -43,7 +43,7 @@ class VhostChoice(Generic[T]):
         self._default: Final = None if found is None else (found[0], ChosenBy.DEFAULT)
 
     def find(self, name: str) -> tuple[T, ChosenBy] | None:
-        """Return the vhost that is called so, without regard to the default one."""
+        """Return the vhost called `name`, and why; None if there is none. The default vhost is not considered."""
         key = host_key(name)
         if (found := self._names.get(key)) is not None:
             return found
@@ -51,5 +51,5 @@ class VhostChoice(Generic[T]):
         return None if vhost is None else (vhost, ChosenBy.PATTERN)
 
     def choose(self, name: str) -> tuple[T, ChosenBy] | None:
-        """Return the vhost for a connection that asks for `name`; None if there is not even a default one."""
+        """Return the vhost for a connection that asks for `name`, or the default one, and why; None without either."""
         return self.find(name) or self._default

@@ -1,6 +1,6 @@
 """The connections of one vhost, counted: all of them, those of each user and of each host (security.md 4.10).
 
-Nothing is kept of users and hosts that have no connection now, so this never holds more than there are connections.
+Users and hosts without a connection are forgotten, so the memory is bounded by the number of connections.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Names = dict[str, None]
 
 
 class ConnectionCounts:
-    """The open connections of a vhost, by name; the order is that of opening."""
+    """The open connections of a vhost, by name, in the order of opening."""
 
     def __init__(self) -> None:
         self._connections: Final[dict[str, tuple[str, str]]] = {}
@@ -28,9 +28,9 @@ class ConnectionCounts:
         return name in self._connections
 
     def over(self, limits: Limits, user: str, host: str) -> tuple[Reason, ...]:
-        """Return every limit that one more connection of this user from this host would pass; none: it may open.
+        """Return every limit that one more connection of this user and host would exceed; if none, it may open.
 
-        The counts are the vhost's whatever the limits are, so groups with limits of their own count together.
+        All groups of the vhost count together, also groups with their own limits.
         """
         counted = (
             (len(self._connections), limits.connections, Reason.MAX_CONNECTIONS),
@@ -48,7 +48,7 @@ class ConnectionCounts:
         self._of_host.setdefault(host, {})[name] = None
 
     def leave(self, name: str) -> None:
-        """Count a connection no longer; KeyError if it is not counted."""
+        """Remove a connection from the counts; KeyError if it is not counted."""
         user, host = self._connections.pop(name)
         for of_key, key in ((self._of_user, user), (self._of_host, host)):
             names = of_key[key]
@@ -57,7 +57,7 @@ class ConnectionCounts:
                 del of_key[key]
 
     def by_user(self) -> Mapping[str, list[str]]:
-        """Return the names of the connections of each user who has any."""
+        """Return the names of the connections of each user that has any."""
         return {user: list(names) for user, names in self._of_user.items()}
 
     def by_host(self) -> Mapping[str, list[str]]:

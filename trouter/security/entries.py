@@ -1,7 +1,7 @@
-"""One entry of `sources` or `targets`, taken apart before any user's name is known (security.md 4.7).
+"""Parses an entry of `sources` or `targets` before any user's name is known (security.md 4.7).
 
-The user's name is put between two fixed texts and never looked into: whatever it holds, `*` and `${user}` among it, is
-text (R-4.7a). `docs/policy.md` has the language.
+The user's name stands between two fixed texts and is never parsed: `*` and `${user}` in it are text (R-4.7a).
+`docs/policy.md` describes the language.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from trouter.core.patterns import SEPARATORS
 
 WILDCARD: Final = "*"
 SEPARATED: Final = tuple(SEPARATORS)
-#: How the two spellings of the user's name are written where they are meant as text.
+#: The text in every spelling of the user's name, the escaped spelling, and the text that this one means.
 _BRACED: Final = "{user}"
 _ESCAPED: Final = "$${user}"
 _LITERAL: Final = "${user}"
 
 
-#: Where an entry ceases to be fixed text, in `sources` and `targets`, and in patterns.
+#: The end of an entry's fixed text, in `sources` and `targets`, and in patterns.
 _OPEN: Final = re.compile(rf"{USER_TOKEN.pattern}|\*\Z")
 _OPEN_IN_PATTERN: Final = re.compile(rf"{USER_TOKEN.pattern}|(?<![^./])[*#](?![^./])")
 
 
 class EntryError(ValueError):
-    """An entry that cannot be decided; the text says why."""
+    """An invalid entry; the text says why."""
 
 
 class Entry(NamedTuple):
@@ -55,12 +55,12 @@ def parse_entry(text: str) -> Entry:
 
 
 def unescape(text: str) -> str:
-    """Return text in which `$${user}` has become `${user}`."""
+    """Return `text` with `${user}` for each `$${user}`."""
     return text.replace(_ESCAPED, _LITERAL)
 
 
 def plain_entries(texts: Iterable[str], *, patterns: bool = False) -> tuple[str, ...]:
-    """Return the entries, and behind them those for the same addresses in the spelling that the router goes by."""
+    """Return the entries, followed by those for the same addresses in the spelling that the router uses."""
     texts = tuple(texts)
     if all(map(_is_plain, texts)):
         return texts
@@ -69,12 +69,12 @@ def plain_entries(texts: Iterable[str], *, patterns: bool = False) -> tuple[str,
 
 
 def _is_plain(text: str) -> bool:
-    """Whether the router goes by the very text, which is so of nearly all: no location, no separator at an end."""
+    """Return whether the router uses the text as it is, as for nearly all: no location, no separator at an end."""
     return not (text.startswith("/") or text.endswith(SEPARATED) or ":/" in text)
 
 
 def _plain_entry(text: str, opening: re.Pattern[str]) -> str:
-    """A location counts only if it stands in the fixed text which the entry begins with."""
+    """Return an entry in the router's spelling; a location counts only in the fixed text at the entry's beginning."""
     match = opening.search(text)
     if match is None:
         return plain(text)

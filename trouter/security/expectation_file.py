@@ -12,12 +12,12 @@ from trouter.config.problems import ConfigurationError, Findings, Problem, Sourc
 from trouter.security.expectations import Expectation, Expectations
 from trouter.security.explain import Question
 
-#: The largest file that is read, in octets.
+#: The largest file that is read, in bytes.
 MAX_OCTETS: Final = 16 * 1024 * 1024
 
 
 def read_expectations(path: Path) -> Expectations:
-    """Return the expectations in a file; ConfigurationError with everything that is wrong with it."""
+    """Return the expectations in a file; ConfigurationError with all its problems."""
     findings = Findings()
     try:
         with path.open("rb") as file:
@@ -38,7 +38,7 @@ def read_expectations(path: Path) -> Expectations:
 
 
 class _Map:
-    """A map of the file: the reader takes the keys it knows, and a key that was not taken is an error."""
+    """A map of the file: the reader takes the keys that it knows; each other key is an error."""
 
     def __init__(self, node: Node, findings: Findings, what: str) -> None:
         self.findings = findings
@@ -81,7 +81,7 @@ class _Map:
         return default
 
     def texts(self, key: str) -> tuple[tuple[str, SourcePosition], ...]:
-        """Return a text, or a list of them, each with its place."""
+        """Return the text or texts of a key, each with its place."""
         node = self.node(key)
         if node is None:
             return ()
@@ -102,7 +102,7 @@ class _Map:
         return []
 
     def done(self) -> None:
-        """Report each key that was not taken as a problem."""
+        """Report each key that was not taken as an error."""
         for key, entry in self._entries.items():
             if key not in self._asked:
                 cure = nearest(key, self._asked) or f"one of {', '.join(self._asked)}"

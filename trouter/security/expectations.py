@@ -13,15 +13,15 @@ from trouter.security.policy import Policy
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """One row: a connection, and what is expected of it and of addresses."""
+    """One row: a connection, with the expected decisions on it and on addresses."""
 
     place: SourcePosition
     question: Question
-    #: Whether it may open; what decides, if that is expected too.
+    #: The connection may open; the rule and group that decide, empty if any may.
     open: bool = True
     rule: str = ""
     group: str = ""
-    #: Addresses, each with the place where it stands.
+    #: Addresses, each with its place in the file.
     may_receive: tuple[tuple[str, SourcePosition], ...] = ()
     may_not_receive: tuple[tuple[str, SourcePosition], ...] = ()
     may_send: tuple[tuple[str, SourcePosition], ...] = ()
@@ -30,27 +30,27 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Expectations:
-    """What one file expects of a policy."""
+    """The content of one file of expectations."""
 
-    #: The configuration, or the folder of policies, that the file is about; None if it does not say.
+    #: The configuration, or the folder of policies, to check; None if the file names none.
     policy: Path | None
-    #: As if the policy said enableVhostPolicy.
+    #: Check as if the policy had enableVhostPolicy.
     enforce: bool
-    #: The addresses of host names.
+    #: Host name -> its addresses.
     addresses: Mapping[str, tuple[str, ...]]
     rows: tuple[Expectation, ...]
 
 
 @dataclass(slots=True)
 class Outcome:
-    """How many expectations of a file hold, and a line for each that does not."""
+    """The number of expectations that hold, and a line for each that does not."""
 
     held: int = 0
     failures: list[str] = field(default_factory=list)
 
 
 def hold(expectations: Expectations, policy: Policy) -> Outcome:
-    """Ask the policy everything that is expected of it."""
+    """Return the outcome of checking every expectation against the policy."""
     outcome = Outcome()
     rules = policy.with_addresses(expectations.addresses)
     for row in expectations.rows:
@@ -63,7 +63,7 @@ def hold(expectations: Expectations, policy: Policy) -> Outcome:
 
 
 def _held_to(row: Expectation, policy: Policy) -> Iterator[str]:
-    """For each thing that the row expects, what is wrong with it; nothing if it holds."""
+    """Yield for each expectation of the row its failure, empty if it holds."""
     opened = explain(policy, row.question)
     who = f"{shown_name(row.question.user)} at {shown_name(row.question.vhost)} from {row.question.host or 'anywhere'}"
     if opened.allowed != row.open:

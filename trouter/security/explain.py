@@ -1,6 +1,6 @@
 """Explains the decision on a connection, and optionally on an address: each step with its rule.
 
-Nothing is decided here: `Policy.admit` is asked, and what it answers is put into words.
+`Policy.admit` decides; this module puts its decision into words.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Question:
     vhost: str = ""
     user: str = ""
     host: str = ""
-    #: The user proved the name.
+    #: The user's name is proven.
     authenticated: bool = True
-    #: The listener's or connector's `policyVhost`; we called: it is a connector's.
+    #: The `policyVhost` of the listener or connector; whether the connection is a connector's.
     policy_vhost: str = ""
     connector: bool = False
     source: str | None = None
@@ -34,7 +34,7 @@ class Question:
 
 
 class Step(NamedTuple):
-    """One thing that was found: what, which, and why."""
+    """One step of a decision: its subject, the result, and the reason."""
 
     what: str
     found: str
@@ -43,7 +43,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The decision, by which rule, and how it came about."""
+    """The decision, its rule, and its steps."""
 
     allowed: bool
     rule: str
@@ -51,7 +51,7 @@ class Explanation:
     admission: Admission | Denial
 
     def as_text(self) -> str:
-        """Return lines of three columns, the decision last."""
+        """Return the steps as lines of three columns, with the decision last."""
         last = Step("so", "allowed" if self.allowed else "DENIED", f"by {self.rule}")
         lines = (*self.steps, last)
         widths = [max(len(printable(step[column])) for step in lines) for column in (0, 1)]
@@ -61,7 +61,7 @@ class Explanation:
         return "\n".join(row.rstrip() for row in rows)
 
     def as_map(self) -> dict[str, Any]:
-        """Return the explanation as a map, for programs."""
+        """Return the explanation as a map for programs."""
         told: dict[str, Any] = {"allowed": self.allowed, "rule": self.rule}
         if isinstance(self.admission, Admission):
             told |= {
@@ -77,7 +77,7 @@ class Explanation:
 
 
 def explain(policy: Policy, question: Question) -> Explanation:
-    """Ask the policy, and say why it answers as it does."""
+    """Return the policy's decision on a question, with its steps."""
     admission = policy.admit(
         question.vhost,
         question.user,
@@ -101,10 +101,9 @@ def explain(policy: Policy, question: Question) -> Explanation:
 
 
 def explained(policy: Policy, question: Mapping[str, str]) -> dict[str, Any]:
-    """Answer a question put in texts, as management puts it; a user that is named counts as proven.
+    """Return the explanation, as a map, of a question of a management client; a named user counts as proven.
 
-    The keys are ``vhost``, ``user``, ``host``, ``policyVhost``, ``source`` and ``target``; an address that is absent
-    is not asked about.
+    The keys are ``vhost``, ``user``, ``host``, ``policyVhost``, ``source`` and ``target``, all optional.
     """
     user = question.get("user", "")
     told = explain(
@@ -133,7 +132,7 @@ def _verdict(admission: Admission, question: Question) -> Verdict | None:
     return None if question.target is None else admission.may_send(question.target)
 
 
-#: Characters of a name that are shown.
+#: Limit of the characters of a name that are shown.
 MAX_SHOWN: Final = 100
 WHY_VHOST: Final = {
     ChosenBy.HOSTNAME: "its host name is {}",
@@ -207,7 +206,7 @@ def _limits(limits: Limits) -> str:
 
 
 def _settings(settings: Settings) -> dict[str, Any]:
-    """Return the settings, called as they are configured."""
+    """Return the settings by the names of their attributes in the configuration."""
     return {camel(name): value for name, value in asdict(settings).items()}
 
 
@@ -220,7 +219,7 @@ def _group(policy: Policy, vhost: str, group: str) -> GroupSettings:
 
 
 def _entry(policy: Policy, admission: Admission, verdict: Verdict) -> str:
-    """Return the entry that decided, as it is configured."""
+    """Return the deciding entry as it is configured, or why no entry decided."""
     if admission.unrestricted:
         return "every address"
     label, _, number = verdict.rule.rpartition(":")
@@ -244,12 +243,12 @@ FIELDS: Final = {
 
 
 def _unresolved(policy: Policy, vhost: str, group: str) -> list[Step]:
-    """Return the names among the hosts of a group of which no address is known."""
+    """Return a step for each host name of a group without a known address."""
     known = {name for names in policy.resolved.values() for name in names}
     names = {host.name for host in _group(policy, vhost, group).remote_hosts if host.name}
     return [Step("host name", name, "its address is not known here") for name in sorted(names - known)]
 
 
 def shown_name(text: str) -> str:
-    """Return a name in quotes, fit for a terminal, and cut."""
+    """Return a name in quotes, safe for a terminal and cut to ``MAX_SHOWN`` characters."""
     return repr(text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}...")

@@ -1,7 +1,6 @@
-"""The hosts of users (security.md 4.5): finds the entry of `remoteHosts` that has an address.
+"""The hosts of users (security.md 4.5): finds the entry of `remoteHosts` that covers an address.
 
-The caller resolves names beforehand: a lookup here takes no time worth naming. An IPv4 address
-written as IPv6 counts as the IPv4 address.
+The caller resolves names beforehand, so a search does not block. An IPv4 address written as IPv6 counts as IPv4.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ from ipaddress import IPv4Address, IPv6Address
 from trouter.config.hosts import Address, HostRange, address_of
 from trouter.security.names import NO_ENTRY
 
-#: The names of each address, as they were looked up.
+#: Address -> the names that resolve to it.
 Resolved = Mapping[Address, frozenset[str]]
 
 
 def names_by_address(addresses: Mapping[str, Iterable[str]]) -> Resolved:
-    """Return the addresses of names, turned around; what is no address is left out."""
+    """Return the names of each address from the addresses of each name; texts that are no addresses are left out."""
     found: dict[Address, set[str]] = {}
     for name, texts in addresses.items():
         for text in texts:
@@ -34,7 +33,7 @@ class _Ranges:
 
     def __init__(self, ranges: Iterable[tuple[int, int, int]]) -> None:
         self._firsts: list[int] = []
-        #: The farthest end among the ranges so far, and the number of the entry.
+        #: For each range, the farthest end among it and those before it, and that range's entry number.
         self._reach: list[tuple[int, int]] = []
         for first, last, number in sorted(ranges):
             self._firsts.append(first)
@@ -68,7 +67,7 @@ class HostRules:
         self._of_family = {family: _Ranges(found) for family, found in ranges.items() if found}
 
     def find(self, host: str, resolved: Resolved) -> int:
-        """Return the number of an entry with `host`, an address as text; what is no address is in no entry but `*`."""
+        """Return the number of an entry that covers the address `host`, else NO_ENTRY; only `*` covers other texts."""
         if self._everybody:
             return self._everybody
         address = address_of(host)

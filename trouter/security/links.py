@@ -1,7 +1,7 @@
-"""Decides which links a peer may attach: by number, flags and addresses (security.md 4.6, 4.9).
+"""Decides which links a peer may attach, by number, flags and addresses (security.md 4.6, 4.9).
 
-Capabilities of a terminus come as symbols whichever way they were written (one, an array, a list), and each of them
-counts; what is nested deeper is no attach at all.
+The decoder delivers the capabilities of a terminus as symbols, whether they were one symbol, an array or a list, and
+refuses deeper nesting. Each of them counts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FALLBACK = "qd.fallback"
 
 
 class LinkVerdict(NamedTuple):
-    """Whether the link may be, and by which rule. ``too_many``: it is one more than there may be."""
+    """The decision on a link, and its rule. ``too_many``: the peer has as many links as it may."""
 
     allowed: bool
     rule: str
@@ -26,7 +26,7 @@ class LinkVerdict(NamedTuple):
 
 
 def judge_link(admission: Admission, attach: Attach, others: Callable[[], int]) -> LinkVerdict:
-    """Judge what a peer wants to attach; ``others`` counts the links that it has in this direction already."""
+    """Return the decision on an attach; ``others`` returns how many links the peer has in this direction already."""
     if admission.unrestricted:
         return LinkVerdict(True, admission.rule)
     label = f"{admission.vhost}:{admission.group}"
@@ -49,7 +49,7 @@ def judge_link(admission: Admission, attach: Attach, others: Callable[[], int]) 
 
 
 def _judge_target(admission: Admission, label: str, target: object) -> LinkVerdict:
-    """A target without an address, one that the router is to make up included, is that of an anonymous sender."""
+    """Return the decision on a target; one without an address, or a dynamic one, is that of an anonymous sender."""
     if target is not None and not isinstance(target, Target):
         return LinkVerdict(False, f"{label}:target")
     if target is None or target.dynamic or target.address in (None, ""):

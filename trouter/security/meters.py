@@ -1,4 +1,4 @@
-"""Meters: what one user, one host or all have used of the quotas of a rule."""
+"""Meters: the use of a rule's quotas by one user, by one host or by all."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from trouter.security.quota_rules import ADDRESSES, LINKS, RATES, QuotaRule
 
 
 class Buffer(Protocol):
-    """Counts octets of messages that are kept, and of sessions; their keeper changes ``held``."""
+    """The count of bytes held for messages and sessions, and its limit; the holder changes ``held``."""
 
     held: int
     limit: int
 
 
 class Counted(Protocol):
-    """What came on a link."""
+    """The counter of deliveries received on a link."""
 
     deliveries: int
 
 
 class Credited(Protocol):
-    """What may come on a link."""
+    """The credit of a link."""
 
     credit: int
 
@@ -38,11 +38,11 @@ class Paced(Protocol):
     def link(self) -> Credited: ...
 
     def top_up(self) -> None:
-        """Ask for credit again, if any is wanted."""
+        """Request credit again, if the link wants any."""
 
 
 class Meter:
-    """Counts for one vhost, group, user or host."""
+    """The counts of one quota rule for a vhost, group, user or host; ``QuotaBook`` owns it."""
 
     def __init__(self, rule: QuotaRule, who: str, buffer: Buffer, now_s: float) -> None:
         self.rule = rule
@@ -50,16 +50,16 @@ class Meter:
         self.links = 0
         self.addresses: Counter[str] = Counter()
         self.buffer = buffer
-        #: Links on which its peers send.
+        #: Number of links on which the counted peers send.
         self.senders = 0
         self.connections = 0
         self.buckets: dict[str, Bucket] = {}
-        #: When each quota was last met, of those about which there is an alarm.
+        #: Quota with an alarm -> when it was last met.
         self.met_at_s: dict[str, float] = {}
         self.become(rule, now_s)
 
     def become(self, rule: QuotaRule, now_s: float) -> None:
-        """Apply other numbers from now on; what is counted stays."""
+        """Replace the limits; the counts stay."""
         self.rule = rule
         for name in RATES:
             rate = getattr(rule.limits, name)
@@ -73,7 +73,7 @@ class Meter:
         self.buffer.limit = limit if limit is not None and rule.enforced else 2**62
 
     def met(self, name: str, address: str | None, now_s: float) -> bool:
-        """Return whether one more attach (by ``name``: the number of links, the rate and so on) is too much."""
+        """Return whether the quota ``name`` leaves no room for one more; ``address`` is None for none."""
         limits = self.rule.limits
         if name in RATES:
             return name in self.buckets and self.buckets[name].tokens(now_s) < 1
@@ -85,16 +85,16 @@ class Meter:
         return self.room() <= 0
 
     def room(self) -> int:
-        """Return how many octets may be kept besides those that are."""
+        """Return how many more bytes may be held; negative if the limit is exceeded."""
         limit = self.rule.limits.max_buffered_bytes
         return 2**62 if limit is None else limit - self.buffer.held
 
     @property
     def overfull(self) -> bool:
-        """Return whether a quarter more is kept than may be, so that no further connection is let in."""
+        """True if the held bytes exceed the limit by a quarter, so that no further connection is admitted."""
         limit = self.rule.limits.max_buffered_bytes
         return limit is not None and self.buffer.held * 4 >= limit * 5
 
     def forgettable(self, now_s: float) -> bool:
-        """Return whether a new one would be the same."""
+        """Return whether a new meter would behave the same."""
         return not self.met_at_s and all(bucket.is_full(now_s) for bucket in self.buckets.values())

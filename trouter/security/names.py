@@ -1,7 +1,7 @@
-"""Addresses written whole or by their prefixes (`sources`, `targets`): hash tables and sorted prefixes.
+"""Entries of whole addresses or prefixes (`sources`, `targets`), as hash tables and sorted prefixes.
 
-What a decision costs does not grow with the number of entries, and nothing is compiled per user: the user's name is
-looked for in the address instead, at the places where some entry has it.
+A decision costs a few look-ups however many entries there are. Nothing is compiled per user: the user's name is
+compared with the address at the positions where some entry has it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Final
 
 from trouter.security.entries import parse_entry
 
-#: The number of no entry; they count from 1.
+#: Stands for no entry; entries count from 1.
 NO_ENTRY: Final = 0
 
 
 class Prefixes:
-    """Beginnings of text, each with a number. Where one begins with another only the shorter one is kept."""
+    """Prefixes, each with a number. If a prefix begins with another one, only the shorter is kept."""
 
     __slots__ = ("_numbers", "_texts")
 
@@ -29,10 +29,10 @@ class Prefixes:
         self._numbers = numbers
 
     def find(self, text: str) -> int:
-        """Return the number of what `text` begins with.
+        """Return the number of the prefix that `text` begins with, else NO_ENTRY.
 
-        Whatever sorts between a beginning and a text that has it begins with it too, and was left out: so the nearest
-        one below is the only candidate.
+        A text that sorts between a prefix and `text` begins with that prefix too, and was left out: so the nearest
+        prefix below `text` is the only candidate.
         """
         at = bisect_right(self._texts, text)
         if at and text.startswith(self._texts[at - 1]):
@@ -44,7 +44,7 @@ NO_PREFIXES: Final = Prefixes({})
 
 
 class NameRules:
-    """The entries of one `sources` or `targets`; EntryError if one cannot be understood."""
+    """The entries of one `sources` or `targets`; EntryError if one is invalid."""
 
     __slots__ = ("_exact", "_prefixes", "_starts", "_user_exact", "_user_prefixes")
 
@@ -62,11 +62,11 @@ class NameRules:
                 (prefixes if entry.wildcard else self._exact).setdefault(entry.prefix, number)
         self._prefixes = Prefixes(prefixes) if prefixes else NO_PREFIXES
         self._user_prefixes = {prefix: Prefixes(suffixes) for prefix, suffixes in user_prefixes.items()}
-        #: Where the user's name stands in some entry: the lengths of what is before it.
+        #: The positions of the user's name in entries, ascending.
         self._starts = tuple(sorted(set(map(len, (*self._user_exact, *user_prefixes)))))
 
     def find(self, address: str, user: str) -> int:
-        """Return the number of an entry that has `address`; with no `user`, none that needs one."""
+        """Return the number of an entry that covers `address`, else NO_ENTRY; an empty `user` is in no entry."""
         if not address:
             return NO_ENTRY
         number = self._exact.get(address, NO_ENTRY) or self._prefixes.find(address)
@@ -80,7 +80,7 @@ class NameRules:
         return NO_ENTRY
 
     def _find_after(self, address: str, start: int, end: int) -> int:
-        """Return the number of an entry that has the user's name from `start` to `end`."""
+        """Return the number of an entry with the user's name from `start` to `end`, else NO_ENTRY."""
         prefix, rest = address[:start], address[end:]
         if (suffixes := self._user_exact.get(prefix)) and rest in suffixes:
             return suffixes[rest]

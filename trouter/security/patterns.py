@@ -1,8 +1,7 @@
-"""Addresses written as patterns of tokens (`sourcePattern`, `targetPattern`; security.md 4.8): tries.
+"""Entries that are patterns of tokens (`sourcePattern`, `targetPattern`; security.md 4.8), as tries.
 
-Tokens stand between `.` and `/`; a separator at an end has an empty token beside it (R-4.8). `*` is one token, `#` any
-number. The user's name is the first or the last token, and is compared as text: one that holds a separator is still
-one name.
+`.` and `/` separate tokens; a separator at an end has an empty token beside it (R-4.8). `*` is one token, `#` any
+number. The user's name is the first or the last token, and is compared as text: it may hold separators.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from trouter.core.patterns import MANY, ONE, SEPARATORS
 from trouter.security.entries import EntryError, unescape
 from trouter.security.names import NO_ENTRY
 
-#: What is answered when a decision would cost more than STEPS.
+#: The answer if a search would take more than STEPS.
 UNDECIDED: Final = -1
-#: Nodes entered in one search. Only patterns with several `#` and addresses made for them come near.
+#: Limit of the nodes visited in one search. Only patterns with several `#` and addresses made for them come near.
 STEPS: Final = 20_000
 
 
 class _Node:
-    """Patterns that share a beginning; `number` is that of the pattern which ends here."""
+    """Patterns that share a beginning; `number` is that of the pattern that ends here, or NO_ENTRY."""
 
     __slots__ = ("exact", "is_many", "many", "number", "one")
 
@@ -34,7 +33,7 @@ class _Node:
         self.is_many = is_many
 
     def step(self, token: str) -> _Node:
-        """Return the node that a pattern's next token leads to, made if need be."""
+        """Return the node after a pattern's next token; make it if it is missing."""
         if token == MANY:
             if self.many is None:
                 self.many = _Node(is_many=True)
@@ -47,7 +46,7 @@ class _Node:
 
 
 class TokenRules:
-    """Patterns without a user, each with its number; whichever matches will do, so all are tried side by side."""
+    """Patterns without a user, each with its number; any match suffices, so all are tried side by side."""
 
     __slots__ = ("_root",)
 
@@ -60,7 +59,7 @@ class TokenRules:
             node.number = node.number or number
 
     def find(self, tokens: Sequence[str]) -> int:
-        """Return the number of a pattern that has `tokens`, NO_ENTRY, or UNDECIDED."""
+        """Return the number of a pattern that matches `tokens`, NO_ENTRY, or UNDECIDED."""
         reached = _with_many([self._root])
         steps = 0
         for token in tokens:
@@ -68,7 +67,7 @@ class TokenRules:
             for node in reached:
                 if node.is_many:
                     if node.number:
-                        return node.number  # it has all that may follow
+                        return node.number  # a final `#` matches all further tokens
                     following[node] = None
                 if (exact := node.exact.get(token)) is not None:
                     following[exact] = None
@@ -82,7 +81,7 @@ class TokenRules:
 
 
 def _with_many(nodes: Iterable[_Node]) -> list[_Node]:
-    """Return the nodes, and those which a `#` of no tokens leads on to."""
+    """Return the nodes, and those that follow them by a `#` of no tokens."""
     found = dict.fromkeys(nodes)
     for node in list(found):
         if node.many is not None:
@@ -91,7 +90,7 @@ def _with_many(nodes: Iterable[_Node]) -> list[_Node]:
 
 
 class PatternRules:
-    """The entries of one `sourcePattern` or `targetPattern`; EntryError if one cannot be understood."""
+    """The entries of one `sourcePattern` or `targetPattern`; EntryError if one is invalid."""
 
     __slots__ = ("_plain", "_user_first", "_user_last")
 
@@ -117,7 +116,7 @@ class PatternRules:
         self._user_last = TokenRules(last) if last else None
 
     def find(self, address: str, user: str) -> int:
-        """Return the number of an entry with `address`, NO_ENTRY, or UNDECIDED; without `user`, none that needs one."""
+        """Return the number of an entry that covers `address`, NO_ENTRY, or UNDECIDED; see `NameRules.find`."""
         if not address:
             return NO_ENTRY
         number = self._plain.find(policy_tokens(address)) if self._plain else NO_ENTRY

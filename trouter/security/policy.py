@@ -1,10 +1,9 @@
 """The policy: the decision when a connection opens, and the rules for its links afterwards.
 
-`Policy.compile` takes what is configured. `admit` chooses the vhost (security.md 4.3), the group (4.4), holds the group
-to its `remoteHosts` (4.5), and hands out an Admission, bound to the user, or a Denial. What is counted (4.10) is
-counted by `trouter.security.counts`; text for the wire is made elsewhere. Nothing here waits, and nothing that was
-handed out changes; a change of configuration makes another Policy, which shares with the one before what did not
-change.
+`Policy.compile` compiles the configuration. `admit` chooses the vhost (security.md 4.3) and the group (4.4), checks the
+group's `remoteHosts` (4.5), and returns an Admission, bound to the user, or a Denial. `trouter.security.counts` counts
+connections (4.10); texts for peers are made elsewhere. Nothing here waits, and returned objects never change: a change
+of the configuration makes another Policy, which shares its unchanged parts with the former one.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ DEFAULT_GROUP: Final = "$default"
 CONNECTOR_GROUP: Final = "$connector"
 #: In `users`: every user with a name.
 EVERY_USER: Final = "*"
-#: What `${user}` is where a group substitutes it for users without a name too.
+#: The text of `${user}` for users without a name, if the group substitutes it for them.
 ANONYMOUS: Final = "anonymous"
 
 
 class Reason(StrEnum):
-    """Why a connection is denied; stable words, for records and counters."""
+    """Why a connection is denied; stable words for records and counters."""
 
     NO_VHOST = "no-vhost"
     NO_GROUP = "no-group"
@@ -66,9 +65,9 @@ class MemberBy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether an address is allowed, and by which rule: `VHOST:GROUP:ATTRIBUTE:N`, N counting from 1 or saying why not.
+    """The decision on an address, and its rule: `VHOST:GROUP:ATTRIBUTE:N`, where N counts entries from 1.
 
-    N is `none` when no entry has the address and `undecided` when the search was given up.
+    N is `none` if no entry covers the address, and `undecided` if the search was given up.
     """
 
     allowed: bool
@@ -80,7 +79,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """The connection may not open. `vhost` and `group` are empty where none was found."""
+    """The refusal of a connection. `vhost` and `group` are empty if none was found."""
 
     reason: Reason
     vhost: str = ""
@@ -88,7 +87,7 @@ class Denial:
 
     @property
     def rule(self) -> str:
-        """What decided, as in a Verdict: the vhost and the group as far as they were found, and the reason."""
+        """The deciding rule: the vhost and the group as far as they were found, and the reason."""
         return ":".join(part for part in (self.vhost, self.group, self.reason.value) if part)
 
     def __bool__(self) -> bool:
@@ -96,7 +95,7 @@ class Denial:
 
 
 class Limits(NamedTuple):
-    """Connections open at once in a vhost: of all, of one user, from one host. 0 is none."""
+    """Limits of the connections open at once in a vhost: of all, of one user, from one host. 0 allows none."""
 
     connections: int
     per_user: int
@@ -104,19 +103,19 @@ class Limits(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """The entries of one attribute: as they are written, and with them as the router understands them."""
+    """The entries of one attribute, as written, and with those in the router's spelling added (`plain`)."""
 
     written: NameRules | PatternRules
     plain: NameRules | PatternRules
 
     @classmethod
     def of_names(cls, texts: tuple[str, ...]) -> Entries:
-        """Return the entries of `sources` or `targets`; EntryError if one cannot be understood."""
+        """Return the entries of `sources` or `targets`; EntryError if one is invalid."""
         return cls._made(NameRules, texts, plain_entries(texts))
 
     @classmethod
     def of_patterns(cls, texts: tuple[str, ...]) -> Entries:
-        """Return the entries of `sourcePattern` or `targetPattern`; EntryError if one cannot be understood."""
+        """Return the entries of `sourcePattern` or `targetPattern`; EntryError if one is invalid."""
         return cls._made(PatternRules, texts, plain_entries(texts, patterns=True))
 
     @classmethod
@@ -127,9 +126,9 @@ class Entries(NamedTuple):
         return cls(written, written if len(plainly) == len(texts) else make(plainly))
 
     def find(self, address: str, user: str) -> int:
-        """Return the number of the entry that has `address` as it is written, NO_ENTRY, or UNDECIDED.
+        """Return the number of the entry that covers `address` as it is written, NO_ENTRY, or UNDECIDED.
 
-        What the router takes it for must be allowed as well: else `pub:/secret`, which `pub*` has, would be `secret`.
+        The router's spelling must be allowed too: else `pub:/secret`, which `pub*` covers, would reach `secret`.
         """
         number = self.written.find(address, user)
         meant = plain(address)
@@ -140,13 +139,13 @@ class Entries(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What may be received, or sent: the first part of a rule's id, and the entries."""
+    """The rules for receiving or for sending: the first part of their ids, and the entries."""
 
     label: str
     entries: Entries
 
     def judge(self, address: str, user: str) -> Verdict:
-        """Return whether an entry has `address`; an empty `user` is never put in the place of `${user}`."""
+        """Return the decision on `address`; entries with `${user}` cover nothing if `user` is empty."""
         number = self.entries.find(address, user)
         if number > NO_ENTRY:
             return Verdict(True, f"{self.label}:{number}")
@@ -155,7 +154,7 @@ class Rules(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The connection may open, under these terms. An empty `vhost`: no vhost has a say."""
+    """The terms under which a connection may open. `vhost` is empty if no vhost applies."""
 
     vhost: str
     group: str
@@ -164,15 +163,15 @@ class Admission:
     sources: Rules
     targets: Rules
     limits: Limits
-    #: What `${user}` stands for; empty: for nothing.
+    #: The text of `${user}`; empty if entries with it cover nothing.
     user_text: str = ""
     chosen_by: ChosenBy | None = None
     member_by: MemberBy | None = None
-    #: The number of the entry of `remoteHosts`; 0 where none was asked for.
+    #: The number of the entry of `remoteHosts`; 0 if they were not checked.
     host_entry: int = 0
-    #: What is counted and paced, for all, for each user and for each host.
+    #: The quotas for all, for each user and for each host.
     quotas: tuple[QuotaRule, ...] = ()
-    #: Nothing is forbidden: no policy holds this connection to anything.
+    #: No policy applies to the connection: everything is allowed.
     unrestricted: bool = False
 
     def may_receive(self, address: str) -> Verdict:
@@ -185,7 +184,7 @@ class Admission:
 
     @property
     def rule(self) -> str:
-        """What let the connection in, as in a Verdict."""
+        """The rule that admitted the connection."""
         if not self.vhost and not self.group:
             return self.sources.label
         if not self.host_entry:
@@ -210,17 +209,17 @@ class Vhost(NamedTuple):
     """A vhost, compiled."""
 
     name: str
-    #: What it was compiled from, and what the policy says of messages.
+    #: The entity that it was compiled from, and the policy's largest message in bytes.
     entity: VhostEntity
     max_message_size: int
     groups: Mapping[str, Group]
-    #: The groups of the users that are listed.
+    #: Listed user -> its group.
     by_user: Mapping[str, Group]
     every_user: Group | None
     unknown_user: Group | None
 
     def group_of(self, user: str) -> tuple[Group, MemberBy] | None:
-        """Return the group of a user (security.md 4.4). The empty name is in no list."""
+        """Return the group of a user, and why (security.md 4.4); None without one. The empty name is never listed."""
         if user and user != EVERY_USER and (group := self.by_user.get(user)) is not None:
             return group, MemberBy.LISTED
         if user and self.every_user is not None:
@@ -229,7 +228,7 @@ class Vhost(NamedTuple):
 
 
 class _Compiler:
-    """Groups and vhosts, compiled; what many of them have in common is compiled once."""
+    """Compiler of groups and vhosts; equal parts are compiled once."""
 
     def __init__(self, max_message_size: int) -> None:
         self._max_message_size = max_message_size
@@ -289,7 +288,7 @@ def _once(made: dict[K, V], make: Callable[[K], V], key: K) -> V:
     return found
 
 
-#: A client whose connection no vhost covers may do what an authentication service grants, and no more.
+#: Settings of a client without vhost and with permissions of an authentication service, which limit its addresses.
 GRANTED: Final = Settings(allow_dynamic_source=True, allow_anonymous_sender=True)
 _ALL_ALLOWED: Final[dict[str, Any]] = {row.name: True for row in fields(Settings) if row.name.startswith("allow_")}
 UNRESTRICTED: Final = Settings(**_ALL_ALLOWED)
@@ -297,24 +296,24 @@ UNRESTRICTED: Final = Settings(**_ALL_ALLOWED)
 
 @lru_cache(maxsize=8)
 def _unrestricted(max_message_size: int | None) -> Settings:
-    """Return the settings of connections without a vhost, which share them."""
+    """Return the settings that connections without a vhost share."""
     return replace(UNRESTRICTED, max_message_size=max_message_size)
 
 
 NO_POLICY: Final = Rules("no-policy", Entries.of_names(("*",)))
 NO_LIMITS: Final = Limits(*[2**31 - 1] * 3)
-#: Begins the rules of what an authentication service grants.
+#: First part of the rules that an authentication service grants.
 SERVICE: Final = "auth-service"
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What is configured, compiled. Made by `compile`."""
+    """The compiled policy of a configuration; `compile` makes it."""
 
     entity: PolicyEntity
     vhosts: Mapping[str, Vhost]
     choice: VhostChoice[Vhost]
-    #: The names in `remoteHosts`, to be looked up, and what was found.
+    #: The names in `remoteHosts` to look up, and the results.
     host_names: frozenset[str]
     resolved: Resolved = field(default_factory=dict)
 
@@ -326,10 +325,10 @@ class Policy:
         addresses: Mapping[str, Iterable[str]] | None = None,
         previous: Policy | None = None,
     ) -> Policy:
-        """Return the policy for what is configured. EntryError if it was not held to the tables of trouter.config.
+        """Return the policy of a configuration; EntryError if it has an entry that `trouter.config` would refuse.
 
-        addresses: what the names of `host_names` were found to be, as text. previous: the one before, of which what
-        did not change is taken over, its addresses too where none are given.
+        addresses: the resolved addresses of `host_names`, as text. previous: the former policy, whose unchanged parts
+        are reused, also its addresses if none are given.
         """
         with held_back():
             policy = cls._compiled(entity, vhosts, previous)
@@ -360,7 +359,7 @@ class Policy:
         )
 
     def with_addresses(self, addresses: Mapping[str, Iterable[str]]) -> Policy:
-        """Return the same with other addresses for `host_names`: what each is now, or was last known to be."""
+        """Return the same policy with other addresses of `host_names`."""
         return replace(self, resolved=names_by_address(addresses))
 
     def admit(
@@ -374,13 +373,11 @@ class Policy:
         connector: bool = False,
         permissions: Permissions | None = None,
     ) -> Admission | Denial:
-        """Decide on a connection that opens, links and limits apart.
+        """Return the decision on a connection that opens, without its links and the limits of connections.
 
-        hostname: of its Open. user: empty if there is none; `authenticated` if the client has proved that it is this
-        user.
-        host: its address, as text. policy_vhost: of the listener or the connector, empty or None where it has none.
-        connector: we called; only a policy_vhost holds such a connection to anything. permissions: what came with the
-        user from an authentication service.
+        hostname: of its open. user: empty without one; `authenticated` if it is proven. host: the peer's address, as
+        text. policy_vhost: of the listener or connector, empty or None without one. connector: the router dialled;
+        without policy_vhost such a connection is unrestricted. permissions: the grant of an authentication service.
         """
         if not self.entity.enable_vhost_policy or (connector and not policy_vhost):
             admission: Admission | Denial = self._without_vhost(user)
@@ -450,7 +447,7 @@ class Policy:
 
 
 def _with_permissions(admission: Admission, permissions: Permissions) -> Admission | Denial:
-    """What a service grants stands in the place of sources and targets; patterns outlast it (security.md 3.3)."""
+    """Return the admission with a service's grant instead of sources and targets; patterns stay (security.md 3.3)."""
     try:
         sources = Rules(f"{SERVICE}:sources", Entries.of_names(tuple(permissions.sources)))
         targets = Rules(f"{SERVICE}:targets", Entries.of_names(tuple(permissions.targets)))

@@ -18,15 +18,15 @@ MESSAGES_RATE: Final = "max_messages_per_second"
 BYTES_RATE: Final = "max_bytes_per_second"
 BUFFERED: Final = "max_buffered_bytes"
 NAMES: Final = tuple(row.name for row in fields(Quotas))
-#: Whatever a vhost or a group says of quotas; most say nothing.
+#: All quotas of a vhost or a group; most have none.
 _said: Final[Callable[[VhostEntity | GroupSettings], tuple[object, ...]]] = attrgetter(*NAMES, "per_user", "per_host")
 RATES: Final = tuple(name for name in NAMES if name.endswith("_per_second"))
-#: What is held back by credit.
+#: The quotas that are enforced by withholding credit.
 PACED: Final = (MESSAGES_RATE, BYTES_RATE, BUFFERED)
 
 
 class QuotaRule(NamedTuple):
-    """Quotas as they are configured: of ``owner`` (``VHOST`` or ``VHOST:GROUP``), for all or ``per`` user or host."""
+    """Configured quotas of ``owner`` (``VHOST`` or ``VHOST:GROUP``), for all or ``per`` user or host."""
 
     vhost: str
     owner: str
@@ -35,16 +35,16 @@ class QuotaRule(NamedTuple):
     enforced: bool
 
     def who(self, user: str, host: str) -> str:
-        """Return the user or the host that a connection counts for; empty for all."""
+        """Return the user or the host that a connection counts for; empty if it counts for all."""
         return {"perUser": user, "perHost": host}.get(self.per, "")
 
     def name(self, measure: str) -> str:
-        """Return the id of the rule, as in a Verdict."""
+        """Return the id of the rule about ``measure``."""
         return ":".join(part for part in (self.owner, self.per, camel(measure)) if part)
 
 
 def rules_of(vhost: VhostEntity, group_name: str, group: GroupSettings) -> tuple[QuotaRule, ...]:
-    """Return the quotas that the users of a group are held to."""
+    """Return the quotas that apply to the users of a group: those of the vhost, then those of the group."""
     if not any(_said(vhost)) and not any(_said(group)):
         return ()
     enforced = vhost.quota_mode == "enforce"

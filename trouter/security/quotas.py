@@ -1,8 +1,8 @@
-"""Quotas: what connections may have and do together, counted for a vhost, a group, a user or a host (security.md 8.5).
+"""Quotas: limits that the connections of a vhost, a group, a user or a host share (security.md 8.5).
 
-A Meter counts for one of these; a Share is one connection's, with all meters that count it. Messages and octets are
-held back by credit: a link of a connection with such quotas asks its Share for what it wants to grant its sender, and
-is called again when there is more. Nothing here waits or has a clock.
+A Meter counts for one of these; a Share belongs to one connection and has all meters that count it. Messages and bytes
+are limited by credit: a link of a connection with such quotas requests credit for its sender from its Share, and is
+called again when there is more. Nothing here waits or has a clock.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from trouter.security.quota_rules import (
 
 __all__ = ["CLEAR_S", "MAX_IDLE", "Alarm", "QuotaBook", "QuotaRule", "Share", "rules_of"]
 
-#: An alarm is over when its quota was not met for so long.
+#: Seconds without the quota being met after which an alarm is over.
 CLEAR_S: Final = 10.0
-#: Users and hosts without a connection whose counts are kept; who left first is forgotten first.
+#: Limit of the meters without a connection that are kept; the oldest are forgotten first.
 MAX_IDLE: Final = 10_000
-#: Links that are asked again in one tick.
+#: Links that are called again in one tick.
 PORTION: Final = 1000
-#: What a message takes in octets, as long as none has come on a connection.
+#: Assumed bytes of a message before the first one of a connection.
 FIRST_GUESS: Final = 1024
 
 
 class Alarm(NamedTuple):
-    """A quota was met (``raised``), or has not been for a while."""
+    """A notice that a quota is met (``raised``), or has not been for ``CLEAR_S``."""
 
     rule: QuotaRule
     measure: str
@@ -53,7 +53,7 @@ class Alarm(NamedTuple):
 
 
 class QuotaBook:
-    """All meters of a router. ``now`` tells the time in seconds, ``notify`` is called with each alarm."""
+    """All meters of a router. ``now`` returns the time in seconds; ``notify`` is called with each alarm."""
 
     def __init__(
         self, now: Callable[[], float], new_buffer: Callable[[], Buffer], notify: Callable[[Alarm], None]
@@ -68,18 +68,18 @@ class QuotaBook:
         self._waiting: dict[Paced, Share] = {}
 
     def __len__(self) -> int:
-        """Return how many meters there are."""
+        """Return the number of meters."""
         return len(self._meters)
 
     @property
     def busy(self) -> bool:
-        """Whether a quota is in force for any connection, so that ``tick`` should be called often."""
+        """True if quotas apply to any connection, so that ``tick`` should be called often."""
         return bool(self._shares)
 
     # --- connections
 
     def may_open(self, rules: Sequence[QuotaRule], user: str, host: str) -> str:
-        """Count a connection that opens; by which rule it may not, empty when it may."""
+        """Count a connection that opens; return the rule that denies it, empty if it may open."""
         for rule in rules:
             kept = self._meters.get(self._key(rule, rule.who(user, host)))
             if kept is not None and rule.enforced and kept.overfull:
@@ -93,7 +93,7 @@ class QuotaBook:
         return self._pass(meters, (CONNECTIONS_RATE,), None, now_s)
 
     def share(self, rules: tuple[QuotaRule, ...], user: str, host: str, received: Callable[[], int]) -> Share | None:
-        """Return what one connection is held to, None for nothing; ``received`` tells the octets that came in on it."""
+        """Return the share of a connection, None without rules; ``received`` returns the bytes received on it."""
         if not rules:
             return None
         now_s = self.now()
@@ -105,7 +105,7 @@ class QuotaBook:
         return share
 
     def leave(self, share: Share) -> None:
-        """Release a connection that is gone, or held to something else; a second call does nothing."""
+        """Release the share of a connection that is gone or gets another share; a second call does nothing."""
         if share not in self._shares:
             return
         del self._shares[share]
@@ -129,7 +129,7 @@ class QuotaBook:
         return meter
 
     def _rest(self, meter: Meter, now_s: float, *, fresh: bool = False) -> None:
-        """Keep a meter that counts no connection now for a while, if it has anything to remember."""
+        """Keep a meter without connections among the idle ones, unless a new meter would behave the same."""
         key = self._key(meter.rule, meter.who)
         if not fresh and meter.forgettable(now_s):
             self._forget(key)
@@ -148,10 +148,10 @@ class QuotaBook:
     def _key(rule: QuotaRule, who: str) -> tuple[str, str, str]:
         return rule.owner, rule.per, who
 
-    # --- what is asked for
+    # --- requests
 
     def _pass(self, meters: Iterable[Meter], names: tuple[str, ...], address: str | None, now_s: float) -> str:
-        """Count one more of everything that has a rate among ``names``, if nothing forbids it; the rule that does."""
+        """Return the rule that denies one more of ``names``; if none does, count it in the rates and return ""."""
         met = [(meter, name) for meter in meters for name in names if meter.met(name, address, now_s)]
         for meter, name in met:
             self.alarm(meter, name, now_s)
@@ -164,12 +164,12 @@ class QuotaBook:
         return denied
 
     def may_attach(self, share: Share, address: str | None) -> str:
-        """Count an attach about the address of this key (None: none); by which rule it may not be, empty if it may."""
+        """Count an attach to the address of this key, None for none; return the rule that denies it, empty if none."""
         names = (ATTACHES_RATE, LINKS, ADDRESSES, BUFFERED)
         return self._pass(share.meters, names, address, self.now())
 
     def may_keep(self, share: Share, octets: int) -> str:
-        """Count so many octets of what is no message, if nothing forbids it; the rule that does, empty if none."""
+        """Count bytes that are held for a session; return the rule that denies it, empty if none."""
         now_s = self.now()
         met = [meter for meter in share.meters if meter.room() < octets]
         for meter in met:
@@ -182,7 +182,7 @@ class QuotaBook:
     # --- alarms
 
     def alarm(self, meter: Meter, name: str, now_s: float) -> None:
-        """Note that a quota is met, and tell of it if it was not met before."""
+        """Note that a quota is met, and notify of the alarm if it is new."""
         raised = name in meter.met_at_s
         meter.met_at_s[name] = now_s
         if not raised:
@@ -196,32 +196,32 @@ class QuotaBook:
         self._notify(Alarm(meter.rule, name, meter.who, False))
 
     def raised(self, vhost: str) -> Iterator[str]:
-        """Yield the alarms of a vhost now: the rule, and who."""
+        """Yield the present alarms of a vhost, each as its rule and user or host."""
         for meter in self._alarmed:
             if meter.rule.vhost == vhost:
                 yield from (f"{meter.rule.name(name)} {meter.who}".rstrip() for name in meter.met_at_s)
 
     def raised_by_vhost(self) -> Counter[str]:
-        """Return how many alarms stand now, by vhost."""
+        """Return the number of present alarms by vhost."""
         raised: Counter[str] = Counter()
         for meter in self._alarmed:
             raised[meter.rule.vhost] += len(meter.met_at_s)
         return raised
 
-    # --- time goes by
+    # --- time
 
     def wait(self, link: Paced, share: Share) -> None:
-        """Call the link again when there may be more."""
+        """Call the link again when there may be more credit."""
         self._waiting[link] = share
 
     def forget_link(self, link: Paced) -> None:
-        """Forget a link that is gone."""
+        """Remove a link from those that wait."""
         self._waiting.pop(link, None)
 
     def tick(self) -> bool:
-        """Grant what can be granted by now to the links that wait, in turn; return whether any link waited.
+        """Grant available credit to the links that wait, in turn; return whether any link waited.
 
-        Call ten times a second. A call looks at a bounded number of links.
+        Call ten times a second. A call serves at most ``PORTION`` links.
         """
         asked = list(islice(self._waiting.items(), PORTION))
         for link, _ in asked:
@@ -232,13 +232,13 @@ class QuotaBook:
             link.top_up()
             if link in self._waiting and share.granted != before:
                 served.append((link, share))
-        for link, share in served:  # who got something stands behind who got nothing
+        for link, share in served:  # links that got credit go behind those that got none
             del self._waiting[link]
             self._waiting[link] = share
         return bool(asked)
 
     def look(self) -> None:
-        """Note what came, and end alarms that are over; call once a second."""
+        """Count the usage of all connections, and end alarms that are over; call once a second."""
         now_s = self.now()
         for share in list(self._shares):
             share.note_usage(now_s)
@@ -253,44 +253,44 @@ class QuotaBook:
 
 
 class Share:
-    """What one connection is held to. ``take`` is what its links ask before they grant credit."""
+    """The quotas of one connection, shared with others. Its links call ``take`` before they grant credit."""
 
     def __init__(self, book: QuotaBook, meters: tuple[Meter, ...], received: Callable[[], int]) -> None:
         self.meters = meters
-        #: The address of each link that is counted, by its key; None where it has none.
+        #: Key of each counted link -> its address, None without one.
         self.links: dict[Hashable, str | None] = {}
         #: Credit that ``take`` has allowed so far.
         self.granted = 0
-        #: Octets that are counted of what is no message: of its sessions.
+        #: Bytes counted for its sessions.
         self.kept = 0
         self._book = book
         self._received = received
         self._octets = received()
-        #: What came since the beginning.
+        #: Bytes and messages received since the beginning.
         self._all_octets = 0
         self._all_messages = 0
-        #: Of each link on which the peer sends: deliveries that were paid for, and those that were seen.
+        #: Link on which the peer sends -> deliveries that credit was counted for, and those counted as received.
         self._paid: dict[Paced, int] = {}
         self._seen: dict[Paced, int] = {}
 
     @property
     def paces(self) -> bool:
-        """Whether links have to ask for credit."""
+        """True if links have to call ``take`` for credit."""
         return any(getattr(meter.rule.limits, name) is not None for meter in self.meters for name in PACED)
 
     @property
     def buffers(self) -> list[Buffer]:
-        """Where octets that are kept are counted."""
+        """The buffers of the meters that limit held bytes."""
         return [meter.buffer for meter in self.meters if meter.rule.limits.max_buffered_bytes is not None]
 
     # --- sessions
 
     def may_keep(self, octets: int) -> str:
-        """Answer as QuotaBook.may_keep does."""
+        """Return the answer of QuotaBook.may_keep."""
         return self._book.may_keep(self, octets)
 
     def keep(self, octets: int) -> None:
-        """Count so many octets more of what is no message, or (below zero) fewer."""
+        """Add to the bytes held for sessions; a negative number subtracts."""
         self.kept += octets
         for meter in self.meters:
             meter.buffer.held += octets
@@ -298,7 +298,7 @@ class Share:
     # --- links
 
     def may_attach(self, address: str | None) -> str:
-        """Answer as QuotaBook.may_attach does."""
+        """Return the answer of QuotaBook.may_attach."""
         return self._book.may_attach(self, address)
 
     def attached(self, link: Hashable, address: str | None) -> None:
@@ -310,7 +310,7 @@ class Share:
                 meter.addresses[address] += 1
 
     def detached(self, link: Hashable) -> None:
-        """Count a link no longer; a second call does nothing."""
+        """Remove a link from the counts; a second call does nothing."""
         if link not in self.links:
             return
         address = self.links.pop(link)
@@ -322,7 +322,7 @@ class Share:
                     del meter.addresses[address]
 
     def end_sending(self, link: Paced) -> None:
-        """Give back what a link that is gone had paid for and never got. A second call does nothing."""
+        """Refund the unused credit of a link that is gone. A second call does nothing."""
         if link not in self._paid:
             return
         self._book.forget_link(link)
@@ -333,7 +333,7 @@ class Share:
             meter.senders -= 1
 
     def end(self, now_s: float) -> None:
-        """Count nothing of a connection that is gone, and let go of it."""
+        """Remove a connection that is gone from all counts, and drop references to it."""
         self.note_usage(now_s)
         for link in list(self._paid):
             self.end_sending(link)
@@ -346,7 +346,7 @@ class Share:
     # --- credit
 
     def take(self, link: Paced, count: int) -> int:
-        """Return how much of ``count`` may be granted to the sender on a link; the rest is to wait."""
+        """Return how much of ``count`` may be granted to the sender on a link; if less, the link is called again."""
         now_s, credit = self._book.now(), link.link.credit
         if link not in self._paid:
             self._begin_sending(link, credit)
@@ -374,16 +374,16 @@ class Share:
         return allowed
 
     def _begin_sending(self, link: Paced, credit: int) -> None:
-        """Whatever it was granted before is paid for."""
+        """Begin to count a link; credit that it granted before is not charged."""
         self._seen[link] = link.counters.deliveries
         self._paid[link] = link.counters.deliveries + credit
         for meter in self.meters:
             meter.senders += 1
 
     def _room(self, meter: Meter, name: str, credit: int, now_s: float) -> int | None:
-        """Return what one quota leaves for a link that has ``credit``; None where there is no such quota.
+        """Return the credit that one quota leaves for a link that has ``credit``; None without such a quota.
 
-        No link may keep for itself what others could use: it has its part, and one message in any case.
+        A link gets its part of the rate, at least one message, so that the other links can use theirs.
         """
         if name == BUFFERED:
             return 0 if meter.met(BUFFERED, None, now_s) else None
@@ -399,7 +399,7 @@ class Share:
         return max(0, min(part - credit, int(there)))
 
     def _refund(self, link: Paced, credit: int) -> None:
-        """Credit that is gone without a message: the sender gave it back, or will never use it."""
+        """Give back credit that ended without a message: the sender returned it, or will never use it."""
         unused = self._paid[link] - link.counters.deliveries - credit
         if unused > 0:
             self._paid[link] -= unused
@@ -407,16 +407,16 @@ class Share:
                 if meter.rule.enforced and MESSAGES_RATE in meter.buckets:
                     meter.buckets[MESSAGES_RATE].give_back(unused)
 
-    # --- what came
+    # --- usage
 
     def note_usage(self, now_s: float) -> None:
-        """Count what came since the last call."""
+        """Count the bytes and messages received since the last call."""
         self.note_octets(now_s)
         for link in self._seen:
             self._note_messages(link, now_s)
 
     def note_octets(self, now_s: float) -> None:
-        """Count the octets that came since the last call."""
+        """Count the bytes received since the last call."""
         octets = self._received()
         came, self._octets = octets - self._octets, octets
         self._all_octets += came
@@ -433,7 +433,7 @@ class Share:
                 self._owe(meter, MESSAGES_RATE, came, now_s)
 
     def _owe(self, meter: Meter, name: str, came: int, now_s: float) -> None:
-        """Count ``came`` on a rate that is not enforced; an excess is reported once and then forgotten."""
+        """Take ``came`` from a rate; an excess of a rate that is not enforced raises an alarm and is forgiven."""
         bucket = meter.buckets[name]
         bucket.owe(came, now_s)
         if came and bucket.tokens(now_s) < 0 and not meter.rule.enforced:
@@ -442,5 +442,5 @@ class Share:
 
 
 def _nothing() -> int:
-    """What comes in on a connection that is gone."""
+    """Return 0, the bytes received on a connection that is gone."""
     return 0

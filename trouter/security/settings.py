@@ -10,21 +10,21 @@ from typing import Final
 from trouter.config.entities import GroupSettings
 
 UNLIMITED: Final = 2**31 - 1
-#: What the older document calls the defaults: they are upper bounds, so that writing them leaves the listener's.
+#: The defaults in the older router's manual: they are upper bounds, so configuring them leaves the listener's values.
 BOUNDS: Final = {"max_frame_size": 2**31 - 1, "max_sessions": 65535, "max_session_window": 2**31 - 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What one connection may do. Fields that a group has too are taken from there; sizes in octets."""
+    """The settings of one connection. Fields that a group has too come from the group; sizes are in bytes."""
 
-    #: The largest message; None for any.
+    #: The largest message; None for no limit.
     max_message_size: int | None = None
-    #: Instead of the listener's; None where the listener's counts.
+    #: These replace the listener's values; None leaves those.
     max_frame_size: int | None = None
     max_session_window: int | None = None
     max_sessions: int | None = None
-    #: Links of the connection: none for 0, any number for UNLIMITED.
+    #: Limits of the connection's links: 0 allows none, UNLIMITED any number.
     max_senders: int = UNLIMITED
     max_receivers: int = UNLIMITED
     allow_dynamic_source: bool = False
@@ -39,12 +39,12 @@ class Settings:
 
 
 NAMES: Final = tuple(row.name for row in fields(Settings))
-#: What a group says, in the order of NAMES.
+#: Returns the values of a group in the order of NAMES.
 numbers_and_flags: Final[Callable[[GroupSettings], tuple[object, ...]]] = attrgetter(*NAMES)
 
 
 def settings_of(group: GroupSettings, max_message_size: int | None) -> Settings:
-    """Return the settings of a group, the largest message being settled already."""
+    """Return the settings of a group with ``max_message_size``, in bytes, None for no limit."""
     values = {name: getattr(group, name) for name in NAMES}
     for name, bound in BOUNDS.items():
         if not values[name] or values[name] >= bound:
@@ -53,5 +53,5 @@ def settings_of(group: GroupSettings, max_message_size: int | None) -> Settings:
 
 
 def largest_message(*levels: int | None) -> int | None:
-    """Return what the first level that says anything says; 0 there means no limit, None here."""
+    """Return the first of ``levels`` that is not None, in bytes; None, for no limit, if that is 0 or none is."""
     return next((level for level in levels if level is not None), None) or None
