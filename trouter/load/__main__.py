@@ -10,7 +10,7 @@ from .roles import FLEETS
 
 
 def main() -> int:
-    """Run it; 1, with the reason on standard error, when the load could not be applied."""
+    """Run the fleet; return 1, with the reason on standard error, if the load could not be applied."""
     role, text = sys.argv[1:]
     try:
         FLEETS[role](Load(**json.loads(text)), Control(True)).run()

@@ -1,7 +1,7 @@
-"""Many wires in one process: dialling, handshakes and waiting; what moves on them is ``pump``'s business.
+"""Many connections in one process: dialling, handshakes and waiting; ``pump`` moves their messages.
 
-A fleet goes through three phases: prepare (connect, attach), work (what is measured), and the end. A harness leads it
-from one to the next by ``Control``, so that it can look at clocks in between.
+A fleet has three phases: prepare (connect, attach), work (the measured part), and the end. A harness leads it from
+phase to phase by ``Control``, so that it can read clocks in between.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from .plan import ENDLESS, Control, Load, LoadError
 from .pump import Tally, Wire
 from .report import Report, report_of
 
-#: How often heartbeats are thought of, unless a peer wants to hear from us more often.
+#: Interval of heartbeats, unless a peer's idle time-out demands a shorter one.
 _TICK_S: Final = 60.0
 _CONNECT_TIMEOUT_S: Final = 10.0
-#: Who was told to stop reports once nothing came for this long, or at the latest after that long.
+#: A receiver that is told to stop reports after this much silence, or at the latest after this time.
 _QUIET_S: Final = 0.1
 _PATIENCE_S: Final = 10.0
-#: How often a sender that keeps a pace looks at the clock.
+#: Interval at which a sender with a rate looks at the clock.
 _PACE_S: Final = 0.001
-#: How often a terminal shows how far the load is.
+#: Interval at which a terminal shows progress.
 _SHOW_S: Final = 0.5
 
 
@@ -79,7 +79,7 @@ class Fleet:
             self._epoll.register(self._control.descriptor, select.EPOLLIN)
 
     def run(self) -> Report:
-        """Do it and say what was done; LoadError."""
+        """Apply the load and return the report; LoadError."""
         raise_descriptor_limit()
         try:
             self._prepare()
@@ -91,7 +91,7 @@ class Fleet:
                     self._show_at_s = float("inf") if self._advance is no_progress else 0.0
                     self._work()
             except KeyboardInterrupt:
-                self.tally.left = 0  # the user has seen enough, and gets a report of the run so far
+                self.tally.left = 0  # the user interrupts, and gets a report of the run so far
             self._reported = True
             report = report_of(self.role, self.tally, time.process_time() - cpu_from_s, self.load.connections)
             self._control.say(report.to_json())
@@ -101,19 +101,19 @@ class Fleet:
         return report
 
     def _prepare(self) -> None:
-        """Everything that comes before the harness's word to go on."""
+        """Do everything that comes before the measurement."""
 
     def _prepared(self) -> dict[str, object]:
-        """What the harness hears then."""
+        """Return what to print for the harness when prepared."""
         return {"ready": True}
 
     def _work(self) -> None:
-        """What is measured."""
+        """Do the measured part."""
 
     # --- the loop
 
     def _keep_pace(self, deadline_s: float) -> None:
-        """Begin as many messages as the time that passed allows, again and again."""
+        """Begin messages at the load's rate until its count or the deadline."""
         count = self.load.count or ENDLESS
         began_s = now_s = time.monotonic()
         while self.tally.begun < count and now_s < deadline_s:
@@ -129,7 +129,7 @@ class Fleet:
             self._drive(wire)
 
     def _loop(self, done: Callable[[], bool], deadline_s: float = float("inf")) -> None:
-        """Drive all wires until ``done`` or the deadline (monotonic); LoadError."""
+        """Drive all wires until ``done`` or the deadline (monotonic seconds); LoadError."""
         while not done():
             now_s = time.monotonic()
             if now_s >= self._tick_at_s:
@@ -160,10 +160,10 @@ class Fleet:
                 self._abandoned()
 
     def _abandoned(self) -> None:
-        """The harness is gone before the report was given: for most, all its words at once."""
+        """React to a harness that ended before the report; roles that only wait for its words do nothing."""
 
     def _drive(self, wire: Wire) -> None:
-        """Work through what a wire's engine reports, and write; then see to it that the loop hears of room to go on."""
+        """Handle the events of a wire's engine and write; poll for room as long as the socket is full."""
         connection = wire.connection
         while connection.events:
             events = connection.events[:]
@@ -184,11 +184,11 @@ class Fleet:
             self._epoll.modify(descriptor, select.EPOLLIN | select.EPOLLOUT)
 
     def _deadline_s(self) -> float:
-        """When the load's time is over, if it begins now."""
+        """Return the end of the load's time if it begins now (monotonic seconds), infinite without one."""
         return time.monotonic() + self.load.seconds if self.load.seconds else float("inf")
 
     def _receive_all(self) -> None:
-        """Receive as many as the load says, or for its time, or until told to stop and nothing comes any more."""
+        """Receive the load's count, for its time, or until told to stop and messages cease."""
         count = self.load.count
         if count or not self._control.led:
             self._loop(lambda: 0 < count <= self.tally.messages, self._deadline_s())
@@ -204,30 +204,30 @@ class Fleet:
         self._loop(lambda: self._control.words >= count)
 
     def _shows(self) -> bool:
-        """Return whether progress is shown: of messages, and of the sender where a receiver has the same terminal."""
+        """Return whether to show progress: not of held connections, nor of a led receiver beside its sender."""
         return self.role != "hold" and (self.role == "send" or not self._control.led)
 
     def _show(self, now_s: float) -> None:
-        """Show how far the load is."""
+        """Show the progress."""
         self._show_at_s = now_s + _SHOW_S
         self._advance(self.tally.messages - self._shown)
         self._shown = self.tally.messages
 
     def _tick(self, now_s: float) -> None:
-        """Send the heartbeats that peers asked for."""
+        """Send the heartbeats that peers' idle time-outs demand."""
         self._tick_at_s = now_s + self._tick_s
         for wire in list(self._wires.values()):
             wire.connection.tick(now_s)
             self._drive(wire)
 
     def _heed_idle_timeout(self, remote: Open) -> None:
-        """Tick often enough for a peer that wants to hear from us (AMQP 1.0 part 2, 2.4.5)."""
+        """Send heartbeats often enough for a peer's idle time-out (AMQP 1.0 part 2, 2.4.5)."""
         if remote.idle_time_out:
             self._tick_s = min(self._tick_s, remote.idle_time_out / 2000)
             self._tick_at_s = min(self._tick_at_s, time.monotonic() + self._tick_s)
 
     def _accept(self, descriptor: int) -> None:
-        """Accept a connection on the listening socket ``descriptor``."""
+        """Accept connections on the listening socket ``descriptor``."""
 
     # --- wires
 
@@ -255,7 +255,7 @@ class Fleet:
         return wire
 
     def _lose(self, wire: Wire) -> None:
-        """The socket is at its end; whether that is a fault is the role's to say."""
+        """Drop a wire whose socket has ended; LoadError, unless the role expects that."""
         self._drop(wire)
         raise LoadError(f"{self.load.host}:{self.load.port} closed a connection")
 
@@ -313,19 +313,19 @@ class Fleet:
             )
 
     def _admit(self, wire: Wire) -> None:
-        """A client asks to be let in."""
+        """Admit a client that has sent its SASL init."""
 
     def _opened(self, wire: Wire) -> None:
-        """Both opens went over."""
+        """Continue after the exchange of opens."""
 
     def _begun(self, wire: Wire, session: Session) -> None:
-        """The peer began a session or answered ours."""
+        """Continue after a session that the peer began or answered."""
 
     def _attached(self, wire: Wire, event: LinkAttached) -> None:
-        """The peer attached a link or answered ours."""
+        """Continue after a link that the peer attached or answered."""
 
     def _ended(self, wire: Wire, event: Event) -> None:
-        """A link, a session or the connection came to an end that we did not ask for; LoadError."""
+        """Raise LoadError for a link, session or connection that the peer ended."""
         fault = getattr(event, "fault", None)
         error = getattr(event, "error", None)
         why = fault or (f"{error.condition}: {error.description or ''}" if error is not None else "no reason given")
@@ -337,7 +337,7 @@ _ENDED: Final = {LinkDetached: "a link", SessionEnded: "a session", ConnectionCl
 
 
 def raise_descriptor_limit() -> int:
-    """Allow this process, and those it starts, as many descriptors as the system lets it; how many that is."""
+    """Raise this process's limit of descriptors to the system's maximum; return it."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard

@@ -1,4 +1,4 @@
-"""A fleet in a process of its own, led from this one through its standard input and output."""
+"""A fleet in a child process, led through its standard input and output."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _END_S: Final = 10.0
 
 
 class Led:
-    """``ready`` waits until it is connected, ``go`` lets it take the next step, ``report`` waits for what it did."""
+    """A fleet in a child process: ``ready`` waits for its connections, ``go`` starts a phase, ``report`` waits."""
 
     def __init__(self, role: str, load: Load) -> None:
         command = [sys.executable, "-m", "trouter.load", role, json.dumps(asdict(load))]
@@ -42,12 +42,12 @@ class Led:
         self.end()
 
     def ready(self) -> dict[str, Any]:
-        """Return what it says once it is ready; LoadError when it never is."""
+        """Return what it prints once it is ready; LoadError if that takes too long."""
         answer: dict[str, Any] = json.loads(self._line(_READY_S))
         return answer
 
     def go(self) -> None:
-        """Send one word; the next reading finds out a process that is gone."""
+        """Send the word for the next phase; a later read reports a process that has ended."""
         if self.process.stdin is not None:
             try:
                 self.process.stdin.write(b"\n")
@@ -55,11 +55,11 @@ class Led:
                 pass
 
     def report(self, timeout_s: float = _REPORT_S) -> Report:
-        """Return what it did; LoadError when it says nothing for so long."""
+        """Return its report; LoadError if none comes within ``timeout_s``."""
         return Report.from_json(self._line(timeout_s).decode())
 
     def end(self) -> None:
-        """Let it close its connections and go, or make it go."""
+        """Let the process close its connections and end, or kill it after a while."""
         try:
             self.process.communicate(timeout=_END_S)
         except subprocess.TimeoutExpired:
@@ -67,7 +67,7 @@ class Led:
             self.process.communicate()
 
     def kill(self) -> None:
-        """End it at once, whatever it is doing; leaving the block clears up behind it."""
+        """Kill the process; leaving the block waits for its end."""
         self.process.kill()
 
     def _line(self, timeout_s: float) -> bytes:

@@ -1,4 +1,4 @@
-"""The messages that a load consists of, encoded once before the clock starts (AMQP 1.0 part 3, 3.2)."""
+"""The messages of a load, encoded once before the clock starts (AMQP 1.0 part 3, 3.2)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from trouter.wire.types import Described, ULong
 
 _PROPERTIES: Final = 0x73
 _DATA: Final = b"\x00\x53\x75"
-#: Octets of a body which are held in memory for each message; the rest is the filler again and again.
+#: Bytes of a body that are held in memory for each message; the filler makes up the rest.
 _WHOLE_BYTES: Final = 1 << 20
 _FILLER: Final = bytes(range(256)) * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """The octets of each message, and how many times ``filler`` follows to complete the body."""
+    """The bytes of each message, and how often ``filler`` follows to complete the body."""
 
     each: list[bytes]
     filler: bytes
@@ -25,7 +25,7 @@ class Messages:
 
 
 def make_messages(size: int, to: tuple[str, ...] = ()) -> Messages:
-    """Return messages with a data section of ``size`` octets, one for each address in ``to``, else one without any."""
+    """Return messages with a data section of ``size`` bytes: one for each address in ``to``, or one without."""
     repeats = 0 if size <= _WHOLE_BYTES else size // len(_FILLER)
     own = size - repeats * len(_FILLER)
     length = b"\xa0" + size.to_bytes(1, "big") if size < 256 else b"\xb0" + size.to_bytes(4, "big")

@@ -1,4 +1,4 @@
-"""What a load is, and who leads it."""
+"""The parameters of a load, and its control by a harness."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _ANY_WINDOW: Final = 0x7FFFFFFF
 
 
 class LoadError(Exception):
-    """The load could not be applied, or the other side ended it; the text says how."""
+    """The load could not be applied, or the other side ended it; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What to do; ``roles`` says who looks at what. 0 for ``count`` or ``seconds`` is without end."""
+    """The parameters of a load; each role in ``roles`` uses some. 0 for ``count`` or ``seconds`` is without end."""
 
     host: str = "127.0.0.1"
     port: int = 5672
@@ -28,22 +28,22 @@ class Load:
     connections: int = 1
     count: int = 0
     seconds: float = 0.0
-    #: Messages a second that a sender begins, on all its connections together; 0 is as many as it can.
+    #: Messages a second that all connections of a sender begin together; 0 for no limit.
     rate: int = 0
-    #: A message's body in octets.
+    #: Bytes of a message's body.
     size: int = 100
     #: Unsettled deliveries in flight on each connection of a sender.
     window: int = 1000
-    #: Credit that a receiver keeps up on each link.
+    #: Credit that a receiver maintains on each link.
     credit: int = 1000
     presettled: bool = False
-    #: One link per connection, each message with its address in ``to``.
+    #: One link per connection without an address; each message has its address in ``to``.
     anonymous: bool = False
     #: Time every message.
     latency: bool = False
     #: Hold connections without session and link.
     bare: bool = False
-    #: Take what the first credit allows, and neither settle nor renew it.
+    #: Use up the first credit, and neither settle nor renew it.
     stalled: bool = False
     user: str = ""
     password: str = ""
@@ -52,7 +52,7 @@ class Load:
     session_frames: int = _ANY_WINDOW
 
     def addresses_of(self, connection: int) -> tuple[str, ...]:
-        """Return the addresses of a connection; no address is without a connection, and no connection without one."""
+        """Return the addresses of a connection: each connection has one at least, and each address a connection."""
         if self.addresses == 1:
             return (self.address,)
         if self.addresses < self.connections:
@@ -61,20 +61,20 @@ class Load:
 
 
 class Control:
-    """A harness on standard input and output: it reads our lines, and each line of its own is one word to go on."""
+    """A harness on standard input and output: it reads our lines; each of its lines starts a phase."""
 
     def __init__(self, led: bool) -> None:
         self.led = led
-        #: How many words came from the harness; ENDLESS if there is no harness to wait for.
+        #: Words that came from the harness; ENDLESS without one.
         self.words = 0 if led else ENDLESS
         self.descriptor = sys.stdin.fileno() if led else -1
 
     def say(self, line: str) -> None:
-        """Print one line, at once."""
+        """Print one line for the harness at once."""
         if self.led:
             print(line, flush=True)  # noqa: T201  # the harness reads it
 
     def hear(self) -> None:
-        """Count the words that came; the end of the input stands for all that could follow."""
+        """Count the words that came; the end of the input counts as all of them."""
         heard = os.read(self.descriptor, 4096)
         self.words += heard.count(b"\n") if heard else ENDLESS

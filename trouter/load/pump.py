@@ -1,8 +1,7 @@
-"""Messages as fast as a socket takes them: the hot half of the load generator.
+"""Messages as fast as a socket takes them: the data path of the load generator.
 
-A ``Wire`` joins a non-blocking socket and an engine. A ``Sender`` writes as many
-transfers as credit, window and output room allow before the socket is written
-once; a ``Receiver`` settles all that one read brought with one disposition. One
+A ``Wire`` joins a non-blocking socket and an engine. A ``Sender`` writes as many transfers as credit, window and output
+room allow before each write to the socket; a ``Receiver`` settles all messages of one read with one disposition. One
 ``Tally`` counts for all wires of a process. Nothing here waits: ``fleet`` does.
 """
 
@@ -29,7 +28,7 @@ _MAX_SAMPLES = 1_000_000
 
 
 class Tally:
-    """What the wires of one process did; ``left`` is what the senders may still begin."""
+    """The counts of one process's wires; ``left`` is the number of messages that senders may still begin."""
 
     __slots__ = (
         "accepted",
@@ -52,9 +51,9 @@ class Tally:
 
     def __init__(self, left: int, timed: bool) -> None:
         self.left = left
-        #: Take the time of each message from its transfer to its disposition.
+        #: Measure each message from its transfer to its disposition.
         self.timed = timed
-        #: Deliveries begun by senders, and messages complete: settled if sent, arrived if received.
+        #: Deliveries begun by senders, and complete messages: settled if sent, arrived if received.
         self.begun = 0
         self.messages = 0
         self.octets = 0
@@ -67,23 +66,23 @@ class Tally:
         self.no_outcome = 0
         self.wire_in = 0
         self.wire_out = 0
-        #: When the first octets of a message moved, and when the last.
+        #: When the first and the last bytes of messages moved.
         self.first_s = 0.0
         self.last_s = 0.0
         self.latencies_s = array("d")
 
     def mark(self) -> None:
-        """Note that something moved just now; called once per batch."""
+        """Note that something moved now; called once per batch."""
         self.last_s = perf_counter()
         if self.first_s == 0.0:
             self.first_s = self.last_s
 
 
 class Sender(LinkSink):
-    """Sends on the links of one wire, the n-th message on the n-th link, both lists read round and round.
+    """The sender on the links of one wire: the n-th message goes on the n-th link, both taken in turn.
 
-    ``window`` bounds the unsettled deliveries of the wire. ``filler``, repeated ``repeats`` times behind each message's
-    own octets, makes messages larger than memory.
+    ``window`` bounds the unsettled deliveries of the wire. ``filler``, repeated ``repeats`` times after each message's
+    own bytes, makes messages larger than memory.
     """
 
     __slots__ = (
@@ -115,7 +114,7 @@ class Sender(LinkSink):
         self._repeats = repeats
         self._links: list[OutgoingLink] = []
         self._next = 0
-        #: The delivery whose last frame is still to be written, and where it stands.
+        #: The delivery whose last frame is still to be written, and its position.
         self._current: Delivery | None = None
         self._link: OutgoingLink | None = None
         self._data = b""
@@ -123,13 +122,13 @@ class Sender(LinkSink):
         self._repeats_left = 0
 
     def add(self, link: OutgoingLink) -> None:
-        """Send on ``link`` too."""
+        """Add ``link`` to those that are sent on."""
         self._links.append(link)
         link.sink = self
 
     @property
     def busy(self) -> bool:
-        """Something sent is not settled, or not sent to its end."""
+        """Whether a message is not settled or not sent to its end."""
         return self.in_flight > 0 or self._current is not None
 
     def paused(self) -> bool:
@@ -138,7 +137,7 @@ class Sender(LinkSink):
         return link is not None and link.waiting
 
     def fill(self, connection: Connection) -> bool:
-        """Write transfers into the output; True when only the output's size stopped it, so that more can follow."""
+        """Write transfers into the output; return True if only its size stopped that, so that more can follow."""
         if self._current is not None and not self._go_on():
             return False
         tally = self._tally
@@ -184,7 +183,7 @@ class Sender(LinkSink):
         return False
 
     def _go_on(self) -> bool:
-        """Send on with the delivery that was begun; False when it has to wait."""
+        """Send more of the begun delivery; return False if it has to wait."""
         link = self._link
         delivery = self._current
         if link is None or delivery is None:
@@ -213,7 +212,7 @@ class Sender(LinkSink):
         return True
 
     def on_disposition(self, delivery: Delivery) -> None:
-        """Count the outcome, and settle if the receiver leaves that to us."""
+        """Count the outcome, and settle if the receiver has not."""
         code = delivery.remote_code
         tally = self._tally
         if code == _ACCEPTED:
@@ -236,14 +235,14 @@ class Sender(LinkSink):
             tally.latencies_s.append(perf_counter() - delivery.arrived_at)
 
     def on_credit(self, link: Any) -> None:
-        """Give credit back when asked to: what a load generator has to send can wait."""
+        """Give the credit back on a drain, unless a message is being sent on the link."""
         outgoing = link
         if outgoing.drain and (self._current is None or outgoing is not self._link):
             outgoing.drained()
 
 
 class Receiver(LinkSink):
-    """Accepts and settles whatever comes on its links, and renews their credit when half of it is used."""
+    """Accepts and settles all messages on its links, and renews their credit when half of it is used."""
 
     __slots__ = ("_credit", "_tally", "_top_up", "stalled")
 
@@ -251,7 +250,7 @@ class Receiver(LinkSink):
         self._tally = tally
         self._credit = credit
         self._top_up = (credit + 1) // 2
-        #: Settles nothing and renews nothing.
+        #: Settle nothing and renew no credit.
         self.stalled = False
 
     def add(self, link: IncomingLink) -> None:
@@ -260,7 +259,7 @@ class Receiver(LinkSink):
         link.grant(self._credit)
 
     def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
-        """Count; settle when it is the last frame."""
+        """Count the bytes; settle after the last frame."""
         tally = self._tally
         tally.octets += end - start
         if not delivery.complete:
@@ -288,14 +287,14 @@ class Wire:
         self.sock = sock
         self.connection = connection
         self.sender: Sender | None = None
-        #: The driver of the wire may keep something here.
+        #: For the driver of the wire.
         self.context: object = None
-        #: The socket is at its end.
+        #: The socket has ended or failed.
         self.lost = False
         self._tally = tally
 
     def read(self) -> None:
-        """Read once and work through what came."""
+        """Read once and handle what came."""
         try:
             data = self.sock.recv(_READ_BYTES)
         except BlockingIOError:
@@ -314,7 +313,7 @@ class Wire:
             tally.mark()
 
     def write(self) -> bool:
-        """Send, flush, and write until there is nothing to write (True) or the socket takes no more (False)."""
+        """Send, flush and write; return True if nothing is left to write, False if the socket is full."""
         connection = self.connection
         out = connection.out
         tally = self._tally

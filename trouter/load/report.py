@@ -1,4 +1,4 @@
-"""What one process of a load did, as numbers."""
+"""The report of one process of a load."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """``seconds`` run from the first transfer to the last outcome; ``body_bytes`` is payload, ``wire_*`` all."""
+    """A report: ``seconds`` from first transfer to last outcome, ``body_bytes`` of payload, ``wire_bytes_*`` of all."""
 
     role: str
     messages: int
@@ -28,7 +28,7 @@ class Report:
 
     @property
     def messages_per_second(self) -> float:
-        """Return the rate of messages; 0 when nothing moved."""
+        """Messages per second; 0 if nothing moved."""
         return self.messages / self.seconds if self.seconds > 0 else 0.0
 
     def to_json(self) -> str:
@@ -44,7 +44,7 @@ class Report:
 
 
 def report_of(role: str, tally: Tally, cpu_seconds: float, connections: int) -> Report:
-    """Close the books."""
+    """Return the report of a tally, with the CPU time in seconds."""
     outcomes = {
         "accepted": tally.accepted,
         "rejected": tally.rejected,

@@ -1,4 +1,4 @@
-"""What a fleet can be: senders, receivers, a sink, connections held open, handshakes."""
+"""The roles of fleets: senders, receivers, a sink, held connections, handshakes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .plan import ENDLESS, Control, Load, LoadError
 from .pump import Receiver, Sender, Wire
 
 _BACKLOG: Final = 1024
-#: Handshakes under way at a time.
+#: Handshakes at a time.
 _ABREAST: Final = 16
 
 
@@ -58,7 +58,7 @@ class ClientFleet(Fleet):
             self._linked(wire, event.link)
 
     def _linked(self, wire: Wire, link: object) -> None:
-        """The peer accepted a link."""
+        """Use a link that the peer accepted."""
 
 
 class SendFleet(ClientFleet):
@@ -110,7 +110,7 @@ class SendFleet(ClientFleet):
 
 
 class ReceiveFleet(ClientFleet):
-    """Receives ``count`` messages, or for ``seconds``, or until told to stop and then until nothing comes any more."""
+    """Receives ``count`` messages, or for ``seconds``, or until told to stop and messages cease."""
 
     role = "receive"
 
