@@ -1,7 +1,7 @@
-"""What authors of plugins, and our own tests, try a router with.
+"""Test kit for routers, for authors of plugins and for the project's own tests.
 
-``MemoryRouter`` does without sockets, tasks and time; ``open_router`` is a whole router on a port of this machine; and
-``conformance`` is a suite for a plugin, to be run by its own tests.
+``MemoryRouter`` needs no sockets, tasks or time; ``open_router`` runs a whole router on a local port; ``conformance``
+is a suite that a plugin's own tests run.
 """
 
 from __future__ import annotations

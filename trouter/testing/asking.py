@@ -1,4 +1,4 @@
-"""How each hook is asked, and the answer that counts as a denial."""
+"""Calls of each hook, and the answers that count as denials."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _ask_judge_attach(plugins: Plugins, _: Subject) -> object:
 
 
 class _Remote:
-    """An authentication service that is never there."""
+    """An authentication service that never answers."""
 
     facts = AuthServiceFacts("service", "localhost", "5671")
 
@@ -88,12 +88,12 @@ def _ask_map_uid(plugins: Plugins, _: Subject) -> object:
     return Refused if isinstance(said, Refused) else said
 
 
-#: A record such as plugins hear of; nothing depends on what they do with it.
+#: A record for observing plugins; nothing depends on their reaction.
 ALARM: Final = MappingProxyType(
     {"k": "alarm", "n": 0, "t": 0, "name": "test", "severity": "warning", "subject": "s", "state": "raised"}
 )
 
-#: How each hook is asked, and what is the answer of one that is broken.
+#: The call of each hook, and the answer of a broken one.
 ASK: Final[dict[str, Callable[[Plugins, Subject], object]]] = {
     "configure": _ask_configure,
     "refresh": lambda plugins, _: plugins.refresh(),
@@ -124,5 +124,5 @@ DENIED: Final[dict[str, object]] = {
 }
 
 
-#: What a client hears of a router in which these are broken.
+#: The error of a client whose router has the broken hook.
 REFUSED: Final[dict[str, type[Exception]]] = {"vhost_policy": ConnectionClosed, "judge_attach": LinkDetached}

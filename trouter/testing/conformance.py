@@ -1,4 +1,4 @@
-"""What every plugin must stand, and what the router must make of one that breaks: a suite for authors of plugins.
+"""A conformance suite for plugins: their behaviour, and the router's when a hook breaks.
 
     SUBJECT = Subject(
         plugin=tickets,
@@ -10,8 +10,8 @@
     def test_conformance(case: Case) -> None:
         case()
 
-Each case runs a loop of its own, and fails with an AssertionError that says what the plugin did. There is nothing here
-of pytest: any runner that calls the cases will do.
+Each case runs its own event loop, and fails with an AssertionError that says what the plugin did. It does not need
+pytest: any runner may call the cases.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from .subject import Login, Subject
 
 __all__ = ["ASK", "DENIED", "Case", "Login", "Subject", "cases", "forms"]
 
-#: As many steps as an exchange may take, as the router counts them.
+#: Steps that an exchange may take in the router.
 MAX_STEPS: Final = 16
-#: How long one step may take, and a hook, which may not wait for anything. Only what hangs takes so long.
+#: Limits of one step and of a hook, which must not wait; only code that hangs takes so long.
 STEP_S: Final = 10.0
 HOOK_S: Final = 1.0
-#: Asked at start and at reload only, or in a thread.
+#: Called at start and reload only, or in a thread.
 MAY_READ_FILES: Final = frozenset({"configure", "refresh", "observe"})
-#: How long the router gives a stalled exchange here.
+#: The router's time-out for a stalled exchange here.
 STALL_S: Final = 1
-#: What strangers send instead of what they should: nothing, nonsense, not UTF-8, and far too much.
+#: Hostile responses: nothing, nonsense, invalid UTF-8, and far too much.
 HOSTILE: Final = (
     b"",
     b"\0",
@@ -63,7 +63,7 @@ HOSTILE: Final = (
 
 @dataclass(frozen=True)
 class Case:
-    """One thing to try; calling it does."""
+    """One test; call it to run it."""
 
     name: str
     _run: Callable[[], None] = field(repr=False)
@@ -76,7 +76,7 @@ class Case:
 
 
 def cases(subject: Subject) -> list[Case]:
-    """Return what to try with this plugin: each hook that it implements, and each way in."""
+    """Return the cases of a plugin: for each hook that it implements, and for each login."""
     found = []
     for hook in hooks_of(subject.plugin):
         found += [
@@ -133,7 +133,7 @@ def _denies(subject: Subject, hook: str, answer: Callable[[], object]) -> None:
 async def _refuses(subject: Subject, hook: str) -> None:
     plugins = {subject.name: broken(subject.plugin, hook, raises)}
     async with open_router(ANONYMOUS_ROUTER, plugins) as router:
-        for _ in range(2):  # and goes on refusing, which it could not if it had fallen
+        for _ in range(2):  # twice, since a router that had stopped could not refuse again
             try:
                 async with router.connect() as connection, connection.open_sender("address"):
                     pass
@@ -147,7 +147,7 @@ async def _refuses(subject: Subject, hook: str) -> None:
 
 
 async def converse(plugins: Plugins, exchange: SaslExchange, client: SaslMechanism) -> Authenticated | Refused:
-    """Conduct one exchange to its end, as the router does; AssertionError if it has none."""
+    """Run one exchange to its end like the router; AssertionError if it is too slow or too long."""
     response = await client.start() or b""
     for _ in range(MAX_STEPS):
         with trio.move_on_after(STEP_S) as step:
@@ -211,7 +211,7 @@ async def _two_peers(subject: Subject, login: Login) -> None:
     async def as_one(name: str, client: SaslMechanism, number: int) -> None:
         said[name] = await _log_in(plugins, subject, client, number)
 
-    # Begun first, ended last: what one peer has shown may not help the other.
+    # Begun first, ended last: the credentials of one peer may not help the other.
     early = _opened(plugins, subject, login.right().name, 1)
     async with trio.open_nursery() as nursery:
         for number, (name, make) in enumerate((("right", login.right), ("wrong", login.wrong)) * 3, 2):
@@ -260,7 +260,7 @@ async def _outlives(subject: Subject, login: Login, what: str) -> None:
 
 
 async def _enter(url: str, login: Login) -> None:
-    """The right credentials get in through a socket, and the wrong ones do not."""
+    """Assert that the right credentials log in through a socket, and the wrong ones do not."""
     async with connect(url, sasl=[login.right()]):
         pass
     await _is_refused(url, login.wrong)
@@ -286,7 +286,7 @@ LOGIN_CHECKS: Final[dict[str, Callable[[Subject, Login], Awaitable[None]]]] = {
 
 
 class _Says:
-    """A client that says the same, whatever it hears."""
+    """A client that sends the same responses to all challenges."""
 
     def __init__(self, name: str, first: bytes, later: bytes) -> None:
         self.name = name
@@ -305,10 +305,10 @@ class _Says:
 
 @contextmanager
 def captured() -> Iterator[list[str]]:
-    """Capture what is logged meanwhile, at every level, tracebacks included."""
+    """Capture the log of the block at every level, with tracebacks."""
     lines: list[str] = []
     handler = _Lines(lines)
-    loggers = logging.getLogger(), logging.getLogger("trouter")  # the second may keep what it has to itself
+    loggers = logging.getLogger(), logging.getLogger("trouter")  # the second may not propagate to the first
     levels = [logger.level for logger in loggers]
     for logger in loggers:
         logger.addHandler(handler)
@@ -331,7 +331,7 @@ class _Lines(logging.Handler):
 
 
 def forms(secret: str | bytes) -> list[tuple[str, str]]:
-    """Return how a secret may be written: (name of the encoding, text)."""
+    """Return the forms in which a secret may be written: name of the encoding, and text."""
     octets = secret.encode() if isinstance(secret, str) else secret
     return [
         ("in plain", octets.decode("utf-8", "backslashreplace")),

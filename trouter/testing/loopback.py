@@ -1,4 +1,4 @@
-"""A real router on a port of this machine, in the event loop of the test: everything but a process of its own.
+"""A whole router on a local port, in the event loop of the test.
 
     async with open_router(plugins={"tickets": tickets}, configuration=TEXT) as router:
         async with router.connect(user="alice", password="...") as connection:
@@ -29,7 +29,7 @@ NO_PLUGINS: Final[Mapping[str, object]] = MappingProxyType({})
 
 
 class LoopbackRouter:
-    """A running router. ``configuration`` is what it was started with."""
+    """A running router; ``configuration`` is the one that it was started with."""
 
     def __init__(self, process: RouterProcess, configuration: Configuration, plugins: Plugins) -> None:
         self.process = process
@@ -38,17 +38,17 @@ class LoopbackRouter:
 
     @property
     def ports(self) -> list[int]:
-        """Return the ports of its listeners, in the order of the configuration."""
+        """The ports of its listeners, in the order of the configuration."""
         return [listener.sockets[0].getsockname()[1] for listener in self.process.listeners]
 
     @property
     def url(self) -> str:
-        """Return where its first listener is."""
+        """The URL of its first listener."""
         return f"amqp://127.0.0.1:{self.ports[0]}"
 
     @property
     def faults(self) -> Counter[str]:
-        """Return how often a plugin raised or answered with something else than it may, by hook."""
+        """The number of exceptions and invalid answers of plugins, by hook."""
         return self.plugins.faults
 
     def connect(self, **options: Any) -> AbstractAsyncContextManager[Connection]:
@@ -60,10 +60,10 @@ class LoopbackRouter:
 async def open_router(
     configuration: str | Configuration = ANONYMOUS_ROUTER, plugins: Mapping[str, object] | Plugins = NO_PLUGINS
 ) -> AsyncIterator[LoopbackRouter]:
-    """Start a router with ``plugins``, by name, beside those of trouter; it stops at the end of the block.
+    """Run a router until the end of the block, with ``plugins`` by name beside those of trouter.
 
-    ``Plugins`` are taken alone. Listeners should say ``port: 0``. Raises ConfigurationError, ConfigurationRefused or
-    PluginError if it cannot start.
+    A ``Plugins`` replaces those of trouter. Listeners should have ``port: 0``. Raise ConfigurationError,
+    ConfigurationRefused or PluginError if the router cannot start.
     """
     if isinstance(plugins, Plugins):
         loaded = plugins
@@ -79,7 +79,7 @@ async def open_router(
         await nursery.start(process.run)
         try:
             yield LoopbackRouter(process, read, loaded)
-        except Exception as error:  # noqa: BLE001 - it is the block's own, and goes on below as it is, in no group
+        except Exception as error:  # noqa: BLE001 - raised below, outside of the nursery's group
             failure = error
         finally:
             nursery.cancel_scope.cancel()

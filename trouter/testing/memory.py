@@ -1,9 +1,8 @@
-"""A router and its clients in one process, joined in memory: no sockets, no tasks, no time but what a test sets.
+"""A router and its clients joined in memory: no sockets, no tasks, and a clock that the test sets.
 
-Each client is the engine's other side, and speaks real AMQP to an engine of the router's; what the clients receive is
-kept in lists. Nothing moves by itself: ``MemoryRouter.pump`` carries octets to and fro until neither the router nor a
-client has more to send, and ``MemoryClient.write`` and ``read`` carry one direction only, so that frames may pass each
-other on their way.
+Each client has an engine that speaks AMQP with an engine of the router; received messages are kept in lists. Nothing
+moves by itself: ``MemoryRouter.pump`` carries bytes both ways until neither side has more to send, and
+``MemoryClient.write`` and ``read`` carry one direction only, so that frames may cross.
 
     router = MemoryRouter()
     client = router.connect()
@@ -67,7 +66,7 @@ _MAX_ROUNDS: Final = 100_000
 
 
 class MemoryRouter:
-    """A routing core with any number of clients. ``core`` is the router; ``now_s`` its clock, moved by hand."""
+    """A routing core and its clients. ``core`` is the router, ``now_s`` its clock, which the test sets."""
 
     def __init__(
         self,
@@ -83,7 +82,7 @@ class MemoryRouter:
 
     @property
     def now_s(self) -> float:
-        """Return the time that the router goes by."""
+        """The time of the router's clock in seconds."""
         return self.core.pulse.now_s
 
     @now_s.setter
@@ -102,8 +101,8 @@ class MemoryRouter:
     ) -> MemoryClient:
         """Return a client with an open connection and one session; ``terms`` and ``limits`` are those of its listener.
 
-        Connections count from 1. One in the ``role`` of a route container has come through the connector or listener
-        ``name``.
+        Connections count from 1. ``name`` is the connector or listener of a connection with the ``role`` of a route
+        container.
         """
         container_id = container_id or f"client-{len(self.clients)}"
         own = replace(terms or PeerTerms(), connection_number=len(self.clients) + 1, role=role)
@@ -118,7 +117,7 @@ class MemoryRouter:
         return client
 
     def pump(self) -> None:
-        """Carry octets both ways until neither the router nor a client has more to send."""
+        """Carry bytes both ways until neither side has more to send; AssertionError if that never ends."""
         for _ in range(_MAX_ROUNDS):
             moved = False
             for client in self.clients:
@@ -131,7 +130,7 @@ class MemoryRouter:
         raise AssertionError("client and router never come to rest")
 
     def flush(self) -> None:
-        """Write out what the router gathered for each of its connections, as the end of a pass does."""
+        """Write out the gathered output of the router's connections, as at the end of an event loop's pass."""
         while self._outbox:
             touched = self._outbox[:]
             self._outbox.clear()
@@ -139,12 +138,12 @@ class MemoryRouter:
                 connection.flush()
 
     def held_bytes(self) -> int:
-        """Return octets of messages that the router keeps, over all sessions."""
+        """Return the bytes of messages that the router holds, over all sessions."""
         return sum(session.held_bytes for client in self.clients for session in client.server.sessions())
 
 
 class MemoryClient:
-    """One connection: ``connection`` is the client's engine, ``server`` the router's. Links live on ``session``."""
+    """One connection: ``connection`` is the client's engine, ``server`` the router's. Links are on ``session``."""
 
     session: Session
 
@@ -177,22 +176,22 @@ class MemoryClient:
             None,
             server=True,
         )
-        #: The client does not look at what the router sends; it waits in the router's output.
+        #: The client does not read; the router's output waits.
         self.stalled = False
         self.dropped = False
-        #: The events that ended the connection or a session, as the client heard of them.
+        #: The events that ended the connection or sessions at the client.
         self.closed: ConnectionClosed | None = None
         self.ended: list[SessionEnded] = []
-        #: What the router's end heard as faults.
+        #: Faults that the router's engine reported.
         self.faults: list[Any] = []
-        #: Links that the router attached, in their order; answered at once as long as ``answers`` says so.
+        #: Links that the router attached, in order; answered at once if ``answers``.
         self.attached: list[MemorySender | MemoryReceiver] = []
         self.answers = True
-        #: A detach of the router's is answered at once.
+        #: Answer the router's detaches at once.
         self.answers_detaches = True
         #: Sessions that the router began.
         self._begun_there: list[SessionPort] = []
-        #: Octets that reached the router.
+        #: Bytes that reached the router.
         self.written_bytes = 0
         self._names = 0
 
@@ -211,7 +210,7 @@ class MemoryClient:
         pump: bool = True,
         **fields: Any,
     ) -> MemorySender:
-        """Attach a link to send on; without an address it is an anonymous one. ``fields`` as in Attach."""
+        """Return a new sender after its attach; without an address it is anonymous. ``fields`` are those of Attach."""
         if target is None and (address is not None or dynamic or capabilities):
             target = Target(address, dynamic=dynamic, capabilities=capabilities)
         link = add_link(session or self.session, name or self._name(), False)
@@ -236,7 +235,7 @@ class MemoryClient:
         pump: bool = True,
         **fields: Any,
     ) -> MemoryReceiver:
-        """Attach a link to receive on, and grant ``credit``. ``fields`` as in Attach."""
+        """Return a new receiver after its attach, and grant ``credit``. ``fields`` are those of Attach."""
         if source is None:
             source = Source(address, dynamic=dynamic, capabilities=capabilities)
         link = add_link(session or self.session, name or self._name(), True)
@@ -249,7 +248,7 @@ class MemoryClient:
         return receiver
 
     def add_session(self) -> Session:
-        """Begin one more session."""
+        """Return a further session after its begin."""
         session = self.connection.add_session()
         session.begin()
         return session
@@ -261,17 +260,17 @@ class MemoryClient:
     # --- the end
 
     def end(self, session: Session | None = None) -> None:
-        """End a session in order."""
+        """End a session and pump."""
         (session or self.session).end()
         self.router.pump()
 
     def close(self) -> None:
-        """Close the connection in order."""
+        """Close the connection and pump."""
         self.connection.close()
         self.router.pump()
 
     def drop(self) -> None:
-        """Break the connection: neither side hears from the other again."""
+        """Break the connection: nothing is carried any more."""
         if not self.dropped:
             self.dropped = True
             self._lose_links()
@@ -280,11 +279,11 @@ class MemoryClient:
     # --- carrying octets
 
     def pump(self) -> None:
-        """Carry the octets of all clients both ways until everything has come to rest."""
+        """Carry the bytes of all clients both ways until nothing moves."""
         self.router.pump()
 
     def write(self) -> bool:
-        """Carry to the router what the client has said; whether that was anything."""
+        """Carry the client's output to the router; return whether there was any."""
         self.connection.flush()
         moved = _take(self.connection)
         if not moved or self.dropped:
@@ -298,7 +297,7 @@ class MemoryClient:
         return True
 
     def read(self) -> bool:
-        """Carry to the client what the router has said; whether that was anything."""
+        """Carry the router's output to the client; return whether there was any."""
         if self.stalled and not self.dropped:
             return False
         moved = _take(self.server)
@@ -312,7 +311,7 @@ class MemoryClient:
         return True
 
     def _serve(self, event: Event) -> None:
-        """The router's end of an event: what `trouter.connections` does, without tasks."""
+        """Handle an event of the router's engine, like `trouter.connections` but without tasks."""
         core = self.router.core
         if isinstance(event, ConnectionOpened):
             self.server.open()
@@ -337,7 +336,7 @@ class MemoryClient:
             self.server.close()
 
     def _hear(self, event: Event) -> None:
-        """The client's end of an event."""
+        """Handle an event of the client's engine."""
         if isinstance(event, SessionBegun):
             if event.begin.remote_channel is None:
                 self._begun_there.append(event.session)
@@ -363,7 +362,7 @@ class MemoryClient:
             self.connection.close()
 
     def _take_in(self, link: Link) -> MemorySender | MemoryReceiver:
-        """The router attached a link."""
+        """Return a new end for a link that the router attached."""
         made = MemoryReceiver(self, link) if isinstance(link, IncomingLink) else MemorySender(self, link)  # type: ignore[arg-type]
         self.attached.append(made)
         made.attach = link.remote_attach
@@ -372,7 +371,7 @@ class MemoryClient:
         return made
 
     def as_container(self, name: str = "") -> Container:
-        """Return the connection as one on which the router attaches links of its own."""
+        """Return the connection as a container on which the router attaches links."""
         remote = self.server.remote_open
         assert remote is not None  # noqa: S101 - it is open
         return Container(self.server, self.terms, remote.container_id, name, self.terms.role)
@@ -388,7 +387,7 @@ class MemoryClient:
 
 
 def _take(connection: Connection) -> bytes:
-    """Return what stands in a connection's output, which is empty afterwards."""
+    """Return and clear a connection's output."""
     taken = bytes(connection.out)
     connection.out.clear()
     return taken

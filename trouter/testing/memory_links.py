@@ -20,41 +20,41 @@ _AS_ASKED: Final = object()
 
 
 class LinkOwner(Protocol):
-    """The client that a link belongs to: ``memory.MemoryClient``."""
+    """The client of a link: ``memory.MemoryClient``."""
 
     stalled: bool
     dropped: bool
 
     def pump(self) -> None:
-        """Carry octets both ways until everything has come to rest."""
+        """Carry bytes both ways until nothing moves."""
 
     def write(self) -> bool:
-        """Carry to the router what the client has said; return whether that was anything."""
+        """Carry the client's output to the router; return whether there was any."""
 
     def end(self) -> None:
-        """End the client's session in order."""
+        """End the client's session and pump."""
 
     def drop(self) -> None:
         """Break the connection."""
 
 
 class _MemoryLink(LinkSink):
-    """What both kinds of links know of themselves."""
+    """The common part of senders and receivers."""
 
     def __init__(self, client: LinkOwner, link: Link) -> None:
         self.client = client
         self.link = link
         link.sink = self
-        #: The router's attach, and its detach if that came first.
+        #: The router's attach, and its detach once it has come.
         self.attach: Attach | None = None
         self.detached: LinkDetached | None = None
 
     def on_attached(self, attach: Attach) -> None:
-        """Take note that the router's attach came."""
+        """Note the router's attach."""
         self.attach = attach
 
     def answer(self, source: object = _AS_ASKED, target: object = _AS_ASKED) -> None:
-        """Answer an attach of the router's, with the termini that it asked for or others; ours are answered already."""
+        """Answer the router's attach with the termini that it requested, or with others."""
         asked = self.attach
         assert asked is not None  # noqa: S101 - it came
         self.link.attach(
@@ -62,18 +62,18 @@ class _MemoryLink(LinkSink):
         )
 
     def refuse(self, error: Error) -> None:
-        """Refuse an attach of the router's."""
+        """Refuse an attach of the router."""
         self.link.refuse(error)
         self.client.pump()
 
     @property
     def credit(self) -> int:
-        """Return how many more messages the sending end may begin."""
+        """Messages that the sending end may still begin."""
         return self.link.credit
 
     @property
     def address(self) -> str:
-        """Return the address in the router's attach, of its source if it sends; a dynamic one is made up by it."""
+        """The address in the router's attach, of its source if it sends; the router chose a dynamic one."""
         assert self.attach is not None  # noqa: S101 - asked for after the attach was answered
         terminus = self.attach.source if self.link.incoming else self.attach.target
         assert isinstance(terminus, Source | Target)  # noqa: S101 - as above
@@ -81,26 +81,26 @@ class _MemoryLink(LinkSink):
 
     @property
     def error(self) -> Error | None:
-        """Why the router detached the link; None when it did not, or did not say."""
+        """The error of the router's detach, or None."""
         return None if self.detached is None else self.detached.error
 
     def detach(self, closed: bool = True, error: Error | None = None) -> None:
-        """Detach in order, and let everything come to rest."""
+        """Detach the link and pump."""
         self.link.awaited = True
         self.link.detach(closed, error)
         self.client.pump()
 
 
 class MemorySender(_MemoryLink):
-    """A client's link to send on. What credit, window or room do not take at once is sent when they do."""
+    """A client's sending link; messages wait for credit, window and room."""
 
     link: OutgoingLink
 
     def __init__(self, client: LinkOwner, link: OutgoingLink) -> None:
         super().__init__(client, link)
-        #: How often the router asked for the rest of the credit, and with how much of it left.
+        #: The credit left at each of the router's drains.
         self.drains: list[int] = []
-        #: Drains are answered as they come.
+        #: Answer drains at once.
         self.answers_drain = True
         self._waiting: deque[SentMessage] = deque()
 
@@ -114,7 +114,7 @@ class MemorySender(_MemoryLink):
         state: object = None,
         message_format: int = 0,
     ) -> SentMessage:
-        """Send a message in at least ``frames`` frames; with ``abort`` it is taken back instead of completed."""
+        """Send a message in at least ``frames`` frames; with ``abort``, abort instead of completing it."""
         size = max(1, -(-len(message) // frames))
         pieces = [message[start : start + size] for start in range(0, len(message), size)] or [b""]
         sent = SentMessage(self, settled, state)
@@ -128,7 +128,7 @@ class MemorySender(_MemoryLink):
         return sent
 
     def begin(self, piece: bytes = b"", *, settled: bool = False, state: object = None) -> SentMessage:
-        """Begin a message; ``more``, ``finish`` and ``abort`` of what it returns go on."""
+        """Begin a message; continue with ``more``, ``finish`` and ``abort`` of the result."""
         sent = SentMessage(self, settled, state)
         sent.more(piece)
         return sent
@@ -138,7 +138,7 @@ class MemorySender(_MemoryLink):
         self.link.drained()
 
     def wait(self, sent: SentMessage) -> None:
-        """Send what ``sent`` has to send: now if possible, in its turn otherwise."""
+        """Send the pending part of ``sent``, after those that wait before it."""
         if sent not in self._waiting:
             self._waiting.append(sent)
         self._push()
@@ -163,7 +163,7 @@ class MemorySender(_MemoryLink):
 
 
 class SentMessage:
-    """A message that a client sent, and what it heard about it: ``history`` has a (state, settled) for each time."""
+    """A message that a client sent; ``history`` has each (state, settled) that the router sent for it."""
 
     def __init__(self, sender: MemorySender, settled: bool, state: object) -> None:
         self.sender = sender
@@ -178,12 +178,12 @@ class SentMessage:
 
     @property
     def outcome(self) -> object:
-        """Return the last state that came, None before any."""
+        """The last state that came, or None."""
         return self.history[-1][0] if self.history else None
 
     @property
     def settled(self) -> bool:
-        """Return whether the router settled it."""
+        """Whether the router settled it."""
         return self.delivery.remote_settled
 
     def more(self, piece: bytes) -> None:
@@ -197,18 +197,18 @@ class SentMessage:
         self.more(piece)
 
     def abort(self) -> None:
-        """Take the message back."""
+        """Abort the message."""
         self._aborted = True
         self._left.clear()
         self.sender.wait(self)
 
     def settle(self, state: object = None, settled: bool = True) -> None:
-        """Tell the router the sender's own state, and with ``settled`` forget the message."""
+        """Send the sender's own state, and settle if ``settled``."""
         code, encoded = _encoded(state)
         self.delivery.link.session.settle_outgoing(self.delivery, code, encoded, settled)
 
     def push(self) -> bool:
-        """Send what is left and can go; whether the next message may."""
+        """Send the part that can go; return whether the next message may."""
         link = self.sender.link
         if self._aborted:
             if self.delivery.begun:
@@ -222,12 +222,12 @@ class SentMessage:
         return self.delivery.complete
 
     def heard(self) -> None:
-        """Note what the router said about it."""
+        """Note a disposition of the router."""
         self.history.append((_decoded(self.delivery.remote_state), self.delivery.remote_settled))
 
 
 class MemoryReceiver(_MemoryLink):
-    """A client's link to receive on; ``received`` has every message whose first frame came."""
+    """A client's receiving link; ``received`` has every message whose first frame came."""
 
     link: IncomingLink
 
@@ -236,7 +236,7 @@ class MemoryReceiver(_MemoryLink):
         self.received: list[ReceivedMessage] = []
         #: Credit to grant once the attach is answered.
         self.wanted_credit = 0
-        #: How often the router answered a drain.
+        #: Number of drains that the router answered.
         self.drained = 0
 
     def on_attached(self, attach: Attach) -> None:
@@ -247,15 +247,15 @@ class MemoryReceiver(_MemoryLink):
 
     @property
     def bodies(self) -> list[bytes]:
-        """Return the bodies of the messages that came whole."""
+        """The bodies of the complete messages."""
         return [message.body for message in self.received if message.complete]
 
     def grant(self, count: int) -> None:
-        """Let the router send ``count`` more messages."""
+        """Grant credit for ``count`` more messages."""
         self.link.grant(count)
 
     def drain(self) -> None:
-        """Ask for messages up to the credit, and for the rest of it back."""
+        """Drain: request messages up to the credit, and the rest of it back."""
         self.link.drain()
 
     def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
@@ -279,38 +279,38 @@ class MemoryReceiver(_MemoryLink):
 
 
 class ReceivedMessage:
-    """A message that a client receives; ``history`` has what its sender said later, as (state, settled)."""
+    """A message that a client receives; ``history`` has each later (state, settled) of its sender."""
 
     def __init__(self, delivery: Delivery) -> None:
         self.delivery = delivery
         self.frames: list[bytes] = []
         self.history: list[tuple[object, bool]] = []
-        #: It came settled.
+        #: The transfer was settled.
         self.settled = delivery.remote_settled
 
     @property
     def complete(self) -> bool:
-        """Return whether its last frame is here, and it was not taken back."""
+        """Whether its last frame has come, and it was not aborted."""
         return self.delivery.complete and not self.delivery.aborted
 
     @property
     def aborted(self) -> bool:
-        """Return whether it was taken back."""
+        """Whether it was aborted."""
         return self.delivery.aborted
 
     @property
     def payload(self) -> bytes:
-        """Return every octet that came."""
+        """The bytes that have come."""
         return b"".join(self.frames)
 
     @property
     def transfer_state(self) -> object:
-        """Return the delivery state that the transfer carried, None for none."""
+        """The delivery state in the transfer, or None."""
         return _decoded(self.delivery.transfer_state)
 
     @property
     def annotations(self) -> dict[object, object] | None:
-        """Return the message annotations, None for a message without any."""
+        """The message annotations, or None."""
         scan = MessageScan()
         payload = self.payload
         scan.scan(payload, 0, len(payload), 3, True)
@@ -323,7 +323,7 @@ class ReceivedMessage:
 
     @property
     def body(self) -> bytes:
-        """Return the content of the data sections, one after the other."""
+        """The content of the data sections, joined."""
         payload, offset, body = self.payload, 0, b""
         while offset < len(payload):
             section, offset = decode(payload, offset, len(payload))
@@ -333,13 +333,13 @@ class ReceivedMessage:
         return body
 
     def settle(self, state: object = Accepted(), settled: bool = True) -> None:
-        """Tell the router the receiver's state (None for a settlement without one), and with ``settled`` forget it."""
+        """Send the receiver's state (None for none), and settle if ``settled``."""
         code, encoded = _encoded(state)
         self.delivery.link.session.settle_incoming(self.delivery, code, encoded, settled)
 
 
 def _encoded(state: object) -> tuple[int, bytes | None]:
-    """Return a state's descriptor (0 for none, or for one outside the standard) and its octets."""
+    """Return a state's descriptor (0 for none, or for one outside the standard) and its bytes."""
     if state is None:
         return 0, None
     encoded = state if isinstance(state, bytes) else encode_state(state)  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ def compose(
     annotations: dict[str, object] | None = None,
     application_properties: dict[str, object] | None = None,
 ) -> bytes:
-    """Return an encoded message with ``body`` in one data section, and the other sections that are asked for."""
+    """Return an encoded message with ``body`` in one data section, and the sections for the other arguments."""
     sections: list[bytes] = []
     if priority is not None:
         sections.append(_section(0x70, [None, UByte(priority)]))

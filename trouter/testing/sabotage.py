@@ -1,4 +1,4 @@
-"""A plugin with one part broken on purpose, to see that the router then refuses, counts it, and goes on."""
+"""Plugins with one part broken on purpose: the router must refuse, count the fault, and go on."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import trio
 
 from trouter.hooks import Plugins, hookimpl
 
-#: What no hook may answer.
+#: An answer that no hook may give.
 RUBBISH: Final = object()
 
 
 class Sabotage(Exception):
-    """Raised by what was broken on purpose."""
+    """Raised by deliberately broken code."""
 
 
 def broken(plugin: object, hook: str, answer: Callable[[], object]) -> ModuleType:
-    """Return the plugin with ``answer`` in the place of one of its hooks; the others are its own."""
+    """Return a copy of the plugin whose ``hook`` answers with ``answer``."""
 
     def replacement() -> object:
         return answer()
@@ -30,7 +30,7 @@ def broken(plugin: object, hook: str, answer: Callable[[], object]) -> ModuleTyp
 
 
 def timed(plugin: object, hook: str, took_s: list[float]) -> ModuleType:
-    """Return the plugin, one of whose hooks notes how long it took each time."""
+    """Return a copy of the plugin whose ``hook`` appends its seconds to ``took_s``."""
 
     def noting(real: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(real)
@@ -47,7 +47,7 @@ def timed(plugin: object, hook: str, took_s: list[float]) -> ModuleType:
 
 
 def _with(plugin: object, hook: str, other: Callable[[Callable[..., object]], object]) -> ModuleType:
-    """The plugin with something else in the place of one hook."""
+    """Return a copy of the plugin with one hook replaced by ``other`` of it."""
     whole = instance_of(plugin)
     copy = ModuleType("sabotaged")
     for name in hooks_of(plugin):
@@ -57,25 +57,25 @@ def _with(plugin: object, hook: str, other: Callable[[Callable[..., object]], ob
 
 
 def hooks_of(plugin: object) -> tuple[str, ...]:
-    """Return the hooks that a plugin implements."""
+    """Return the names of the hooks that a plugin implements."""
     (description,) = Plugins([plugin]).describe()
     return description.hooks
 
 
 def instance_of(plugin: object) -> object:
-    """Return what the router would register: of a module its class ``Plugin`` if it has one, of a class an instance."""
+    """Return what the router would register: a module's class ``Plugin`` if it has one; an instance of a class."""
     if inspect.ismodule(plugin):
         plugin = getattr(plugin, "Plugin", plugin)
     return plugin() if inspect.isclass(plugin) else plugin
 
 
 def raises() -> NoReturn:
-    """Raise, as a hook or a step of an exchange with a bug does."""
+    """Raise, like a hook or a step of an exchange with a bug."""
     raise Sabotage
 
 
 class Once:
-    """A plugin whose first exchange is ``first``; everything else of it is as it was."""
+    """A plugin whose first exchange is ``first``; the rest is the plugin's own."""
 
     def __init__(self, plugin: object, first: Any) -> None:
         self._first = [first]
@@ -103,20 +103,20 @@ class Raises:
 
 
 class Answers:
-    """An exchange that answers with what it may not."""
+    """An exchange with an invalid answer."""
 
     async def respond(self, response: bytes) -> object:
         return RUBBISH
 
 
 class Stalls:
-    """An exchange that waits for something that never comes."""
+    """An exchange that waits forever."""
 
     async def respond(self, response: bytes) -> object:
         await trio.sleep_forever()
 
 
-#: What may become of an exchange, and whether that counts as a fault of the plugin: being slow may have other reasons.
+#: Faulty exchanges, and whether they count as faults of the plugin: slowness may have other reasons.
 BROKEN_EXCHANGES: Final[dict[str, tuple[type, bool]]] = {
     "raises": (Raises, True),
     "answers rubbish": (Answers, True),

@@ -1,4 +1,4 @@
-"""The plugin that a suite tries: how it is configured, and who can log in."""
+"""The plugin under test: its configuration and its logins."""
 
 from __future__ import annotations
 
@@ -18,53 +18,53 @@ NAME: Final = "subject"
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A way in. ``right`` and ``wrong`` make a client's side: the one gets in as ``user``, the other does not."""
+    """Credentials for a test: ``right`` and ``wrong`` make clients, of which only the first logs in, as ``user``."""
 
     right: Callable[[], SaslMechanism]
     wrong: Callable[[], SaslMechanism]
     user: str
-    #: What may never stand in a log, in plain or encoded.
+    #: Texts that must not be in a log, plain or encoded.
     secrets: Sequence[str | bytes] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The plugin to try (a module, a class or an object), and a configuration in which it works."""
+    """The plugin under test (a module, a class or an object), and a configuration in which it works."""
 
     plugin: object
-    #: Its first listener is the one that ``logins`` are for. The settings of the plugin stand under ``name``.
+    #: ``logins`` are for its first listener. Settings of the plugin are under ``name``.
     configuration: str = ANONYMOUS_ROUTER
     logins: Sequence[Login] = ()
     name: str = NAME
 
     def loaded(self) -> Configuration:
-        """Return what the text says."""
+        """Return the configuration."""
         return load(text=self.configuration)
 
     def plugins(self, plugin: object = None) -> Plugins:
-        """Return the plugin alone, or another in its place, configured."""
+        """Return a configured registry with only the plugin, or with ``plugin`` instead."""
         plugins = self.registered(plugin)
         self.configure(plugins)
         return plugins
 
     def registered(self, plugin: object = None) -> Plugins:
-        """Return the plugin alone, or another in its place."""
+        """Return a registry with only the plugin, or with ``plugin`` instead."""
         plugins = Plugins()
         plugins.add(self.plugin if plugin is None else plugin, self.name)
         return plugins
 
     def configure(self, plugins: Plugins) -> None:
-        """Hand over the configuration; ConfigurationRefused."""
+        """Configure the plugins; ConfigurationRefused."""
         configuration = self.loaded()
         plugins.configure(router_facts(configuration), configuration.router.plugin_settings)
 
     @property
     def listener(self) -> ListenerFacts:
-        """Return the listener that plugins are asked about."""
+        """The listener for calls of hooks."""
         return listener_facts(self.loaded().listeners[0])
 
     def peer(self, number: int = 1) -> PeerFacts:
-        """Return facts about a peer on this machine, whose connection id is ``number``."""
+        """Return facts about a local peer with connection id ``number``."""
         return PeerFacts(
             connection_id=number,
             listener=self.listener,

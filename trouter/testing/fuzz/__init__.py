@@ -1,6 +1,6 @@
-"""Fuzz a plugin, or anything that takes octets from strangers: what the router's own targets are run with.
+"""Fuzzing of plugins, and of any code that takes bytes from peers, with the tools of the router's own targets.
 
-A target is a file with a function ``check(data)``, which ``hook_target`` makes for a hook of a plugin. Run it with
+A target is a file with a function ``check(data)``; ``hook_target`` makes one for a hook of a plugin. Run it with
 ``python -m trouter.testing.fuzz FILE.py``; docs/fuzzing.md has an example in ten lines.
 """
 

@@ -1,7 +1,7 @@
-"""Fuzz targets for hours: in slices, several processes at once, with totals in a file that the next run adds to.
+"""Fuzz targets for hours: in slices, in several processes, with totals in a file that later runs continue.
 
-Each slice is a process of its own, so that a target that hangs or dies harms no other, and the file is written after
-each: a run that is stopped loses the slices under way and nothing else.
+Each slice is a process, so that a target that hangs or dies harms no other. The file is written after each slice, so a
+stopped run loses only the slices under way.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from typing import Final
 
 import trio
 
-#: Seconds for which a process hunts at most before the next target has its turn.
+#: Longest slice of a target in seconds; then the next target has its turn.
 SLICE_S: Final = 60.0
-#: Seconds of processor time beyond its slice after which a process is taken to hang; it tries the seeds in them, too.
+#: Seconds of processor time beyond the slice, in which a process also tries the seeds; after them it counts as hanging.
 GRACE_S: Final = 120.0
-#: A process that waits and uses no processor time hangs, too: a busy machine gives one more than this share of a core.
+#: A process that waits counts as hanging too: even on a busy machine others get more than this share of a core.
 _LEAST_SHARE: Final = 0.02
-#: Seconds for which inputs that reach further than the seeds are looked for, once a target has had its time.
+#: Seconds of looking for inputs that reach further than the seeds, once a target has had its time.
 GROW_S: Final = 60.0
 
 
 @dataclass(slots=True)
 class Total:
-    """What one target has done, in all runs that wrote the same file; a finding begins its time and executions anew."""
+    """The results of one target in all runs with the same file; a finding resets its time and executions."""
 
     seconds: float = 0.0
     executions: int = 0
     new_seeds: int = 0
-    #: Names of kept inputs that failed, and the statuses of processes that died.
+    #: Names of kept inputs that failed, and statuses of processes that died.
     findings: list[str] = field(default_factory=list)
     coverage: str = ""
 
 
 def read_totals(path: Path) -> dict[str, Total]:
-    """Return the totals in a file by target, none where there is no file yet; OSError, ValueError, TypeError."""
+    """Return the totals in a file by target, {} without the file; OSError, ValueError, TypeError."""
     if not path.exists():
         return {}
     return {name: Total(**row) for name, row in json.loads(path.read_text(encoding="utf-8")).items()}
 
 
 def table(totals: Mapping[str, Total]) -> str:
-    """Return the totals as a table of the manual."""
+    """Return the totals as a table for the manual."""
     rows = [(f"`{name}`", total) for name, total in sorted(totals.items())]
     everything = Total(
         sum(total.seconds for total in totals.values()),
@@ -65,10 +65,10 @@ def table(totals: Mapping[str, Total]) -> str:
 
 
 class Campaign:
-    """A run of targets until each has had ``seconds``, counting what earlier runs with the same file did.
+    """A run of targets until each has had ``seconds``, those of earlier runs with the same file included.
 
-    ``starts`` has the command line of each target, ``covered`` the names of those whose coverage can be measured;
-    ``grow`` is how many new seeds each of them may keep at its end.
+    ``starts`` has the command line of each target, ``covered`` the targets whose coverage can be measured; ``grow`` is
+    the number of new seeds that each of these may keep at its end.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Campaign:
         self._seconds = seconds
         self._path = path
         self._grow = grow
-        #: Processes that hunt now, by target.
+        #: Number of processes that are hunting, by target.
         self._hunting: Counter[str] = Counter()
         #: Targets that have failed in this run.
         self._stopped: set[str] = set()
@@ -88,7 +88,7 @@ class Campaign:
         self.failed = False
 
     async def run(self, jobs: int) -> None:
-        """Hunt with ``jobs`` processes at once until every target has had its time, or has failed."""
+        """Hunt with ``jobs`` processes at once until every target has had its time or has failed."""
         self._slice_s = min(SLICE_S, self._seconds / jobs)
         async with trio.open_nursery() as nursery:
             for _ in range(jobs):
@@ -103,7 +103,7 @@ class Campaign:
                 await self._finish(name)
 
     def _next(self) -> str | None:
-        """Return the target that has had the least time, slices under way included; None when there is none to do."""
+        """Return the target with the least time, current slices included, and count a slice; None if all are done."""
         had = {
             name: self._total(name).seconds + self._hunting[name] * self._slice_s
             for name in self._starts
@@ -119,7 +119,7 @@ class Campaign:
         return self.totals.setdefault(name, Total())
 
     async def _hunt(self, name: str) -> bool:
-        """Run one slice of a target; whether the target may go on."""
+        """Run one slice of a target; return whether the target may go on."""
         total = self._total(name)
         others_s = (self._hunting[name] - 1) * self._slice_s
         seconds = min(self._slice_s, self._seconds - total.seconds - others_s)
@@ -149,7 +149,7 @@ class Campaign:
         total = self._total(name)
         if name not in self._covered or total.seconds < self._seconds:
             return
-        pure = {"TROUTER_PURE": "1"}  # only the interpreted twin can tell which lines it ran
+        pure = {"TROUTER_PURE": "1"}  # only interpreted code can be traced
         grow = ("--grow", str(self._grow), "--seconds", str(GROW_S))
         grown = (await self._start(name, GROW_S, grow, pure))[1] if self._grow else []
         covered = (await self._start(name, 0, ("--coverage",), pure))[1]

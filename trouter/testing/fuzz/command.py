@@ -1,8 +1,8 @@
-"""Run fuzz targets from the command line: hunt, replay, coverage, and a table at the end.
+"""The command line of fuzz targets: hunt, replay, coverage, and a table at the end.
 
-A target is a module with a function ``check(data)``; the first line of its docstring is the invariant that it holds
-the code to. It may name a ``MUTATOR`` (see ``mutation`` and ``structure``) and, in ``COVERS``, the modules whose lines
-count as its coverage. Seeds are the files of a folder named after the module, in the folder ``seeds`` beside it.
+A target is a module with a function ``check(data)``; the first line of its docstring is the invariant that it verifies.
+It may name a ``MUTATOR`` (see ``mutation`` and ``structure``) and, in ``COVERS``, the modules whose lines count as its
+coverage. Seeds are the files of a folder named after the module, in the folder ``seeds`` beside it.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from trouter.testing.fuzz.hunting import Check, Found, crash_path, cuts, hunt, m
 from trouter.testing.fuzz.lines import Coverage
 from trouter.testing.fuzz.mutation import Mutator, Pool, mutate
 
-#: Mutations that are tried for the figure of coverage, beside the seeds.
+#: Mutations tried for the coverage, beside the seeds.
 COVERAGE_EXECUTIONS: Final = 1000
-#: Seconds after which no more of them are tried.
+#: Seconds after which no more mutations are tried for it.
 COVERAGE_S: Final = 20.0
 #: Beginnings of each seed that a replay tries.
 REPLAY_CUTS: Final = 40
-#: A grown seed is no longer than this, in bytes.
+#: Longest grown seed, in bytes.
 MAX_GROWN_BYTES: Final = 1500
-#: Objects between two looks of the garbage collector: inputs leave little behind, and a look takes as long as one.
+#: Objects between runs of the garbage collector: inputs leave little garbage, and a run takes as long as an input.
 GARBAGE_OBJECTS: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One fuzz target; ``own`` are its seeds in the repository, ``borrowed`` are read from elsewhere."""
+    """One fuzz target; ``own`` seeds are files in ``folder``, ``borrowed`` ones come from elsewhere."""
 
     name: str
     check: Check
@@ -58,12 +58,12 @@ class Target:
 
     @property
     def paths(self) -> list[Path]:
-        """Return the files of its seeds and kept crashes."""
+        """The files of its seeds and kept crashes."""
         return seeds_in(self.folder)
 
     @property
     def seeds(self) -> list[bytes]:
-        """Return the octets of its seeds and kept crashes, and what it borrows."""
+        """The bytes of its seeds and kept crashes, and of the borrowed seeds."""
         return [path.read_bytes() for path in self.paths] + list(self.borrowed)
 
     def keep(self, data: bytes) -> Path:
@@ -74,7 +74,7 @@ class Target:
         return path
 
     def watch(self, coverage: Coverage, data: bytes) -> None:
-        """Check an input under ``coverage``; one that fails is kept, and what it raises goes on."""
+        """Check an input under ``coverage``; keep one that fails, and raise its exception."""
         try:
             with coverage.running():
                 self.check(data)
@@ -96,7 +96,7 @@ def target_of(module: ModuleType, name: str, seeds: Path, borrowed: Iterable[byt
 
 
 def load_file(path: Path, seeds: Path | None = None) -> Target:
-    """Return the target in a Python file; OSError, AttributeError, and whatever its import raises."""
+    """Return the target in a Python file; OSError, AttributeError, and any exception of its import."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise OSError(f"{path} is not a Python file")
@@ -115,7 +115,7 @@ def hunt_mutations(
 
 
 def replay(target: Target, most: int = REPLAY_CUTS) -> list[tuple[Path, BaseException]]:
-    """Try every seed of a target whole and cut in up to ``most`` places; return what fails."""
+    """Try every seed of a target whole and cut in up to ``most`` places; return those that fail."""
     failures = []
     for path in target.paths:
         for data in cuts(path.read_bytes(), most):
@@ -127,7 +127,7 @@ def replay(target: Target, most: int = REPLAY_CUTS) -> list[tuple[Path, BaseExce
 
 
 def measure(target: Target, rng_seed: int) -> Coverage:
-    """Run the seeds of a target and some mutations of them, and return which lines of ``covers`` they reach."""
+    """Return the coverage of ``covers`` by the seeds of a target and some mutations of them."""
     coverage = Coverage(target.covers)
     end_s = time.monotonic() + COVERAGE_S
     executions = len(target.seeds) + COVERAGE_EXECUTIONS
@@ -162,7 +162,7 @@ def grow(target: Target, rng_seed: int, seconds: float, most: int) -> list[Path]
 
 
 def parser_of(names: Sequence[str] | None) -> argparse.ArgumentParser:
-    """Return the parser of the command; with ``names`` targets are chosen among them, else they are files."""
+    """Return the parser of the command, whose targets are ``names``, or files if that is None."""
     parser = argparse.ArgumentParser(description="Fuzz one target or more.", allow_abbrev=False)
     if names is None:
         parser.add_argument("target", nargs="+", type=Path, help="a Python file with a function check(data)")
@@ -184,11 +184,11 @@ def parser_of(names: Sequence[str] | None) -> argparse.ArgumentParser:
 
 
 def run(targets: Iterable[Target], options: argparse.Namespace, again: Callable[[Target], Sequence[str]]) -> int:
-    """Do what the options say with each target, and return the exit status.
+    """Do what the options say with each target; return the exit status.
 
-    ``again`` says how the command is started once more for a target: coverage takes the interpreted twin.
+    ``again`` returns a command line for a target, for processes that measure its coverage in interpreted code.
     """
-    logging.disable()  # what strangers do wrong is logged, and here nothing else happens
+    logging.disable()  # the log is full of refused inputs
     gc.set_threshold(GARBAGE_OBJECTS)
     if options.processor_limit:
         resource.setrlimit(resource.RLIMIT_CPU, (options.processor_limit, options.processor_limit))
@@ -258,7 +258,7 @@ def _coverage_text(target: Target, options: argparse.Namespace) -> str:
 
 
 def _coverage_of_child(target: Target, options: argparse.Namespace, again: Sequence[str]) -> str:
-    """Coverage in a process of its own: of compiled modules only the interpreted twin can tell."""
+    """Return the coverage of a child process, since only interpreted code can be traced."""
     done = subprocess.run(  # noqa: S603 - this very program
         [*again, "--coverage", "--rng-seed", str(options.rng_seed)],
         env={**os.environ, "TROUTER_PURE": "1"},

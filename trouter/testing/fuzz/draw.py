@@ -1,4 +1,4 @@
-"""Values out of octets: what a fuzzer that only knows octets needs to call a function with other arguments."""
+"""Typed values out of a fuzzer's bytes, as arguments for functions."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _MOST_ITEMS: Final = 4
 
 
 class Draw:
-    """Takes values from the front of ``data``; once that is used up, every value is its type's smallest."""
+    """Takes values from the front of ``data``; after its end every value is its type's smallest."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0
 
     def rest(self) -> bytes:
-        """Return all that is left."""
+        """Return all bytes that are left."""
         return self.octets(len(self._data) - self._at)
 
     def octets(self, count: int) -> bytes:
-        """Return the next ``count`` octets, fewer where there are not so many."""
+        """Return the next ``count`` bytes, or as many as are left."""
         taken = self._data[self._at : self._at + count]
         self._at += len(taken)
         return taken
@@ -56,17 +56,17 @@ class Draw:
         return among[self.number(0, len(among) - 1)]
 
     def piece(self) -> bytes:
-        """Return up to 255 octets, whose number the next octet is."""
+        """Return up to 255 bytes; the next byte is their number."""
         return self.octets(self.number(0, 255))
 
     def text(self) -> str:
-        """Return text of up to 255 octets; what is no UTF-8 is replaced."""
+        """Return text of up to 255 bytes; invalid UTF-8 is replaced."""
         return self.piece().decode("utf-8", "replace")
 
     def value(self, kind: Any) -> Any:
-        """Return a value of a type: a number, text, octets, a dataclass, an Enum, or a tuple, map or union of them.
+        """Return a value of type ``kind``: number, text, bytes, dataclass, Enum, or a tuple, map or union of them.
 
-        TypeError for a type of which none can be made, such as a protocol.
+        TypeError for a type that cannot be made of bytes, such as a protocol.
         """
         origin, inner = typing.get_origin(kind), typing.get_args(kind)
         if origin in (types.UnionType, typing.Union):
@@ -91,7 +91,7 @@ class Draw:
         return items if origin is list else tuple(items)
 
     def _record(self, kind: type) -> Any:
-        """Return an instance of a dataclass; a field of which none can be made has its default."""
+        """Return an instance of a dataclass; fields that cannot be made of bytes keep their defaults."""
         hints = typing.get_type_hints(kind)
         given = {}
         for each in dataclasses.fields(kind):

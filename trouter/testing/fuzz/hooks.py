@@ -1,7 +1,7 @@
-"""A plugin's hook as a fuzz target: whatever it is asked, it answers what it may, and raises nothing.
+"""A plugin's hook as a fuzz target: any arguments must give a valid answer, and no exception.
 
-The router would turn a fault of a plugin into a refusal and count it; here it is a failure. Arguments are made of the
-octets by the types of the hook's specification, so that a target needs no code but the plugin and the hook's name.
+The router refuses and counts such faults; here they are failures. Arguments are made of the bytes by the types of the
+hook's specification, so that a target needs only the plugin and the hook's name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from trouter.hooks import Authenticated, Challenge, ListenerFacts, PeerFacts, Pl
 from trouter.testing.fuzz.draw import Draw
 from trouter.testing.fuzz.hunting import Check
 
-#: Hooks that a stranger's octets reach. The other hooks take the operator's configuration, or objects.
+#: Hooks that a peer's bytes reach. The other hooks take the operator's configuration, or objects.
 FUZZED: Final = (
     "annotation_filter",
     "judge_attach",
@@ -26,25 +26,24 @@ FUZZED: Final = (
     "sasl_mechanisms",
     "vhost_policy",
 )
-#: What the router has of each hook: the method of ``Plugins`` that asks it, where that has another name.
+#: The method of ``Plugins`` that calls a hook, if it has another name.
 _ASKED_BY: Final = {"judge_attach": "may_attach"}
-#: Steps of an exchange that one input may take, and seconds that one step may.
+#: Steps of an exchange in one input, and seconds for each.
 _MOST_STEPS: Final = 8
 _STEP_S: Final = 5.0
 
-#: Looks at the arguments and the answer of one call; raises AssertionError for an answer that is wrong.
+#: Verifies the arguments and the answer of one call; raises AssertionError for a wrong answer.
 Judge = Callable[[dict[str, Any], object], None]
 
 
 def hook_target(
     plugin: object, hook: str, *, router: RouterFacts | None = None, judge: Judge | None = None, **fixed: Any
 ) -> Check:
-    """Return a check that asks ``hook`` of ``plugin`` with arguments made of octets, and fails on every fault.
+    """Return a check that calls ``hook`` of ``plugin`` with arguments made of bytes, and fails on every fault.
 
-    ``router`` is what the plugin is configured with, if it is; ``fixed`` are arguments that are not made of octets,
-    such as the ``mechanism`` of ``open_sasl``.
-    ``judge`` sees the arguments and the answer, and for ``open_sasl`` what each step of the exchange answered.
-    ValueError for a hook that no stranger's octets reach.
+    ``router`` configures the plugin, if given; ``fixed`` are arguments that are not made of bytes, such as the
+    ``mechanism`` of ``open_sasl``. ``judge`` gets the arguments and the answer, for ``open_sasl`` those of each step of
+    the exchange. ValueError for a hook that no peer's bytes reach.
     """
     if hook not in FUZZED:
         raise ValueError(f"{hook} is none of {', '.join(FUZZED)}")
@@ -71,7 +70,7 @@ def hook_target(
 
 
 def _exchange_target(plugins: Plugins, fixed: dict[str, Any], judge: Judge | None) -> Check:
-    """Return a mechanism that the plugin serves, a peer, and what that peer says, step by step."""
+    """Return a check that runs an exchange of one of the plugin's mechanisms, with responses made of bytes."""
     named = (fixed["mechanism"],) if "mechanism" in fixed else ()
     listener = ListenerFacts("fuzzed", "127.0.0.1", "0", sasl_mechanisms=named, allow_insecure_plain="yes")
     mechanisms = named or plugins.sasl_mechanisms(listener)
@@ -105,7 +104,7 @@ def _exchange_target(plugins: Plugins, fixed: dict[str, Any], judge: Judge | Non
 
 
 def admits_only_with(*secrets: bytes) -> Judge:
-    """Return a judge that lets in only peers whose response contains one of ``secrets``."""
+    """Return a judge that fails if a peer is admitted whose response contains none of ``secrets``."""
 
     def judge(arguments: dict[str, Any], answer: object) -> None:
         if isinstance(answer, Authenticated) and not any(secret in arguments["response"] for secret in secrets):

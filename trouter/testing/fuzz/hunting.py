@@ -1,8 +1,8 @@
-"""Try inputs on a check: how many were tried, how fast, and the first that fails.
+"""Hunting: tries inputs on a check, and returns their number, their speed, and the first failure.
 
-A check is a function of octets that returns for every input and raises for none that it does not allow. Random
-mutation is bounded by executions or by seconds of this process's processor time, so that a busy machine tries as many
-inputs; which inputs are tried follows from the seed of the random generator.
+A check is a function of bytes that returns for every input and raises only for a failure. Mutations are bounded by
+executions or by seconds of this process's processor time, so that a busy machine tries as many; the random generator's
+seed determines the inputs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class SlowInput(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a hunt came to: the number of inputs, the processor seconds that they took, and the first failure."""
+    """The result of a hunt: number of inputs, their processor seconds, and the first failure."""
 
     tried: int
     took_s: float
@@ -40,15 +40,15 @@ class Found:
 
     @property
     def per_second(self) -> float:
-        """Executions a second."""
+        """Executions per second."""
         return self.tried / self.took_s if self.took_s else 0.0
 
 
 def try_one(check: Check, data: bytes) -> BaseException | None:
-    """Return what ``check`` raises for ``data``, SlowInput if it takes too long, else None."""
+    """Return what ``check`` raises for ``data``, SlowInput if it takes too long, otherwise None."""
     error, took_s = _timed(check, data, time.perf_counter)
     if error is None and took_s > SLOW_S:
-        # perhaps other processes took it: once more, by the clock of this thread alone, which takes long to read
+        # other processes may have delayed it: again by this thread's clock, which is slow to read
         error, took_s = _timed(check, data, time.thread_time)
     if error is None and took_s > SLOW_S:
         return SlowInput(f"{len(data)} bytes took {took_s:.1f} s")
@@ -62,7 +62,7 @@ def _timed(check: Check, data: bytes, clock: Callable[[], float]) -> tuple[BaseE
         check(data)
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it is what we look for
+    except BaseException as error:  # noqa: BLE001 - any exception is a failure
         return error, 0.0
     return None, clock() - begun_s
 
@@ -87,7 +87,7 @@ def mutations(
     executions: int | None = None,
     seconds: float | None = None,
 ) -> Iterator[bytes]:
-    """Yield the seeds, then mutations of them up to ``executions`` in all or for ``seconds`` of processor time."""
+    """Yield the seeds, then mutations of them: ``executions`` in all, or for ``seconds`` of processor time."""
     end_s = None if seconds is None else time.process_time() + seconds
     yielded = 0
     for data in seeds:
@@ -104,7 +104,7 @@ def mutations(
 
 
 def cuts(data: bytes, most: int) -> Iterator[bytes]:
-    """Yield ``data`` and up to ``most`` of its beginnings, evenly spaced, the empty one among them."""
+    """Yield ``data`` and up to ``most`` of its beginnings, evenly spaced, among them the empty one."""
     yield data
     if most > 0 and data:
         for end in range(0, len(data), -(-len(data) // most)):
@@ -112,10 +112,10 @@ def cuts(data: bytes, most: int) -> Iterator[bytes]:
 
 
 def crash_path(folder: Path, data: bytes) -> Path:
-    """Return where a failing input is kept: a name that follows from its octets."""
+    """Return the path for a failing input; its bytes determine the name."""
     return folder / f"crash-{hashlib.sha256(data).hexdigest()[:16]}"
 
 
 def seeds_in(folder: Path) -> list[Path]:
-    """Return the files of a folder of seeds, kept crashes among them, in order; none where there is no folder."""
+    """Return the files of a folder of seeds and kept crashes, sorted; [] without the folder."""
     return sorted(path for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []

@@ -1,7 +1,7 @@
-"""Which lines a check runs: the coverage that is reported, and what makes an input worth keeping as a seed.
+"""Coverage: the lines that a check runs, for reports, and for choosing inputs to keep as seeds.
 
-Python's own tracing sees interpreted code only, so coverage is taken with TROUTER_PURE=1. Lines are those of functions
-and methods; what a module runs while it is imported does not count.
+Python's tracing sees interpreted code only, so coverage needs TROUTER_PURE=1. It counts lines of functions and methods,
+not those that a module's import runs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Coverage:
     """Counts lines, and steps from line to line (``arcs``), of some modules while ``running``."""
 
     def __init__(self, modules: Iterable[str]) -> None:
-        """ImportError for a module that is not there; a compiled one has no lines."""
+        """Count lines of ``modules``; ImportError for a missing one. A compiled module has no lines."""
         self._files: dict[str, set[Line]] = {}
         for name in modules:
             module = import_module(name)
@@ -37,12 +37,12 @@ class Coverage:
 
     @property
     def total(self) -> int:
-        """Return how many lines there are."""
+        """Number of lines."""
         return sum(map(len, self._files.values()))
 
     @property
     def reached(self) -> int:
-        """Return how many of them have been run."""
+        """Number of lines that have been run."""
         return sum(line in self._files[line[0]] for line in self.lines)
 
     def missed(self) -> list[Line]:
@@ -51,7 +51,7 @@ class Coverage:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Count what runs inside the block."""
+        """Count the lines that the block runs."""
         before = sys.gettrace()
         sys.settrace(self._enter)
         try:
@@ -78,7 +78,7 @@ class Coverage:
 
 
 def _family(module: ModuleType) -> list[ModuleType]:
-    """Return a module; of a package, its modules that are imported."""
+    """Return the module, or for a package its imported modules."""
     if not hasattr(module, "__path__"):
         return [module]
     prefix = f"{module.__name__}."
@@ -99,5 +99,5 @@ def _functions(code: CodeType) -> Iterator[CodeType]:
 
 
 def _body(code: CodeType) -> set[int]:
-    """Return the lines of a function, without the one that begins it."""
+    """Return the lines of a function, without the first one."""
     return {line for _, _, line in code.co_lines() if line is not None and line != code.co_firstlineno}

@@ -1,7 +1,7 @@
-"""Inputs made of other inputs: octets and text changed at random, whatever they stand for.
+"""Inputs made of other inputs: bytes and text, changed at random.
 
 A mutator takes a random generator, an input and another input of the same target, and returns a new input. ``octets``
-and ``text`` know nothing of what they change; ``structure`` has those that know how AMQP nests.
+and ``text`` work on any input; ``structure`` has mutators that follow AMQP's nesting.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final, TypeAlias, TypeVar
 
 #: The longest input that is tried, in bytes.
 MAX_BYTES: Final = 4096
-#: An input of so many bytes is taken half as often as an empty one.
+#: An input of this many bytes is chosen half as often as an empty one.
 _HALF_BYTES: Final = 64
 #: Numbers at which lengths, counts and ids wrap or change their encoding.
 EDGES: Final = (0, 1, 2, 0x7F, 0x80, 0xFE, 0xFF, 0x100, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF)
@@ -31,24 +31,24 @@ _ODD: Final = (b"", b"\0", b"\n", b"\r\n", b'"', b"'", b"\\", b"{", b"}", b"[", 
 
 
 def below(rng: random.Random, end: int) -> int:
-    """Return a whole number from 0 to ``end`` - 1, in a third of the time that ``randrange`` takes."""
+    """Return a whole number from 0 to ``end`` - 1, in a third of the time of ``randrange``."""
     return int(rng.random() * end)
 
 
 def pick(rng: random.Random, row: Sequence[Item]) -> Item:
-    """Return an item of ``row``, in a third of the time that ``choice`` takes; IndexError if it has none."""
+    """Return an item of ``row``, in a third of the time of ``choice``; IndexError if it is empty."""
     return row[int(rng.random() * len(row))]
 
 
 class Pool:
-    """The inputs of a target to begin with. A short one is taken more often.
+    """The inputs to mutate. Short ones are chosen more often.
 
-    It is tried sooner, and a change is likelier to meet what matters in it.
+    They run faster, and a change is likelier to hit a part that matters.
     """
 
     def __init__(self, inputs: Iterable[bytes]) -> None:
         self._inputs: list[bytes] = []
-        #: Up to which number each input has its share.
+        #: The cumulated weight up to each input.
         self._ends: list[float] = []
         for data in inputs:
             self.append(data)
@@ -59,12 +59,12 @@ class Pool:
         self._ends.append((self._ends[-1] if self._ends else 0.0) + 1 / (_HALF_BYTES + len(data)))
 
     def pick(self, rng: random.Random) -> bytes:
-        """Return an input, an empty one if there is none."""
+        """Return a random input, b"" if there is none."""
         return self._inputs[bisect(self._ends, rng.random() * self._ends[-1])] if self._inputs else b""
 
 
 def octets(rng: random.Random, data: bytes, other: bytes) -> bytes:
-    """Change single octets, lengths and runs of ``data``, or join it with ``other``."""
+    """Change single bytes, lengths and runs of ``data``, or join it with ``other``."""
     changed = bytearray(data)
     for _ in range(pick(rng, (1, 1, 1, 2, 2, 4, 8))):
         _change(rng, changed, other)
@@ -94,12 +94,12 @@ def _change(rng: random.Random, data: bytearray, other: bytes) -> None:
 
 
 def cut(rng: random.Random, data: bytes, other: bytes) -> bytes:
-    """Cut ``data`` off somewhere."""
+    """Cut ``data`` off at a random place."""
     return data[: below(rng, len(data) + 1)]
 
 
 def text(rng: random.Random, data: bytes, other: bytes) -> bytes:
-    """Drop, double, exchange and borrow words, signs and numbers."""
+    """Drop, repeat, swap and borrow words, signs and numbers."""
     words = _TOKEN.findall(data) or [b""]
     borrowed = _TOKEN.findall(other) or [b""]
     for _ in range(pick(rng, (1, 1, 2, 4))):
@@ -128,7 +128,7 @@ def text(rng: random.Random, data: bytes, other: bytes) -> bytes:
 
 
 def files(rng: random.Random, data: bytes, other: bytes) -> bytes:
-    """Return what becomes of files: cut, filled with zeros, parts turned over, doubled, or mixed with another file."""
+    """Return ``data`` as after a file fault: cut, zeroed, reordered, repeated, or mixed with another file."""
     size = len(data)
     at, end = sorted((below(rng, size + 1), below(rng, size + 1)))
     kind = below(rng, 7)
@@ -150,7 +150,7 @@ def files(rng: random.Random, data: bytes, other: bytes) -> bytes:
 
 
 def behind(skipped: int, inner: Mutator) -> Mutator:
-    """Return a mutator for inputs whose first ``skipped`` octets choose the use of the rest; it seldom changes them."""
+    """Return a mutator for inputs whose first ``skipped`` bytes choose the use of the rest; it seldom changes them."""
 
     def changed(rng: random.Random, data: bytes, other: bytes) -> bytes:
         head, rest = bytearray(data[:skipped].ljust(skipped, b"\0")), data[skipped:]
@@ -164,7 +164,7 @@ def behind(skipped: int, inner: Mutator) -> Mutator:
 
 
 def mutate(rng: random.Random, pool: Pool, structured: Mutator | None = None) -> bytes:
-    """Return an input of ``pool`` changed: by ``structured``, if there is one, then perhaps by octets, then cut."""
+    """Return a changed input of ``pool``: by ``structured`` if given or by bytes, perhaps by both, rarely cut."""
     data, other = pool.pick(rng), pool.pick(rng)
     if structured is not None and rng.random() < 0.7:
         for _ in range(pick(rng, (1, 1, 1, 2, 4))):

@@ -1,7 +1,7 @@
-"""Mutators that know how AMQP nests: what they make is well formed but for what they changed on purpose.
+"""Mutators that follow AMQP's nesting: their outputs are well formed except for deliberate changes.
 
-Random octets seldom reach beyond the first length that they break. Here values are taken apart into trees and streams
-into frames, something in them is changed, and sizes and counts are written anew, so that the decoder gets to see it.
+Random bytes seldom get beyond the first length that they break. Here values are parsed into trees and streams into
+frames, a part is changed, and sizes and counts are written anew, so that the decoder reaches the change.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trouter.testing.fuzz.mutation import CODES, EDGES, MAX_BYTES, below, octets
 
 _MAX_DEPTH: Final = 12
 _MAX_NODES: Final = 400
-#: Octets of fixed-width values, by the upper half of their constructor.
+#: Bytes of fixed-width values, by the upper half of their constructor.
 _FIXED: Final = {4: 0, 5: 1, 6: 2, 7: 4, 8: 8, 9: 16}
 _HEADER_BYTES: Final = 8
 
@@ -23,7 +23,7 @@ _HEADER_BYTES: Final = 8
 class Node:
     """One encoded value: ``items`` of a list or map, descriptor and value of a described one, else ``content``.
 
-    It stays as it was parsed, because inputs share it; ``octets`` are its own, ``place`` is its place in ``parent``.
+    Inputs share nodes, so they never change; ``octets`` are the node's bytes, ``place`` is its index in ``parent``.
     """
 
     __slots__ = ("code", "content", "items", "octets", "parent", "place")
@@ -53,7 +53,7 @@ def _compound(code: int, items: Sequence[bytes], lie: int = 0) -> bytes:
 
 
 def _plain(code: int, content: bytes, lie: int = 0) -> bytes:
-    """Return a value that has no items; ``lie`` is added to the size of one that says its size."""
+    """Return a value without items; ``lie`` is added to the size, if its type has one."""
     if code >> 4 < 0xA:
         return bytes((code,)) + content
     width = 4 if code >> 4 & 1 else 1
@@ -61,11 +61,11 @@ def _plain(code: int, content: bytes, lie: int = 0) -> bytes:
 
 
 class _NotParsed(Exception):
-    """The octets are no value."""
+    """The bytes are no value."""
 
 
 class _Parser:
-    """Takes octets apart into trees, as far as they are values."""
+    """Parses bytes into trees, as far as they are values."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -115,7 +115,7 @@ class _Parser:
 
 
 class _Values(NamedTuple):
-    """The values that some octets begin with, all nodes within them, those that have items, and what is left."""
+    """The values at the start of some bytes, all nodes in them, those with items, and the remaining bytes."""
 
     trees: tuple[Node, ...]
     every: list[Node]
@@ -123,7 +123,7 @@ class _Values(NamedTuple):
     rest: bytes
 
 
-@lru_cache(maxsize=2048)  # what stands in the frames of the seeds is changed again and again
+@lru_cache(maxsize=2048)  # seeds' frames are parsed again and again
 def _parse(data: bytes) -> _Values:
     parser = _Parser(data)
     trees: list[Node] = []
@@ -138,13 +138,13 @@ def _parse(data: bytes) -> _Values:
         tree.place = len(trees)
         trees.append(tree)
         every.append(tree)
-    for node in every:  # grows on the way
+    for node in every:  # the list grows meanwhile
         every += node.items
     return _Values(tuple(trees), every, [node for node in every if node.items], data[parser.at :])
 
 
 def values(rng: random.Random, data: bytes, other: bytes) -> bytes:
-    """Change one thing in a row of encoded values, and write sizes and counts anew."""
+    """Change one part of a sequence of encoded values, and write sizes and counts anew."""
     parsed = _parse(data)
     if not parsed.trees:
         return octets(rng, data, other)
@@ -163,7 +163,7 @@ def values(rng: random.Random, data: bytes, other: bytes) -> bytes:
 
 
 def _change_row(rng: random.Random, row: list[bytes], kind: int, other: bytes) -> None:
-    """Drop, double or exchange an item, borrow one of ``other``, or put one into a list of its own."""
+    """Drop, repeat or swap an item, borrow one of ``other``, or wrap one in a list."""
     at = below(rng, len(row))
     if kind == 0:
         del row[at]
@@ -175,11 +175,11 @@ def _change_row(rng: random.Random, row: list[bytes], kind: int, other: bytes) -
     elif kind == 5:
         row[at] = _compound(0xD0 | below(rng, 2), [row[at]])
     elif borrowed := _parse(other).every:
-        row[at : at + 4 - kind] = [pick(rng, borrowed).octets]  # in the place of an item (3), or before it (4)
+        row[at : at + 4 - kind] = [pick(rng, borrowed).octets]  # replaces an item (3), or goes before it (4)
 
 
 def _with(parsed: _Values, node: Node, changed: bytes) -> bytes:
-    """Return all the values, with ``changed`` in the place of ``node``, and with the sizes around it written anew."""
+    """Return all the values with ``changed`` instead of ``node``, and new sizes around it."""
     while node.parent is not None:
         row = [item.octets for item in node.parent.items]
         row[node.place] = changed
@@ -191,7 +191,7 @@ def _with(parsed: _Values, node: Node, changed: bytes) -> bytes:
 
 
 def _lie(rng: random.Random, node: Node) -> bytes:
-    """Return a value that says another size than it has."""
+    """Return the value with a wrong size."""
     lie = pick(rng, (-2, -1, 1, 2, 255, 1 << 31))
     if node.items or node.code >> 4 in (0xC, 0xD):
         return _compound(node.code, [item.octets for item in node.items], lie)
@@ -199,7 +199,7 @@ def _lie(rng: random.Random, node: Node) -> bytes:
 
 
 def _leaf(rng: random.Random, node: Node) -> bytes:
-    """Return another number, text or type in the place of a value."""
+    """Return another number, text or type instead of a value."""
     kind = node.code >> 4
     if kind in _FIXED and rng.random() < 0.6:
         width = _FIXED[kind]
@@ -214,9 +214,9 @@ def _leaf(rng: random.Random, node: Node) -> bytes:
     return _plain(code, rng.randbytes(_FIXED[kind] if kind in _FIXED else pick(rng, (0, 1, 4))))
 
 
-@lru_cache(maxsize=4096)  # the seeds are taken apart again and again
+@lru_cache(maxsize=4096)  # seeds are parsed again and again
 def pieces_of(stream: bytes) -> tuple[bytes, ...]:
-    """Take a stream apart into protocol headers and frames; what is neither is the last piece."""
+    """Return the protocol headers and frames of a stream; bytes that are neither are the last piece."""
     found: list[bytes] = []
     at = 0
     while at < len(stream):
@@ -234,7 +234,7 @@ def is_frame(piece: bytes) -> bool:
 
 
 def frames(rng: random.Random, data: bytes, other: bytes) -> bytes:
-    """Drop, double, exchange and borrow frames of a stream, or change a value or the channel in one of them."""
+    """Drop, repeat, swap and borrow frames of a stream, or change a value or the channel in one of them."""
     pieces = list(pieces_of(data))
     if not pieces:
         return other
