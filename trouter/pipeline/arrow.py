@@ -1,4 +1,4 @@
-"""Rows of a spool as Arrow record batches, in the schema of the source: buffers change hands and are not copied."""
+"""Rows of a spool as Arrow record batches in the schema of the source, without copies of the buffers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trouter.pipeline.decoding import Rows
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-#: A batch of this many rows, or with messages of so many octets, goes to Spark.
+#: Limits of a batch for Spark: rows, and bytes of messages.
 BATCH_ROWS: Final = 4096
 BATCH_BYTES: Final = 8 << 20
 
@@ -30,7 +30,7 @@ _HEADER: Final = pa.struct(
         ("delivery_count", pa.int64()),
     ]
 )
-#: The schema of the source, as Arrow says it; Spark compares names, order and types.
+#: The schema of the source in Arrow; Spark compares names, order and types.
 ARROW_SCHEMA: Final = pa.schema(
     [
         ("spool_id", pa.string()),
@@ -72,7 +72,7 @@ ARROW_SCHEMA: Final = pa.schema(
 
 
 class Origin(NamedTuple):
-    """The spool that rows come from, which is the same for all of them."""
+    """The spool of a batch's rows."""
 
     spool: str
     shard: int
@@ -82,9 +82,9 @@ class Origin(NamedTuple):
 def batches(
     blocks: Iterable[bytes], origin: Origin, start: int, end: int, max_message: int
 ) -> Iterator[tuple[pa.RecordBatch, Rows]]:
-    """The messages ``start`` to ``end`` - 1, which ``blocks`` must hold in whole frames, batch by batch.
+    """Yield the messages ``start`` to ``end`` - 1, which ``blocks`` hold in whole frames, in batches.
 
-    FrameFault if they are others, or not as many: rows that are not there are never no rows.
+    FrameFault if the frames are others or damaged: missing rows must never look like no rows.
     """
     rows = _rows(start, end, max_message)
     for block in blocks:
@@ -103,7 +103,7 @@ def _rows(start: int, end: int, max_message: int) -> Rows:
 
 
 def record_batch(rows: Rows, origin: Origin) -> pa.RecordBatch:
-    """The batch that ``rows`` has become; nothing may be added to it any more."""
+    """Return ``rows`` as a batch; nothing may be added to them afterwards."""
     rows.finish()
     constants = {"spool_id": origin.spool, "shard": origin.shard, "address": origin.address}
     arrays = [
@@ -130,7 +130,7 @@ def _array(columns: Mapping[str, Any], name: str, kind: pa.DataType, count: int)
 
 
 def _validity(valid: Any, count: int) -> pa.Buffer | None:
-    """A bit for each row, None where all of them say something."""
+    """Return a bit for each row, None if all are valid."""
     octets = np.frombuffer(valid, np.uint8, count)
     return None if octets.all() else pa.py_buffer(np.packbits(octets, bitorder="little"))
 

@@ -1,7 +1,7 @@
-"""What attackers look like in a router's records: records in, alerts out, in the order of time, in bounded memory.
+"""Attacks in a router's records: records in, alerts out, in the order of time, in bounded memory.
 
-A judge sees all that is told of one subject (a host, a user, or one user at one host in one vhost). No Spark, no clock:
-``detector.py`` puts the records into their order and keeps the states. The rules:
+A judge sees all records about one subject (a host, a user, or one user at one host in one vhost). It uses no Spark and
+no clock: ``detector.py`` sorts the records and keeps the states. The rules:
 
     brute-force          so many failures of one user at one host
     brute-force-host     so many failures at one host, which neither one user nor many of them explain
@@ -12,9 +12,9 @@ A judge sees all that is told of one subject (a host, a user, or one user at one
     success-after        a success right after so many failures of that user at that host, or while it is low-and-slow
     denial-burst         so many denials by the policy to one user at one host
 
-A rule that has spoken of a subject gives no other alert until it was quiet for a whole window. While an attack goes on
-its alert is told again once in a window, and at last ended and with the totals, always under the same id. Ids are made
-of what was seen, so a job that sees it again gives the same id.
+After an alert, its rule gives no other about the subject until a whole window was quiet. While an attack goes on, its
+alert is repeated once in a window, and at last with ``ended`` and the totals, under the same id. Ids derive from the
+records, so a job that sees them again gives the same ids.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NEVER: Final = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What is no longer ordinary: counts that reach a limit are an alert. Times in seconds."""
+    """Limits of ordinary behaviour: a count that reaches one is an alert. Times in seconds."""
 
     window_s: int = field(default=600, metadata={"help": "the window of all rules but low-and-slow, in seconds"})
     brute_failures: int = field(default=20, metadata={"help": "failures of a user at a host"})
@@ -57,7 +57,7 @@ class Limits:
 
 
 class Rules:
-    """The rules, as limits make them."""
+    """The rules with the values of ``limits``."""
 
     def __init__(self, limits: Limits) -> None:
         window, slow = limits.window_s * _SECOND_US, limits.slow_window_s * _SECOND_US
@@ -69,12 +69,12 @@ class Rules:
         self.slow_host = Rule("low-and-slow-host", slow, limits.slow_failures, 2)
         self.after = Rule("success-after", window, limits.success_after)
         self.denials = Rule("denial-burst", window, limits.denials)
-        #: No episode of a user is over sooner.
+        #: No episode of a user ends sooner.
         self.shortest_us = min(window, slow)
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """What a judge watches; ``scope`` is one of ``STATES``, and what it does not name is None."""
+    """The subject of a judge; ``scope`` is one of ``STATES``, and fields that the scope does not use are None."""
 
     scope: str
     host: str | None = None
@@ -83,10 +83,10 @@ class Subject(msgspec.Struct, frozen=True):
 
 
 class Alert(msgspec.Struct, frozen=True):
-    """An attack, when it is noticed, while it goes on, and when it is over: each takes the place of the one before.
+    """An attack: when it is noticed, while it goes on, and when it is over; each alert replaces the one before.
 
-    ``distinct`` are the users, hosts or addresses in it, as many as are told apart; ``evidence`` the first records of
-    it, as router~boot~number.
+    ``distinct`` is the number of different users, hosts or addresses in it, as far as they are kept; ``evidence`` are
+    its first records, as router~boot~number.
     """
 
     alert_id: str
@@ -105,17 +105,17 @@ class Alert(msgspec.Struct, frozen=True):
 class Judge(Protocol):
     """Judges the events of one subject."""
 
-    #: What is written down between two batches.
+    #: Stored between two batches.
     state: Any
 
     def feed(self, seen: Seen) -> Iterator[Alert]:
-        """What is noticed with the next record."""
+        """Yield alerts for the next record."""
 
     def expire(self, now: int) -> Iterator[Alert]:
-        """What is over at ``now``, before which all was fed; what is too old to matter is forgotten."""
+        """Yield alerts that are over at ``now``, before which all was fed; forget what is too old."""
 
     def due(self) -> int | None:
-        """When ``expire`` will have something to do; None if there is nothing left."""
+        """Return when ``expire`` will have work; None if nothing is left."""
 
 
 def _alert(rule: Rule, subject: Subject, user: str | None, episode: Episode, *, ended: bool) -> Alert:
@@ -136,7 +136,7 @@ def _alert(rule: Rule, subject: Subject, user: str | None, episode: Episode, *, 
 
 
 class OneRule:
-    """Watches a subject by a single rule: a user at all hosts, or a user at a host who is denied."""
+    """Watches a subject by a single rule: a user at all hosts, or the denials of a user at a host."""
 
     def __init__(self, rule: Rule, subject: Subject, state: Watch) -> None:
         self.state = state
@@ -161,21 +161,21 @@ class OneRule:
 
 
 class Guessed(msgspec.Struct, array_like=True):
-    """What is remembered of one user at one host; ``since`` are the failures since the last success."""
+    """The state of one user at one host; ``since`` are the failures since the last success."""
 
     brute: Watch = msgspec.field(default_factory=Watch)
     slow: Watch = msgspec.field(default_factory=Watch)
     since: Window = msgspec.field(default_factory=Window)
 
     def due(self, rules: Rules) -> int | None:
-        """When something of it is over, or all of it is forgotten."""
+        """Return when the first of its windows ends, None if all are empty."""
         return _soonest(self.brute.due(rules.brute), self.slow.due(rules.slow))
 
 
 class HostState(msgspec.Struct, array_like=True):
-    """What is remembered of a host.
+    """The state of a host.
 
-    ``open`` are the users with an episode, none of which is over before ``quiet``.
+    ``open`` are the users with an episode, none of which ends before ``quiet``.
     """
 
     users: dict[str, Guessed] = msgspec.field(default_factory=dict)
@@ -187,9 +187,9 @@ class HostState(msgspec.Struct, array_like=True):
 
 
 class HostJudge:
-    """Watches the logins from one host; the user is the member of what it sees.
+    """Watches the logins from one host; members are users.
 
-    What is over is always ended before the next is looked at, so it does not matter when ``expire`` is called.
+    Quiet episodes end before the next record is judged, so it does not matter when ``expire`` is called.
     """
 
     def __init__(self, rules: Rules, subject: Subject, state: HostState) -> None:
@@ -205,7 +205,7 @@ class HostJudge:
     def _turned_away(self, seen: Seen) -> Iterator[Alert]:
         rules, state, user = self._rules, self.state, seen.member
         guessed = state.users.pop(user, None) or Guessed()
-        state.users[user] = guessed  # behind all others, for the first is forgotten first
+        state.users[user] = guessed  # last, because the first is forgotten first
         guessed.since.add(rules.after, seen)
         yield from self._note(guessed.brute, rules.brute, seen, user)
         yield from self._note(guessed.slow, rules.slow, seen, user, explained=guessed.brute.episode is not None)
@@ -223,7 +223,7 @@ class HostJudge:
     def _note(
         self, watch: Watch, rule: Rule, seen: Seen, user: str | None = None, *, explained: bool = False
     ) -> Iterator[Alert]:
-        """Count a failure, unless another alert that is open explains it."""
+        """Count a failure, unless another open alert explains it."""
         if explained and watch.episode is None:
             watch.close()
         elif watch.note(rule, seen):
@@ -254,7 +254,7 @@ class HostJudge:
         self._forget_users(now)
 
     def _end(self, now: int) -> Iterator[Alert]:
-        """End what was quiet for its window."""
+        """End the episodes that were quiet for their window."""
         state = self.state
         for watch, rule in self._of_host:
             yield from self._told(rule, watch.ended(rule, now), None, ended=True)
@@ -277,12 +277,12 @@ class HostJudge:
                 yield watch.episode, rule
 
     def _forget_users(self, now: int) -> None:
-        """Forget users without anything that still matters; windows that are not looked at again are emptied first."""
+        """Forget users without relevant state; windows that have not moved are moved first."""
         rules, users = self._rules, self.state.users
         for user, guessed in list(users.items()):
             guessed.brute.window.move(rules.brute, now)
             guessed.slow.window.move(rules.slow, now)
-            if guessed.due(rules) is None:  # and nothing is in ``since`` that is not in one of these
+            if guessed.due(rules) is None:  # ``since`` has nothing that is not in one of these
                 del users[user]
 
     def _make_room(self, now: int) -> Iterator[Alert]:
@@ -314,11 +314,11 @@ def _soonest(*moments: int | None) -> int | None:
 
 
 def judge_of(rules: Rules, subject: Subject, state: Any) -> Judge:
-    """Return the judge of this subject; ``state`` is of ``STATES[scope]``, a new one for a new subject."""
+    """Return the judge of a subject; ``state`` is of type ``STATES[scope]``, a new one for a new subject."""
     if subject.scope == "host":
         return HostJudge(rules, subject, state)
     return OneRule(rules.distributed if subject.scope == "user" else rules.denials, subject, state)
 
 
-#: What is remembered, by scope: the logins at a host, the failures of a user, the denials to a user at a host.
+#: State by scope: the logins at a host, the failures of a user, the denials of a user at a host.
 STATES: Final[dict[str, type[HostState | Watch]]] = {"host": HostState, "user": Watch, "denied": Watch}

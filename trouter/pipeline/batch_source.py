@@ -1,10 +1,10 @@
-"""``spark.read.format("amqp")``.
+"""The batch source: ``spark.read.format("amqp")``.
 
-With `receiver=none` it reads all that the spools keep, and changes nothing. With a receiver of its own it receives when
-the query is planned for the first time, until it has `maxMessages` or none came for `idleTimeoutMs`; the messages are
-accepted when they are in the spool, and the DataFrame, however often it is asked, has just these: Spark 4.0 plans each
-action anew. The next ``load`` has the next ones, and what the one before had counts as consumed then. So a job that
-failed finds its messages again with `receiver=none`, until the next ``load`` with a receiver.
+With `receiver=none` it reads everything in the spools and changes nothing. With its own receiver it receives when the
+query is first planned, until it has `maxMessages` or none came for `idleTimeoutMs`. Messages are accepted once they are
+in the spool, and the DataFrame always has just these, although Spark 4.0 plans each action anew. The next ``load`` gets
+the next messages and consumes those of the one before. So a failed job finds its messages again with `receiver=none`,
+until the next ``load`` with a receiver.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-#: In the folder of the spool: which messages were handed out.
+#: The file in a spool's folder that says which messages were handed out.
 _HANDED_OUT: Final = "batch.json"
-#: So many loads are remembered: one of them that is planned again has no others than it had.
+#: Number of loads that are remembered, so that one that is planned again gets the same messages.
 _MOST_LOADS: Final = 256
 
 
 class LoadedAnew(Exception):
-    """A DataFrame is read again after its messages made room for those of a later ``load``."""
+    """A DataFrame is read again although a later ``load`` has consumed its messages."""
 
 
 class AmqpReader(DataSourceReader):
-    """Plans slices of spools; ``read`` of it, and nothing that is secret, goes to the workers."""
+    """Plans slices of spools; only its slice reader goes to the workers, and no secret."""
 
     def __init__(self, options: Options, schema: StructType, load: str = "") -> None:
         self._options: Options | None = options
@@ -49,7 +49,7 @@ class AmqpReader(DataSourceReader):
         return {"_options": None, "_load": "", "_slices": self._slices}
 
     def partitions(self) -> Sequence[InputPartition]:
-        """The slices of the spools; receives before, if a receiver is embedded."""
+        """Return the slices of the spools; an embedded receiver receives first."""
         options = cast("Options", self._options)
         if options.receiver is Receiver.EMBEDDED:
             return _receive(options, self._load)
@@ -60,13 +60,13 @@ class AmqpReader(DataSourceReader):
         ]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        if partition is None:  # what Spark makes of no partitions at all
+        if partition is None:  # Spark passes None if there are no partitions
             return iter(())
         return self._slices.read(cast("Slice", partition))
 
 
 class _HandedOut(msgspec.Struct):
-    """The messages that the last load of a spool has, and which loads there were."""
+    """The messages of the last load of a spool, and the ids of its loads."""
 
     spool: str
     start: int = 0
@@ -75,7 +75,7 @@ class _HandedOut(msgspec.Struct):
 
 
 def _receive(options: Options, load: str) -> list[InputPartition]:
-    """Receive what this load is to have, if it has nothing yet, and cut it into slices; LoadedAnew."""
+    """Receive the messages of this load unless it has some, and return their slices; LoadedAnew."""
     with open_spool(options) as spool:
         (shard,) = open_shards(options.spool)
         mark = Path(options.spool[0]) / _HANDED_OUT
@@ -93,7 +93,7 @@ def _receive(options: Options, load: str) -> list[InputPartition]:
 
 
 def _handed_out(mark: Path, uuid: str) -> _HandedOut:
-    """Which messages of this spool were handed out; SpoolCorrupt, OSError."""
+    """Return the messages of this spool that were handed out; SpoolCorrupt, OSError."""
     try:
         said = msgspec.json.decode(mark.read_bytes(), type=_HandedOut)
     except FileNotFoundError:

@@ -1,12 +1,12 @@
 """Bodies in JSON or Avro as columns of a schema that the user gives.
 
-The schema names what is wanted. A column named as one of the source's is the message's own; `dead_letter`, a struct of
-`reason` and `body`, says of each row whether its body could be read; every other column is a field of the body. Where
-the column `body` is a struct, the fields are those of it, so that they may be called as columns of the source are.
+A column with the name of one of the source's is the message's own. `dead_letter`, a struct of `reason` and `body`,
+shows why a body could not be read. Every other column is a field of the body. If the column `body` is a struct, its
+fields are the body's, and may have names of the source's columns.
 
-A body that is not what the schema says, by one field, is none: all its columns are null, `dead_letter` has the reason
-and the octets. A schema without `dead_letter` is therefore refused unless the query may fail. Fields that the schema
-does not name are passed over, fields that it names and that are absent are null, if they may.
+A body must fit the schema in every field; if not, all its columns are null, and `dead_letter` has reason and bytes. So
+a schema without `dead_letter` is refused unless the query may fail. Fields that the schema does not name are ignored;
+absent fields that it names are null, if they are nullable.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from trouter.pipeline.schema import SCHEMA
 from trouter.pipeline.shapes import NoShape, arrow_schema, arrow_type, python_type
 
 DEAD_LETTER: Final = "dead_letter"
-#: What the column is.
+#: The type of the column.
 DEAD_LETTER_TYPE: Final = StructType([StructField("reason", StringType()), StructField("body", BinaryType())])
 #: The longest reason that is kept.
 MAX_REASON: Final = 500
-#: How Avro's single-object encoding begins; eight octets of the schema's fingerprint follow.
+#: Start of Avro's single-object encoding; eight bytes of the schema's fingerprint follow.
 _SINGLE_OBJECT: Final = b"\xc3\x01"
 
-#: What Avro says as itself.
+#: Types that fastavro returns as such.
 _AVROS: Final = (bytes, date, datetime, Decimal, uuid.UUID)
 
 Parser = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -43,19 +43,19 @@ _Read = Callable[[bytes], Any]
 
 
 class BadSchema(ValueError):
-    """A schema that bodies cannot be read by; the text names the column and the cure."""
+    """An unusable schema for bodies; the text names the column and the cure."""
 
 
 class BadBody(Exception):
-    """A body is not what the schema says; the text names the message."""
+    """A body does not fit the schema; the text names the message."""
 
 
 def parser(
     schema: StructType, body_format: str, *, avro_schema_file: str = "", failfast: bool = False
 ) -> Parser | None:
-    """What makes batches of ``schema`` out of batches of the source's; None if no ``body_format`` is given.
+    """Return a function from batches of the source to batches of ``schema``; None without ``body_format``.
 
-    ``failfast`` raises BadBody for the first body that is none. BadSchema, OSError for the file.
+    ``failfast`` raises BadBody for the first body that does not fit. BadSchema, also for a bad Avro file.
     """
     if not body_format:
         return None
@@ -88,7 +88,7 @@ def parser(
 
 
 def _check_permissive(schema: StructType) -> None:
-    """Whether there is room for bodies that do not fit; BadSchema."""
+    """Verify that the schema has room for bodies that do not fit; BadSchema."""
     if DEAD_LETTER not in schema.names:
         raise BadSchema(
             f"the schema has no column {DEAD_LETTER} {DEAD_LETTER_TYPE.simpleString()} for bodies that do not fit: add "
@@ -103,7 +103,7 @@ def _check_permissive(schema: StructType) -> None:
 
 
 def _fields(schema: StructType, nested: bool) -> StructType:
-    """The fields of the body; BadSchema for a column that is of no use."""
+    """Return the fields of the body; BadSchema for a useless column."""
     fields = []
     for each in schema:
         kind = each.dataType.simpleString()
@@ -133,7 +133,7 @@ def _fields(schema: StructType, nested: bool) -> StructType:
 def _read_all(
     batch: pa.RecordBatch, read: _Read, struct: pa.DataType, failfast: bool
 ) -> tuple[pa.StructArray, list[dict[str, Any] | None]]:
-    """The fields of each row, null where there are none, and why."""
+    """Return the fields of each row, null for bodies that do not fit, and the dead letters."""
     bodies = batch.column("body").to_pylist()
     errors, raws, kinds = (batch.column(name).to_pylist() for name in ("error", "raw", "body_kind"))
     values: list[Any] = []
@@ -169,7 +169,7 @@ def _original(body: bytes | None, raw: bytes | None) -> bytes | None:
 def _one_by_one(
     values: list[Any], dead: list[dict[str, Any] | None], bodies: Sequence[bytes], struct: pa.DataType
 ) -> pa.StructArray:
-    """The same where some value is beyond Arrow's type, such as a decimal with more digits."""
+    """Return the same array with null for values that exceed Arrow's type, such as too long decimals."""
     for row, value in enumerate(values):
         try:
             pa.array([value], struct)
@@ -187,7 +187,7 @@ def _fail(batch: pa.RecordBatch, dead: Sequence[dict[str, Any] | None]) -> None:
 
 
 def _child(found: pa.StructArray, name: str) -> pa.Array:
-    """A field of the struct, null where the struct is."""
+    """Return a field of the struct, null where the struct is."""
     return found.flatten()[found.type.get_field_index(name)]
 
 
@@ -197,7 +197,7 @@ def _json(wanted: Any) -> _Read:
 
 
 def _avro(wanted: Any, schema_file: str) -> _Read:
-    """Bodies that are one value of the schema in the file, with or without the mark of a single object."""
+    """Return a reader of bodies with one value of the file's schema, with or without the single-object header."""
     try:
         import fastavro  # noqa: PLC0415  # only for users of Avro
         from fastavro.schema import fingerprint, parse_schema, to_parsing_canonical_form  # noqa: PLC0415

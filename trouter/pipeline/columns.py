@@ -1,7 +1,7 @@
-"""Columns in the making: what Arrow calls offsets, values and validity, filled row by row.
+"""Columns under construction: Arrow's offsets, values and validity, filled row by row.
 
-A column that no row of a batch says anything in is never made. Rows come in order, and those that were passed over are
-null. ``undo`` takes back what a row said, for a message may prove to be none when half of it was read.
+A column without a value in any row of a batch is never allocated. Rows come in order, and skipped ones are null.
+``undo`` removes the values of a row, because a message may prove to be invalid after half of it was read.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from trouter.wire import octets
 
 
 def skip(offsets: array[int], filled: int, row: int) -> int:
-    """Let the rows from ``filled`` up to ``row`` be empty: where the next one begins, which is ``row``."""
+    """Make the rows from ``filled`` up to ``row`` empty; return the new number of filled rows."""
     end = offsets[filled]
     while filled < row:
         filled += 1
@@ -30,7 +30,7 @@ class Numbers:
         self.used = False
 
     def put(self, row: int, value: int) -> None:
-        """Say ``value`` in ``row``."""
+        """Set ``row`` to ``value``."""
         if not self.used:
             self.used = True
             self.values = array("q", bytes(8 * self._capacity))
@@ -39,13 +39,13 @@ class Numbers:
         self.valid[row] = 1
 
     def undo(self, row: int) -> None:
-        """``row`` says nothing."""
+        """Make ``row`` null."""
         if self.used:
             self.valid[row] = 0
 
 
 class Texts:
-    """Octets of any length."""
+    """Bytes of any length."""
 
     __slots__ = ("_capacity", "_filled", "data", "offsets", "used", "valid")
 
@@ -56,7 +56,7 @@ class Texts:
         self.data = bytearray()
 
     def put(self, row: int, data: bytes, start: int, end: int) -> None:
-        """Say ``data[start:end]`` in ``row``, or add it to what the row says; the caller has checked the range."""
+        """Set ``row`` to ``data[start:end]``, or append that to its value; the caller has checked the range."""
         if not self.used:
             self.used = True
             self.offsets = array("i", bytes(4 * self._capacity + 4))
@@ -69,7 +69,7 @@ class Texts:
         self.valid[row] = 1
 
     def undo(self, row: int) -> None:
-        """``row`` says nothing."""
+        """Make ``row`` null."""
         if self.used and self._filled > row:
             del self.data[self.offsets[row] :]
             self._filled = row
@@ -82,7 +82,7 @@ class Texts:
 
 
 class Items:
-    """Octets of any length, one behind the other: what lists and maps are made of."""
+    """Byte strings of any length, one after the other: the contents of lists and maps."""
 
     __slots__ = ("data", "offsets", "valid")
 
@@ -92,13 +92,13 @@ class Items:
         self.valid = bytearray()
 
     def add(self, data: bytes, start: int, end: int) -> None:
-        """One more; the caller has checked the range."""
+        """Add one; the caller has checked the range."""
         octets.append_slice(self.data, data, start, end)
         self.offsets.append(len(self.data))
         self.valid.append(1)
 
     def add_null(self) -> None:
-        """One more, which is null."""
+        """Add null."""
         self.offsets.append(len(self.data))
         self.valid.append(0)
 
@@ -110,7 +110,7 @@ class Items:
 
 
 class Lists:
-    """Lists of octets, or maps whose entries have a key, the name of a type and a value."""
+    """Lists of byte strings, or maps whose entries have a key, the name of a type and a value."""
 
     __slots__ = ("_capacity", "_filled", "keys", "kinds", "offsets", "used", "valid", "values")
 
@@ -120,7 +120,7 @@ class Lists:
         self.used = False
 
     def begin(self, row: int) -> None:
-        """``row`` says something; what is added to keys, kinds and values until ``end`` belongs to it."""
+        """Begin the value of ``row``, to which the items added until ``end`` belong."""
         if not self.used:
             self.used = True
             self.offsets = array("i", bytes(4 * self._capacity + 4))
@@ -133,12 +133,12 @@ class Lists:
         self.valid[row] = 1
 
     def end(self, row: int) -> None:
-        """Nothing more belongs to ``row``, so far."""
+        """End the value of ``row``."""
         self.offsets[row + 1] = len(self.values.valid)
         self._filled = row + 1
 
     def undo(self, row: int) -> None:
-        """``row`` says nothing."""
+        """Make ``row`` null."""
         if self.used and self.valid[row]:
             count = self.offsets[row]
             for items in (self.keys, self.kinds, self.values):

@@ -1,12 +1,11 @@
-"""Compaction: the segments of routers become the data sets that ``datasets`` describes. No Spark is needed for it.
+"""Compaction: turns routers' segments into the data sets that ``datasets`` describes. It does not need Spark.
 
-Segments are proved by their checksums, then made rows of, some of them together, in processes of their own or in tasks
-of Spark; each such group leaves one file for each kind and day, sorted by tenant. A segment that is not as it was
-written is told of and left out, and the others go on. What is there already is skipped: a segment by its name and
-checksum, and, where the numbers of two segments overlap, each record that is there with the same content. A record that
-is there with another content is an error that names both segments.
+Segments are verified by checksum, then converted in groups, in other processes or in tasks of Spark. Each group makes
+one file for each kind and day, sorted by tenant. A damaged segment is reported and skipped. Known data are skipped too:
+a segment by name and checksum, and records that overlap another segment by their content; a record with the same number
+and other content is an error that names both segments.
 
-All becomes visible at once, by the rename of the manifest, under a lock. A run that is killed leaves what was there.
+All becomes visible at once, by the rename of the manifest, under a lock. A killed run changes nothing.
 """
 
 from __future__ import annotations
@@ -53,28 +52,28 @@ from trouter.records.segments import EMPTY, OPEN, SegmentPosition, file_label, s
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: The rows of a file are made of about so many octets of lines; of fewer where every core would not get two files.
+#: Bytes of lines in a group: at most, and at least, if every core would not get two groups otherwise.
 MOST_BYTES: Final = 64 << 20
 LEAST_BYTES: Final = 4 << 20
-#: So many files of one kind and day that are smaller than this are made one.
+#: Number of small files of one kind and day that are merged, the size of a small file, and files in one merge.
 MERGE_FILES: Final = 16
 MERGE_BYTES: Final = 2 << 20
 MERGE_MOST: Final = 64
 _DAY_US: Final = 86_400_000_000
 
-#: Runs a function on each of these, in any way, and gives the results in their order.
+#: Runs a function on each item, and yields the results in order.
 Runner = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 
 
 class Group(NamedTuple):
-    """Segments that become files together, and where these go."""
+    """Segments that become files together, and the folder of these files."""
 
     paths: tuple[str, ...]
     staged: str
 
 
 class Made(NamedTuple):
-    """What became of a group: its files by kind and day, facts of segments by name, what was wrong, what is told."""
+    """The result of a group: files by kind and day, facts by segment, errors and notes."""
 
     files: list[tuple[str, str, str]]
     facts: list[tuple[str, SegmentFacts]]
@@ -84,25 +83,25 @@ class Made(NamedTuple):
 
 @dataclass
 class Summary:
-    """What a run has found and done."""
+    """The result of a run."""
 
     segments: int = 0
     records: int = 0
-    #: Segments that were compacted before, or are there twice.
+    #: Segments that were compacted before, or exist twice.
     known: int = 0
     #: Segments that are still being written.
     unfinished: int = 0
     errors: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
-    #: Days of which there are new rows.
+    #: Days with new rows.
     dates: list[str] = field(default_factory=list)
     #: Segments beside which a mark was left.
     marked: int = 0
 
 
 class _Found(NamedTuple):
-    """A segment that was proved and is new."""
+    """A verified segment that is new."""
 
     name: str
     proof: Proof
@@ -125,12 +124,12 @@ class _Found(NamedTuple):
 
 
 def here(work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
-    """Run one after the other in this process."""
+    """Run the work in this process, one item after the other."""
     return map(work, items)
 
 
 def in_processes(count: int) -> Runner:
-    """Run so many at once, each in a process of its own."""
+    """Return a runner that uses up to ``count`` processes."""
 
     def run(work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
         if len(items) < 2 or count < 2:
@@ -143,7 +142,7 @@ def in_processes(count: int) -> Runner:
 
 
 def in_tasks(spark: SparkSession) -> Runner:
-    """Run as tasks of Spark, on machines that all see the same folders under the same, absolute, names."""
+    """Return a runner of Spark tasks, on machines that see the same folders under the same absolute names."""
 
     def run(work: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
         if not items:
@@ -158,7 +157,7 @@ def in_tasks(spark: SparkSession) -> Runner:
 
 
 def _without_raising(work: Callable[[Any], Any], item: Any) -> Any:
-    """What comes of it, be it an OSError: raised in a task, that would be tried again and then told as Spark's."""
+    """Return the result, or an OSError: Spark would retry a task that raises it, and raise its own error."""
     try:
         return work(item)
     except OSError as error:
@@ -174,10 +173,10 @@ def compact(
     mark: bool = False,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Summary:
-    """Take what is new in these folders into the data sets under ``root``.
+    """Add the new segments of the folders to the data sets under ``root``; return the result.
 
-    With ``mark`` every segment that is there afterwards gets a mark, by which its router knows that it may go first; a
-    folder that cannot be written is reported. OSError, NoRecords; TableBusy if another process does the same.
+    With ``mark`` every compacted segment gets a mark, which lets its router delete it first; an unwritable folder is
+    reported. OSError, NoRecords; TableBusy if another process compacts.
     """
     folder = records_folder(root)
     make_folder(folder)
@@ -201,9 +200,9 @@ class _Compaction:
         self._summary = Summary()
         self._name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
         self._staged = self._folder / ".staging" / self._name
-        #: Segments that were looked at, with the checksum of each in whole.
+        #: The segments that were read, with the checksum of all their bytes.
         self._seen: dict[SegmentPosition, int] = {}
-        #: Files that are to be named: kind, day, and the path under the folder where they are staged.
+        #: Files to commit: kind, day, and path in the staging folder.
         self._files: list[tuple[str, str, str]] = []
 
     def run(self, folders: Iterable[Path]) -> Summary:
@@ -227,7 +226,7 @@ class _Compaction:
         return self._summary
 
     def mark(self) -> None:
-        """Leave a mark beside each segment that is in the data sets now, which the disk holds on to."""
+        """Write a mark beside each segment that is durable in the data sets."""
         there = {(facts.router, facts.boot, facts.first, facts.whole) for facts in self._manifest.segments.values()}
         labelled = {(file_label(router), *rest) for router, *rest in there}
         failed: set[Path] = set()
@@ -244,7 +243,7 @@ class _Compaction:
     # --- segments and manifests
 
     def _proved(self, places: Sequence[SegmentPosition]) -> list[_Found]:
-        """The segments that are new, proved, in their order."""
+        """Return the new segments, verified and in order."""
         complete = [place for place in places if place.rest not in {OPEN, EMPTY}]
         self._summary.unfinished = sum(place.rest == OPEN for place in places)
         new = [place for place in complete if not self._is_known(place)]
@@ -268,7 +267,7 @@ class _Compaction:
         return sorted(found.values(), key=lambda each: (each.boot, each.first, -each.last))
 
     def _is_known(self, place: SegmentPosition) -> bool:
-        """Whether a segment is, by all that can be seen without reading it, one that was compacted."""
+        """Return whether a segment was compacted before, by what can be seen without reading it whole."""
         facts = self._manifest.segments.get(place.name)
         try:
             known = facts is not None and claimed(place.path) == facts.whole
@@ -279,7 +278,7 @@ class _Compaction:
         return known
 
     def _apart(self, found: Iterable[_Found]) -> tuple[list[_Found], list[_Found]]:
-        """Return the segments whose numbers no other has, and those that overlap another."""
+        """Return the segments that overlap no other, and those that do."""
         taken: dict[Boot, list[tuple[int, int]]] = {}
         for facts in self._manifest.segments.values():
             if facts.count:
@@ -299,7 +298,7 @@ class _Compaction:
     # --- rows
 
     def _take(self, plain: Sequence[_Found]) -> None:
-        """Make files of segments that overlap nothing."""
+        """Make files of segments that overlap no other."""
         groups = self._groups(plain)
         names = {str(each.proof.path): each.name for each in plain}
         for done, made in enumerate(self._run(_convert, groups), 1):
@@ -324,7 +323,7 @@ class _Compaction:
         return [Group(tuple(paths), str(self._staged)) for paths in groups]
 
     def _take_rest(self, each: _Found) -> None:
-        """Make a file of what of a segment is not there yet."""
+        """Make a file of the records of a segment that are new."""
         try:
             rows = rows_of(each.proof.path)
             fresh, there = new_rows(rows, self._files_by_kind())
@@ -349,7 +348,7 @@ class _Compaction:
         self._summary.dates = sorted({*self._summary.dates, *facts.dates})
 
     def _files_by_kind(self) -> dict[str, list[Path]]:
-        """All files there are, those that are staged among them."""
+        """Return all files, with the staged ones."""
         files = {
             kind: [self._folder / name for names in days.values() for name in names]
             for kind, days in self._manifest.kinds.items()
@@ -374,12 +373,12 @@ class _Compaction:
         for each in folders:
             sync(each)
         for name in replaced:
-            os.utime(self._folder / name)  # from now on it is old
+            os.utime(self._folder / name)  # the time from which it is unused
         replace(self._folder / MANIFEST, msgspec.json.encode(self._manifest))
         clear(self._folder, self._manifest)
 
     def _merge(self, kind: str, day: str) -> list[str]:
-        """Make one file of many small ones; those that it replaces."""
+        """Merge the small files of a kind and day, if there are many; return the files that were merged."""
         names = self._manifest.kinds[kind][day]
         small = [name for name in names if (self._folder / name).stat().st_size < MERGE_BYTES][:MERGE_MOST]
         if len(small) < MERGE_FILES:
@@ -407,7 +406,7 @@ def clear(folder: Path, manifest: Manifest, keep_s: int = KEEP_S) -> None:
 
 
 def _ends(ranges: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """Where runs of numbers begin and where they end, in their order; ranges that touch are one run."""
+    """Return where runs of numbers begin and end, sorted; ranges that touch are one run."""
     begins: list[int] = []
     lasts: list[int] = []
     for first, last in sorted(ranges):
@@ -420,7 +419,7 @@ def _ends(ranges: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
 
 
 def _prove(path: str) -> Proof | str:
-    """The proof of a segment, or what is wrong with it."""
+    """Return the proof of a segment, or the text of its fault."""
     try:
         return prove(Path(path))
     except (Corrupt, OSError) as error:
@@ -432,7 +431,7 @@ def _said(path: Path, error: Exception) -> str:
 
 
 def _convert(group: Group) -> Made:
-    """Make files of some segments: one of each kind and day."""
+    """Make files of some segments: one for each kind and day."""
     made = Made([], [], [], [])
     parts: dict[tuple[str, str], list[pa.Table]] = {}
     for path in group.paths:
@@ -453,7 +452,7 @@ def _convert(group: Group) -> Made:
 
 
 def by_day(kind: str, table: pa.Table) -> dict[str, pa.Table]:
-    """Rows by the day on which they count; where that is none, the day on which they were recorded."""
+    """Return the rows by the day of their kind's time; by the day of recording if that is invalid."""
     times = table["t_us"]
     if (name := column_of(day_field(kind))) != "t":
         told = table[name]
@@ -471,7 +470,7 @@ def _day(number: int) -> str:
 
 
 def _write(parts: dict[tuple[str, str], list[pa.Table]], staged: Path) -> list[tuple[str, str, str]]:
-    """One file for each kind and day, sorted by tenant, and on the disk: kind, day and path of each; OSError."""
+    """Write one file for each kind and day, sorted by tenant and synced; return kind, day and path of each. OSError."""
     files = []
     make_folder(staged)
     for (kind, day), tables in sorted(parts.items()):

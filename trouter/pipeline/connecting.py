@@ -1,6 +1,6 @@
-"""From options to servers: where to connect, as whom, and whom to trust.
+"""Servers from options: where to connect, as which user, and which authorities to trust.
 
-What cannot work is refused before anything is dialled.
+Impossible options are refused before anything is dialled.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from trouter.client.address import ServerAddress, parse_url
 from trouter.client.servers import Servers, Setting, label_of, reason_of, setting_of
 from trouter.pipeline.options import BadOption, Options
 
-#: By what a failure may have come from: which options say it.
+#: The options to look at, by the likely cause of a failure.
 _CURES: Final = {
     Setting.TRUST: "name the authority that signed it with tlsTrustFile",
     Setting.NAME: "write url as the certificate does, or tlsVerifyName=false if any host of that authority will do",
@@ -25,7 +25,7 @@ _CURES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """One of the servers to try: its URL, without a password, and the other arguments of ``connect``."""
+    """One of the servers to try: its URL without a password, and the other arguments of ``connect``."""
 
     url: str
     arguments: dict[str, Any]
@@ -35,7 +35,7 @@ class Peer:
 
 
 def servers(options: Options) -> Servers:
-    """Those of `url`, in its order; BadOption, which never repeats a secret."""
+    """Return the servers of `url`, in order; BadOption, which never contains a secret."""
     for url in options.url:
         _parse(url)
     if options.user and not (options.secret("password") or options.sasl_mechanisms):
@@ -64,7 +64,7 @@ def servers(options: Options) -> Servers:
 
 
 def peers(options: Options) -> tuple[Peer, ...]:
-    """The same, one by one, for who connects by hand."""
+    """Return the servers one by one, for callers that connect themselves; BadOption."""
     made = servers(options)
     found = []
     for url in made.urls:
@@ -81,7 +81,7 @@ def peers(options: Options) -> tuple[Peer, ...]:
 
 
 def why(failure: BaseException) -> str:
-    """Why there is no connection, and which options to look at."""
+    """Return why a connection failed, and which options to look at."""
     setting = setting_of(failure)
     return reason_of(failure) if setting is None else f"{reason_of(failure)}: {_CURES[setting]}"
 
@@ -98,7 +98,7 @@ def _path(text: str) -> Path | None:
 
 
 def _why(error: OSError, options: Options) -> str:
-    """What is wrong with the files for TLS, by the option that names the one that cannot be read."""
+    """Return what is wrong with the files for TLS, with the option that names the unreadable file."""
     named = {
         options.tls_trust_file: "tlsTrustFile",
         options.tls_certificate_file: "tlsCertificateFile",

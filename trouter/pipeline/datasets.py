@@ -1,12 +1,11 @@
-"""Data sets of records: one of each kind, made of segments by ``trouter pipeline compact``, and how their rows look.
+"""Data sets of records: one for each kind, made of segments by ``trouter pipeline compact``, and their columns.
 
-    ROOT/records/_manifest.json                what is there: the one truth, replaced by a rename
+    ROOT/records/_manifest.json                the names of all valid files; replaced by a rename
     ROOT/records/kind=K/date=D/RUN-I.parquet   rows of a kind; written once, never changed
 
-Only files that the manifest names count; others are of a run that did not get to its end, or of one that has been
-replaced. A row has the envelope, which says where it comes from, and the fields of its kind as they were recorded: all
-may be null but ``router``, ``boot`` and ``n``, which together name a record. ``date`` is the day (UTC) of ``t0`` where
-a kind has one, else of ``t``: what happened on a day is found under it.
+Only files in the manifest count; others are of an interrupted run or have been replaced. A row has the envelope, which
+says where the record comes from, and the fields of its kind. All may be null except ``router``, ``boot`` and ``n``,
+which together identify a record. ``date`` is the day (UTC) of ``t0`` if the kind has it, otherwise of ``t``.
 """
 
 from __future__ import annotations
@@ -27,24 +26,24 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-#: Where a kind goes that is not known here: its lines as they were written.
+#: The data set of unknown kinds, which keeps their lines as written.
 UNKNOWN: Final = "_unknown"
 MANIFEST: Final = "_manifest.json"
-#: Stands in the manifest; and once something was pruned, which a program that knows nothing of it would undo.
+#: Versions of the manifest: the first, and the one after pruning, which older programs would undo.
 VERSION: Final = 1
 PRUNED_VERSION: Final = 2
-#: What jobs say where nothing was compacted yet.
+#: Message of jobs before the first compaction.
 NO_RECORDS: Final = "there are no records yet: run `trouter pipeline compact` first"
 
 
 class Column(NamedTuple):
-    """A column, and its type as Spark spells it."""
+    """A column, and its type in Spark's spelling."""
 
     name: str
     type: str
 
 
-#: Where a record comes from. ``t_us`` is ``t`` as it was recorded: microseconds since 1970.
+#: The origin of a record. ``t_us`` is ``t`` as recorded: microseconds since 1970.
 ENVELOPE: Final = (
     Column("v", "int"),
     Column("router", "string"),
@@ -67,11 +66,11 @@ _TYPES: Final[dict[Any, str]] = {
 
 
 class NoRecords(Exception):
-    """There is no data set under a folder, or one that this program does not understand."""
+    """A folder has no data sets, or some that this program does not support."""
 
 
 class SegmentFacts(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is known of a segment that was compacted. ``gaps``: numbers missing within it, and the times around them."""
+    """The facts of a compacted segment. ``gaps``: first and last number of each, and the times around it."""
 
     router: str
     boot: int
@@ -79,36 +78,36 @@ class SegmentFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     last: int
     count: int
     crc: int
-    #: The checksum with the trailer, by which the file is known again without reading it.
+    #: Checksum with the trailer, which identifies the file without reading it whole.
     whole: int = 0
-    #: Times of the first and the last record in microseconds, 0 where there is none.
+    #: Times of the first and last record in microseconds, 0 for an empty segment.
     t_min: int = 0
     t_max: int = 0
-    #: Days of which it has rows.
+    #: Days of its rows.
     dates: tuple[str, ...] = ()
     gaps: tuple[tuple[int, int, int, int], ...] = ()
     recovered: bool = False
 
     def days(self) -> set[date]:
-        """``dates`` as such."""
+        """Return ``dates`` as dates."""
         return {date.fromisoformat(day) for day in self.dates}
 
 
 class Manifest(msgspec.Struct):
-    """What data sets there are: their files by kind and day, relative to ``ROOT/records``, and what they were made of.
+    """The files of all data sets by kind and day, relative to ``ROOT/records``, and their segments.
 
-    ``segments`` by the name that a complete segment has, compressed or not.
+    ``segments`` are by the name of the complete segment, compressed or not.
     """
 
     version: int = VERSION
     kinds: dict[str, dict[str, list[str]]] = {}
     segments: dict[str, SegmentFacts] = {}
-    #: By kind and day whose rows were pruned (`pruned`); the facts of their segments stay.
+    #: By kind and pruned day (see `pruned`); the facts of their segments stay.
     pruned: dict[str, dict[str, list[str]]] = {}
 
 
 def columns_of(kind: str) -> tuple[Column, ...]:
-    """The columns of a kind in their order, without ``date``; ``UNKNOWN`` has the kind ``k`` and the line ``json``."""
+    """Return the columns of a kind without ``date``; ``UNKNOWN`` has the kind ``k`` and the line ``json``."""
     if kind == UNKNOWN:
         return (*ENVELOPE, Column("k", "string"), Column("json", "string"))
     fields = msgspec.structs.fields(KINDS[kind])
@@ -117,26 +116,26 @@ def columns_of(kind: str) -> tuple[Column, ...]:
 
 
 def column_of(field: str) -> str:
-    """The column of a field, which is called as the field unless the envelope has that name: then ``of_boot``."""
+    """Return the column of a field: its name, or ``of_NAME`` if the envelope has that name."""
     return f"of_{field}" if field in _PLACED else field
 
 
 def _type_of(shape: Any) -> str:
-    """The type of a field, whether or not it may be None."""
+    """Return the type of a field, optional or not."""
     if get_origin(shape) in {types.UnionType, Union}:
         shape = next(part for part in get_args(shape) if part is not types.NoneType)
     return _TYPES[shape]
 
 
 def day_field(kind: str) -> str:
-    """The field that says on which day a record counts."""
+    """Return the field whose day is the record's ``date``."""
     record: type[Record] | None = KINDS.get(kind)
     return "t0" if record is not None and "t0" in record.__struct_fields__ else "t"
 
 
 def schema_of(kind: str) -> StructType:
-    """How the rows of a kind look in Spark; KeyError for what is no kind."""
-    from pyspark.sql.types import DateType, StructField, StructType  # noqa: PLC0415  # the schema of Arrow needs none
+    """Return the Spark schema of a kind; KeyError for an unknown one."""
+    from pyspark.sql.types import DateType, StructField, StructType  # noqa: PLC0415  # Arrow's schema does not need it
 
     text = ", ".join(f"`{column.name}` {column.type}" for column in columns_of(kind))
     schema = StructType.fromDDL(text)
@@ -145,7 +144,7 @@ def schema_of(kind: str) -> StructType:
 
 
 def arrow_types() -> dict[str, pa.DataType]:
-    """Return the type of Arrow for each type as Spark spells it."""
+    """Return Arrow's type for each type in Spark's spelling."""
     import pyarrow as pa  # noqa: PLC0415  # not where only the manifest is read
 
     return {
@@ -164,7 +163,7 @@ def arrow_types() -> dict[str, pa.DataType]:
 
 
 def arrow_schema_of(kind: str) -> pa.Schema:
-    """How the rows of a kind look in Arrow, without ``date``, which is in the names of folders."""
+    """Return the Arrow schema of a kind without ``date``, which is in the names of folders."""
     import pyarrow as pa  # noqa: PLC0415  # not where only the manifest is read
 
     spelt = arrow_types()
@@ -176,13 +175,13 @@ def records_folder(root: Path) -> Path:
 
 
 def manifest_of(root: Path) -> Manifest:
-    """The manifest under ``root``, an empty one where nothing was compacted yet; NoRecords, OSError."""
+    """Return the manifest under ``root``, an empty one before the first compaction; NoRecords, OSError."""
     path = records_folder(root) / MANIFEST
     return read_manifest(path, Manifest, (VERSION, PRUNED_VERSION), "records", NoRecords) or Manifest()
 
 
 def files_of(root: Path, kind: str, dates: Iterable[str] | None = None) -> list[str]:
-    """The files of a kind, of some days only if so asked; empty where it has no rows. NoRecords, OSError."""
+    """Return the files of a kind, of all days or of ``dates`` (as 2026-03-01); [] without rows. NoRecords, OSError."""
     return _files(manifest_of(root).kinds.get(kind, {}), records_folder(root), dates)
 
 
@@ -197,9 +196,9 @@ def _files(days: Mapping[str, list[str]], folder: Path, dates: Iterable[str] | N
 
 
 def dataset(spark: SparkSession, root: Path, kind: str, dates: Iterable[str] | None = None) -> DataFrame:
-    """The rows of a kind as the manifest says now, of some days only if so asked; without rows if there are none.
+    """Return the rows of a kind by the present manifest, of all days or of ``dates``; an empty frame without rows.
 
-    ``dates``: as ``2026-03-01``. NoRecords, OSError.
+    ``dates`` are texts like ``2026-03-01``. NoRecords, OSError.
     """
     schema = schema_of(kind)
     files = files_of(root, kind, dates)
@@ -210,7 +209,7 @@ def dataset(spark: SparkSession, root: Path, kind: str, dates: Iterable[str] | N
 
 
 def arrow_dataset(root: Path, kind: str, dates: Iterable[str] | None = None) -> Any:
-    """Return the same as a data set of Arrow, which is read as far as a query needs it. NoRecords, OSError."""
+    """Return the same as an Arrow data set, which is read as far as a query needs it. NoRecords, OSError."""
     import pyarrow as pa  # noqa: PLC0415  # not where only the manifest is read
     from pyarrow import dataset as arrow  # noqa: PLC0415
 

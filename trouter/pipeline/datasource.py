@@ -1,7 +1,7 @@
-"""``format("amqp")``: what Spark asks first, answered by the reader or the writer that the options call for.
+"""``format("amqp")``: the entry of Spark, which makes the reader or writer for the options.
 
-Spark makes this object more than once, in short-lived processes too, so it holds options, what tells one ``load`` from
-another, and nothing else.
+Spark makes this object more than once, also in short-lived processes, so it holds only the options and the id of a
+``load``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class AmqpDataSource(DataSource):
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
-        #: The same wherever Spark takes this object to, and however often it plans what was loaded.
+        #: The same in every copy that Spark makes, however often it plans the load.
         self.load = uuid.uuid4().hex
 
     @classmethod
@@ -37,7 +37,7 @@ class AmqpDataSource(DataSource):
         return "amqp"
 
     def schema(self) -> StructType:
-        from trouter.pipeline.schema import SCHEMA  # noqa: PLC0415  # who gives one does without
+        from trouter.pipeline.schema import SCHEMA  # noqa: PLC0415  # not needed if the user gives a schema
 
         return SCHEMA
 
@@ -63,5 +63,5 @@ class AmqpDataSource(DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Let ``spark`` know ``format("amqp")``."""
+    """Register ``format("amqp")`` in ``spark``."""
     spark.dataSource.register(AmqpDataSource)

@@ -1,9 +1,9 @@
-"""What is to be done about alerts and quotas: decisions, made from tables, and sent to routers, which obey them.
+"""Decisions about alerts and quotas: made from tables, and sent to routers, which enforce them.
 
-Nothing is decided unless it was asked for: which rules of the audit, and which quotas of which tenants. A decision has
-an end, at most a day away. The same rows make the same decisions with the same ids, and a router obeys an id once, so
-they may be made and sent again at any time; what a router has accepted is remembered, and not sent to it again. What
-the tables no longer say, though it still stands, is lifted. `docs/decisions.md` has the message.
+Only rules of the audit and quotas of tenants that the operator names lead to decisions. A decision ends within a day.
+The same rows make the same decisions with the same ids, and a router obeys an id once, so they may be made and sent
+again at any time; those that a router has accepted are remembered, and not sent to it again. A decision that the tables
+no longer support is lifted. `docs/decisions.md` has the message.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ CONTENT_TYPE: Final = "application/json"
 ADDRESS: Final = "trouter.decisions"
 MAX_BYTES: Final = 4096
 MAX_EVIDENCE: Final = 100
-#: Of one run; the latest alerts come first.
+#: Limit of one run; the latest alerts come first.
 MAX_DECISIONS: Final = 1000
-#: How long a router may release decisions, which it does when too many come at once, and how long to wait in between.
+#: How long a router may release decisions because too many come at once, and the pause between attempts.
 RELEASED_FOR_S: Final = 120.0
 RETRY_S: Final = 1.0
 _DAY: Final = timedelta(days=1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
-#: What lifts each.
+#: The action that lifts each action.
 OPPOSITE: Final = {"lock-user": "unlock-user", "block-host": "unblock-host", "slow-tenant": "restore-tenant"}
-#: The column of an alert that says whom an action is about.
+#: The column of an alert with the subject of an action.
 _ABOUT: Final = {"lock-user": "user", "block-host": "host", "slow-tenant": "vhost"}
 
 
 class Answer(NamedTuple):
-    """What is done when a rule speaks, and for how many minutes after it was last seen to be broken."""
+    """The action for a rule, and its length in minutes after the last violation."""
 
     action: str
     minutes: int
 
 
-#: By rule of the audit, what is done unless another answer is given. A host that guesses is kept out; a user is locked
-#: only where many hosts guess, or one of the guesses was right: else any client that can guess could lock out any user.
+#: Default action by rule of the audit. Guessing hosts are blocked. A user is locked only if many hosts guess or a guess
+#: was right; otherwise any client could lock out any user by guessing.
 ANSWERS: Final[Mapping[str, Answer]] = {
     "brute-force": Answer("block-host", 15),
     "brute-force-host": Answer("block-host", 15),
@@ -66,7 +66,7 @@ ANSWERS: Final[Mapping[str, Answer]] = {
 
 
 class Quota(NamedTuple):
-    """A tenant may send so many messages in each hour, day or month (UTC); beyond, ``rate`` a second."""
+    """A tenant's messages in each hour, day or month (UTC); beyond that it is slowed to ``rate`` a second."""
 
     vhost: str
     messages: int
@@ -75,7 +75,7 @@ class Quota(NamedTuple):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """The body of a message, as its fields are named in it. ``until_us``: microseconds since 1970, when it ends."""
+    """The body of a message, with its field names. ``until_us``: its end, in microseconds since 1970."""
 
     id: str
     action: str
@@ -89,14 +89,14 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class Made(NamedTuple):
-    """A decision and what it is because of: ``rule:NAME`` or ``quota:VHOST``."""
+    """A decision and its cause: ``rule:NAME`` or ``quota:VHOST``."""
 
     decision: Decision
     cause: str
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """What a router has accepted and has not yet ended."""
+    """A decision that a router has accepted and that has not ended."""
 
     action: str
     subject: str
@@ -106,7 +106,7 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 def parse_answer(text: str) -> dict[str, Answer]:
-    """RULE, RULE=ACTION, RULE=ACTION:MINUTES; ``all`` for every rule as it is by default. ValueError."""
+    """Parse RULE, RULE=ACTION or RULE=ACTION:MINUTES; ``all`` stands for all rules with their defaults. ValueError."""
     if text == "all":
         return dict(ANSWERS)
     rule, _, rest = text.partition("=")
@@ -126,7 +126,7 @@ def parse_answer(text: str) -> dict[str, Answer]:
 
 
 def parse_quota(text: str) -> Quota:
-    """VHOST=MESSAGES/PERIOD:RATE, as in acme=1000000/day:50; ValueError."""
+    """Parse VHOST=MESSAGES/PERIOD:RATE, as in acme=1000000/day:50; ValueError."""
     found = re.fullmatch(r"(.+)=(\d{1,18})/(hour|day|month):(\d{1,9})", text)
     if found is None:
         raise ValueError(
@@ -139,7 +139,7 @@ def parse_quota(text: str) -> Quota:
 
 
 def from_alerts(alerts: Iterable[Mapping[str, Any]], answers: Mapping[str, Answer], now: datetime) -> list[Made]:
-    """Decisions about rows of ``audit_alerts`` that are not over yet; the latest first."""
+    """Return decisions for rows of ``audit_alerts`` that have not ended, the latest first."""
     found = []
     for row in sorted(alerts, key=lambda row: (row["last_at"], row["alert_id"]), reverse=True):
         answer = answers.get(row["rule"])
@@ -149,7 +149,7 @@ def from_alerts(alerts: Iterable[Mapping[str, Any]], answers: Mapping[str, Answe
         if not subject or until <= now:
             continue
         spoken = f"{row['failures']} failures, rule {row['rule']}, from {row['first_at']:%H:%M:%S} on"
-        # An attack that went on is another decision: it ends later.
+        # A continued attack gets another decision, because it ends later.
         decision = Decision(
             id=f"{row['alert_id']}-{_us(row['last_at'])}",
             action=answer.action,
@@ -163,14 +163,14 @@ def from_alerts(alerts: Iterable[Mapping[str, Any]], answers: Mapping[str, Answe
 
 
 def from_quotas(used: Callable[[str, datetime], int], quotas: Iterable[Quota], now: datetime) -> list[Made]:
-    """Decisions about tenants beyond their quotas. used: messages that a vhost has sent since some time."""
+    """Return decisions for tenants beyond their quotas. ``used`` returns a vhost's messages since a time."""
     found = []
     for quota in quotas:
         start, end = period_of(quota.period, now)
         sent = used(quota.vhost, start)
         if sent <= quota.messages:
             continue
-        # Never more than a day ahead: a longer period is gone through day by day.
+        # At most to the end of the day: a longer period gets a decision each day.
         until = min(end, period_of("day", now)[1])
         spoken = f"{quota.vhost} {quota.messages} {quota.rate} {_us(until)}"
         decision = Decision(
@@ -186,7 +186,7 @@ def from_quotas(used: Callable[[str, datetime], int], quotas: Iterable[Quota], n
 
 
 def period_of(period: str, now: datetime) -> tuple[datetime, datetime]:
-    """Start and end of the hour, day or month (UTC) that ``now`` is in."""
+    """Return start and end of the hour, day or month (UTC) that contains ``now``."""
     hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
     if period == "hour":
         return hour, hour + timedelta(hours=1)
@@ -198,7 +198,7 @@ def period_of(period: str, now: datetime) -> tuple[datetime, datetime]:
 
 
 def lifted(standing: Mapping[str, Standing], made: Iterable[Made], causes: Iterable[str], now: datetime) -> list[Made]:
-    """What ends what stands at a router because of ``causes``, and is not asked for any more."""
+    """Return decisions that lift those standing at a router for ``causes`` and not in ``made``."""
     wanted = {(each.decision.action, each.decision.subject, each.decision.vhost) for each in made}
     asked, now_us = set(causes), _us(now)
     return [
@@ -222,7 +222,7 @@ def lifted(standing: Mapping[str, Standing], made: Iterable[Made], causes: Itera
 
 
 def _numbers(evidence: Iterable[object]) -> Iterator[int]:
-    """The numbers of records; they are told as router~boot~number."""
+    """Yield the numbers of records, which are written as router~boot~number."""
     for each in evidence:
         number = str(each).rpartition("~")[2]
         if number.isdecimal():
@@ -234,7 +234,7 @@ def _us(when: datetime) -> int:
 
 
 def encode(decision: Decision) -> bytes:
-    """The body; evidence is left out from the end until it is no longer than MAX_BYTES."""
+    """Return the body; evidence is cut from its end until the body has at most MAX_BYTES."""
     while len(body := msgspec.json.encode(decision)) > MAX_BYTES and decision.evidence:
         decision = msgspec.structs.replace(decision, evidence=decision.evidence[: len(decision.evidence) // 2])
     return body
@@ -244,16 +244,16 @@ def encode(decision: Decision) -> bytes:
 
 
 class Book:
-    """``ROOT/decisions.json``: what each router has accepted and what has not ended; written anew as a whole.
+    """``ROOT/decisions.json``: the decisions that each router has accepted and that have not ended.
 
-    One process at a time has it: TableBusy, OSError, ValueError if it is no such file.
+    ``publish`` locks it against other processes.
     """
 
     def __init__(self, root: Path) -> None:
         self._path = root / "decisions.json"
 
     def read(self) -> dict[str, dict[str, Standing]]:
-        """Return the decisions that were sent, by router, then by id; ValueError, OSError."""
+        """Return the standing decisions, by router, then by id; ValueError, OSError."""
         try:
             return msgspec.json.decode(self._path.read_bytes(), type=dict[str, dict[str, Standing]])
         except FileNotFoundError:
@@ -262,7 +262,7 @@ class Book:
             raise ValueError(f"{self._path}: these are no decisions that were sent: {error}") from None
 
     def write(self, standing: Mapping[str, Mapping[str, Standing]], now: datetime) -> None:
-        """Keep what has not ended; OSError."""
+        """Write the decisions that have not ended; OSError."""
         now_us = _us(now)
         kept = {
             url: {name: each for name, each in found.items() if each.until_us > now_us}
@@ -273,7 +273,7 @@ class Book:
 
 
 class Told(NamedTuple):
-    """What became of a decision at a router; why: None if it was accepted."""
+    """The result of a decision at a router; ``why`` is None if it was accepted."""
 
     router: str
     made: Made
@@ -312,7 +312,7 @@ async def _settled(sender: Any, decision: Decision) -> str | None:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be sent to one router: what is new to it, after what it is to lift."""
+    """The messages for one router: new decisions, sent after those that lift."""
 
     peer: Peer
     lifts: list[Made]
@@ -326,7 +326,7 @@ def plan(
     causes: Sequence[str],
     now: datetime,
 ) -> list[Plan]:
-    """Leave out what each router has accepted already."""
+    """Return plans without the decisions that each router has accepted already."""
     plans = []
     for peer in peers:
         standing = book.get(peer.url, {})
@@ -338,10 +338,10 @@ def plan(
 def publish(
     root: Path, peers: Sequence[Peer], address: str, made: Sequence[Made], causes: Sequence[str], now: datetime
 ) -> Iterator[Told | tuple[str, Exception]]:
-    """Tell each router what is new to it, and remember what it accepted.
+    """Send each router its new decisions, and remember those that it accepted.
 
-    What became of each decision, or of a router that could not be told: its URL and why.
-    TableBusy if another process does so; OSError, ValueError if the book cannot be read or written.
+    Yield the result of each decision, or URL and error of a router that could not be reached. TableBusy if another
+    process sends; OSError, ValueError if the book cannot be read or written.
     """
     book = Book(root)
     make_folder(root)
@@ -372,7 +372,7 @@ def _remember(known: dict[str, Standing], made: Made) -> None:
 
 
 def messages_of(meter: Any) -> Callable[[str, datetime], int]:
-    """How many messages a vhost has sent since some time, as a pyarrow.Table of the meter says."""
+    """Return a function from vhost and start to the messages sent since then, by the rows of the meter."""
     import pyarrow.compute as pc  # noqa: PLC0415  # not needed by a caller that only acts on alerts
 
     def used(vhost: str, since: datetime) -> int:
@@ -386,5 +386,5 @@ def messages_of(meter: Any) -> Callable[[str, datetime], int]:
 
 
 def first_date(quotas: Iterable[Quota], now: datetime) -> date:
-    """From which date on the meter matters to these quotas."""
+    """Return the first date of the meter that matters to these quotas."""
     return min((period_of(quota.period, now)[0] for quota in quotas), default=now).date()

@@ -1,8 +1,8 @@
-"""From frames of a spool to rows: each message's sections (AMQP 1.0 part 3, 3.2), said in columns.
+"""Rows from frames of a spool: the sections of each message (AMQP 1.0 part 3, 3.2), in columns.
 
-One row for each frame, whatever is in it. A message that is none, by one octet, is a row with the reason in ``error``
-and its octets in ``raw``, and the columns that a message would fill are null: what a sender got wrong costs that one
-message and not the batch. The columns are those of ``trouter.pipeline.schema``, which has to change with this module.
+Each frame makes one row. An invalid message becomes a row with the reason in ``error`` and its bytes in ``raw``, and
+null in the columns of a message: so a sender's fault costs that message and not the batch. The columns are those of
+``trouter.pipeline.schema``; change both together.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from trouter.wire.types import Symbol, ULong
 #: Entries of one map of annotations or properties.
 MAX_ENTRIES: Final = 65_536
 _MAX_ENTRIES: Final = MAX_ENTRIES
-#: What the longest reason for a bad message has.
+#: Bytes of the longest reason for a bad message.
 _MAX_ERROR: Final = 500
 _HEAD_BYTES: Final = 31
 _GUARD_BYTES: Final = 8
@@ -36,7 +36,7 @@ _SEQUENCE: Final = 0x76
 _VALUE: Final = 0x77
 _FOOTER: Final = 0x78
 
-#: Where each section may stand, from 0x70 on; those of a body exclude one another.
+#: The rank of each section from 0x70 on; body sections exclude one another.
 _RANKS: Final = bytes((1, 2, 3, 4, 5, 6, 6, 6, 7))
 _NAMES: Final = [
     symbol.decode().split(":")[1] for symbol in sorted(SECTIONS_BY_SYMBOL, key=SECTIONS_BY_SYMBOL.__getitem__)
@@ -45,7 +45,7 @@ _IDS: Final = frozenset((b"string", b"ulong", b"uuid", b"binary"))
 _COLON: Final = b":"
 _STRING: Final = b"string"
 _SYMBOL: Final = b"symbol"
-#: The texts among the properties, by their place there (3.2.4).
+#: The texts among the properties, by their position (3.2.4).
 _TEXTS: Final = (
     (2, "to"),
     (3, "subject"),
@@ -92,13 +92,13 @@ _BODY_KINDS: Final = {_DATA: b"data", _SEQUENCE: b"sequence", _VALUE: b"value", 
 
 
 class FrameFault(Exception):
-    """Frames are not those that were asked for: another sequence, octets behind the last whole one, or too many."""
+    """Frames are not the expected ones: another sequence, an incomplete frame, or a too large message."""
 
 
 class Rows:
-    """A batch of at most ``capacity`` rows, of messages of at most ``limit`` octets in all and one more.
+    """A batch of at most ``capacity`` rows; a message that takes it to ``limit`` bytes is the last.
 
-    ``refused`` counts those rows whose message could not be decoded, ``first_error`` is what was wrong with the first.
+    ``refused`` counts rows whose message could not be decoded; ``first_error`` is the error of the first.
     """
 
     __slots__ = (
@@ -192,17 +192,17 @@ class Rows:
         self._footer = columns["footer"]
         self._error = columns["error"]
         self._raw = columns["raw"]
-        #: The texts among the properties, by their place there (3.2.4).
+        #: The texts among the properties, by their position (3.2.4).
         self._texts = {place: (name, columns[name]) for place, name in _TEXTS}
-        #: All columns by their names, those of the header among them.
+        #: All columns by their names, with those of the header.
         self.columns: dict[str, Numbers | Texts | Lists] = columns
 
     def full(self) -> bool:
-        """Whether the batch takes no more."""
+        """Return whether the batch takes no more."""
         return self.count >= self._capacity or self.octets >= self._limit
 
     def add(self, data: bytes, offset: int) -> int:
-        """Take frames of ``data`` from ``offset`` on until there are no more or the batch is full; where that was."""
+        """Add frames of ``data`` from ``offset`` until its end or a full batch; return the new offset. FrameFault."""
         size = len(data)
         while offset < size and self.count < self._capacity and self.octets < self._limit:
             if size - offset < _HEAD_BYTES:
@@ -246,7 +246,7 @@ class Rows:
                 column.finish(self.count)
 
     def _refuse(self, row: int, data: bytes, start: int, end: int, error: DecodeError) -> None:
-        """The row tells what is wrong, and nothing of what was read before that was known."""
+        """Replace the row's values by error and raw bytes."""
         for name, column in self.columns.items():
             if name not in {"seq", "ingest_time", "message_format", "settled", "delivery_tag"}:
                 column.undo(row)
@@ -260,7 +260,7 @@ class Rows:
         self.refused += 1
 
     def _message(self, row: int, data: bytes, offset: int, end: int) -> None:
-        """The sections in their order; DecodeError."""
+        """Read the sections in order; DecodeError."""
         if offset >= end:
             raise DecodeError("the message is empty: it has no section at all", offset)
         last = 0
@@ -296,7 +296,7 @@ class Rows:
             elif code == _VALUE:
                 body = code
                 first = offset
-                if offset < end and data[offset] & 0xEF == 0xA0:  # a binary, whose octets say it all
+                if offset < end and data[offset] & 0xEF == 0xA0:  # a binary needs no JSON
                     offset = skip(data, offset, end)
                 else:
                     text = bytearray()
@@ -314,7 +314,7 @@ class Rows:
         self._say(self._body_kind, row, _BODY_KINDS[body])
 
     def _data_section(self, row: int, data: bytes, offset: int, end: int) -> int:
-        """Put a data section into the body, and from the second one on among its parts too; where it ends."""
+        """Add a data section to the body, and from the second one on to its parts; return its end."""
         behind = skip(data, offset, end)
         offset = content_of(data, offset, behind, "a data section", 0xA0)
         if self._parts == 0:
@@ -330,7 +330,7 @@ class Rows:
         return behind
 
     def _fields(self, code: int, row: int, data: bytes, offset: int, end: int) -> int:
-        """Put a section that is no body into its columns; where it ends."""
+        """Put a section that is no body into its columns; return its end."""
         if code == _HEADER:
             return self._header(row, data, offset, end)
         if code == _PROPERTIES:
@@ -347,7 +347,7 @@ class Rows:
         column.put(row, text, 0, len(text))
 
     def _rare_section(self, data: bytes, offset: int, end: int) -> int:
-        """The code of a section whose descriptor is wide or a symbol; ``_items`` is where the content starts."""
+        """Return the code of a section with a wide or symbolic descriptor; set ``_items`` to its content."""
         if data[offset]:
             raise DecodeError("not a section of a message", offset)
         descriptor, self._items = decode(data, offset + 1, end, 16)
@@ -356,7 +356,7 @@ class Rows:
         return int(descriptor) if type(descriptor) is ULong and descriptor < 256 else 0
 
     def _open(self, data: bytes, offset: int, end: int, short: int) -> int:
-        """The offset behind the list or map at ``offset``, 0xC0 or 0xC1; sets ``_items`` and ``_item_count``."""
+        """Return the end of a list (``short`` 0xC0) or map (0xC1); set ``_items`` and ``_item_count``."""
         if offset >= end:
             raise DecodeError("the section is cut short", offset)
         code = data[offset]
@@ -425,7 +425,7 @@ class Rows:
         return behind
 
     def _id(self, column: Texts, kinds: Texts, row: int, data: bytes, offset: int, end: int) -> int:
-        """A message-id or correlation-id: a string, ulong, uuid or binary (3.2.11 to 3.2.14)."""
+        """Read a message-id or correlation-id: string, ulong, uuid or binary (3.2.11 to 3.2.14); return its end."""
         if offset < end and data[offset] & 0xEF == 0xA1:
             kinds.put(row, _STRING, 0, 6)
             return put_text(column, row, data, offset, end, "an id")
@@ -437,13 +437,13 @@ class Rows:
         return behind
 
     def _user(self, row: int, data: bytes, offset: int, end: int) -> int:
-        """The user-id: a binary, which some clients say as a string."""
+        """Read the user-id, a binary that some clients send as a string; return its end."""
         behind = skip(data, offset, end)
         self._user_id.put(row, data, content_of(data, offset, behind, "user-id", 0xA0), behind)
         return behind
 
     def _map(self, row: int, column: Lists, data: bytes, offset: int, end: int, usual: bytes) -> int:
-        """A section that is a map whose keys mostly are of the type ``usual``; each other key says its own."""
+        """Read a map section; keys of another type than ``usual`` get their type as prefix. Return its end."""
         behind = self._open(data, offset, end, 0xC1)
         count = self._item_count
         offset = self._items

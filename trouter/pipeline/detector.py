@@ -1,10 +1,10 @@
-"""Puts the rows of a subject into the order of time, shows each once to its judge, and keeps the judge's state.
+"""Sorts the rows of a subject by time, shows each once to its judge, and keeps the judge's state.
 
-A stream brings rows in any order. Those of a subject wait until the watermark says that none before them can come any
-more; then they are judged in their order, and what was judged is written down until more comes. In a batch all is there
-and sorted by Spark. A row that comes twice is judged once. So both say the same, whatever came when.
+A stream brings rows in any order. The rows of a subject wait until the watermark shows that no earlier ones can come;
+then they are judged in order, and the state is stored until more come. A batch has all rows, sorted by Spark. A
+repeated row is judged once. So both give the same result, whatever the order of arrival.
 
-No Spark here: ``stateful.py`` runs this on it.
+This module does not import Spark: ``stateful.py`` runs it there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
-#: Rows of one subject that wait at most; beyond them the oldest are judged before their time has come.
+#: Rows of one subject that may wait; beyond that the oldest are judged early.
 MAX_WAITING: Final = 65_536
 
 #: A row of the input, or of the output.
@@ -25,7 +25,7 @@ Row = tuple[Any, ...]
 
 
 class Sighting(Protocol):
-    """A row as it is judged and written down: a msgspec.Struct."""
+    """A row as it is judged and stored: a msgspec.Struct."""
 
     @property
     def t(self) -> int:
@@ -33,27 +33,27 @@ class Sighting(Protocol):
 
     @property
     def order(self) -> Any:
-        """Its time, and what tells it apart from others of that time."""
+        """Its time, and what distinguishes it from others of that time."""
 
 
 class Judge(Protocol):
     """Judges the rows of one subject."""
 
-    #: What it remembers; written down between two batches.
+    #: Its memory, stored between two batches.
     state: Any
 
     def feed(self, seen: Any) -> Iterator[Any]:
-        """What is noticed with the next row, whose ``order`` is above all before it."""
+        """Yield notices for the next row, whose ``order`` is above all before it."""
 
     def expire(self, now: int) -> Iterator[Any]:
-        """What is over at ``now``, before which all was fed; what is too old to matter is forgotten."""
+        """Yield notices that are over at ``now``, before which all was fed; forget what is too old."""
 
     def due(self) -> int | None:
-        """When ``expire`` will have something to do; None if nothing is remembered."""
+        """Return when ``expire`` will have work; None if nothing is remembered."""
 
 
 class Detector(Protocol):
-    """What is looked for: which columns it takes and gives, and who judges. It goes to Spark's workers as it is."""
+    """A kind of detection: its input and output columns, and its judges. Spark pickles it for the workers."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -61,31 +61,31 @@ class Detector(Protocol):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The others that are taken."""
+        """The other input columns."""
 
     @property
     def order(self) -> tuple[str, ...]:
-        """Of the columns, those that say which row it is."""
+        """Those of the columns that identify a row."""
 
     @property
     def output(self) -> tuple[tuple[str, str], ...]:
-        """What is given: names and types as Spark spells them."""
+        """Output columns: names, and types in Spark's spelling."""
 
     def sighting(self, values: Row) -> Any:
-        """What stands in ``columns`` as it is judged."""
+        """Return the values of ``columns`` as a sighting."""
 
     def types(self, key: Row) -> tuple[type[Any], type[Any]]:
-        """Of what type the sightings and the state of a subject are; a new state needs no arguments."""
+        """Return the types of a subject's sightings and state; a new state needs no arguments."""
 
     def judge(self, key: Row, state: Any) -> Judge:
-        """Who judges this subject."""
+        """Return the judge of a subject."""
 
     def told(self, key: Row, notice: Any) -> Row:
-        """A row of the output."""
+        """Return a row of the output."""
 
 
 class Step(NamedTuple):
-    """What came of a step: rows, what to write down (None: nothing to remember), and when to come again."""
+    """The result of a step: rows, stored state (None if nothing is remembered), and when to step again."""
 
     rows: list[Row]
     kept: bytes | None
@@ -93,7 +93,7 @@ class Step(NamedTuple):
 
 
 def judged_in_order(detector: Detector, key: Row, rows: Iterable[Row], as_of: int | None = None) -> Iterator[Row]:
-    """All that is told of one subject, of all its rows in their order. ``as_of``: what is quiet then is over."""
+    """Yield the output for all rows of one subject, which are sorted; with ``as_of``, expire at that time."""
     judge = detector.judge(key, detector.types(key)[1]())
     last = None
     for row in rows:
@@ -108,7 +108,7 @@ def judged_in_order(detector: Detector, key: Row, rows: Iterable[Row], as_of: in
 
 
 def step(detector: Detector, key: Row, kept: bytes | None, rows: Iterable[Row], watermark: int) -> Step:
-    """Take rows of one subject that came, in any order, and judge those up to the ``watermark`` (microseconds)."""
+    """Add rows of one subject, in any order, and judge those up to the ``watermark`` (microseconds)."""
     sighting_type, state_type = detector.types(key)
     if kept is None:
         kept_rows, state, upto = [], state_type(), 0
@@ -121,7 +121,7 @@ def step(detector: Detector, key: Row, kept: bytes | None, rows: Iterable[Row], 
 
     def judge_next() -> None:
         seen = heapq.heappop(waiting)[1]
-        if seen.t < upto:  # others were judged before their time had come: then nothing goes back behind them
+        if seen.t < upto:  # others were judged early, and time may not go back
             seen = msgspec.structs.replace(seen, t=upto)
         out.extend(detector.told(key, notice) for notice in judge.feed(seen))
 

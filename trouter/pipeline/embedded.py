@@ -1,7 +1,7 @@
-"""The receiver that lives in the process of a query: the same as `trouter pipeline spool`, in a thread of its own.
+"""The receiver in the process of a query: like `trouter pipeline spool`, in a thread.
 
-It may die at any moment with that process, and the next one takes up the spool where it was; nothing here needs to be
-said goodbye to. When there is time, at SIGTERM, it settles what the disk has.
+It may die at any moment with that process; the next one continues with the spool. If there is time, at SIGTERM, it
+settles the durable messages.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from trouter.pipeline.options import Options
 from trouter.spool import Spool, SpoolBusy
 from trouter.spool.receiver import Progress, ReceiverSettings, receive
 
-#: How long the end may take: to have what came written and settled.
+#: Time for ending: to write and settle the messages that have come.
 GRACE_S: Final = 5.0
 _LOOK_S: Final = 0.05
 
@@ -27,7 +27,7 @@ class ReceiverFailed(Exception):
 
 
 def open_spool(options: Options) -> Spool:
-    """The spool of an embedded receiver, waiting for a process before us to let go of it; SpoolError, OSError."""
+    """Open the spool of an embedded receiver, waiting `lockWaitS` for another process; SpoolError, OSError."""
     deadline = time.monotonic() + options.lock_wait_s
     while True:
         try:
@@ -44,7 +44,7 @@ def open_spool(options: Options) -> Spool:
 
 
 def receiver_settings(options: Options) -> ReceiverSettings:
-    """What the receiver is told; BadOption."""
+    """Return the options as settings of the receiver; BadOption."""
     return ReceiverSettings(
         servers=servers(options),
         address=options.address,
@@ -60,7 +60,7 @@ def receiver_settings(options: Options) -> ReceiverSettings:
 
 
 class ReceiverThread:
-    """A receiver that fills ``spool`` until it is stopped, or fails."""
+    """A receiver that fills ``spool`` until it is stopped or fails."""
 
     def __init__(self, spool: Spool, settings: ReceiverSettings) -> None:
         self.progress = Progress()
@@ -89,14 +89,14 @@ class ReceiverThread:
             await receive(self._spool, self._settings, self.progress)
 
     def check(self) -> None:
-        """ReceiverFailed if it has given up."""
+        """Raise ReceiverFailed if it has failed."""
         if self._failure is not None:
             raise ReceiverFailed(
                 f"receiving from {self._settings.address} failed: {why(self._failure)}"
             ) from self._failure
 
     def stop(self) -> None:
-        """End it; in a little more than GRACE_S at most. The spool is then its opener's to close."""
+        """End it, in little more than GRACE_S at most. The spool's opener then closes the spool."""
         if self._token is not None and self._scope is not None:
             try:
                 self._token.run_sync_soon(self._scope.cancel)
@@ -106,7 +106,7 @@ class ReceiverThread:
 
 
 def receive_some(spool: Spool, options: Options, start: int) -> None:
-    """Receive until the spool has `maxMessages` from ``start`` on, or none came for `idleTimeoutMs`; ReceiverFailed."""
+    """Receive until the spool has `maxMessages` from ``start``, or none came for `idleTimeoutMs`; ReceiverFailed."""
     enough = start + options.max_messages
     if spool.durable >= enough:
         return
@@ -118,9 +118,9 @@ def receive_some(spool: Spool, options: Options, start: int) -> None:
 
 
 def wait_for_quiet(thread: ReceiverThread, spool: Spool, enough: int, options: Options) -> None:
-    """Until the spool has the message before ``enough``, or none came for `idleTimeoutMs` on a link.
+    """Wait until message ``enough`` - 1 is durable, or none came for `idleTimeoutMs` on a link.
 
-    ReceiverFailed, also if there is no link within `connectTimeoutS`.
+    ReceiverFailed, also without a link within `connectTimeoutS`.
     """
     seen = spool.durable
     since = time.monotonic()

@@ -9,21 +9,21 @@ from trouter.wire.codec import skip, wide
 from trouter.wire.encodings import PRIMITIVES
 from trouter.wire.errors import DecodeError
 
-#: Milliseconds that still are an int64 in microseconds.
+#: Milliseconds that fit an int64 as microseconds.
 _MAX_MS: Final = 9_223_372_036_854_775
 _MASK32: Final = 1 << 32
 _KIND_NAMES: Final = frozenset([primitive.name.encode() for primitive in PRIMITIVES] + [b"described"])
 
 
 def typed_key(key: bytes, kind: bytes, usual: bytes) -> bytes:
-    """A key that tells its type, where it is not the usual one or could be taken for one that does."""
+    """Return the key with its type as prefix if that is not the usual one, or if the key looks like a prefixed one."""
     if kind == usual and key.partition(b":")[0] not in _KIND_NAMES:
         return key
     return kind + b":" + key
 
 
 def content_of(data: bytes, offset: int, behind: int, name: str, short: int) -> int:
-    """Where the octets of a binary (``short`` 0xA0) start, which may be said as a string too unless it is data."""
+    """Return the start of a binary's content (``short`` 0xA0); a user-id may be a string. DecodeError."""
     code = data[offset]
     if code == short or (code == 0xA1 and name == "user-id"):
         return offset + 2
@@ -33,7 +33,7 @@ def content_of(data: bytes, offset: int, behind: int, name: str, short: int) -> 
 
 
 def put_text(column: Texts, row: int, data: bytes, offset: int, end: int, name: str) -> int:
-    """A string or a symbol; clients take one for the other."""
+    """Put a string or symbol, which clients confuse; return its end. DecodeError."""
     behind = skip(data, offset, end)
     code = data[offset]
     if code & 0xFD == 0xA1:
@@ -53,7 +53,7 @@ def put_text(column: Texts, row: int, data: bytes, offset: int, end: int, name: 
 
 
 def put_flag(column: Numbers, row: int, data: bytes, offset: int, end: int, name: str) -> int:
-    """A boolean."""
+    """Put a boolean; return its end. DecodeError."""
     behind = skip(data, offset, end)
     code = data[offset]
     if code == 0x41:
@@ -68,7 +68,7 @@ def put_flag(column: Numbers, row: int, data: bytes, offset: int, end: int, name
 
 
 def put_whole(column: Numbers, row: int, data: bytes, offset: int, end: int, name: str, wanted: int) -> int:
-    """A ubyte (``wanted`` 0x50) or a uint (0x70)."""
+    """Put a ubyte (``wanted`` 0x50) or a uint (0x70); return its end. DecodeError."""
     behind = skip(data, offset, end)
     code = data[offset]
     if code == (0x50 if wanted == 0x50 else 0x52):
@@ -83,7 +83,7 @@ def put_whole(column: Numbers, row: int, data: bytes, offset: int, end: int, nam
 
 
 def put_time(column: Numbers, row: int, data: bytes, offset: int, end: int, name: str) -> int:
-    """A timestamp, milliseconds on the wire and microseconds in the column."""
+    """Put a timestamp, milliseconds on the wire, as microseconds; return its end. DecodeError."""
     behind = skip(data, offset, end)
     if data[offset] != 0x83:
         raise DecodeError(f"{name} has format code {data[offset]:#04x}", offset)

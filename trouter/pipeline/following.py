@@ -1,11 +1,11 @@
-"""Segments of records as a stream in Spark, straight from the folders in which routers keep them.
+"""Segments of records as a stream in Spark, read from the folders in which routers keep them.
 
     spark.readStream.format("trouter-records").option("folders", json.dumps([...])).option("kinds", "sasl.outcome")
 
-A row is a record as it was written, with where it comes from. Only complete segments are read, each proved by its
-checksum, so a record comes at most ``segmentSeconds`` after it was made. The offset is, for each start of each router,
-the number of the record that comes next: it is exact, whether or not a segment was compressed in between. What was
-deleted before it was read is an error, never silence.
+A row is a record as it was written, with its origin. Only complete segments are read, and verified by checksum, so a
+record comes at most ``segmentSeconds`` after it was made. The offset is the number of the next record for each start of
+each router, so that it stays exact when segments are compressed. Records that were deleted before they were read are an
+error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SCHEMA: Final = "router string, boot bigint, n bigint, t_us bigint, k string, line string"
-#: Parts of the name of a start in an offset.
+#: Separates the parts of a start's name in an offset.
 _BETWEEN: Final = "~"
 
 
@@ -34,7 +34,7 @@ class RecordsGone(Exception):
 
 
 class RecordsDataSource(DataSource):
-    """Makes readers; Spark makes this object more than once, so it holds options and nothing else."""
+    """Makes readers; Spark makes this object more than once, so it holds only the options."""
 
     @classmethod
     def name(cls) -> str:
@@ -50,7 +50,7 @@ class RecordsDataSource(DataSource):
 
 
 class _Slice(InputPartition):
-    """Some numbers of one segment, the last not included."""
+    """The records ``first`` to ``end`` - 1 of one segment."""
 
     def __init__(self, path: str, first: int, end: int) -> None:
         self.path = path
@@ -66,7 +66,7 @@ class _Segment(NamedTuple):
 
     @property
     def start(self) -> str:
-        """The start of a router that it is of; each of several logs of one router has a number of its own."""
+        """The router and its start; each log of a router has its own numbers of starts."""
         return f"{self.place.router}{_BETWEEN}{self.place.boot}"
 
 
@@ -74,7 +74,7 @@ class _Reader(DataSourceStreamReader):
     def __init__(self, folders: list[Path], kinds: frozenset[str] | None) -> None:
         self._folders = folders
         self._kinds = kinds
-        #: By the name of a segment that was there when it was looked last: the number of its last record.
+        #: The last record by segment, as of the last look.
         self._last: dict[str, int] = {}
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802  # Spark's names
@@ -87,7 +87,7 @@ class _Reader(DataSourceStreamReader):
         return offset
 
     def _segments(self) -> Iterator[_Segment]:
-        """What is complete, in order; RecordsGone for a segment whose end cannot be read, OSError."""
+        """Yield the complete segments in order; RecordsGone for one whose end cannot be read, OSError."""
         known, self._last = self._last, {}
         for folder in self._folders:
             for place in segments_in(folder):
@@ -129,14 +129,14 @@ class _Reader(DataSourceStreamReader):
                     yield (*where, line.n, line.t, line.kind, line.octets.decode())
 
     def commit(self, end: Mapping[str, int]) -> None:
-        """Nothing is held: what is deleted, and when, the router decides."""
+        """Do nothing: the router decides what is deleted."""
 
     def stop(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resource is open."""
 
 
 def _there(path: Path) -> Path:
-    """The segment under the name it has now; RecordsGone if it cannot be seen here."""
+    """Return the present path of a segment; RecordsGone if it is not visible here."""
     found = there(path)
     if not found.exists():
         raise RecordsGone(f"{path} is not there: it was deleted, or this machine does not see the folder")
@@ -144,7 +144,7 @@ def _there(path: Path) -> Path:
 
 
 def records(spark: SparkSession, folders: list[Path], kinds: list[str]) -> DataFrame:
-    """A stream of the records of some kinds that these folders have and will have; see ``SCHEMA``."""
+    """Return a stream of the records of some kinds, present and future, in these folders; see ``SCHEMA``."""
     spark.dataSource.register(RecordsDataSource)
     whole = [str(folder.absolute()) for folder in folders]
     reader = spark.readStream.format("trouter-records").option("folders", json.dumps(whole))

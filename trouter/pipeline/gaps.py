@@ -1,4 +1,4 @@
-"""Which numbers of a router's stream are missing from the data sets, and whether the router has said why."""
+"""Numbers of routers' streams that are missing from the data sets, and the reasons that routers reported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Boot = tuple[str, int]
 
 
 class Gap(NamedTuple):
-    """Numbers that are missing, and the times in microseconds of what stands before and after them."""
+    """Missing numbers, and the times in microseconds of the records before and after them."""
 
     router: str
     boot: int
@@ -24,7 +24,7 @@ class Gap(NamedTuple):
     to_n: int
     t_from: int
     t_to: int
-    #: What the router says of it; empty where it says nothing.
+    #: The reason that the router reports; "" without a report.
     reason: str
 
     @property
@@ -33,7 +33,7 @@ class Gap(NamedTuple):
 
 
 class Told(NamedTuple):
-    """Numbers of which a router says that they are missing."""
+    """Numbers that a router reports as missing."""
 
     from_n: int
     to_n: int
@@ -41,12 +41,12 @@ class Told(NamedTuple):
 
 
 def gaps_under(root: Path, manifest: Manifest) -> list[Gap]:
-    """All that is missing from the data sets; OSError."""
+    """Return all gaps of the data sets; OSError."""
     return gaps_of(manifest.segments.values(), told_under(root))
 
 
 def told_under(root: Path) -> dict[Boot, list[Told]]:
-    """What routers have said is missing, by their starts; OSError."""
+    """Return the reports of missing numbers by router and start; OSError."""
     told: dict[Boot, list[Told]] = {}
     for file in files_of(root, "records.dropped"):
         rows = pq.ParquetFile(file).read(columns=["router", "boot", "of_boot", "from_n", "to_n", "reason"])
@@ -57,7 +57,7 @@ def told_under(root: Path) -> dict[Boot, list[Told]]:
 
 
 def gaps_of(segments: Iterable[SegmentFacts], told: Mapping[Boot, list[Told]]) -> list[Gap]:
-    """What no segment holds, in the order of router, start and number; what is told of apart from what is not."""
+    """Return numbers that are in no segment, by router, start and number; reported ones apart from others."""
     boots: dict[Boot, list[SegmentFacts]] = {}
     for facts in segments:
         boots.setdefault((facts.router, facts.boot), []).append(facts)
@@ -70,7 +70,7 @@ def gaps_of(segments: Iterable[SegmentFacts], told: Mapping[Boot, list[Told]]) -
 
 
 def _missing(router: str, boot: int, known: Iterable[SegmentFacts]) -> list[Gap]:
-    """Where no segment of one start has a number, from 0 to the last that there is. Segments may overlap."""
+    """Return the gaps of one start, from 0 to its last number. Segments may overlap."""
     runs = sorted(run for facts in known for run in _runs(facts))
     gaps = []
     last, t_last = -1, 0
@@ -83,7 +83,7 @@ def _missing(router: str, boot: int, known: Iterable[SegmentFacts]) -> list[Gap]
 
 
 def _runs(facts: SegmentFacts) -> list[tuple[int, int, int, int]]:
-    """The numbers that a segment holds without a gap, from and to, and their times."""
+    """Return the ranges of numbers in a segment, from and to, and their times."""
     if not facts.count:
         return []
     runs = []
@@ -96,7 +96,7 @@ def _runs(facts: SegmentFacts) -> list[tuple[int, int, int, int]]:
 
 
 def _told_apart(gap: Gap, told: Iterable[Told]) -> list[Gap]:
-    """The pieces of a gap of which the same is told."""
+    """Split a gap into pieces with one reason each."""
     edges = {gap.from_n, gap.to_n + 1}
     touching = [each for each in told if each.from_n <= gap.to_n and each.to_n >= gap.from_n]
     edges |= {edge for each in touching for edge in (each.from_n, each.to_n + 1) if gap.from_n < edge <= gap.to_n}
