@@ -99,11 +99,6 @@ class RunningRouter:
         """Memory of the process."""
         return int(Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii").split()[1]) * _PAGE_BYTES
 
-    def private_bytes(self) -> int:
-        """Resident memory that no file backs: what the process allocated, without the code of libraries."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
-        return int(status.partition("RssAnon:")[2].split()[0]) * 1024
-
     def open_files(self) -> int:
         """How many descriptors the process has."""
         return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))

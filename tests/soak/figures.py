@@ -144,12 +144,12 @@ class Figures:
         return [each for each in self.samples if each["at_s"] >= self.about["warm_up_s"]]
 
     def slopes(self) -> dict[str, Slope]:
-        """Return the slope of each router's private memory after the warm-up; empty when that was too short."""
+        """Return the slope of each router's resident memory after the warm-up; empty when that was too short."""
         measured = self.measured
         if not measured or measured[-1]["at_s"] - measured[0]["at_s"] < LEAST_SPAN_S:
             return {}
         times = [each["at_s"] for each in measured]
-        return {name: slope(times, [each["private"][name] for each in measured]) for name in self.before}
+        return {name: slope(times, [each["resident"][name] for each in measured]) for name in self.before}
 
     def problems(self) -> list[str]:
         """Return a sentence for each thing that did not return, or did not happen; empty when all is well."""
@@ -159,7 +159,7 @@ class Figures:
             for each in (left_over(self.before, self.after) if self.after else ())
         ]
         found += [
-            f"The private memory of router {name} rises by {rise.middle / 1024:,.0f} KiB an hour "
+            f"The resident memory of router {name} rises by {rise.middle / 1024:,.0f} KiB an hour "
             f"(95 % confidence: {rise.low / 1024:,.0f} to {rise.high / 1024:,.0f})."
             for name, rise in self.slopes().items()
             if rise.rises

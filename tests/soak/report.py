@@ -79,9 +79,9 @@ def _memory(figures: Figures) -> Section:
     section = Section("memory", "Memory")
     slopes = figures.slopes()
     section.says = (
-        "private memory of each router, from the end of the warm-up to the end, and the slope of a line through it."
+        "resident memory of each router, from the end of the warm-up to the end, and the slope of a line through it."
         if slopes
-        else f"private memory of each router. Less than {LEAST_SPAN_S / 60:.0f} minutes after the warm-up: no slope."
+        else f"resident memory of each router. Less than {LEAST_SPAN_S / 60:.0f} minutes after the warm-up: no slope."
     )
     section.head = (
         "router", "after the warm-up, MiB", "at the end, MiB", "slope, KiB an hour", "95 % confidence",
@@ -89,7 +89,7 @@ def _memory(figures: Figures) -> Section:
     )  # fmt: skip
     measured = figures.measured or figures.samples[-1:]
     for name in figures.before:
-        ends = [f"{each['private'][name] / _MIB:.1f}" for each in (*measured[:1], *measured[-1:])]
+        ends = [f"{each['resident'][name] / _MIB:.1f}" for each in (*measured[:1], *measured[-1:])]
         used = [counts.get(name, {}).get(each, "") for each in _IN_USE for counts in (figures.before, figures.after)]
         section.rows.append((name, *ends, *_slope_text(slopes.get(name)), *used))
     section.svg = draw("memory-plot", "Memory over time", section.says, lambda figure: _paint(figure, figures, slopes))
@@ -107,12 +107,12 @@ def _paint(figure: Any, figures: Figures, slopes: Mapping[str, Slope]) -> None:
     axes = figure.add_subplot()
     minutes = [each["at_s"] / 60 for each in figures.samples]
     for place, name in enumerate(figures.before):
-        private = [each["private"][name] / _MIB for each in figures.samples]
-        axes.plot(minutes, private, label=f"router {name}", **style_of(place))
+        resident = [each["resident"][name] / _MIB for each in figures.samples]
+        axes.plot(minutes, resident, label=f"router {name}", **style_of(place))
     if slopes:
         axes.axvspan(0, figures.about["warm_up_s"] / 60, color="#F3F5F6", label="warm-up")
     axes.set_xlabel("minutes")
-    axes.set_ylabel("private memory, MiB")
+    axes.set_ylabel("resident memory, MiB")
     legend(axes)
 
 
@@ -146,7 +146,8 @@ def _messages(figures: Figures) -> Section:
         again = sum(count for text, count in last["interrupted"].items() if text.startswith(f"{kind}:"))
         section.rows.append((kind, last["sent"].get(kind, 0), last["received"].get(kind, 0), again))
     section.says = (
-        "of each kind; each multicast message goes to three receivers; clients that lost their link begin again."
+        "of each kind, at the last look, when some were under way; each multicast message goes to three receivers; "
+        "clients that lost their link begin again."
     )
     return section
 

@@ -126,7 +126,6 @@ def _sampled(going: Soak, at_s: float) -> dict[str, object]:
     return {
         "at_s": round(at_s, 1),
         "resident": {name: site.router.resident_bytes() for name, site in sites.items()},
-        "private": {name: site.router.private_bytes() for name, site in sites.items()},
         "files": {name: site.router.open_files() for name, site in sites.items()},
         "cpu_s": {**{name: _cpu_s(site.pid) for name, site in sites.items()}, "clients": time.process_time()},
         "sent": going.sent,

@@ -62,14 +62,14 @@ def test_figures_of_an_interrupted_soak_name_the_interruption(tmp_path: Path) ->
     }  # fmt: skip
     rising = [
         {
-            "at_s": at_s, "private": {"A": 60_000_000 + 1000 * at_s}, "cpu_s": {"A": 0.1 * at_s},
+            "at_s": at_s, "resident": {"A": 60_000_000 + 1000 * at_s}, "cpu_s": {"A": 0.1 * at_s},
             "sent": {}, "received": {"small": 1}, "churned": {}, "interrupted": {"small: ConnectionClosed: lost": 1},
         }
         for at_s in range(0, 1200, 5)
     ]  # fmt: skip
     figures = Figures(about, rising, {"A": {"qdr_link_t": 3}}, {})
     rises, idle, cut = figures.problems()
-    assert rises.startswith("The private memory of router A rises by 3,516 KiB an hour")
+    assert rises.startswith("The resident memory of router A rises by 3,516 KiB an hour")
     assert idle == "No churn: links."
     assert "was cut" in cut
     assert "| small | 0 | 1 | 1 |" in write_report(figures, tmp_path)
