@@ -12,7 +12,7 @@ from trouter.core.patterns import PatternError, pattern_tokens
 #: Both spellings of the user's name; `$${user}` is text.
 USER_TOKEN: Final = re.compile(r"(?<!\$)\$\{user\}|(?<!\$)\{user\}")
 MIN_FRAME: Final = 512
-#: What parts the tokens of a host name that is a pattern.
+#: Separates the tokens of a host name that is a pattern.
 HOST_SEPARATOR: Final = "."
 _LOWER: Final = str.maketrans(ascii_uppercase, ascii_lowercase)
 #: A host and its port. An address of IPv6 stands in brackets, or has no port.
@@ -20,12 +20,12 @@ _HOST_AND_PORT: Final = re.compile(r"(?:\[([^\[\]]*)\]|([^:]*))(?::[0-9]*)?", re
 
 
 def names(entries: tuple[str, ...]) -> tuple[str, ...]:
-    """Parse users, each once."""
+    """Return users, each once."""
     return tuple(dict.fromkeys(entries))
 
 
 def host_key(name: str) -> str:
-    """Return what host names of vhosts are compared by: no port, no trailing dot, and no case in ASCII."""
+    """Return the form in which host names of vhosts are compared: no port, no trailing dot, ASCII in lower case."""
     if (":" in name or "[" in name) and (match := _HOST_AND_PORT.fullmatch(name)):
         name = match[2] if match[1] is None else match[1]
     return name.removesuffix(".").translate(_LOWER)
@@ -40,7 +40,7 @@ def host_tokens(key: str) -> tuple[str, ...] | None:
 
 
 def aliases(entries: tuple[str, ...]) -> tuple[str, ...]:
-    """Parse host names, of which none may stand there twice."""
+    """Return host names; BadValue if one appears twice."""
     keys: set[str] = set()
     for entry in entries:
         if host_key(entry) in keys:
@@ -55,14 +55,14 @@ def policy_tokens(text: str) -> list[str]:
 
 
 def address_names(entries: tuple[str, ...]) -> tuple[str, ...]:
-    """Parse addresses, whole or ending in `*`, with at most one user token each."""
+    """Return addresses, whole or ending in `*`, each once; BadValue if one has several user tokens."""
     for entry in entries:
         _at_most_one_token(entry)
     return tuple(dict.fromkeys(entries))
 
 
 def address_patterns(entries: tuple[str, ...]) -> tuple[str, ...]:
-    """Parse address patterns; the user token is their first or their last token, if any."""
+    """Return address patterns, each once; BadValue for an invalid one, or a user token that is not first or last."""
     for entry in entries:
         _at_most_one_token(entry)
         tokens = policy_tokens(entry)

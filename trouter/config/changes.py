@@ -1,6 +1,6 @@
-"""Changes of a configuration while the router runs: held to the same rules as files, and all or nothing.
+"""Changes of a configuration while the router runs: they obey the rules of files, and apply as a whole or not at all.
 
-Nothing here touches what runs: each function answers with another configuration, which its caller puts into service.
+Nothing here touches running parts: each function returns another configuration, which its caller puts into service.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ def updated(
     attributes: Mapping[str, object],
     shown: Mapping[str, object] | None = None,
 ) -> tuple[Configuration, Entity]:
-    """Return the configuration with other attributes of an entity, and what became of it. ChangeRefused.
+    """Return the configuration with other attributes of an entity, and the changed entity; ChangeRefused.
 
-    What is not mentioned stays, None brings back the default. `shown` is what management shows of the entity:
-    what cannot be changed may be mentioned with the value it has there.
+    Attributes that are not mentioned stay, None restores the default. `shown` has the attributes as management shows
+    them: a read-only attribute may be mentioned with the value it has there.
     """
     kind = entity.type
     if "UPDATE" not in kind.all_operations:
@@ -111,7 +111,7 @@ def updated(
 
 
 def deleted(configuration: Configuration, entity: Entity) -> Configuration:
-    """Return the configuration without an entity. ChangeRefused."""
+    """Return the configuration without an entity; ChangeRefused."""
     kind = entity.type
     if kind.short == "console":
         raise ChangeRefused(FORBIDDEN, "Forbidden")
@@ -126,7 +126,7 @@ def deleted(configuration: Configuration, entity: Entity) -> Configuration:
 
 
 def _user_of(configuration: Configuration, entity: Entity) -> Entity | None:
-    """Who refers to an entity by its name."""
+    """Return an entity that refers to `entity` by its name; None without one."""
     for other in configuration.entities:
         for field, kind in references(other.type):
             if kind is entity.type and getattr(other, field) == entity.name:
@@ -135,7 +135,7 @@ def _user_of(configuration: Configuration, entity: Entity) -> Entity | None:
 
 
 def _drafted(configuration: Configuration, kind: EntityType, entries: list[Entry]) -> tuple[Draft, Findings]:
-    """Return a draft without any fault; ChangeRefused with every one that there is."""
+    """Return a draft without errors, and the findings; ChangeRefused with all errors."""
     _sources_permitted(configuration, kind, entries)
     findings = Findings(secure=configuration.world.secure, single=True)
     draft = draft_of(kind, Section(kind.section, MANAGEMENT, tuple(entries)), findings)
@@ -146,14 +146,14 @@ def _drafted(configuration: Configuration, kind: EntityType, entries: list[Entry
 
 
 def _description(draft: Draft, problems: Collection[Problem]) -> str:
-    """Everything wrong in one line."""
+    """Return all problems in one line."""
     text = "; ".join(_described(draft.type, problem) for problem in problems)
     if draft.type.entity is VhostEntity:
         return f"PolicyError: Policy '{draft.values.get('hostname')}' is invalid: {text}"
     return text
 
 
-#: Entities of which errors are told by their texts alone, as programs know them from the older router.
+#: Entities whose errors are shown as bare texts, as programs know them from the older router.
 BARE: Final[tuple[type | None, ...]] = (ExchangeEntity, BindingEntity)
 
 
@@ -171,7 +171,7 @@ def _names(configuration: Configuration, short: str) -> Collection[str]:
 
 
 def _written(entity: Entity, attribute: Attribute) -> object:
-    """Return what was written of an attribute, or follows from what was written; None where it has its default."""
+    """Return the written value of an attribute, or the one that follows from it; None if it has its default."""
     if attribute.name == "name":
         return entity.given_name or None
     value = getattr(entity, attribute.field)
@@ -191,12 +191,12 @@ def _entry(kind: EntityType, key: str, value: object) -> Entry:
 
 
 def _is_shown_as_unset(entity: Entity, attribute: Attribute, value: object) -> bool:
-    """Return whether `value` is what management shows of an attribute that was never given."""
+    """Return whether `value` is the one that management shows for an attribute that was never given."""
     return attribute.unset is not Unset.DEFAULT and attribute.field not in entity.written and value == attribute.unset
 
 
 def _unchanged(entity: Entity, attribute: Attribute, value: object, present: Mapping[str, object]) -> None:
-    """What cannot be changed may be mentioned with the value it has."""
+    """Raise ChangeRefused unless `value` is the present value of an attribute that cannot be changed."""
     kind = entity.type
     if attribute.name == "type":
         _same_type(kind, value)
@@ -229,20 +229,20 @@ def _permitted(configuration: Configuration, entity: Entity, present: Entity | N
 
 
 def _sources_permitted(configuration: Configuration, kind: EntityType, entries: Iterable[Entry]) -> None:
-    """ChangeRefused if a secret, or another file, would be read from where management may not."""
+    """Raise ChangeRefused if a secret or a file would be read from a place that management may not use."""
     for entry in entries:
         attribute = _attribute(kind, entry.key)
         if attribute is None or not (holds_secret(attribute) or attribute.field in FILES):
             continue
         judge = withheld_secret if holds_secret(attribute) else withheld_file
-        with suppress(BadValue):  # no text at all, which drafting tells
+        with suppress(BadValue):  # not a text: drafting reports that
             text = str(CONVERTERS[attribute.kind](attribute, entry.node))
             if reason := judge(configuration, attribute, text):
                 raise ChangeRefused(FORBIDDEN, f"{kind.section}.{reason}")
 
 
 def _unclaimed(configuration: Configuration, entity: Entity, present: Entity | None) -> None:
-    """ChangeRefused if the entity has something that belongs to another."""
+    """Raise ChangeRefused if another entity has a unique value of this one."""
     for claim in claims(entity.type, partial(getattr, entity), configuration.world):
         owner = configuration.claimed.get(claim.key)
         if owner is not None and owner is not present:

@@ -28,7 +28,7 @@ from trouter.core.patterns import PatternError, pattern_tokens, prefix_pattern
 Get = Callable[[str], Any]
 
 
-#: What the older router says of a second route, exchange or address of one name.
+#: The older router's text about a second route, exchange or address of one name.
 NAME_CONFLICT: Final = "Name conflicts with an existing entity"
 MERGE: Final = "make one section of the two"
 ANOTHER_HOST: Final = "leave one of the two out"
@@ -36,7 +36,7 @@ ANOTHER_HOST: Final = "leave one of the two out"
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """`key` belongs to one entity; the rest is for the second one: what is wrong, where, and what to do."""
+    """A unique value, `key`, of one entity; the other fields are the error for a second entity with that key."""
 
     key: Hashable
     message: str
@@ -46,29 +46,29 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What rules must know of the other entities."""
+    """Properties of the whole configuration that rules about one entity need."""
 
     mode: str = "standalone"
     #: Names of vhosts are patterns.
     patterns: bool = False
-    #: Connections are held to the rules of a vhost.
+    #: The vhost policy is enabled.
     vhost_policy: bool = False
-    #: What is not given is what is secure.
+    #: secureDefaults is on.
     secure: bool = False
     #: The only folder for log files, None for any.
     log_dir: str | None = None
-    #: How the keys of each exchange are written, by its name.
+    #: Name of an exchange -> its match method.
     methods: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def claims(kind: EntityType, get: Get, world: World) -> Iterator[Claim]:
-    """Yield what an entity has for itself."""
+    """Yield the unique values of an entity."""
     if kind.singleton:
         yield Claim(("only", kind.short), "there is one already", "", MERGE)
     if name := get("name"):
         scope = kind.short if kind.core else "agent"
         if kind.entity is BindingEntity:
-            scope = f"{scope} {get('exchange_name')}"  # the names of an exchange's bindings are its own
+            scope = f"{scope} {get('exchange_name')}"  # names of bindings are unique within their exchange
         message = NAME_CONFLICT if kind.core else "this name is used already"
         message = NAME_MESSAGES.get(kind.entity, message)
         yield Claim(("name", scope, str(name)), message, "name", "give it another name")
@@ -77,7 +77,7 @@ def claims(kind: EntityType, get: Get, world: World) -> Iterator[Claim]:
 
 
 def references(kind: EntityType) -> tuple[tuple[str, EntityType], ...]:
-    """Return the fields that hold names of other entities, and of what type these are."""
+    """Return the fields that hold names of other entities, with the types of those."""
     return REFERENCES.get(kind.entity, ())
 
 

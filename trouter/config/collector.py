@@ -15,7 +15,7 @@ MANY: Final = 100_000
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Hold back garbage collection within, unless another thread wants one; only garbage in cycles waits."""
+    """Hold back garbage collection in the block, unless another thread wants one; only garbage in cycles waits."""
     if not gc.isenabled():
         yield
         return

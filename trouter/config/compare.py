@@ -1,4 +1,4 @@
-"""What a reload changes: the configuration that runs against the one that was read."""
+"""Compares the configuration in force with the one that a reload has read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from trouter.config.schema import Attribute, Reload
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """An entity that changes, and the attributes in which it does."""
+    """An entity that changes, and the attributes that differ."""
 
     old: Entity
     new: Entity
@@ -36,22 +36,22 @@ class Updated:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is to be done, and the configuration that is in force when it is done."""
+    """The changes of a reload, and the configuration that they lead to."""
 
     configuration: Configuration
     created: tuple[Entity, ...] = ()
     deleted: tuple[Entity, ...] = ()
     updated: tuple[Updated, ...] = ()
     kept: int = 0
-    #: What only a new start can change, in words; the configuration does not have it.
+    #: Sentences about changes that need a restart; the configuration does not have them.
     restart: tuple[str, ...] = ()
 
 
 def compare(old: Configuration, new: Configuration) -> Changes:
-    """Return the way from what runs to what was read.
+    """Return the changes from the configuration in force, `old`, to the one that was read.
 
-    Afterwards the file is the truth: what it does not name is deleted, even if management created it. Entities that
-    stay keep their identities.
+    Entities that the file does not name are deleted, even if management created them. Entities that stay keep their
+    identities.
     """
     created: list[Entity] = []
     deleted: list[Entity] = []
@@ -79,7 +79,7 @@ def compare(old: Configuration, new: Configuration) -> Changes:
         deleted += present.values()
         fields[field] = held[0] if field in ONE_ONLY else tuple(held)
     configuration = dataclasses.replace(new, **fields)
-    for index in INDEXES:  # now, as a reload has the time for it and a later change has not
+    for index in INDEXES:  # computed now: a reload may take the time, a later change may not
         getattr(configuration, index)
     return Changes(configuration, tuple(created), tuple(deleted), tuple(updated), kept, tuple(restart))
 
@@ -89,7 +89,7 @@ def _number(entity: Entity) -> int:
 
 
 def _by_key(entities: tuple[Entity, ...]) -> dict[Hashable, Entity]:
-    """Return the entities by what makes them the same in another configuration."""
+    """Return the entities by the key that identifies them in another configuration."""
     seen: Counter[Hashable] = Counter()
     found: dict[Hashable, Entity] = {}
     for entity in entities:
@@ -137,13 +137,13 @@ def _fresh(entity: Entity, numbers: dict[str, int]) -> Entity:
 
 
 def _renumbered(entity: Entity, number: int, **others: Any) -> Entity:
-    """Return the same with another number; a name that was not given follows it."""
+    """Return the same entity with another number; a name by default follows the number."""
     name = entity.name if entity.named else ""
     return dataclasses.replace(entity, name=name, number=number, **others)
 
 
 def _merged(old: Entity, new: Entity, restart: list[str]) -> tuple[Entity, tuple[str, ...]]:
-    """Return what `old` becomes, and the attributes in which it changes; what needs a restart stays and is told of."""
+    """Return the new form of `old` and its changed attributes; those that need a restart stay and go to `restart`."""
     changed: list[str] = []
     kept: dict[str, Any] = {}
     for attribute in new.type.fields:

@@ -48,10 +48,10 @@ def parse_conf(text: str, file: str, findings: Findings) -> list[Section]:
 
 
 class ConfReader(Reader):
-    """Sections, their attributes, and the values that have no quotes."""
+    """Reader of the `.conf` form: sections, their attributes, and values without quotes."""
 
     def sections(self) -> list[Section]:
-        """Read the whole text."""
+        """Return the sections of the whole text."""
         found: list[Section] = []
         try:
             while self.skip():
@@ -63,7 +63,7 @@ class ConfReader(Reader):
         return found
 
     def one_section(self) -> Section | None:
-        """Read one section, the offset at what should be its name; None, and a step, when it is none."""
+        """Return the section at the offset; if there is none, report that, pass the line and return None."""
         start, place = self.offset, self.place()
         name = _SECTION_NAME.match(self.text, start)
         if name is None:
@@ -125,14 +125,14 @@ class ConfReader(Reader):
         return opening is not None and squash(opening.group()[:-1].strip()) not in MAPS
 
     def attribute(self, by_line: bool) -> Entry:
-        """Read one `attribute: value` of a section; `by_line` when it has its line for itself."""
+        """Return one `attribute: value` of a section; `by_line` if it has its own line. NoValue."""
         start, end = self.offset, self.line_end()
         name = _NAME.match(self.text, start)
         key = name.group() if name else ""
         self.offset = start + len(key)
         char = self.skip_blanks()
         if name and self.pass_equals(key, f"{key}: {{"):
-            self.map(1)  # only to be passed: whether such an attribute exists is not asked yet
+            self.map(1)  # only to skip it: whether such an attribute exists is checked later
             raise NoValue
         if name and char == ":":
             self.offset += 1
@@ -167,11 +167,11 @@ class ConfReader(Reader):
         return self.first_word(key, by_line) if squashed in HASH_IS_TEXT else self.rest_of_line(key, by_line)
 
     def value_ends(self, by_line: bool) -> bool:
-        """Return whether nothing more that belongs to the value just read follows it."""
+        """Return whether the value that was just read is complete."""
         return self.rest_is_empty() or (not by_line and self.skip_blanks() in {",", ";", "}"})
 
     def first_word(self, key: str, by_line: bool) -> Scalar:
-        """Read the first word whole, `#` included; more text after it has never counted."""
+        """Return the first word, `#` included; further text never counted. NoValue if it is missing."""
         start = self.offset
         match = _WORD.match(self.text, start)
         word = match.group() if match else ""
@@ -187,7 +187,7 @@ class ConfReader(Reader):
         return Scalar(word, self.place(start))
 
     def rest_of_line(self, key: str, by_line: bool) -> Scalar:
-        """Return the text up to the end of the line or a `#`; beside other attributes only up to the next of them."""
+        """Return the text up to the end of the line, a `#`, or the next attribute of a shared line; NoValue."""
         start = self.offset
         stop = comment = self.comment_or_end()
         if not by_line:
@@ -201,7 +201,7 @@ class ConfReader(Reader):
         return Scalar(text, self.place(start))
 
     def bare(self, key: str, by_line: bool) -> Scalar:
-        """Read a map's bare value: up to the end of the line, a `#`, the map's brace, or a comma and the next name."""
+        """Return a map's bare value, up to the end of the line, a `#`, the map's brace, or a comma and a name."""
         start = self.offset
         self.offset = stop = self.shared_end(start, self.comment_or_end(), _NEXT_ENTRY, ",")
         if not by_line:
@@ -214,7 +214,7 @@ class ConfReader(Reader):
         return Scalar(text, self.place(start))
 
     def check_comment(self, key: str, start: int, stop: int, text: str) -> None:
-        """Ask where a `#` in a map is perhaps no comment: in patterns it is a wildcard, and a wrong guess a policy."""
+        """Report a `#` close to a map's value; NoValue in patterns, as a wrong guess there would change a policy."""
         if self.text[stop : stop + 1] != "#" or (text and self.text[stop - 1].isspace() and text[-1] != ","):
             return
         if squash(key) not in WILDCARDS:
@@ -228,13 +228,13 @@ class ConfReader(Reader):
         raise NoValue
 
     def comment_or_end(self) -> int:
-        """Return where the text of this line ends."""
+        """Return the offset at which the text of this line ends."""
         end = self.line_end()
         comment = self.text.find("#", self.offset, end)
         return end if comment < 0 else comment
 
     def shared_end(self, start: int, stop: int, next_entry: re.Pattern[str], separators: str) -> int:
-        """Return where a bare value ends that shares its line: at a brace not its own, or before the next name."""
+        """Return the end of a bare value that shares its line: a brace that closes the map, or the next name."""
         depth = 0
         for at in range(start, stop):
             char = self.text[at]
@@ -249,7 +249,7 @@ class ConfReader(Reader):
         return stop
 
     def check_unambiguous(self, key: str, start: int, stop: int) -> None:
-        """Ask where `a, word:b` in a one-line map may be a value or a name: a wrong guess could change a policy."""
+        """Report `a, word:b` in a one-line map, as `word` may be a name or not: a wrong guess could change a policy."""
         for comma in re.finditer(",", self.text[start:stop]):
             maybe = _MAYBE_ENTRY.match(self.text, start + comma.end(), stop)
             if maybe and not _IPV6_GROUP.fullmatch(maybe.group(1)):

@@ -1,4 +1,4 @@
-"""Everything the router is told: the entities, and how to find one."""
+"""A configuration: all its entities, and how to find one."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ PROVE_ROUTERS: Final = (
     "with secureDefaults other routers must authenticate (authenticatePeer), and use TLS (sslProfile) unless the "
     "listener is on a loopback address; allowInsecureRole lets them in without"
 )
-#: The secrets without which these entities are not put into service.
+#: Type -> the secret that its entities need to be put into service.
 SECRETS: Final[dict[type[Entity], str]] = {ListenerEntity: "metrics_token", ConnectorEntity: "sasl_password"}
 BUILT_IN: Final = "(built-in configuration)"
 
-#: The type of what each field of a configuration holds, in the order in which entities are put into service.
+#: Field of a configuration -> the type of its entities, in the order in which these are put into service.
 HOLDS: Final[dict[str, type[Entity]]] = {
     "logs": LogEntity,
     "record_logs": RecordLogEntity,
@@ -64,13 +64,13 @@ HOLDS: Final[dict[str, type[Entity]]] = {
 }
 FIELDS: Final = {kind: field for field, kind in HOLDS.items()}
 ONE_ONLY: Final = frozenset({"router", "policy"})
-#: What is worked out once for a configuration.
+#: Properties that are computed once for a configuration.
 INDEXES: Final = ("entities", "world", "claimed", "_by_identity", "_by_name")
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """Everything the router is told."""
+    """All entities of a router, which never change; a change makes another configuration."""
 
     router: RouterEntity
     listeners: tuple[ListenerEntity, ...] = ()
@@ -88,18 +88,18 @@ class Configuration:
     consoles: tuple[ConsoleEntity, ...] = ()
     dummies: tuple[DummyEntity, ...] = ()
     record_logs: tuple[RecordLogEntity, ...] = ()
-    #: Where it comes from: a path, or a name in parentheses.
+    #: The source of the configuration: a path, or a name in parentheses.
     source: str = BUILT_IN
-    #: To be logged: old names, attributes without effect, what is not served, values that are probably not meant.
+    #: Warnings to log: old names, attributes without effect, parts that are not served, doubtful values.
     warnings: tuple[Problem, ...] = ()
 
     @cached_property
     def entities(self) -> tuple[Entity, ...]:
-        """All of them, in the order in which they are put into service."""
+        """All entities, in the order in which they are put into service."""
         return tuple(entity for field in HOLDS for entity in self.held(field))
 
     def held(self, field: str) -> tuple[Entity, ...]:
-        """Return what one field holds, as a tuple also where there is only one."""
+        """Return the entities in a field, also a single one as a tuple."""
         value = getattr(self, field)
         return (value,) if field in ONE_ONLY else value
 
@@ -113,11 +113,11 @@ class Configuration:
         return self._by_identity.get(identity)
 
     def by_name(self, name: str) -> Entity | None:
-        """Return the entity of this name; configured routing, whose names are its own, comes last."""
+        """Return the entity of this name, None without one; configured routing, with separate names, comes last."""
         return self._by_name.get(name)
 
     def unserved(self, entity: Entity) -> tuple[str, ...]:
-        """Return why an entity is not put into service, the policy of all considered; nothing when it is."""
+        """Return the reasons in this configuration why an entity is not put into service; none if it is."""
         reasons: tuple[str, ...] = (entity.type.unserved,) if entity.type.unserved else ()
         secret = SECRETS.get(type(entity))
         if secret is not None and (held := getattr(entity, secret)) is not None and held.fault:
@@ -151,7 +151,7 @@ class Configuration:
 
     @cached_property
     def claimed(self) -> dict[Hashable, Entity]:
-        """Whose is what only one may have; for reading only."""
+        """Unique key -> the entity that has it; for reading only."""
         return {key: entity for entity in self.entities for key in keys_of(entity, self.world)}
 
     def with_entity(self, entity: Entity) -> Configuration:
@@ -181,7 +181,7 @@ class Configuration:
         return self.held(FIELDS[type(entity)])
 
     def _changed(self, entities: Iterable[Entity], gone: Entity | None, come: Entity | None) -> Configuration:
-        """With other entities of one type; the indexes are handed on, so that one change among many stays cheap."""
+        """Return a copy with other entities of one type; it reuses the indexes, so one change of many stays cheap."""
         field = next(FIELDS[type(entity)] for entity in (come, gone) if entity is not None)
         held = tuple(entities)
         changes: dict[str, Any] = {field: held[0] if field in ONE_ONLY else held}
@@ -209,6 +209,6 @@ class Configuration:
 
 
 def keys_of(entity: Entity, world: World) -> list[Hashable]:
-    """Return what an entity has for itself, its name and its identity among it."""
+    """Return the unique keys of an entity, its name and its identity among them."""
     keys = [claim.key for claim in claims(entity.type, partial(getattr, entity), world)]
     return keys if entity.type.core else [*keys, ("name", "agent", entity.identity)]

@@ -1,4 +1,4 @@
-"""One section against its row of the table: names looked up, values converted, everything wrong reported."""
+"""Checks one section against the table of its type: looks up names, converts values, reports all errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from trouter.config.texts import levels, random_router_id
 from trouter.config.types import CONFIGURED, type_of_section
 from trouter.config.values import as_written, convert, plain
 
-#: What the log starts with where its module DEFAULT does not say: what was written, and what that is.
+#: Start values of the log's module DEFAULT, by field: the text, and the value.
 LOG_STARTS: Final[dict[str, tuple[object, object]]] = {
     "enable": ("info+", levels("info+")),
     "include_timestamp": (True, True),
@@ -39,11 +39,11 @@ LOG_STARTS: Final[dict[str, tuple[object, object]]] = {
 }
 
 
-#: What the older router puts into its core one by one, so that it goes on without the one that cannot be.
+#: Types that the older router creates one by one, so that it goes on without an invalid one.
 ROUTES: Final = (AddressEntity, LinkRouteEntity, AutoLinkEntity, ExchangeEntity, BindingEntity)
-#: Numbers of these the older router holds to their bounds; elsewhere it takes any.
+#: Types whose numbers the older router checks against their bounds; elsewhere it takes any.
 BOUNDED: Final = (PolicyEntity, VhostEntity)
-#: What an entity is called by: never to be set.
+#: Attributes that identify an entity and cannot be set.
 IDENTIFIES: Final = frozenset({"type", "identity"})
 
 
@@ -55,11 +55,11 @@ class Draft:
     section: Section
     findings: Findings
     values: dict[str, Any] = field(default_factory=dict)
-    #: What was written for those values, plain.
+    #: The written values, plain, by field.
     written: dict[str, Any] = field(default_factory=dict)
-    #: Where each attribute was given, by field, with the name it was given by; also those whose value is wrong.
+    #: Field -> the entry that gave it, also if its value is wrong.
     given: dict[str, Entry] = field(default_factory=dict)
-    #: The section says what cannot be, and nothing comes of it.
+    #: The section is invalid in a way that makes the router leave it out.
     left_out: bool = False
 
     def place(self, field_name: str = "") -> SourcePosition:
@@ -67,13 +67,13 @@ class Draft:
         return entry.node.place if entry else self.section.place
 
     def value(self, field_name: str) -> Any:
-        """Return the value given, or the default; None if what was given is no value."""
+        """Return the given value, or the default; None if the given value is invalid."""
         if field_name in self.given or field_name in self.values:
             return self.values.get(field_name)
         return self.type.defaults[field_name]
 
     def about(self, field_name: str, suggestion: str) -> About:
-        """Return what a finding about an attribute, or about the section as a whole, has beside its message."""
+        """Return the fields of a finding about an attribute or the section, except its message."""
         about = About(section=self.section.name, suggestion=suggestion)
         if entry := self.given.get(field_name):
             about |= {"key": entry.key, "text": as_written(entry.node)}
@@ -94,11 +94,11 @@ class Draft:
         self.findings.warning(self.place(field_name), message, section=self.section.name, key=key)
 
     def doubt(self, point: str, message: str, field_name: str = "", suggestion: str = "") -> bool:
-        """Tell of something that the older router serves in its own way; whether it is served that way here."""
+        """Report something that the older router serves in its own way; return whether it is served so here."""
         return doubt(self.findings, point, self.place(field_name), message, **self.about(field_name, suggestion))
 
     def leave_out(self, message: str, field_name: str = "", suggestion: str = "") -> None:
-        """Find fault with a section that the older router leaves out; management refuses such a request."""
+        """Leave out a section, as the older router does, and report it; an error if management requested it."""
         if self.findings.single:
             self.error(message, field_name, suggestion)
         else:
@@ -106,7 +106,7 @@ class Draft:
             self.left_out = True
 
     def build(self, number: int = 0) -> Entity:
-        """Return the entity; every attribute that is required must be there."""
+        """Return the entity; every required attribute must be given."""
         make: Any = self.type.entity
         entity: Entity = make(
             **self.values, place=self.section.place, number=number, written=MappingProxyType(self.written)
@@ -115,7 +115,7 @@ class Draft:
 
 
 def draft_section(section: Section, findings: Findings) -> Draft | None:
-    """Return the draft of one section; None, with the reason among the findings, when there is no such section."""
+    """Return the draft of one section; report a section of an unknown type and return None."""
     if (kind := type_of_section(section.name)) is not None:
         return draft_of(kind, section, findings)
     names = [name for kind in CONFIGURED for name in kind.sections]
@@ -142,7 +142,7 @@ def draft_of(kind: EntityType, section: Section, findings: Findings) -> Draft:
 
 
 def _take(draft: Draft, entry: Entry) -> None:
-    """One attribute into the draft."""
+    """Add one attribute to the draft, or report why not."""
     row = _row(draft, entry)
     if row is None or is_null(entry.node):
         return
@@ -172,14 +172,14 @@ def _take(draft: Draft, entry: Entry) -> None:
 
 
 def _serve(draft: Draft, row: Attribute, entry: Entry, bad: BadValue) -> None:
-    """Tell what is wrong with a value, and have what the older router has for it, if it has something."""
+    """Report a wrong value, and use the value that the older router uses instead, if that is served."""
     if _report(draft, row, bad):
         draft.written[row.field] = _written(row, entry)
         draft.values[row.field] = bad.value  # type: ignore[attr-defined]
 
 
 def _bound(draft: Draft, row: Attribute, entry: Entry, bad: OutOfRange) -> None:
-    """A number out of its bounds: the nearest within them, no section at all, or an error, by what it is about."""
+    """Report a number out of its bounds: by its type it is clamped, leaves its section out, or is an error."""
     if row.extra or draft.type.entity in BOUNDED:
         _serve(draft, row, entry, bad)
     elif draft.type.entity in ROUTES:
@@ -189,14 +189,14 @@ def _bound(draft: Draft, row: Attribute, entry: Entry, bad: OutOfRange) -> None:
 
 
 def _written(row: Attribute, entry: Entry) -> object:
-    """Return what was written of a value that is served though it is doubtful."""
+    """Return the written form of a doubtful value that is served."""
     if row.kind in {Kind.MAP, Kind.PROPERTIES}:
         return plain(entry.node)
     return Secret(as_written(entry.node)) if row.secret else as_written(entry.node)
 
 
 def _report(draft: Draft, row: Attribute, bad: BadValue) -> bool:
-    """Tell what is wrong with a value, at its own place if it has one within; whether it is served all the same."""
+    """Report a wrong value at its most exact place; return whether it is served all the same."""
     draft.values.pop(row.field, None)
     about = draft.about(row.field, bad.suggestion)
     if bad.place is not None:
@@ -210,7 +210,7 @@ def _report(draft: Draft, row: Attribute, bad: BadValue) -> bool:
 
 
 def _row(draft: Draft, entry: Entry) -> Attribute | None:
-    """Return the attribute that an entry names; None, reported, when there is none to be set."""
+    """Return the attribute that an entry names; report an entry that names none that can be set, and return None."""
     if row := draft.type.field_spelled(entry.key):
         return row
     if any(row.is_spelled(entry.key) for row in draft.type.attributes):
@@ -228,13 +228,13 @@ def _row(draft: Draft, entry: Entry) -> Attribute | None:
 
 
 def _owners(key: str) -> str:
-    """Return the sections that do have such an attribute."""
+    """Return a hint that names the sections with such an attribute; empty if there are none."""
     owners = [kind.section for kind in CONFIGURED if any(row.is_spelled(key) for row in kind.fields)]
     return f"it belongs to {' or '.join(owners)}" if owners else ""
 
 
 def _complete_vhost(draft: Draft) -> None:
-    """A vhost without a host name has its name for one."""
+    """Use the name of a vhost as its host name if it has none."""
     if "hostname" not in draft.given and "name" in draft.values:
         draft.values["hostname"] = draft.values["name"]
 
@@ -248,7 +248,7 @@ def _complete_log(draft: Draft) -> None:
 
 
 def _complete_router(draft: Draft) -> None:
-    """A router without an id gets one that tells its mode."""
+    """Give a router without an id a random one that begins with its mode."""
     if "id" not in draft.given:
         draft.values["id"] = random_router_id(draft.values.get("mode", "standalone"))
 

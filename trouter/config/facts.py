@@ -1,4 +1,4 @@
-"""What plugins are told of the configuration."""
+"""Makes the facts that plugins see of the configuration."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from trouter.hooks import ListenerFacts, RouterFacts
 
 
 def router_facts(configuration: Configuration) -> RouterFacts:
-    """Return what plugins are told of the router, and of its listeners."""
+    """Return the facts about the router and its listeners for plugins."""
     router = configuration.router
     return RouterFacts(
         id=router.id,
@@ -31,7 +31,7 @@ def router_facts(configuration: Configuration) -> RouterFacts:
 
 
 def listener_facts(entity: ListenerEntity) -> ListenerFacts:
-    """Return what plugins are told of a listener."""
+    """Return the facts about a listener for plugins."""
     return ListenerFacts(
         name=entity.name,
         host=entity.host,

@@ -1,4 +1,4 @@
-"""Files and directories that attributes name: whether they can be used is found out before the router starts."""
+"""Checks before the start whether files and directories that attributes name can be used."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import BinaryIO, TypeAlias
 from trouter.config.schema import BadValue, Doubt
 
 MAX_NAME_MAP_BYTES = 16 << 20
-#: Makes an object of a JSON file out of its pairs; BadValue.
+#: Makes an object of a JSON file from its pairs; BadValue.
 Once: TypeAlias = Callable[[list[tuple[str, object]]], dict[str, object]]
-#: Where files are the kernel's own.
+#: Folders with files of the kernel.
 KERNEL_FOLDERS = ("/dev", "/proc", "/sys")
 #: The point of the table of strictness about files that cannot be read.
 UNREADABLE = "unreadable-file"
@@ -86,7 +86,7 @@ def is_absent_console(path: str | None) -> bool:
 
 
 def read_json(path: str, max_bytes: int, once: Once, suggestion: str) -> object:
-    """Read what a JSON file of at most ``max_bytes`` holds; ``once`` makes its objects; BadValue if that is none."""
+    """Return the content of a JSON file of at most ``max_bytes``; ``once`` makes its objects; BadValue."""
     try:
         with opened(path) as file:
             octets = file.read(max_bytes + 1)
@@ -101,7 +101,7 @@ def read_json(path: str, max_bytes: int, once: Once, suggestion: str) -> object:
 
 
 def read_name_map(path: str) -> Mapping[str, str]:
-    """Return the names in such a file; BadValue if it is none."""
+    """Return the names in a JSON file from text to text; BadValue if it is none."""
     names = read_json(path, MAX_NAME_MAP_BYTES, _once, 'write: {"uid": "name"}')
     if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
         raise BadValue("this file is not one JSON object whose values are texts", 'write: {"uid": "name"}')
@@ -132,7 +132,7 @@ def opened(path: str) -> BinaryIO:
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Return whether a path leads into a folder, or is it, links followed; False if that cannot be found out."""
+    """Return whether a path is below a folder or the folder itself, links followed; False if that is unknown."""
     try:
         return Path(path).resolve().is_relative_to(Path(folder).resolve())
     except (OSError, ValueError, RuntimeError):  # RuntimeError: links in a circle
@@ -140,7 +140,7 @@ def is_below(path: str, folder: str) -> bool:
 
 
 def is_special(path: str) -> bool:
-    """Return whether a path leads to a device, a pipe, a socket or a file of the kernel's; yes if nothing can tell."""
+    """Return whether a path is a device, a pipe, a socket or a file of the kernel; True if that is unknown."""
     try:
         place = Path(path).resolve()
         if any(place.is_relative_to(folder) for folder in KERNEL_FOLDERS):

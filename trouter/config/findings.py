@@ -1,6 +1,6 @@
-"""What a configuration says that will not be done, or is unsafe, or is worth knowing.
+"""Finds parts of a configuration that will not be served, are unsafe, or are worth knowing.
 
-One evaluation for `trouter check`, the log of a start, management, /readyz and /metrics. Its words stand in the table
+`trouter check`, the log of a start, management, /readyz and /metrics share this evaluation. The texts are in the table
 of strictness.
 """
 
@@ -37,9 +37,9 @@ OTHERS_MAY_READ: Final = stat.S_IROTH
 OTHERS_MAY_WRITE: Final = stat.S_IWOTH
 GROUP_MAY_WRITE: Final = stat.S_IWGRP
 OLD_TLS: Final = frozenset({"TLSv1", "TLSv1.1"})
-#: Mechanisms by which a password or a token crosses the wire as it is.
+#: Mechanisms that send a password or a token in clear.
 IN_CLEAR: Final = frozenset({"PLAIN", "LOGIN", "OAUTHBEARER", "XOAUTH2"})
-#: How severities are counted and shown, the gravest first.
+#: The severities in the order in which they are counted and shown, the gravest first.
 SEVERITIES: Final = (Severity.PROBLEM, Severity.UNSAFE, Severity.NOTE)
 NO_FAULTS: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -47,10 +47,9 @@ NO_FAULTS: Final[Mapping[str, str]] = MappingProxyType({})
 def evaluate(
     configuration: Configuration, plugins: Plugins | None = None, faults: Mapping[str, str] = NO_FAULTS
 ) -> tuple[Problem, ...]:
-    """Return everything that is to be told of a configuration, the gravest first.
+    """Return all findings about a configuration, the gravest first.
 
-    ``plugins`` are those that are configured with it. ``faults`` tell, by the name of an sslProfile, why it cannot be
-    used.
+    ``plugins`` are those that are configured with it. ``faults`` has the fault of each unusable sslProfile by name.
     """
     found = [*configuration.warnings, *not_served(configuration, faults), *unsafe(configuration)]
     if plugins is not None:
@@ -64,7 +63,7 @@ def ordered(found: list[Problem]) -> tuple[Problem, ...]:
 
 
 def told(point: str, entity: Entity, attribute: str | None = None, **values: object) -> Problem:
-    """Return the finding of a point of the table about an entity; ``values`` fill the places in its words."""
+    """Return the finding of a point of the table about an entity; ``values`` fill the gaps in its text."""
     row = POINTS[point]
     attribute = row.attribute if attribute is None else attribute
     return Problem(
@@ -80,13 +79,13 @@ def told(point: str, entity: Entity, attribute: str | None = None, **values: obj
 
 
 def brief(finding: Problem) -> str:
-    """Return a finding as text for readers that see neither the file nor its place."""
+    """Return a finding as text without the file and its place."""
     where = finding.entity or ".".join(part for part in (finding.section, finding.key) if part)
     return printable(f"{where}: {finding.message}" if where else finding.message)
 
 
 def counted(findings: Iterable[Problem]) -> Mapping[str, int]:
-    """Return how many there are of each severity, by its name."""
+    """Return the number of findings by the name of the severity."""
     counts = Counter(finding.severity for finding in findings)
     return {str(severity): counts[severity] for severity in SEVERITIES}
 
@@ -111,7 +110,7 @@ def described(finding: Problem) -> dict[str, object]:
 
 
 def not_served(configuration: Configuration, faults: Mapping[str, str] = NO_FAULTS) -> Iterator[Problem]:
-    """Yield profiles that cannot be used, and what will not be put into service for that or another reason."""
+    """Yield problems of profiles that cannot be used, and of entities that will not be put into service."""
     for profile in configuration.ssl_profiles:
         if fault := faults.get(profile.name):
             yield _problem(profile, f"will not be used: {fault}")
@@ -127,7 +126,7 @@ def not_served(configuration: Configuration, faults: Mapping[str, str] = NO_FAUL
 
 
 def reasons_against(configuration: Configuration, entity: Entity, faults: Mapping[str, str]) -> tuple[str, ...]:
-    """Return why an entity is not put into service; nothing when it is."""
+    """Return the reasons why an entity is not put into service; none if it is."""
     fault = faults.get(getattr(entity, "ssl_profile", None) or "")
     return (*configuration.unserved(entity), *((f"its sslProfile cannot be used: {fault}",) if fault else ()))
 
@@ -138,7 +137,7 @@ def _problem(entity: Entity, message: str) -> Problem:
 
 
 def mechanisms(configuration: Configuration, plugins: Plugins) -> Iterator[Problem]:
-    """Yield listeners that name SASL mechanisms which nothing serves; where none is left, no client could log in."""
+    """Yield findings about listeners with SASL mechanisms that no plugin serves; without any, no client can log in."""
     for listener in configuration.listeners:
         if configuration.unserved(listener) or listener.sasl_plugin:
             continue
@@ -154,7 +153,7 @@ def mechanisms(configuration: Configuration, plugins: Plugins) -> Iterator[Probl
 
 
 def unsafe(configuration: Configuration) -> tuple[Problem, ...]:
-    """Return everything that should not be so, in the order of the file."""
+    """Return the findings about unsafe settings, in the order of the file."""
     found = [*_files(configuration), *_vhosts(configuration), *_tenants(configuration), *_managers(configuration)]
     found += _insecure(configuration)
     for listener in configuration.listeners:
@@ -266,7 +265,7 @@ def _tenants(configuration: Configuration) -> Iterator[Problem]:
 
 
 def _managers(configuration: Configuration) -> Iterator[Problem]:
-    """Yield problems where all rights on `$management` are granted only because an attribute is not given."""
+    """Yield findings where all rights on `$management` are granted only because an attribute is missing."""
     policy = configuration.policy
     if configuration.router.secure_defaults or not policy.enable_vhost_policy:
         return
@@ -280,7 +279,7 @@ def _managers(configuration: Configuration) -> Iterator[Problem]:
 
 
 def _leads_to_management(target: str) -> bool:
-    """Return whether an entry of targets or of targetPattern has an address of the agent, as far as can be seen."""
+    """Return whether an entry of targets or targetPattern appears to cover an address of the agent."""
     beginning, star, _ = target.partition("*")
     beginning = beginning.partition("#")[0]
     agents = ("$management", "_local/$management", "_topo/0/")
@@ -288,7 +287,7 @@ def _leads_to_management(target: str) -> bool:
 
 
 def _insecure(configuration: Configuration) -> Iterator[Problem]:
-    """Return what goes against secureDefaults, and nothing else tells of."""
+    """Yield findings about settings against secureDefaults that no other check reports."""
     for listener in configuration.listeners if configuration.router.secure_defaults else ():
         exposed = not is_loopback(listener.host)
         if not listener.authenticate_peer and not exposed and listener.role not in ROUTER_ROLES:
@@ -317,7 +316,7 @@ def _vhosts(configuration: Configuration) -> Iterator[Problem]:
 
 
 def _takes_passwords(listener: ListenerEntity, router: RouterEntity) -> bool:
-    """Return whether what crosses the wire of a login may be a password or a token."""
+    """Return whether a login on this listener may send a password or a token in clear."""
     if listener.sasl_plugin:
         return True
     known = (router.users_file, router.pam_service, router.sasl_config_dir, router.oauth_issuer)
@@ -331,7 +330,7 @@ def _admits_anonymous(listener: ListenerEntity) -> bool:
 
 
 def _open_groups(vhost: VhostEntity) -> Iterator[str]:
-    """Return the groups to which users without a name belong, if they may come from every host."""
+    """Yield the groups that users without a name belong to, if these may come from every host."""
     for name, group in vhost.groups.items():
         unknown = name == "$default" and vhost.allow_unknown_user
         everybody = unknown or "*" in group.users or "anonymous" in group.users

@@ -1,4 +1,4 @@
-"""The map of groups within a vhost: each a map of its own, held to the table of group settings."""
+"""Parses the map of groups within a vhost: each is a map, checked against the table of group settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXCLUSIVE: Final = (("sources", "source_pattern"), ("targets", "target_pattern")
 
 
 def parse_groups(node: Node) -> Mapping[str, GroupSettings]:
-    """Return the groups in a map of maps; BadValues with everything that is wrong with them."""
+    """Return the groups in a map of maps; BadValue if it is none, BadValues with all its problems."""
     if not isinstance(node, Map):
         raise BadValue("must be a map of groups", "write: groups: { name: { users: ... } }")
     bad: list[BadValue] = []
@@ -38,7 +38,7 @@ def parse_groups(node: Node) -> Mapping[str, GroupSettings]:
 
 
 def _group(entry: Entry, bad: list[BadValue]) -> GroupSettings:
-    """One group; what is wrong with it goes to `bad`."""
+    """Return one group; its problems go to `bad`."""
     if not isinstance(entry.node, Map):
         bad.append(BadValue("a group must be a map", "write: name: { users: ... }", place=entry.place, key=entry.key))
         return GroupSettings()
@@ -54,7 +54,7 @@ def _group(entry: Entry, bad: list[BadValue]) -> GroupSettings:
 
 
 def _users_twice(groups: Mapping[str, GroupSettings], places: Mapping[str, SourcePosition]) -> list[BadValue]:
-    """A user belongs to one group."""
+    """Return a problem for each user that is in two groups."""
     first: dict[str, str] = {}
     return [
         BadValue(

@@ -1,4 +1,4 @@
-"""Where users may come from: addresses, ranges, networks and host names (security.md 4.5)."""
+"""Parses the hosts of users: addresses, ranges, networks and host names (security.md 4.5)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from trouter.config.schema import BadValue
 
 Address = IPv4Address | IPv6Address
 
-#: Hosts of listeners that every address of the machine belongs to.
+#: Hosts of listeners that stand for every address of the machine.
 EVERY_ADDRESS: Final = frozenset({"", "0.0.0.0", "::", "*"})  # noqa: S104  # compared, not bound
-#: Entries that are remembered: vhosts by the thousand have few different ones.
+#: Size of the cache of entries: thousands of vhosts have few different ones.
 REMEMBERED: Final = 1024
 _LABEL: Final = r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)"
 _HOST_NAME: Final = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*\.?")
@@ -23,7 +23,7 @@ _DIGITS_AND_DOTS: Final = re.compile(r"[0-9./*]+|.*\*.*")
 
 @dataclass(frozen=True, slots=True)
 class HostRange:
-    """Some hosts: all of them, those from `first` to `last`, or the one that `name` stands for."""
+    """One entry of hosts: all, those from `first` to `last`, or the one called `name`."""
 
     first: Address | None = None
     last: Address | None = None
@@ -34,7 +34,7 @@ class HostRange:
         return self.first is None and not self.name
 
     def holds(self, address: Address | None) -> bool:
-        """Return whether the address is one of these, as far as no name has to be looked up."""
+        """Return whether the entry covers the address; False for a name, which is not looked up."""
         if self.first is None or self.last is None:
             return self.everybody
         return (
@@ -57,7 +57,7 @@ class HostRange:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine can mean this host."""
+    """Return whether a host is a loopback address or localhost."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -65,14 +65,14 @@ def is_loopback(host: str) -> bool:
 
 
 def remote_hosts(entries: tuple[str, ...]) -> tuple[HostRange, ...]:
-    """Parse hosts, `*` standing alone; none is nowhere."""
+    """Return the entries of hosts; none covers no host. BadValue, also if `*` is not alone."""
     if "*" in entries and len(entries) > 1:
         raise BadValue("'*' must stand alone", "write: *")
     return tuple(dict.fromkeys(_range(entry) for entry in entries))
 
 
 def remote_addresses(text: str) -> tuple[HostRange, ...]:
-    """Parse a text as ``remote_hosts`` does, separated by commas, without names: they are not resolved."""
+    """Return the entries of a text with commas; BadValue, also for a name, as names are not resolved here."""
     ranges = remote_hosts(tuple(word for part in text.split(",") if (word := part.strip())))
     for each in ranges:
         if each.name:
@@ -114,7 +114,7 @@ def _network(entry: str) -> HostRange:
 
 
 def address_of(text: str) -> Address | None:
-    """Return an address; one of IPv4 that is written as IPv6 counts as what it is."""
+    """Return the address in a text, None if it is none; IPv4 written as IPv6 becomes IPv4."""
     try:
         address = ip_address(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""A file, or no file, to a Configuration; or to everything that is wrong with it."""
+"""Loads a configuration from a file, a text or the built-in default; raises all problems at once."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _built(drafts: list[Draft]) -> list[Entity]:
 
 
 def _fields(entities: list[Entity]) -> dict[str, Any]:
-    """The entities by the fields of a configuration; there is a router and a log entity for each module in any case."""
+    """Return the entities by field of a configuration, with a router and a log entity for each module in any case."""
     logged = {entity.module for entity in entities if isinstance(entity, LogEntity)}
     entities += [_log(module) for module in LOG_MODULES if module not in logged]
     fields: dict[str, Any] = {
@@ -164,7 +164,7 @@ def _fields(entities: list[Entity]) -> dict[str, Any]:
 
 
 def _log(module: str) -> LogEntity:
-    """Return what a module without a section has."""
+    """Return the log entity of a module without a section."""
     if module != DEFAULT_MODULE:
         return LogEntity(module=module)
     values: dict[str, Any] = {name: value for name, (_, value) in LOG_STARTS.items()}

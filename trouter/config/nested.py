@@ -1,4 +1,4 @@
-"""A map within an entity, held to a table of attributes of its own."""
+"""Reads a map within an entity, checked against its own table of attributes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trouter.config.values import as_written, convert, plain
 
 @dataclass(slots=True)
 class Nested:
-    """What was read of a map, by the field of the attribute: as it was given, as it was written, and the values."""
+    """The content of a map by the field of the attribute: the entries, the written texts, and the values."""
 
     given: dict[str, Entry] = field(default_factory=dict)
     written: dict[str, object] = field(default_factory=dict)
@@ -21,7 +21,7 @@ class Nested:
 
 
 def read_nested(node: Map, table: EntityType, prefix: str, bad: list[BadValue]) -> Nested:
-    """Read a map; what is wrong with it goes to `bad`, named by `prefix` and the key."""
+    """Return the content of a map; its problems go to `bad`, named by `prefix` and the key."""
     found = Nested()
     for entry in node.entries:
         row = None

@@ -1,4 +1,4 @@
-"""What several configurations say together: whether their routers make a network, as far as the files show."""
+"""Checks whether the routers of several configurations make a network, as far as the files show."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ ROLE: Final = "inter-router"
 
 
 class Remark(NamedTuple):
-    """Something about a network; ``grave`` if it cannot work so."""
+    """A remark about a network; ``grave`` if the network cannot work."""
 
     text: str
     grave: bool
 
 
 def remarks(configurations: Sequence[Configuration]) -> Iterator[Remark]:
-    """Yield what is wrong or odd with the network of these routers."""
+    """Yield remarks about problems and oddities in the network of these routers."""
     yield from _same_ids(configurations)
     interior = [each for each in configurations if each.router.mode == "interior"]
     for each in interior:
@@ -49,7 +49,7 @@ def _same_ids(configurations: Sequence[Configuration]) -> Iterator[Remark]:
 
 
 def _call(each: Configuration, connector: ConnectorEntity, other: Configuration) -> Iterator[Remark]:
-    """Return what is odd where a connector dials a listener of another file."""
+    """Yield a remark if a connector does not fit the listener of another file that it dials."""
     called = next((listener for listener in other.listeners if _leads_to(connector, listener)), None)
     if called is None:
         return
@@ -62,7 +62,7 @@ def _call(each: Configuration, connector: ConnectorEntity, other: Configuration)
 
 
 def _leads_to(connector: ConnectorEntity, listener: ListenerEntity) -> bool:
-    """Whether they name the same place; a listener on all addresses may be any host's, if the port is the same."""
+    """Return whether both have the same host and port; a listener on all addresses may be on any host."""
     if listener.serves_http or texts.port_or_service(connector.port) != texts.port_or_service(listener.port):
         return False
     return listener.host in EVERY_ADDRESS or listener.host.lower() == connector.host.lower()

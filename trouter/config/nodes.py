@@ -1,6 +1,6 @@
-"""What a configuration text says, before any check whether it makes sense: sections, entries, values, places.
+"""The nodes of a configuration text before any check of their meaning: sections, entries, values, places.
 
-Large files have these by the hundred thousand, so they are what is quickest to make.
+Large files have hundreds of thousands of them, so they are tuples, which are quickest to make.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Plain = str | int | float | bool | None
 
 
 class Scalar(NamedTuple):
-    """Text or, in the JSON form, any JSON scalar; `quoted` tells "1" from 1 in a map of the `.conf` form."""
+    """Text or, in the JSON form, any JSON scalar; `quoted` distinguishes "1" from 1 in a map of the `.conf` form."""
 
     value: Plain
     place: SourcePosition

@@ -1,4 +1,4 @@
-"""The types that are only asked for: what runs in the router, what it counts, and the bases of all types."""
+"""The types without configuration: running objects and counters of the router, and the bases of all types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NODE_OPERATIONS: Final = (
     "QUERY", "GET-TYPES", "GET-ANNOTATIONS", "GET-OPERATIONS", "GET-ATTRIBUTES", "GET-MGMT-NODES",
 )  # fmt: skip
 
-#: Declare a type of what is or happens in a router.
+#: Declare a type of running objects or events of a router.
 operational: Final = partial(EntityType, bases=BASES["operational"])
 
 ENTITY: Final = EntityType("entity", "What every type is.", inherited=())

@@ -1,4 +1,4 @@
-"""Passwords: where the text of an attribute says they come from, and objects that never show them."""
+"""Passwords: reads them from the source that an attribute names, and keeps them in objects that never show them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Final, Never
 from trouter.config.files import UNREADABLE, opened, reason
 from trouter.config.schema import BadValue, Doubt
 
-#: Octets of the first line of a file.
+#: Limit of the first line of a file, in bytes.
 MAX_FILE_PASSWORD: Final = 65536
 
 
 class Secret:
-    """A password. It is told only to who asks for it by name; equal secrets are equal."""
+    """A password that no repr shows; secrets with equal texts are equal."""
 
     __slots__ = ("_text", "fault", "in_clear", "path")
 
@@ -61,7 +61,7 @@ def sasl_password_of(text: str) -> Secret:
 
 
 def source_of(text: str) -> tuple[str, str]:
-    """Return where on this machine a text says that a password is: `file` or `env`, and its name; empty for nowhere."""
+    """Return the source that a text names for a password, `file` or `env`, and its name; empty for none."""
     prefix, found, rest = text.partition(":")
     if not found or prefix not in {"file", "env"}:
         return "", ""

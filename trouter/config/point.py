@@ -1,4 +1,4 @@
-"""One thing that secureDefaults changes, or that is told as unsafe."""
+"""The row of the table of strictness: a point that secureDefaults changes, or that is reported as unsafe."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from trouter.config.problems import Severity
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One thing that a file, or a peer, may ask for and a careful operator does not.
+    """One request of a file or a peer that a careful operator would avoid or deny.
 
     name: in kebab-case. subject: the attribute it is about, as `listener.role`. compatible, strict: what happens
     without and with `secureDefaults`; an empty ``strict`` means that the switch changes nothing. warning: the
-    consequence, with places in braces for what differs; empty where there is nothing to tell. cure: what to write.
-    page: of docs/.
+    consequence, with gaps in braces; empty if there is no warning. cure: what to write. page: of docs/.
     """
 
     name: str
@@ -28,7 +27,7 @@ class Point:
 
     @property
     def section(self) -> str:
-        """The section of the file that it is about."""
+        """The section of the file that the point is about."""
         return self.subject.partition(".")[0]
 
     @property

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, and where: collected, never raised one at a time."""
+"""Problems of a configuration with their places: collected, never raised one at a time."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ class SourcePosition(NamedTuple):
 
 
 class Severity(StrEnum):
-    """How much a finding matters: something will not do what the file says, is unsafe, or is worth knowing."""
+    """The severity of a finding: a part will not do what the file says, is unsafe, or is worth knowing."""
 
     PROBLEM = "problem"
     UNSAFE = "unsafe"
     NOTE = "warning"
 
 
-#: How messages begin that tell of an attribute under its old name, and of one that does nothing.
+#: The beginnings of messages about an attribute under its old name, and about one without effect.
 RENAMED: Final = "this is the old name of"
 UNUSED: Final = "accepted without effect"
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong; `text` is the offending text, quoted, `suggestion` what to write instead.
+    """One problem; `text` is the offending text, quoted, `suggestion` what to write instead.
 
-    `point` is the row of the table of strictness (strictness.py) that it comes from, `entity` the identity of what it
-    is about; both may be empty.
+    `point` is the row of the table of strictness (strictness.py) that it comes from, `entity` the identity of the
+    entity that it is about; both may be empty.
     """
 
     place: SourcePosition
@@ -66,7 +66,7 @@ class Problem:
 
 
 class ConfigurationError(Exception):
-    """The configuration cannot be used; `problems` holds everything that is wrong with it, in file order."""
+    """The configuration cannot be used; `problems` holds all its problems, in file order."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -74,7 +74,7 @@ class ConfigurationError(Exception):
 
 
 class About(TypedDict, total=False):
-    """What a finding is about, named as in ``Problem``; the text as it was written."""
+    """The optional fields of a finding, named as in ``Problem``; the text is as written."""
 
     section: str
     key: str
@@ -84,13 +84,13 @@ class About(TypedDict, total=False):
 
 @dataclass(slots=True)
 class Findings:
-    """Where parser and checks put what they find: errors stop the start, warnings are logged."""
+    """The collector of findings of parser and checks: errors stop the start, warnings are logged."""
 
     errors: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
-    #: Whether the file asks for secureDefaults: what is doubtful is an error then.
+    #: The file has secureDefaults, so doubtful values are errors.
     secure: bool = False
-    #: Whether this is about the one entity of a request, which is either made as it says or refused.
+    #: The findings are about the entity of a management request, which is served exactly or refused.
     single: bool = False
 
     def error(self, place: SourcePosition, message: str, **about: Unpack[About]) -> None:
@@ -109,7 +109,7 @@ class Findings:
 
 
 def _fit(about: About) -> About:
-    """Return the same with its text fit to be shown."""
+    """Return the same fields with a text that may be shown."""
     return {**about, "text": fit_to_show(about.get("text", ""), about.get("key", ""))}
 
 

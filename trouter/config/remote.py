@@ -1,7 +1,7 @@
-"""What may not be asked for through management, though a file may say it: places on this machine (security.md 8.10).
+"""Denies management requests for files and hosts of this machine that a file may name (security.md 8.10).
 
-Who may manage the router may not thereby read its disk; with secureDefaults, neither write to it nor open its network.
-What an entity has already may stay.
+The right to manage the router includes no right to read its disk; with secureDefaults, none to write to it or to open
+its network. Values that an entity has already may stay.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from trouter.config.passwords import Secret, source_of
 from trouter.config.rules import LOG_STREAMS
 from trouter.config.schema import Attribute
 
-#: Attributes that name a file or a folder of this machine which is read.
+#: Attributes that name a file or a folder of this machine that is read.
 FILES: Final = frozenset({
     "ca_cert_file", "cert_file", "private_key_file", "uid_name_mapping_file", "crl_file", "trusted_certs_file",
     "sample_key_file", "policy_dir", "http_root_dir", "tenant_from",
 })  # fmt: skip
 EVERYWHERE: Final = "*"
 SPECIAL: Final = "log.outputFile: management may choose no device and no other special file"
-#: An attribute that is no secret, but where one is read from.
+#: The attribute that names the file of a secret.
 FIELD_OF_FILE: Final = "password_file"
 
 
@@ -83,7 +83,7 @@ def _path_in(attribute: Attribute, text: str) -> str:
 
 
 def _named_files(configuration: Configuration) -> Iterator[str]:
-    """Return what the configuration names in such attributes."""
+    """Yield the files and folders that the configuration names."""
     for entity in configuration.entities:
         for attribute in entity.type.fields:
             if attribute.field in FILES:
@@ -98,7 +98,7 @@ def holds_secret(attribute: Attribute) -> bool:
 
 
 def _named_sources(configuration: Configuration) -> Iterator[tuple[str, str]]:
-    """Return where the configuration has secrets from."""
+    """Yield the sources of the configuration's secrets."""
     for entity in configuration.entities:
         for attribute in filter(holds_secret, entity.type.fields):
             written = entity.written.get(attribute.field)
@@ -123,7 +123,7 @@ def _host(configuration: Configuration, host: str) -> str:
 
 
 def _is_among(host: str, allowed: Iterable[str]) -> bool:
-    """Every interface is meant by `*` and by its own name only, not by a network that it happens to lie in."""
+    """Return whether a host is allowed; the address of all interfaces only by `*` or by itself, not by a network."""
     if EVERYWHERE in allowed or host in allowed:
         return True
     try:
@@ -166,7 +166,7 @@ def _records(configuration: Configuration, folder: str) -> str:
     return "recordLog.dir: management may choose only folders below the logDir of the router"
 
 
-#: What is judged when it is new.
+#: Type and field of values that are checked if they are new, with the check.
 JUDGES: Final[tuple[tuple[type[Entity], str, Callable[[Configuration, Any], str]], ...]] = (
     (ListenerEntity, "host", _host),
     (ListenerEntity, "http_root_dir", _root),

@@ -1,4 +1,4 @@
-"""What management shows of a configured entity."""
+"""The rows that management shows of configured entities."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Final
 from trouter.config.entities import Entity
 from trouter.config.schema import Attribute, Unset
 
-#: What stands for a secret. Who writes it back changes nothing.
+#: Stands for a secret. Writing it back changes nothing.
 HIDDEN: Final = "*****"
 
 
 def row(entity: Entity) -> dict[str, object]:
-    """Return every attribute in the order of the schema, None where there is nothing to show, secrets never shown.
+    """Return every attribute in the order of the schema, None if it has no value to show; secrets are hidden.
 
     An attribute with two names appears twice.
     """
@@ -26,7 +26,7 @@ def row(entity: Entity) -> dict[str, object]:
 
 
 def shown_value(entity: Entity, attribute: Attribute) -> object:
-    """Return one attribute as management shows it: what was written where the value is not plain itself."""
+    """Return one attribute as management shows it: the written text if the value is not plain."""
     if not attribute.field:
         return None
     if attribute.unset is not Unset.DEFAULT and attribute.field not in entity.written:

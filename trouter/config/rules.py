@@ -1,4 +1,4 @@
-"""What the attributes of one section must have to do with each other (routing.md 5.1, 6 and 7; security.md 4)."""
+"""Rules about the attributes of a section together (routing.md 5.1, 6 and 7; security.md 4)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from trouter.core.patterns import PatternError, normalise_pattern, prefix_patter
 
 #: A bearer token that cannot be guessed (RFC 6750, 2.1).
 TOKEN: Final = re.compile(r"(?=.{16,512}\Z)[A-Za-z0-9._~+/-]+=*")
-#: Sessions of one client where the listener does not say how many, and so with secureDefaults; routers may need all.
+#: Default limit of a client's sessions, and the one with secureDefaults; routers may need all.
 CLIENT_SESSIONS: Final = 1024
 FEW_SESSIONS: Final = 256
 #: Outputs of the log that are no files.
@@ -51,7 +51,7 @@ INTERIOR_ONLY: Final = "role='{role}' only allowed with router mode='interior'"
 
 
 def check(drafts: list[Draft]) -> list[Draft]:
-    """Apply every rule to the sections of a file; what is wrong goes to the drafts' findings. Those to be served."""
+    """Apply every rule to the sections of a file; problems go to the findings. Return the drafts to be served."""
     world = world_of(drafts)
     named: dict[str, set[str]] = {}
     for draft in drafts:
@@ -78,7 +78,7 @@ def check(drafts: list[Draft]) -> list[Draft]:
 
 
 def _with_exchanges(drafts: list[Draft]) -> list[Draft]:
-    """Return what is left of the sections: none of a binding whose exchange was left out."""
+    """Return the sections that are not left out; leave out each binding whose exchange was left out."""
     exchanges = {draft.value("name") for draft in drafts if draft.type.entity is ExchangeEntity}
     for draft in drafts:
         if draft.type.entity is BindingEntity and draft.value("exchange_name") not in exchanges:
@@ -87,7 +87,7 @@ def _with_exchanges(drafts: list[Draft]) -> list[Draft]:
 
 
 def check_one(draft: Draft, world: World, names_of: Callable[[str], Collection[str]]) -> None:
-    """Apply the rules for one section; `names_of` tells the names of the entities of a type."""
+    """Apply the rules for one section; `names_of` returns the names of the entities of a type."""
     if world.secure:
         _complete_securely(draft)
         if draft.type.entity is SslProfileEntity and draft.value("below_system_minimum"):
@@ -114,7 +114,7 @@ def check_one(draft: Draft, world: World, names_of: Callable[[str], Collection[s
 
 
 def world_of(drafts: list[Draft]) -> World:
-    """Return what the sections of a file say of the router as a whole."""
+    """Return the properties of the whole configuration from the sections of a file."""
     values = {draft.type.short: draft for draft in reversed(drafts) if draft.type.singleton}
     router, policy = values.get("router"), values.get("policy")
     secure = bool(router and router.value("secure_defaults"))
@@ -134,7 +134,7 @@ def world_of(drafts: list[Draft]) -> World:
 
 
 def _complete_securely(draft: Draft) -> None:
-    """What secureDefaults says of attributes that are not given (security.md 8.7)."""
+    """Set attributes that are not given to the defaults of secureDefaults (security.md 8.7)."""
     secure: dict[str, object] = {}
     if draft.type.entity is PolicyEntity:
         secure = {"enable_vhost_policy": True, "router_management": "none"}
@@ -159,13 +159,13 @@ def _complete_securely(draft: Draft) -> None:
 
 
 def _secure_group(group: GroupSettings) -> GroupSettings:
-    """Return the group, with what it does not say as secureDefaults has it."""
+    """Return the group, with the defaults of secureDefaults for settings that it lacks."""
     secure: dict[str, Any] = {"management": "none", "substitute_anonymous": False}
     return replace(group, **{field: value for field, value in secure.items() if field not in group.written})
 
 
 def _log_place(draft: Draft, world: World) -> None:
-    """Log files lie in logDir if there is one."""
+    """Report a log file outside of logDir, if there is one."""
     if draft.type.entity is LogEntity and world.log_dir:
         output = draft.value("output_file")
         if output and output not in LOG_STREAMS and not is_below(output, world.log_dir):
@@ -173,7 +173,7 @@ def _log_place(draft: Draft, world: World) -> None:
 
 
 def _role(draft: Draft, world: World) -> None:
-    """A router that stands alone has no neighbours, an edge router none but interior ones."""
+    """Report a role that the mode forbids: standalone routers have no neighbours, edge routers only interior ones."""
     if draft.type.entity not in {ListenerEntity, ConnectorEntity} or draft.value("role") not in ROUTER_ROLES:
         return
     role = draft.value("role")
@@ -186,7 +186,7 @@ def _role(draft: Draft, world: World) -> None:
 
 
 def _tenants(draft: Draft, world: World) -> None:
-    """Warn where a listener or connector could not tell a connection's tenant reliably."""
+    """Warn if a listener cannot know a connection's tenant reliably, or has tenantFrom without effect."""
     if draft.type.entity is ListenerEntity:
         if reason := why_no_tenants(draft.value, world.vhost_policy, world.secure):
             draft.warning(f"not served: {reason}; {draft.type.instead}", "multi_tenant")
@@ -323,7 +323,7 @@ def _binding(draft: Draft) -> None:
 
 
 def _binding_key(draft: Draft, world: World) -> None:
-    """The key of a binding is one that its exchange can read."""
+    """Leave out a binding whose key its exchange cannot read."""
     if draft.type.entity is not BindingEntity:
         return
     method = world.methods.get(str(draft.value("exchange_name")), "amqp")
@@ -400,7 +400,7 @@ def _vhost(draft: Draft) -> None:
 
 
 def _idle_vhosts(drafts: list[Draft]) -> None:
-    """Warn of vhosts that do nothing, because the policy has no enableVhostPolicy."""
+    """Warn of vhosts without effect, because the policy has no enableVhostPolicy."""
     if not any(draft.type.short == "policy" and draft.value("enable_vhost_policy") for draft in drafts):
         for draft in drafts:
             if draft.type.entity is VhostEntity:
@@ -409,7 +409,7 @@ def _idle_vhosts(drafts: list[Draft]) -> None:
 
 BOTH_FILES: Final = "certFile and privateKeyFile must be given together"
 NO_SUCH: Final = "there is no {} of this name"
-#: As the older router says it.
+#: Type -> the older router's text about a missing reference.
 NO_SUCH_OF: Final[dict[type | None, str]] = {ExchangeEntity: "Named exchange does not exist"}
 NEEDED: Final = "add a section {} with this name"
 EXAMPLES: Final = {"prefix": "e.g. news", "pattern": "e.g. news/*/#"}

@@ -1,4 +1,4 @@
-"""What every entity has, and how an entity class becomes a type."""
+"""The base classes of entities, and the decorator that makes an entity class a type."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trouter.config.problems import SourcePosition
 from trouter.config.schema import BASES, EntityType, string
 
 NOWHERE: Final = SourcePosition("(no file)")
-#: The place of what was created while the router ran.
+#: The place of entities that management created.
 MANAGEMENT: Final = SourcePosition("(management)")
 
 DISTRIBUTIONS: Final = ("multicast", "closest", "balanced", "unavailable")
@@ -23,18 +23,18 @@ C = TypeVar("C", bound=type)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
-    """One thing that is configured."""
+    """One configured object, such as a listener or an address."""
 
     type: ClassVar[EntityType]
 
     name: str = string("A name for management and logs, unique among entities.", "", update=False, unique=True)
     #: The section it was read from, for messages; no attribute.
     place: SourcePosition = field(default=NOWHERE, repr=False, compare=False)
-    #: How many of its type stand before it, where that tells it from the others; no attribute.
+    #: The number of equal entities before it, to distinguish it from those; no attribute.
     number: int = field(default=0, repr=False, compare=False)
     #: The attributes as they were given, by field; no attribute.
     written: Mapping[str, Any] = field(default_factory=lambda: NOTHING, repr=False, compare=False)
-    #: Whether it was given a name of its own.
+    #: The configuration gives it a name.
     named: bool = field(default=False, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -45,27 +45,27 @@ class Entity:
 
     @property
     def given_name(self) -> str:
-        """The name that it was given, empty when it has one by default."""
+        """The configured name; empty if it has its default name."""
         return self.name if self.named else ""
 
     @property
     def identity(self) -> str:
-        """What it is called in management whether or not it has a name."""
+        """The identity in management."""
         return f"{self.type.section}/{self.name}"
 
     def _default_name(self) -> str:
-        """Its name when none was given."""
+        """The name if none was given."""
         return ""
 
     @property
     def numbered_by(self) -> str:
-        """Entities that have this in common are told apart by their numbers; empty when none are needed."""
+        """The key of entities that numbers distinguish from each other; empty if no numbers are needed."""
         return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbered(Entity):
-    """What is told from others of its type by a number when it has no name; over management it may have neither."""
+    """An entity that a number distinguishes from others if it has no name; from management it may have neither."""
 
     @property
     def identity(self) -> str:

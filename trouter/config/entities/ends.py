@@ -1,4 +1,4 @@
-"""What listeners and connectors have in common: the tables of the attributes of an AMQP connection."""
+"""The attributes that listeners and connectors share: those of an AMQP connection."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def max_buffered_bytes() -> Any:
 
 
 def _cap(doc: str, text: str, high: int = 2**53) -> Any:
-    """What one connection may cost (security.md 8.5); routers, who carry what others send, have no such limit."""
+    """Return a limit of one client's connection (security.md 8.5); routers, which carry others' messages, have none."""
     return integer(
         doc,
         default_doc=f"{text}; no limit for the roles inter-router and edge",

@@ -1,4 +1,4 @@
-"""What the users of one group of a vhost may do."""
+"""The rights and quotas of a group of users within a vhost."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from trouter.config.hosts import HostRange
 from trouter.config.schema import BASES, EntityType, boolean, choice, integer, string
 
 MAX_CONNECTIONS: Final = 65535
-#: What a group may do in management, each with all that stands before it.
+#: The rights in management, each including those before it.
 LEVELS: Final = ("none", "read", "operate", "admin")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rights:
-    """What the users of one group may do."""
+    """The rights of the users of one group."""
 
     users: tuple[str, ...] = string(
         "The users of the group, separated by commas; `*` is every user with a name that no group names.",
@@ -106,7 +106,7 @@ class _Rights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings(HeldToQuotas, _Rights):
-    """What the users of one group may do, and how much."""
+    """The rights and quotas of the users of one group."""
 
     #: The attributes as they were given, by field; no attribute.
     written: Mapping[str, Any] = field(default_factory=lambda: NOTHING, repr=False, compare=False)

@@ -1,4 +1,4 @@
-"""What vhosts and their groups say of quotas: for all together, for each user, for each host, and what they do."""
+"""The attributes of vhosts and groups about quotas: for all together, for each user, for each host, and the mode."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from trouter.config.schema import choice, mapping
 
 
 def each(doc: str) -> Any:
-    """Return the attribute of the numbers for each one of many."""
+    """Return the attribute of the quotas for each user or host."""
     return mapping(doc, parse=quota_maps.parse_quotas, extra=True)
 
 
 def mode(default: str | None, default_doc: str = "") -> Any:
-    """Return the attribute that says what quotas do."""
+    """Return the attribute for the mode of quotas: enforce or alarm."""
     doc = "Enforce these quotas, or only raise an alarm."
     return choice(doc, default, default_doc=default_doc, values=MODES, extra=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeldToQuotas(Seven):
-    """Whose users are held to quotas."""
+    """The base of entities whose users have quotas."""
 
     __slots__ = ()
 

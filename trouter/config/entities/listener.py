@@ -16,7 +16,7 @@ from trouter.config.tenants import TenantSource, tenant_source
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Socketed(Entity):
-    """An entity that is found at a host and a port."""
+    """An entity with a host and a port."""
 
     host: str = ""
     port: str = ""
@@ -27,7 +27,7 @@ class Socketed(Entity):
 
     @property
     def port_or_service(self) -> int | str:
-        """The port's number; a service name only where the system must be asked for its number."""
+        """The number of the port; a service name if only the system knows its number."""
         return texts.port_or_service(self.port)
 
     def _default_name(self) -> str:
@@ -38,7 +38,7 @@ class Socketed(Entity):
         return "" if self.named else f"{self.type.section}/{self.host}:{self.port}"
 
     def _place(self) -> str:
-        """`listener/HOST:PORT`; the second of the same host and port is told from the first."""
+        """Return `listener/HOST:PORT`, with a number from the second of the same host and port on."""
         again = f" ({self.number + 1})" if self.number else ""
         return f"{self.type.section}/{self.host}:{self.port}{again}"
 
@@ -53,7 +53,7 @@ class Socketed(Entity):
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerEntity(Socketed):
-    """Where clients connect."""
+    """A host and port where the router accepts connections."""
 
     host: str = string("A host name or an IPv4 or IPv6 address; empty means every interface.", "", parse=texts.host)
     port: str = string("A port number, 0 for any free port, or a service name.", "amqp", parse=texts.listed_port)
@@ -195,12 +195,12 @@ class ListenerEntity(Socketed):
 
     @property
     def proves_routers(self) -> bool:
-        """Whether what connects has to authenticate, within TLS where it may come from another machine."""
+        """True if peers must authenticate, and with TLS if they may come from another machine."""
         return self.authenticate_peer and (self.ssl_profile is not None or is_loopback(self.host))
 
     @property
     def serves_http(self) -> bool:
-        """Whether HTTP is spoken here, and AMQP only within WebSockets."""
+        """True if the listener serves HTTP, and AMQP only within WebSockets."""
         return self.http or bool(self.http_root_dir)
 
 
@@ -214,7 +214,7 @@ class ListenerEntity(Socketed):
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectorEntity(Socketed):
-    """A server that the router calls."""
+    """A server that the router dials."""
 
     host: str = string("The name or the address of the host to dial.", "127.0.0.1", parse=texts.remote_host)
     port: str = string("A port number or a service name.", "amqp", parse=texts.remote_port)

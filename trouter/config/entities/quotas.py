@@ -1,4 +1,4 @@
-"""How much of something there may be, and how fast: the same seven numbers for a vhost, a group, a user and a host."""
+"""Quotas of numbers and rates: the same seven for a vhost, a group, a user and a host."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from trouter.config.schema import BASES, EntityType, integer
 
-#: What becomes of what is more than there may be.
+#: The treatment of an excess.
 MODES: Final = ("enforce", "alarm")
 
 _DOCS: Final = {
@@ -22,14 +22,14 @@ _DOCS: Final = {
 
 
 def quota(field: str) -> Any:
-    """Return the attribute of one of the numbers."""
+    """Return the attribute of one of the quotas."""
     high = 2**63 - 1 if "bytes" in field else 2**31 - 1
     return integer(_DOCS[field], default_doc="any number", low=1, high=high, extra=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seven:
-    """The seven numbers, for entities that have them among others; None for any number."""
+    """The seven quotas, for entities that have them among other attributes; None for no limit."""
 
     __slots__ = ()
 
@@ -44,7 +44,7 @@ class Seven:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quotas(Seven):
-    """The numbers, and nothing else."""
+    """The seven quotas alone."""
 
 
 QUOTAS: Final = EntityType(

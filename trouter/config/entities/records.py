@@ -1,4 +1,4 @@
-"""Where records of what the router does are kept."""
+"""The entity of folders that hold records of the router."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LARGEST: Final = 2**53
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordLogEntity(Entity):
-    """Records in one folder."""
+    """A folder of records."""
 
     dir: str = path(
         "The folder. The router creates it; routers with different ids may share it.",

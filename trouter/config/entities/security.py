@@ -1,4 +1,4 @@
-"""Certificates and authentication services, which others refer to by name."""
+"""Certificates and authentication services, which other entities refer to by name."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class SslProfileEntity(Entity):
     )
 
     def key_password(self) -> Secret | None:
-        """Return the password of the private key, wherever it is configured; BadValue if its file is gone."""
+        """Return the password of the private key from either attribute, None without one; Doubt or BadValue."""
         if self.password is None and self.password_file is not None:
             return passwords.from_file(self.password_file)
         return self.password
@@ -199,7 +199,7 @@ class AuthServicePluginEntity(Entity):
 
     @property
     def address(self) -> tuple[str, str]:
-        """The host and the port to call, wherever they are configured."""
+        """The host and the port to dial, from either attribute."""
         if not self.host and self.auth_service:
             return texts.split_host_and_port(self.auth_service)
         return self.host, self.port

@@ -1,4 +1,4 @@
-"""Who may do what: the policy and its vhosts."""
+"""The policy and its vhosts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trouter.config.schema import NEXT, boolean, choice, counter, integer, mappi
 @entity("policy", "The rules for all vhosts. At most one.", "policy", singleton=True, extra_operations=("UPDATE",))
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyEntity(Single):
-    """What holds for all vhosts."""
+    """The settings for all vhosts."""
 
     max_connections: int = integer("Connections open at once, of all listeners.", MAX_CONNECTIONS)
     max_message_size: int = integer(
@@ -125,7 +125,7 @@ class _Vhost(Entity):
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VhostEntity(HeldToQuotas, _Vhost):
-    """Who may connect under a host name, what they may do, and how much."""
+    """The rules for connections to a host name, with its groups of users and quotas."""
 
     quota_mode: str = mode("enforce")
     sample_messages: int = integer(

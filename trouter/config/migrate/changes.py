@@ -1,7 +1,7 @@
-"""What changes in an old configuration, each change with its place and its reason.
+"""Finds the changes for an old configuration, each with its place and its reason.
 
-What a value counts as, and what is left out, is decided where the router decides it (drafts and rules); what is said
-of it stands in the table of strictness. Here is only what to write instead.
+Drafts and rules decide what a value counts as and which sections are left out, as they do for the router; the table
+of strictness has the texts. This module decides only what to write instead.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from trouter.config.schema import Attribute, EntityType, Kind, same_name
 from trouter.config.texts import split_host_and_port
 from trouter.config.values import as_written
 
-#: Points of the table of strictness for which the value that counts is written.
+#: Points of the table of strictness for which the effective value is written.
 COUNTS_AS: Final = frozenset({"size-clamped", "port-too-high"})
-#: Those for which the attribute is taken away, as it has no effect.
+#: Points for which the attribute is removed, as it has no effect.
 WITHOUT_EFFECT: Final = frozenset(
     {"unknown-in-group", "reported-attribute", "key-alone", "password-without-user", "unknown-uid-letter"}
 )
-#: Those for which the section is taken away, as it is left out when it is read.
+#: Points for which the section is removed, as the router leaves it out.
 LEFT_OUT: Final = frozenset({"left-out", "same-addresses"})
 #: Maps within a vhost, and within its groups.
 QUOTA_MAPS: Final = frozenset({"per_user", "per_host"})
@@ -44,9 +44,9 @@ ALL_USERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change: where in the old file, what stood there, what stands there now (empty for nothing), and why.
+    """One change: its place in the old file, the old text, the new text (empty if it is removed), and the reason.
 
-    unsupported: it did something that is not served here; `why` then says what to use instead.
+    unsupported: the old text did something that is not served here; `why` then says what to use instead.
     """
 
     place: SourcePosition
@@ -58,16 +58,16 @@ class Change:
 
 @dataclass(slots=True)
 class Migrated:
-    """The text of today, and the changes to it in the order of the old file."""
+    """The new text, and the changes in the order of the old file."""
 
     text: str
     changes: list[Change] = field(default_factory=list)
-    #: Whether the old text may be a configuration of a router: one that says nothing is, too.
+    #: The old text may be a configuration of a router; an empty one is, too.
     recognized: bool = True
 
 
 def migrated(text: str, file: str, *, secure: bool = False) -> Migrated:
-    """Return an old text in the words of today; ``secure``: with secureDefaults and what clients then need.
+    """Return an old text in today's form; ``secure``: with secureDefaults, and the vhost that clients then need.
 
     Raise ConfigurationError for a text that is no configuration, or that the older router would not start with.
     """
@@ -76,14 +76,14 @@ def migrated(text: str, file: str, *, secure: bool = False) -> Migrated:
 
 
 class _Migration:
-    """The way from one text to another."""
+    """The migration of one text."""
 
     def __init__(self, text: str, file: str) -> None:
         self.file = file
         self.findings = Findings()
         self.source = Source(text, file, self.findings)
         self.changes: list[Change] = []
-        #: What was found of points of the table of strictness, by place and point.
+        #: Place and point of the table of strictness -> the finding.
         self.told: dict[tuple[SourcePosition, str], Problem] = {}
 
     def result(self, *, secure: bool) -> Migrated:
@@ -107,7 +107,7 @@ class _Migration:
 
     # ---------------------------------------------------------------- of other routers
     def _known(self, section: Section) -> Section | None:
-        """Return the section without what only other routers serve; None for one of which nothing is left."""
+        """Return the section without the parts that only other routers serve; None if the whole section is one."""
         name = section.name
         for entry in section.entries:
             value = entry.node.value if isinstance(entry.node, Scalar) else None
@@ -128,14 +128,14 @@ class _Migration:
 
     # ---------------------------------------------------------------- sections
     def _left_out(self, draft: Draft) -> None:
-        """A section of which nothing comes."""
+        """Remove a section that the router leaves out, with the reason."""
         places = [draft.section.place, *(entry.node.place for entry in draft.given.values())]
         told = [self.told.get((place, point)) for place in places for point in sorted(LEFT_OUT)]
         reason = next((one.message for one in told if one is not None), "it is left out")
         self._remove(draft.section, draft.section.name, reason)
 
     def _section(self, draft: Draft) -> None:
-        """One section that is served, or that the older router served in another way."""
+        """Migrate one section that is served, or that the older router served in another way."""
         kind, section = draft.type, draft.section
         if kind.unserved:
             self._remove(section, section.name, kind.unserved, unsupported=True)
@@ -151,7 +151,7 @@ class _Migration:
                 self._attribute(draft, entry, row)
 
     def _by_point(self, draft: Draft, entry: Entry, row: Attribute | None) -> bool:
-        """Write what a value of another meaning counts as; whether it was such a value."""
+        """Write the effective value of a doubtful one, or remove its attribute; return whether it was such a value."""
         name = draft.section.name
         for place in (entry.place, entry.node.place):
             for point in sorted(WITHOUT_EFFECT):
@@ -170,7 +170,7 @@ class _Migration:
 
     # ---------------------------------------------------------------- attributes
     def _attribute(self, draft: Draft, entry: Entry, row: Attribute) -> None:
-        """One attribute that counts."""
+        """Migrate one attribute that has an effect."""
         section = draft.section.name
         if row.inert:
             self._remove(entry, _said(section, entry, row), row.inert, unsupported=True)
@@ -189,7 +189,7 @@ class _Migration:
                 self._nested(section, entry.node, row)
 
     def _name(self, section: str, entry: Entry, row: Attribute, *, said: bool = True) -> None:
-        """Give an attribute its name of today."""
+        """Rename an attribute to its present name."""
         if entry.key != row.name:
             why = RESPELLED if same_name(entry.key, row.name) else RENAMED
             if said:
@@ -198,7 +198,7 @@ class _Migration:
                 self.source.rename(entry, row.name)
 
     def _nested(self, where: str, node: Map, row: Attribute) -> None:
-        """The names within a map of groups or quotas."""
+        """Rename or remove the attributes within a map of groups or quotas."""
         for place, entry, table in _within(node, row, where):
             inner = table.field_spelled(entry.key)
             if inner is None:  # told of by unknown-in-group: anything else is an error
@@ -208,7 +208,7 @@ class _Migration:
                 self._name(place, entry, inner)
 
     def _password_file(self, draft: Draft, entry: Entry) -> None:
-        """A file with a password is named by `password`."""
+        """Replace the attribute of a password file by `password`."""
         old = f"{draft.section.name}.{entry.key}: {as_written(entry.node)}"
         if "password" in draft.given:
             self._remove(entry, old, "password is given too, and counts")
@@ -218,7 +218,7 @@ class _Migration:
         self.source.replace(entry, {"password": f"file:{path}"})
 
     def _auth_service(self, draft: Draft, entry: Entry) -> None:
-        """A service is named by `host` and `port`."""
+        """Replace the attribute of a service by `host` and `port`."""
         old = f"{draft.section.name}.{entry.key}: {as_written(entry.node)}"
         if draft.value("host"):
             self._remove(entry, old, "host and port are given too, and count")
@@ -231,7 +231,7 @@ class _Migration:
 
     # ---------------------------------------------------------------- secureDefaults
     def _secure(self, drafts: list[Draft]) -> None:
-        """Turn the switch, and write the vhost without which no client gets in."""
+        """Turn secureDefaults on, and write the vhost without which no client is admitted."""
         router = next((draft for draft in drafts if draft.type.entity is RouterEntity), None)
         place = router.section.place if router else SourcePosition(self.file, 1, 1)
         if router is None:
@@ -250,7 +250,7 @@ class _Migration:
             self.source.add("vhost", everything(hostname))
             self._change(place, "no vhost", f"vhost {hostname}", ALL_USERS)
 
-    # ---------------------------------------------------------------- what is said
+    # ---------------------------------------------------------------- reports
     def _change(self, place: SourcePosition, old: str, new: str, why: str, *, unsupported: bool = False) -> None:
         self.changes.append(Change(place, old, new, why, unsupported))
 
@@ -265,14 +265,14 @@ class _Migration:
 
 
 def everything(hostname: str) -> dict[str, Any]:
-    """Return the vhost that allows what is allowed without one, management apart."""
+    """Return a vhost with the rights of a connection without one, except management."""
     rights = ("allowDynamicSource", "allowAnonymousSender", "allowUserIdProxy")
     group = {"remoteHosts": "*", "sources": "*", "targets": "*", **dict.fromkeys(rights, True)}
     return {"hostname": hostname, "allowUnknownUser": True, "groups": {"$default": group}}
 
 
 def _within(node: Map, row: Attribute, where: str) -> Iterator[tuple[str, Entry, EntityType]]:
-    """The entries within the maps of an attribute, each with what it stands in and the table that it is held to."""
+    """Yield the entries within the maps of an attribute, each with its path and the table of its attributes."""
     if row.field in QUOTA_MAPS:
         yield from ((f"{where}.{row.name}", entry, QUOTAS) for entry in node.entries)
     elif row.field == "groups":
@@ -287,7 +287,7 @@ def _within(node: Map, row: Attribute, where: str) -> Iterator[tuple[str, Entry,
 
 
 def _said(section: str, entry: Entry, row: Attribute | None = None) -> str:
-    """Return an attribute with its value, as far as that may be shown."""
+    """Return an attribute with its value, without secrets."""
     if row is not None and row.secret:
         return f"{section}.{entry.key}: ***"
     return f"{section}.{entry.key}: {fit_to_show(as_written(entry.node), entry.key)}"

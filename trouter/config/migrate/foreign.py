@@ -1,4 +1,4 @@
-"""What files of other routers of this family say and trouter does not serve, each with what to use instead.
+"""Parts of files of related routers that trouter does not serve, each with what to use instead.
 
 skupper-router reads the JSON form, with most of the sections of the older router; AMQP between routers and clients is
 what the two have in common. Bridges for TCP and HTTP, of both, have no counterpart here.
@@ -28,7 +28,7 @@ ATTRIBUTES: Final = {
     ("sslProfile", "version"): "ordinal, with oldestValidOrdinal",
     ("sslProfile", "oldestValidVersion"): "oldestValidOrdinal, with ordinal",
 }
-#: Values for which the whole section is left out, by section and attribute.
+#: Values that leave out the whole section, by section and attribute.
 VALUES: Final = {
     ("listener", "role"): {"inter-edge": "connect each edge router to an interior router (role: edge)"},
     ("connector", "role"): {"inter-edge": "connect each edge router to an interior router (role: edge)"},

@@ -15,9 +15,9 @@ from trouter.config.problems import Findings, SourcePosition
 from trouter.config.reader import QUOTED, Reader
 
 _QUOTED: Final = re.compile(QUOTED)
-#: From the name of a section to behind its brace.
+#: From the name of a section to the end of its brace.
 _TO_BRACE: Final = re.compile(r"(?:[\s,]|#[^\n]*)*\{")
-#: What a bare value in the `.conf` form cannot hold everywhere.
+#: Texts that need quotes in the `.conf` form.
 _NEEDS_QUOTES: Final = re.compile(r"[#{}\[\],;\"'\n]|^\s|\s$|^$")
 _TO_BRACKET: Final = re.compile(r"(?:\s|#[^\n]*)*\[")
 _SEPARATOR: Final = re.compile(r"[ \t]*[,;][ \t]*")
@@ -26,7 +26,7 @@ _REST: Final = re.compile(r"[ \t]*,?[ \t]*(?:#[^\n]*)?(?:\n|\Z)")
 
 
 class _Traced(Reader):
-    """A reader that keeps where its entries end, by the offset where they begin."""
+    """A reader that records the end of its entries, by the offset at which they begin."""
 
     def __init__(self, text: str, file: str, findings: Findings) -> None:
         super().__init__(text, file, findings)
@@ -80,7 +80,7 @@ class _TracedJson(_Traced, JsonReader):
 
 
 class Source:
-    """A text, the sections that it says, and the changes that were asked for; ``text`` has none of them yet."""
+    """A text, its sections, and the requested changes, which ``edited`` applies."""
 
     def __init__(self, text: str, file: str, findings: Findings) -> None:
         self._newline = "\r\n" if "\r\n" in text else "\n"
@@ -96,12 +96,12 @@ class Source:
 
     # ---------------------------------------------------------------- changes
     def remove(self, part: Entry | Section) -> None:
-        """Take an attribute or a section away."""
+        """Remove an attribute or a section."""
         place = self._begins.get(part.place, part.place)
         self._edits.append((self._offset(place), self._ends[part.place], None))
 
     def rename(self, part: Entry | Section, name: str) -> None:
-        """Give an attribute or a section another name."""
+        """Rename an attribute or a section."""
         start = self._offset(part.place)
         if quoted := _QUOTED.match(self.text, start):
             self._edits.append((start, quoted.end(), json.dumps(name)))
@@ -110,13 +110,13 @@ class Source:
             self._edits.append((start, start + len(old), name))
 
     def set(self, entry: Entry, value: str | float | bool) -> None:
-        """Give an attribute another value."""
+        """Replace the value of an attribute."""
         start = self._offset(entry.node.place)
         end = start + len(self.text[start : self._ends[entry.place]].rstrip())
         self._edits.append((start, end, self.written(value, typed=self._is_typed(entry.node))))
 
     def replace(self, entry: Entry, values: dict[str, str]) -> None:
-        """Write other attributes in the place of one."""
+        """Replace an attribute by others."""
         start, end = self._offset(entry.place), self._ends[entry.place]
         line, alone = self._line_of(self.text, start, end)
         comma = "," if self.json or not alone else ""
@@ -127,7 +127,7 @@ class Source:
         self._edits.append((start, start + len(self.text[start:end].rstrip()), between.join(attributes)))
 
     def insert(self, section: Section, name: str, value: bool) -> None:
-        """Write an attribute as the first of a section."""
+        """Insert an attribute as the first of a section."""
         written = len(json.dumps(section.name)) if self.json else len(section.name)
         at = _behind(_TO_BRACE, self.text, self._offset(section.place) + written)
         first = next((self._offset(entry.place) for entry in section.entries), at)
@@ -139,7 +139,7 @@ class Source:
             self._edits.append((at, at, f" {attribute}{',' if section.entries else ''} "))
 
     def add(self, name: str, attributes: dict[str, object]) -> None:
-        """Write a section: in the JSON form before all others, else behind them."""
+        """Add a section: in the JSON form before all others, else after them."""
         if self.json:
             at, section = _behind(_TO_BRACKET, self.text), f"\n  {json.dumps([name, attributes])},"
         else:
@@ -149,7 +149,7 @@ class Source:
         self._edits.append((at, at, section))
 
     def edited(self) -> str:
-        """Return the text with all changes made."""
+        """Return the text with all changes applied."""
         text, done = self.text, 0
         pieces: list[str] = []
         for start, end, new in sorted(self._edits, key=lambda edit: edit[:2]):
@@ -163,7 +163,7 @@ class Source:
         return "".join([*pieces, text[done:]]).replace("\n", self._newline)
 
     def written(self, value: str | float | bool, *, typed: bool = False) -> str:
-        """Return a value as this form writes it; ``typed``: the JSON form has a number here."""
+        """Return the text of a value in this form; ``typed``: as a number in the JSON form."""
         if isinstance(value, bool):
             return ("true" if value else "false") if self.json else ("yes" if value else "no")
         if self.json:
@@ -181,7 +181,7 @@ class Source:
 
     @staticmethod
     def _line_of(text: str, start: int, end: int) -> tuple[int, bool]:
-        """Return where the line of a part begins, and whether the part has its lines for itself."""
+        """Return the offset of the line of a part, and whether the part fills its lines alone."""
         line = text.rfind("\n", 0, start) + 1
         return line, not text[line:start].strip() and _REST.match(text, end) is not None
 
@@ -204,7 +204,7 @@ class Source:
 
 
 def _drop_comma(pieces: list[str]) -> None:
-    """Take the comma away that a text in pieces ends with."""
+    """Remove the comma at the end of a text in pieces."""
     blank = ""
     while pieces and not pieces[-1].strip():
         blank = pieces.pop() + blank
@@ -214,13 +214,13 @@ def _drop_comma(pieces: list[str]) -> None:
 
 
 def _behind(pattern: re.Pattern[str], text: str, at: int = 0) -> int:
-    """Return where a brace or bracket ends that was read already, comments before it apart."""
+    """Return the offset after the brace or bracket that follows ``at``, with blanks and comments before it."""
     match = pattern.match(text, at)
     return match.end() if match else at
 
 
 def _conf_lines(values: dict[str, object], depth: int) -> str:
-    """Attributes in the `.conf` form, one a line."""
+    """Return attributes in the `.conf` form, one per line."""
     indent, lines = "    " * depth, ""
     for name, value in values.items():
         if isinstance(value, dict):
