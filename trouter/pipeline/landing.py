@@ -1,13 +1,12 @@
-"""A table that grows by batches, each of which is there whole or not at all: by the rename of one folder.
+"""A table that grows by batches, each of which becomes visible as a whole, by the rename of one folder.
 
-    ROOT/tables/NAME/_land.json                                what is landed here, and by which checkpoint
+    ROOT/tables/NAME/_land.json                                checkpoint and columns of the table
     ROOT/tables/NAME/data/batch=N/address=A/date=D/*.parquet   one micro-batch, never changed
-    ROOT/tables/NAME/.staging/                                 what a run has not finished
-    ROOT/tables/NAME/LOCK                                      held by the one who lands
+    ROOT/tables/NAME/.staging/                                 unfinished files of a run
+    ROOT/tables/NAME/LOCK                                      locked by the landing process
 
-A batch that comes again after a crash finds its folder there and is done. So a reader of the files under `data`, in
-whatever program, reads every row once; there is no log to know of. Rows that are no good go the same way, into the
-table beside, `NAME_dead`.
+A batch that is repeated after a crash finds its folder and is skipped. So any program that reads the files under `data`
+reads every row once, without a log. Dead letters go the same way into the table `NAME_dead`.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 IDENTITY: Final = "_land.json"
 VERSION: Final = 1
-#: The column by which rows are parted from those that are no good; it is in no table.
+#: The column that separates dead letters; it is in no table.
 DEAD: Final = "_dead"
 DEAD_SUFFIX: Final = "_dead"
 
@@ -44,7 +43,7 @@ class NotLanded(Exception):
 
 
 class Identity(msgspec.Struct, omit_defaults=True):
-    """What is landed in a table: Spark's id of the checkpoint, and the columns as Spark spells them."""
+    """The identity of a landed table: Spark's id of the checkpoint, and the columns in Spark's spelling."""
 
     version: int
     checkpoint: str
@@ -53,14 +52,14 @@ class Identity(msgspec.Struct, omit_defaults=True):
 
 
 class Part(NamedTuple):
-    """Rows of one source in a batch."""
+    """The rows of one address in a batch."""
 
     address: str
     dead: bool
 
 
 class Landing:
-    """The tables NAME and NAME_dead of one stream. ``held`` while anything is landed."""
+    """The tables NAME and NAME_dead of one stream; ``held`` locks them for landing."""
 
     def __init__(self, root: Path, name: str) -> None:
         self.name = name
@@ -69,7 +68,7 @@ class Landing:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Be the only one who lands here; TableBusy, OSError."""
+        """Lock the tables for this process; TableBusy, OSError."""
         for folder in (self.folder, self.graves):
             make_folder(folder / "data")
         with locked(self.folder / "LOCK"):
@@ -77,7 +76,7 @@ class Landing:
             yield
 
     def claim(self, checkpoint: Path, schema: str, parameters: Mapping[str, str]) -> None:
-        """Land what this checkpoint tells of, from its first batch or where it was; NotLanded, OSError."""
+        """Bind the tables to a checkpoint and a schema, or verify that they are; NotLanded, OSError."""
         path = checkpoint / "metadata"
         try:
             query = str(msgspec.json.decode(path.read_bytes().strip())["id"])
@@ -99,17 +98,17 @@ class Landing:
             )
 
     def identity(self) -> Identity | None:
-        """What is landed here; None before anything is. NotLanded, OSError."""
+        """Return the identity of the table; None before the first batch. NotLanded, OSError."""
         return read_manifest(self.folder / IDENTITY, Identity, (VERSION,), "a landed table", NotLanded)
 
     def batches(self) -> dict[str, int]:
-        """What was landed, by batch, with its number: a batch never changes."""
+        """Return the landed batches by name, with their numbers; a batch never changes."""
         return {path.name: int(path.name.partition("=")[2]) for path in (self.folder / "data").glob("batch=*")}
 
     def land(self, frame: DataFrame, batch: int) -> Counter[Part]:
-        """Have the rows of a batch there, once, however often this is called; how many of each source.
+        """Land a batch unless it is there already; return the number of rows of each part.
 
-        ``frame`` has the columns `address`, `date` and ``DEAD``, and is computed once. OSError, and Spark's.
+        ``frame`` has the columns `address`, `date` and ``DEAD``, and is computed once. OSError, and Spark's errors.
         """
         places = {False: self.folder / "data" / _batch(batch), True: self.graves / "data" / _batch(batch)}
         if places[False].exists():
@@ -120,7 +119,7 @@ class Landing:
                 str(staged.absolute())
             )
             counts: Counter[Part] = Counter()
-            for dead in (True, False):  # the good rows last: once they are there, so is all of the batch
+            for dead in (True, False):  # the good rows last: they complete the batch
                 part = staged / f"{DEAD}={str(dead).lower()}"
                 make_folder(part)
                 counts += _settle(part, dead)
@@ -134,7 +133,7 @@ class Landing:
 
 
 def landed(spark: SparkSession, root: Path, name: str, *, dead: bool = False) -> DataFrame:
-    """The rows of a landed table, each once; or those that were no good. NotLanded, OSError."""
+    """Return the rows of a landed table, or of its dead letters. NotLanded, OSError."""
     landing = Landing(root, name)
     known = landing.identity()
     if known is None:
@@ -149,7 +148,7 @@ def _batch(number: int) -> str:
 
 
 def _settle(part: Path, dead: bool) -> Counter[Part]:
-    """Have the disk hold what Spark wrote of one table; rows by source."""
+    """Sync the files that Spark wrote for one table; return the number of rows by part."""
     counts: Counter[Part] = Counter()
     for folder, _, names in os.walk(part, topdown=False):
         for name in names:

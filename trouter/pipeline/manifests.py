@@ -1,4 +1,4 @@
-"""Reads the files that say what a folder holds, each replaced whole by a rename."""
+"""Reads manifests: files with the contents of a folder, each replaced as a whole by a rename."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 
 class Versioned(Protocol):
-    """What a manifest says: a msgspec.Struct."""
+    """The contents of a manifest: a msgspec.Struct."""
 
     version: int
 
@@ -20,7 +20,7 @@ Says = TypeVar("Says", bound=Versioned)
 def read_manifest(
     path: Path, shape: type[Says], versions: tuple[int, ...], what: str, fault: type[Exception]
 ) -> Says | None:
-    """What a manifest of ``what`` says, None where there is none yet; ``fault`` if it cannot be understood, OSError."""
+    """Return the manifest of ``what``, None if there is none; ``fault`` if it is unusable, OSError."""
     try:
         octets = path.read_bytes()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Encoded messages with another header or more annotations, every other octet as it was (AMQP 1.0 part 3, 3.2)."""
+"""Encoded messages with another header or more annotations; all other bytes stay (AMQP 1.0 part 3, 3.2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trouter.wire.types import Described, PairMap, Symbol, ULong
 
 
 def redelivered(data: bytes, outcome: Modified) -> bytes:
-    """``data`` as ``outcome`` wants it sent again: one more failed delivery, and its annotations (part 3, 3.4.5)."""
+    """Return ``data`` for another attempt after ``outcome``: delivery-count and annotations (part 3, 3.4.5)."""
     if outcome.message_annotations:
         data = marked(data, outcome.message_annotations)
     if not outcome.delivery_failed:
@@ -25,7 +25,7 @@ def redelivered(data: bytes, outcome: Modified) -> bytes:
 
 
 def marked(data: bytes, annotations: Mapping[Any, Any]) -> bytes:
-    """``data`` with more message annotations; what has the same key is replaced."""
+    """Return ``data`` with more message annotations, which replace those with the same key."""
     _, start = _section(data, 0, HEADER)
     _, start = _section(data, start, DELIVERY_ANNOTATIONS)
     found, end = _section(data, start, MESSAGE_ANNOTATIONS)
@@ -39,7 +39,7 @@ def marked(data: bytes, annotations: Mapping[Any, Any]) -> bytes:
 
 
 def _section(data: bytes, start: int, code: int) -> tuple[Described | None, int]:
-    """The section ``code`` if it stands at ``start``, and the offset behind it."""
+    """Return the section ``code`` if it is at ``start``, otherwise None, and the offset after it."""
     if data[start : start + 3] != bytes((0, 0x53, code)):
         return None, start
     value, end = codec.decode(data, start, len(data))

@@ -1,7 +1,7 @@
-"""Rows as encoded messages (AMQP 1.0 part 3, 3.2), a batch at a time and column by column.
+"""Rows as encoded messages (AMQP 1.0 part 3, 3.2), batch by batch and column by column.
 
-The columns are those which the source makes of a message; a section of which a row says nothing is left out. Each
-message gets an id, its own or one made of where the row stands in the query, so that a receiver can tell a repetition.
+The columns are those that the source makes of a message; null sections are left out. Each message has an id, its own or
+one made of the row's position in the query, by which a receiver recognizes a repetition.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from trouter.wire.types import Symbol, UInt
 TEXT: Final = frozenset(("string",))
 WHOLE: Final = frozenset(("tinyint", "smallint", "int", "bigint"))
 ID: Final = TEXT | WHOLE | {"binary", "decimal(20,0)"}
-#: What the values of a map may be; the struct is what the source gives, and says the AMQP type of each.
+#: Types of values in maps; the struct is that of the source, with the AMQP type of each value.
 TYPED: Final = "struct<type:string,value:string>"
 IN_MAP: Final = TEXT | WHOLE | {"boolean", "float", "double", "binary", TYPED}
 HEADER: Final = {
@@ -51,14 +51,14 @@ PROPERTIES: Final = {
     "group_sequence": WHOLE,
     "reply_to_group_id": TEXT,
 }
-#: Sections that are maps, in the order of the wire, with their codes.
+#: Map sections in the order of the wire, with their codes.
 MAPS: Final = {
     "delivery_annotations": 0x71,
     "message_annotations": 0x72,
     "application_properties": 0x74,
     "footer": 0x78,
 }
-#: The rest, by name. Those of the body are tried in this order: the first that a row fills in is the body.
+#: The other columns by name.
 OTHERS: Final = {
     "message_id_type": TEXT,
     "correlation_id_type": TEXT,
@@ -68,10 +68,10 @@ OTHERS: Final = {
     "body_kind": TEXT,
 }
 BODIES: Final = ("body", "body_parts", "body_value")
-#: What an id may be (3.2.11 to 3.2.14), and what a body.
+#: The types of ids (3.2.11 to 3.2.14), and the kinds of bodies.
 ID_KINDS: Final = ("string", "ulong", "uuid", "binary")
 BODY_KINDS: Final = ("data", "value", "sequence", "absent")
-#: What the source says of how a message came; nothing to send.
+#: Columns of the source about the arrival of a message, which cannot be sent.
 CAME: Final = frozenset((
     "spool_id", "seq", "ingest_time", "shard", "address", "delivery_tag", "message_format", "settled", "error", "raw",
 ))  # fmt: skip
@@ -88,14 +88,14 @@ class BadColumns(ValueError):
 
 
 class Unsendable(NamedTuple):
-    """A row that is no message, and why."""
+    """A row that makes no message, and why."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class RowPosition:
-    """Where rows stand: query (or the prefix that was asked for), batch and partition."""
+    """The position of rows: query (or the given prefix), batch and partition."""
 
     query: str
     batch: int
@@ -103,7 +103,7 @@ class RowPosition:
 
 
 def check_columns(columns: Iterable[tuple[str, str]], address: str) -> None:
-    """Whether (name, Spark's type as text) of a frame can be sent to ``address``, "" for each row's own; BadColumns."""
+    """Verify that columns (name, Spark type) can be sent to ``address``, or "" for each row's own; BadColumns."""
     seen = dict(columns)
     if superfluous := sorted(CAME & seen.keys()):
         drop = ", ".join(map(repr, superfluous))
@@ -148,7 +148,7 @@ def _names() -> list[str]:
 
 
 class Encoder:
-    """Encodes the rows of one partition, batch after batch. ``anonymous``: each row must say where it goes."""
+    """Encodes the rows of one partition, batch after batch. If ``anonymous``, each row needs a destination."""
 
     def __init__(self, place: RowPosition, *, anonymous: bool = False) -> None:
         self._row = 0
@@ -159,7 +159,7 @@ class Encoder:
         self._ours += codec.encode("spark-row")
 
     def encode(self, batch: pa.RecordBatch) -> list[bytes | Unsendable]:
-        """A message for each row, in their order; Unsendable says which column is at fault."""
+        """Return a message for each row, in order; an Unsendable names the column at fault."""
         first = self._row
         self._row += batch.num_rows
         try:
@@ -167,7 +167,7 @@ class Encoder:
         except (BadValue, EncodeError, pa.ArrowInvalid, ValueError) as error:
             if batch.num_rows == 1:
                 return [Unsendable(str(error))]
-        # One of many: which one it is shows when each is taken by itself.
+        # One of many rows failed: encode each by itself to find it.
         found: list[bytes | Unsendable] = []
         self._row = first
         for number in range(batch.num_rows):
@@ -204,7 +204,7 @@ class Encoder:
         return [b"\0\x53\x73" + _compound(_LIST, content, count) for content in contents]
 
     def _ids(self, columns: Mapping[str, pa.Array], rows: range) -> list[bytes]:
-        """The id of each row, made where there is none."""
+        """Return the id of each row, made for those that have none."""
         given = _field(columns, "message_id") if "message_id" in columns else [NULL] * len(rows)
         prefix = self._id
         return [
@@ -226,7 +226,7 @@ class Encoder:
 
 
 def _compound(code: int, content: bytes, count: int) -> bytes:
-    """A list or a map, in the smaller encoding that fits."""
+    """Return a list or a map in the smallest encoding that fits."""
     size = len(content)
     if size < 255 and count < 256:
         return bytes((code, size + 1, count)) + content
@@ -273,7 +273,7 @@ _ENCODE: Final[dict[str, Callable[[Any], bytes]]] = {
 
 
 def _raw(column: pa.Array) -> list[Any]:
-    """The values; text as its octets, which are seen to be UTF-8, and times as microseconds."""
+    """Return the values: text as bytes of valid UTF-8, times as microseconds."""
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         column.validate(full=True)
         wide = pa.types.is_large_string(column.type)
@@ -284,7 +284,7 @@ def _raw(column: pa.Array) -> list[Any]:
 
 
 def _field(columns: Mapping[str, pa.Array], name: str) -> list[bytes]:
-    """The column ``name`` of the properties; BadValue names it."""
+    """Return the encoded column ``name`` of the properties; BadValue names it."""
     column = columns[name]
     try:
         if name in {"message_id", "correlation_id"}:
@@ -321,7 +321,7 @@ def _known_header(fields: tuple[tuple[str, Any], ...]) -> bytes:
 
 
 def _header(given: Mapping[str, Any] | None) -> bytes:
-    """A header that says what is not null."""
+    """Return a header with the fields that are not null."""
     if given is None:
         return b""
     try:
@@ -331,19 +331,19 @@ def _header(given: Mapping[str, Any] | None) -> bytes:
 
 
 def _map(columns: Mapping[str, pa.Array], name: str) -> list[bytes]:
-    """A section for each row that has entries."""
+    """Return a section for each row, b"" without entries."""
     code = bytes((0, 0x53, MAPS[name]))
     return [
         code + _compound(_MAP, content, count) if count else b"" for content, count in _entries(columns[name], name)
     ]
 
 
-#: The keys that say where a row stood; what a row says of them itself is of an earlier journey.
+#: The keys with the position of a row; those in the row itself are from an earlier delivery, and are dropped.
 OURS: Final = frozenset(("spark-query", "spark-batch", "spark-partition", "spark-row"))
 
 
 def _entries(column: pa.Array, name: str) -> Iterator[tuple[bytes, int]]:
-    """(keys and values encoded, how many) of each row."""
+    """Yield for each row its encoded keys and values, and their number."""
     key_of = _property_key if name == "application_properties" else _annotation_key
     left_out = OURS if name == "application_properties" else frozenset[str]()
     for pairs in column.to_pylist():
@@ -381,7 +381,7 @@ def _map_value(value: Any) -> bytes:
 
 
 def _bodies(columns: Mapping[str, pa.Array], count: int) -> list[bytes]:
-    """The first that is there of a value, parts and octets; a null without any."""
+    """Return the body of each row: the first of value, parts and bytes that is set, otherwise null."""
     kinds = columns["body_kind"].to_pylist() if "body_kind" in columns else None
     found: list[bytes | None] = [None] * count
     try:
@@ -408,7 +408,7 @@ def _bodies(columns: Mapping[str, pa.Array], count: int) -> list[bytes]:
 
 
 def _plain_bodies(column: pa.Array, kinds: list[str | None] | None) -> list[bytes | None]:
-    """Octets as data; text as a value, unless the kind says that it is data too."""
+    """Return bytes as data sections; text as values, unless the kind is data."""
     text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     default = "value" if text else "data"
     found: list[bytes | None] = []

@@ -1,4 +1,4 @@
-"""What the jobs need of the machine they start on, and what to do where it is missing."""
+"""Requirements of the jobs on their machine, and the cures for missing ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Package(NamedTuple):
-    """What pip installs, and which versions do: from ``least`` on, and below ``below`` if that is said."""
+    """A package for pip and its versions: from ``least`` on, and below ``below`` if that is set."""
 
     name: str
     least: tuple[int, int]
@@ -38,18 +38,18 @@ CURE: Final = "pip install 'trouter[spark]'"
 #: The oldest Java that Spark 4 runs on.
 JAVA: Final = 17
 JAVA_CURE: Final = f"install Java {JAVA} or newer (Debian: apt-get install openjdk-17-jre-headless)"
-#: What a worker must import, beside the packages.
+#: The package that a worker must import, beside the others.
 OURS: Final = "trouter.pipeline"
-#: A Java process of one gigabyte of heap, and Python beside it.
+#: A Java process with one gigabyte of heap, and Python beside it.
 MEMORY_MB: Final = 1_500
 #: Shuffles and state go to the disk; with less than this free even small jobs fail half-way.
 SCRATCH_MB: Final = 1_000
-#: How long a program that is asked for its version may take.
+#: Time-out for a program that prints its version.
 ASK_S: Final = 60.0
 
 
 class Need(NamedTuple):
-    """Something that is missing, and the cure."""
+    """A missing requirement, and the cure."""
 
     what: str
     cure: str
@@ -60,18 +60,18 @@ class Missing(Exception):
 
 
 def missing() -> list[Need]:
-    """All that is missing, in the order in which it would be missed."""
+    """Return all missing requirements, in the order in which a job would need them."""
     return [*_java(), *_packages(), *_spark_home(), *_workers_python()]
 
 
 def require() -> None:
-    """Go on only if nothing is missing; Missing."""
+    """Raise Missing if a requirement is missing."""
     if found := missing():
         raise Missing("; ".join(lines(found)))
 
 
 def lines(needs: Iterable[Need]) -> list[str]:
-    """Return a line for each cure, with all that it cures before it."""
+    """Return a line for each cure, after all that it cures."""
     cured: dict[str, list[str]] = {}
     for need in needs:
         cured.setdefault(need.cure, []).append(need.what)
@@ -79,7 +79,7 @@ def lines(needs: Iterable[Need]) -> list[str]:
 
 
 def scarce() -> list[Need]:
-    """What is there, but little of it: a job may still do."""
+    """Return scarce resources; a job may still succeed."""
     needs = []
     if (free := _free_memory_mb()) is not None and free < MEMORY_MB:
         needs.append(
@@ -107,7 +107,7 @@ def scarce() -> list[Need]:
 
 
 def _free_memory_mb() -> int | None:
-    """None where the system does not say."""
+    """Return the available memory in MB; None if the system does not say."""
     try:
         said = Path("/proc/meminfo").read_text(encoding="ascii")
     except OSError:
@@ -129,7 +129,7 @@ def _java() -> list[Need]:
 
 
 def _ask(command: list[str]) -> tuple[int, str]:
-    """Exit status and output of a program; a status of 127 and the reason if it cannot be run."""
+    """Return exit status and output of a program; 127 and the reason if it cannot run."""
     try:
         done = subprocess.run(  # noqa: S603  # what the operator's environment names
             command, capture_output=True, text=True, check=False, timeout=ASK_S, errors="replace"
@@ -150,7 +150,7 @@ def _packages() -> list[Need]:
 
 
 def judged(found: dict[str, str | None], where: str = "") -> Iterator[Need]:
-    """What is wrong with these versions of packages (None: not installed). where: of which Python, if not this one."""
+    """Yield the faults of package versions (None: not installed). ``where`` names another Python for the text."""
     if absent := [package.name for package in PACKAGES if found.get(package.name) is None]:
         packages = f"package {absent[0]} is" if len(absent) == 1 else f"packages {', '.join(absent)} are"
         yield Need(f"the {packages} not installed{where}", CURE + where)
@@ -169,7 +169,7 @@ def judged(found: dict[str, str | None], where: str = "") -> Iterator[Need]:
 
 
 def spark_home() -> Path | None:
-    """Where Spark's jars are: SPARK_HOME, else in the package; None if there is neither."""
+    """Return the folder of Spark: SPARK_HOME, or the package's; None without both."""
     if home := os.environ.get("SPARK_HOME"):
         return Path(home)
     found = find_spec("pyspark")
@@ -179,7 +179,7 @@ def spark_home() -> Path | None:
 def _spark_home() -> list[Need]:
     home = spark_home()
     if home is None:
-        return []  # told already
+        return []  # the missing package is reported already
     unset = "unset SPARK_HOME, and the package's own Spark is used" if "SPARK_HOME" in os.environ else CURE
     jars = home / "jars"
     cores = sorted(jars.glob("spark-core_*.jar"))
@@ -201,7 +201,7 @@ def _version_of_pyspark() -> str | None:
         return None
 
 
-#: What a Python answers when it is asked what it has: one line of JSON.
+#: The program that a Python runs to report its packages, as one line of JSON.
 _PROBE: Final = """
 import json, sys
 from importlib.metadata import PackageNotFoundError, version
@@ -221,7 +221,7 @@ print(json.dumps([list(sys.version_info[:2]), found, ours]))
 
 
 def _workers_python() -> list[Need]:
-    """Return what is wrong with the workers' Python on this machine, if PYSPARK_PYTHON names another than this one."""
+    """Return the faults of the workers' Python on this machine, if PYSPARK_PYTHON names another than this one."""
     chosen = os.environ.get("PYSPARK_PYTHON")
     if not chosen or _same(chosen):
         return []
@@ -242,12 +242,12 @@ def _same(program: str) -> bool:
 
 
 def probe_text() -> str:
-    """A program that tells what its Python has, for `judged_worker`."""
+    """Return a program that prints what its Python has, for `judged_worker`."""
     return _PROBE.format(names=[package.name for package in PACKAGES], ours=OURS)
 
 
 def judged_worker(said: str, where: str) -> Iterator[Need]:
-    """What is wrong with a Python that answered the probe so. where: which one it is, for the text."""
+    """Yield the faults of a Python that printed ``said`` for the probe; ``where`` names it in the text."""
     try:
         (major, minor), found, ours = json.loads(said.strip().splitlines()[-1])
     except (ValueError, IndexError):
@@ -264,7 +264,7 @@ def judged_worker(said: str, where: str) -> Iterator[Need]:
 
 
 def missing_at_workers(spark: SparkSession) -> list[Need]:
-    """What the Pythons of a running Spark's workers lack; each kind of fault once."""
+    """Return what the Pythons of a running Spark's workers lack, each fault once."""
 
     def answer(_: Iterable[int]) -> Iterator[tuple[str, str]]:
         import platform  # noqa: PLC0415  # this runs on a worker, which may have nothing of ours

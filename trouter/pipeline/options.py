@@ -1,8 +1,8 @@
-"""The options of ``spark.read.format("amqp")`` and its three sisters, in one table: the fields of ``Options``.
+"""The options of ``spark.read.format("amqp")`` and of the writers and streams: the fields of ``Options``.
 
-Spark hands every option over as text, in any case of letters. What is secret is named so that Spark redacts it wherever
-it shows a plan (`password`, `token`, `secret` and `url` do that), and each secret may stand in a file instead, whose
-path is all that Spark then knows. An unknown option is refused: a misspelt `failOnDataLoss` would guard nothing.
+Spark passes every option as text, in any case of letters. Secret options have names that make Spark redact them in
+plans (`password`, `token`, `secret`, `url`), and each secret may be in a file instead, of which Spark knows only the
+path. An unknown option is refused, because a misspelt `failOnDataLoss` would protect nothing.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 MIB: Final = 1 << 20
-#: No file that holds a secret is longer.
+#: No file with a secret is longer.
 MAX_SECRET_BYTES: Final = 4096
-#: Spark's own, which it hands on with ours.
+#: Spark's own options, which it passes with ours.
 _SPARKS: Final = frozenset(("checkpointlocation",))
 _YES: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 class BadOption(ValueError):
-    """An option that does not exist, or says what it cannot; the text names it and the cure."""
+    """An unknown option, or an impossible value; the text names it and the cure."""
 
 
 class Side(Flag):
-    """Where an option means something."""
+    """Where an option has an effect."""
 
     READ = 1
     WRITE = 2
@@ -35,34 +35,34 @@ class Side(Flag):
 
 
 class Mode(Enum):
-    """What becomes of a message that cannot be decoded."""
+    """The treatment of a message that cannot be decoded."""
 
-    #: A row with its octets in `raw` and the reason in `error`.
+    #: A row with its bytes in `raw` and the reason in `error`.
     PERMISSIVE = "PERMISSIVE"
     #: The query fails, and fails there again until the operator decides.
     FAILFAST = "FAILFAST"
-    #: The row goes to a file under `deadLetterPath`; the query reads on.
+    #: The row goes to a file under `deadLetterPath`, and the query continues.
     DEADLETTER = "DEADLETTER"
 
 
 class Receiver(Enum):
-    """Who receives what is read."""
+    """The process that receives the messages."""
 
-    #: A thread of the query's own.
+    #: A thread of the query.
     EMBEDDED = "embedded"
     #: Another process, such as `trouter pipeline spool`; spools are only read.
     NONE = "none"
 
 
 class OnReject(Enum):
-    """What becomes of a row that the other side rejects."""
+    """The treatment of a row that the peer rejects."""
 
     FAIL = "fail"
     DEADLETTER = "deadletter"
 
 
 class Row(NamedTuple):
-    """What the table says of one option. ``low`` and ``high`` bound a number, ends included."""
+    """The facts of one option. ``low`` and ``high`` bound a number, ends included."""
 
     side: Side
     says: str
@@ -108,7 +108,7 @@ def _one_of(kind: type[Enum]) -> Callable[[str], Enum]:
     return parse
 
 
-#: By the type of the default: how to read it, and what a reader of the manual is told it is.
+#: Parser and name in the manual by the type of the default.
 _KINDS: Final[dict[type, tuple[Callable[[str], Any], str]]] = {
     bool: (_boolean, "boolean"),
     int: (_integer, "integer"),
@@ -131,7 +131,7 @@ _BOTH: Final = Side.BOTH
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """All that can be said to the source and the sink. An option is named as its field, in camelCase."""
+    """All options of the source and the sink; an option has the name of its field in camelCase."""
 
     # The server, and the login.
     url: tuple[str, ...] = _option(
@@ -241,7 +241,7 @@ class Options:
         for key, text in given.items():
             if key.lower() in _SPARKS:
                 continue
-            if key.lower() == "path":  # what load("...") and save("...") say
+            if key.lower() == "path":  # the argument of load("...") and save("...")
                 raise BadOption("load and save take no path here: give the options url and address, or spool")
             name, row = table.get(key.lower()) or _unknown(key, side)
             if side not in row.side:
@@ -252,7 +252,7 @@ class Options:
         return made
 
     def _check(self, side: Side) -> None:
-        """What options demand of each other."""
+        """Verify what options require of each other; BadOption."""
         if side is Side.READ:
             self._check_reading()
         elif self.on_reject is OnReject.DEADLETTER and not self.dead_letter_address:
@@ -281,7 +281,7 @@ class Options:
             raise BadOption("avroSchemaFile is for bodyFormat=avro")
 
     def secret(self, name: str) -> str:
-        """The secret that stands in the option ``name`` or in the file beside it; BadOption, which never tells it."""
+        """Return the secret in option ``name`` or in its file; BadOption, which never contains it."""
         given: str = getattr(self, name)
         path: str = getattr(self, f"{name}_file")
         if not path:
@@ -301,19 +301,19 @@ class Options:
 
 
 def rows() -> Iterator[tuple[str, Row]]:
-    """The table: each field and what is known of it."""
+    """Yield each field with its facts."""
     for each in fields(Options):
         yield each.name, each.metadata["row"]
 
 
 def option_name(name: str) -> str:
-    """The option of a field, as it is written: ``max_rows_per_batch`` is `maxRowsPerBatch`."""
+    """Return the option of a field: `maxRowsPerBatch` for ``max_rows_per_batch``."""
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
 
 
 def manual() -> str:
-    """The table as Markdown, for the manual."""
+    """Return the table as Markdown, for the manual."""
     defaults = {each.name: each.default for each in fields(Options)}
     lines = ["| option | for | kind | default | meaning |", "|---|---|---|---|---|"]
     for name, row in rows():
@@ -340,7 +340,7 @@ def _unknown(key: str, side: Side) -> tuple[str, Row]:
 
 
 def _value(option: str, row: Row, text: str) -> Any:
-    """What ``text`` says; BadOption, which never repeats a secret."""
+    """Return the value of ``text``; BadOption, which never contains a secret."""
     try:
         value = row.parse(text)
     except ValueError as error:

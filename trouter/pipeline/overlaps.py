@@ -1,4 +1,4 @@
-"""What of a segment is in the data sets already, under the same numbers: the same, or it is an error."""
+"""Records of a segment that the data sets have under the same numbers: equal ones are known, others are errors."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Conflict(Exception):
 
 
 def new_rows(rows: Rows, files: Mapping[str, Iterable[Path]]) -> tuple[dict[str, pa.Table], Counter[str]]:
-    """The rows that are not there yet, by kind, and how many are there from which segment; Conflict, OSError.
+    """Return the new rows by kind, and the number of known ones by their segment; Conflict, OSError.
 
-    files: those of each kind.
+    ``files`` are the data sets' files by kind.
     """
     facts = rows.facts
     wanted = (
@@ -62,7 +62,7 @@ def new_rows(rows: Rows, files: Mapping[str, Iterable[Path]]) -> tuple[dict[str,
 
 
 def _may_hold(path: Path, first: int, last: int) -> bool:
-    """Whether the numbers of a file and these may have one in common, by what its end says."""
+    """Return whether a file may have numbers from ``first`` to ``last``, by its statistics."""
     file = pq.ParquetFile(path).metadata
     at = file.schema.names.index("n")
     for group in range(file.num_row_groups):
@@ -77,7 +77,7 @@ def _only(table: pa.Table, numbers: pa.Array) -> pa.Table:
 
 
 def _compare(rows: Rows, own: pa.Table, other: pa.Table) -> None:
-    """Hold the same numbers to the same content; Conflict."""
+    """Verify that rows with the same numbers have the same content; Conflict."""
     if own.drop_columns(["seg"]).equals(other.drop_columns(["seg"])):
         return
     for mine, theirs in zip(own.to_pylist(), other.to_pylist(), strict=True):

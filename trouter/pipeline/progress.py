@@ -1,8 +1,8 @@
-"""What a job is at, told on stderr while it runs: one line that changes on a terminal, few lines elsewhere.
+"""The progress of a job on stderr: one changing line on a terminal, few lines elsewhere.
 
-A job calls ``progress("reading 12 segments")`` at each of its steps. While Spark works, `watching` adds what Spark says
-of itself: how many tasks of how many are done, and of streams the batches and rows. Spark tells of its stages only when
-asked and of batches from a thread of its own, so a thread asks and prints; it ends with the block.
+A job calls ``progress("reading 12 segments")`` at each step. While Spark works, `watching` adds the numbers of finished
+tasks, and of a stream's batches and rows. Spark must be polled for its stages and reports batches in its own thread, so
+a thread polls and prints; it ends with the block.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: How often Spark is asked on a terminal, and how often a line is printed where there is none; seconds.
+#: Seconds between polls of Spark on a terminal, and between lines elsewhere.
 LOOK_S: Final = 0.5
 LINE_S: Final = 10.0
 _WIDTH: Final = 100
 
 
 class Progress:
-    """Tells people. On a terminal the last line is written anew; elsewhere details come at most each ``LINE_S``.
+    """Prints progress. A terminal's last line is overwritten; elsewhere details come at most every ``LINE_S``.
 
-    Called with a text, it begins a step. Any thread may call it.
+    Call it with a text to begin a step. Any thread may call it.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Progress:
             self._print(step)
 
     def detail(self, text: str) -> None:
-        """How far the step is."""
+        """Print how far the step is."""
         with self._lock:
             now = self._clock()
             if text == self._told or (not self._terminal and now < self._next):
@@ -69,7 +69,7 @@ class Progress:
             self._print(f"{self._step}: {text}" if self._step else text)
 
     def close(self) -> None:
-        """What comes next stands on a line of its own."""
+        """End the line, so that later output begins a new one."""
         with self._lock:
             self._end_line()
 
@@ -92,7 +92,7 @@ class Progress:
 
     @contextmanager
     def watching(self, spark: SparkSession) -> Iterator[None]:
-        """While the block runs, tell of Spark's tasks and of the batches of its streams."""
+        """Print Spark's tasks and its streams' batches while the block runs."""
         if self._quiet:
             yield
             return
@@ -126,7 +126,7 @@ class Progress:
 
 
 def batch_line(progress: str) -> str | None:
-    """What is said of a batch, from Spark's JSON of it; None for one without rows."""
+    """Return a text for a batch by Spark's JSON of it; None for one without rows."""
     said: dict[str, Any] = json.loads(progress)
     rows = int(said.get("numInputRows") or 0)
     if not rows:
@@ -137,7 +137,7 @@ def batch_line(progress: str) -> str | None:
 
 
 def _listener(progress: Progress) -> Any:
-    """A listener that Spark calls from a thread of its own; what it raises would end up in Spark's log only."""
+    """Return a listener that Spark calls in its own thread; exceptions in it reach only Spark's log."""
     from pyspark.sql.streaming.listener import StreamingQueryListener  # noqa: PLC0415  # Spark is here by now
 
     class Listener(StreamingQueryListener):

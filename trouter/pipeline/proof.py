@@ -1,4 +1,4 @@
-"""Proves a whole segment by its checksum alone, which is quick; only what fails is read again to say where and why."""
+"""Verifies whole segments by their checksums, which is quick; only failures are read again to find the fault."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _TRAILER: Final = msgspec.json.Decoder(Trailer)
 
 
 class Proof(NamedTuple):
-    """A segment that is as it was written. ``end`` is where its trailer begins, counted in octets not compressed.
+    """A verified segment. ``end`` is the offset of its trailer in uncompressed bytes.
 
-    ``whole`` is the checksum of all of it, the trailer included: that which gzip keeps.
+    ``whole`` is the checksum of all bytes with the trailer, as gzip stores it.
     """
 
     path: Path
@@ -33,7 +33,7 @@ class Proof(NamedTuple):
 
 
 def prove(path: Path) -> Proof:
-    """Read a segment through, though of its lines only the first and the last are looked at; Corrupt, OSError."""
+    """Verify a segment by its checksum, parsing only its first and last line; Corrupt, OSError."""
     path = there(path)
     with opened(path) as file:
         reader = SegmentReader(path, file)
@@ -51,13 +51,13 @@ def prove(path: Path) -> Proof:
 
 
 def there(path: Path) -> Path:
-    """The segment under the name it has now: the router may have compressed it since."""
+    """Return the present path of a segment, which the router may have compressed."""
     packed = path.with_name(path.name + COMPRESSED)
     return packed if not path.name.endswith(COMPRESSED) and not path.exists() and packed.exists() else path
 
 
 def _checked(path: Path, file: BinaryIO, reader: SegmentReader) -> Proof | None:
-    """The proof, None if the checksum is another; what decompressing raises."""
+    """Return the proof, None if the checksum differs; raises the errors of decompression."""
     crc, end, held = reader.crc, reader.end, b""
     while piece := file.read(_PIECE_BYTES):
         held += piece
@@ -76,7 +76,7 @@ def _checked(path: Path, file: BinaryIO, reader: SegmentReader) -> Proof | None:
 
 
 def claimed(path: Path) -> int | None:
-    """What the end of a file says ``whole`` is, without reading the file; None if it says nothing. OSError."""
+    """Return ``whole`` by the end of a file, without reading it all; None if it has none. OSError."""
     with path.open("rb") as file:
         file.seek(-min(_TRAILER_BYTES, path.stat().st_size), os.SEEK_END)
         end = file.read()

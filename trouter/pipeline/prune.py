@@ -1,10 +1,10 @@
-"""Pruning: rows of days that are long past leave the data sets and tables, all of them or those of some tenants.
+"""Pruning: deletes rows of old days from the data sets and tables, of all tenants or of some.
 
-Files are written anew without those rows, and the rename of the manifest is what lets them go: a reader sees all of
-them or none, also after a kill. What later days need stays, for every tenant: connections and
-links that had not ended, the last counts of each such link, and the kinds of records in ``pruned.KEPT``; and what is
-known of segments, so that nothing of this is taken for a gap. Days of tables that were made of rows that went are
-frozen, and no row goes before the tables that there are were made of it.
+Files are rewritten without those rows, and the rename of the manifest makes that visible: a reader sees all of them or
+none, also after a crash. Rows that later days need stay, for every tenant: connections and links that had not ended,
+the last counts of each such link, and the kinds of records in ``pruned.KEPT``. The facts of segments stay too, so that
+nothing looks like a gap. Days of tables made from deleted rows are frozen, and rows are deleted only after existing
+tables were made from them.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from trouter.records import KINDS
 _START: Final = ("router", "boot")
 _CONNECTION: Final = (*_START, "conn")
 _LINK: Final = (*_START, "link")
-#: Kinds of which rows may be needed later on, and what they are about.
+#: Kinds whose rows later days may need, and the columns of their subjects.
 _BEGINNINGS: Final = {"connection.opened": _CONNECTION, "link.attached": _LINK}
 _ENDINGS: Final = {_CONNECTION: "connection.closed", _LINK: "link.detached"}
 _COUNTS: Final = "delivery.interval"
 
 
 class Refused(Exception):
-    """Something must not be pruned, or not yet; the text says what and why."""
+    """Rows must not be pruned, or not yet; the text says which and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is to go: rows of days before a day, of these tenants (none named: of all), from kinds and tables."""
+    """What to prune: rows before a day, of these tenants (all if none are named), in kinds and tables."""
 
     before: date
     tenants: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Going:
-    """What goes of one kind of records or one table: by day the rows; and how many rows of these days stay."""
+    """The rows to delete of one kind or table by day, and the number of rows of these days that stay."""
 
     what: str
     days: dict[str, int]
@@ -71,7 +71,7 @@ class Going:
 
 @dataclass
 class Summary:
-    """What goes, or went if that is ``done``."""
+    """The rows to delete, or deleted if ``done``."""
 
     parts: list[Going] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -79,7 +79,7 @@ class Summary:
 
 
 def prunable(tenants: Collection[str]) -> tuple[str, ...]:
-    """Return the kinds of records that may go; for some tenants only, those kinds that name their tenant."""
+    """Return the kinds of records that may be pruned; for some tenants only, kinds that have a tenant."""
     kinds = (kind for kind in (*KINDS, UNKNOWN) if kind not in KEPT)
     return tuple(kind for kind in kinds if not tenants or _has_tenants(kind))
 
@@ -96,10 +96,10 @@ def prune(
     at_once: bool = False,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Summary:
-    """Say what is to go, and let it go if ``really``.
+    """Return what would be deleted; delete it if ``really``.
 
-    What it was read from stays on the disk for an hour, for readers that are at it, unless it is to go ``at_once``.
-    Refused, NoRecords, BadTable, TableBusy, OSError.
+    The former files stay for an hour, for readers that use them, unless ``at_once``. Refused, NoRecords, BadTable,
+    TableBusy, OSError.
     """
     _check(scope)
     if not (records_folder(root) / MANIFEST).is_file():
@@ -153,7 +153,7 @@ class _Records:
         self._going: dict[str, Going] = {}
 
     def going(self, kind: str) -> Going:
-        """What goes of a kind."""
+        """Count what is to be deleted of a kind."""
         days: dict[str, int] = {}
         kept = octets = 0
         for day, names in self._days(kind):
@@ -172,12 +172,12 @@ class _Records:
         return going
 
     def _days(self, kind: str) -> list[tuple[str, list[str]]]:
-        """The days in question, and the files of each."""
+        """Return the days before the limit, and the files of each."""
         before = self._scope.before.isoformat()
         return [(day, names) for day, names in sorted(self._manifest.kinds.get(kind, {}).items()) if day < before]
 
     def _keep(self, kind: str, path: Path) -> pa.Array:
-        """Of each row of a file whether it stays."""
+        """Return for each row of a file whether it stays."""
         wanted = {*_START, "vhost", "n"} if _has_tenants(kind) else {*_START, "n"}
         wanted |= {*_BEGINNINGS.get(kind, ()), *(_LINK if kind == _COUNTS else ())}
         rows = pq.ParquetFile(path).read(columns=sorted(wanted))
@@ -188,7 +188,7 @@ class _Records:
         return keep.combine_chunks() if isinstance(keep, pa.ChunkedArray) else keep
 
     def _needed(self, kind: str, rows: pa.Table) -> pa.Array:
-        """Of each row whether later days need it."""
+        """Return for each row whether later days need it."""
         if kind == _COUNTS:
             return pc.is_in(_name(rows, (*_LINK, "n")), value_set=self._last_counts)
         if kind in _BEGINNINGS:
@@ -196,16 +196,16 @@ class _Records:
         return pa.array([False] * rows.num_rows, pa.bool_())
 
     def _goes_on(self, rows: pa.Table) -> pa.Array:
-        """Of each row whether its start of a router was not over by then."""
+        """Return for each row whether its start of a router was not over by then."""
         return pc.invert(pc.is_in(_name(rows, _START), value_set=self._over))
 
     def _ended(self, rows: pa.Table, key: tuple[str, ...]) -> pa.Array:
-        """Of each row whether its connection or link has ended by then."""
+        """Return for each row whether its connection or link has ended by then."""
         return pc.is_in(_name(rows, key), value_set=self._ends[key])
 
     @cached_property
     def _over(self) -> pa.Array:
-        """Starts of routers of which nothing more is to come: there is a later one, and the last record is old."""
+        """Starts of routers that are over: a later one exists, and the last record is before the limit."""
         newest: dict[str, int] = {}
         until: dict[tuple[str, int], int] = {}
         for facts in self._manifest.segments.values():
@@ -219,7 +219,7 @@ class _Records:
 
     @cached_property
     def _ends(self) -> dict[tuple[str, ...], pa.Array]:
-        """Connections and links that have ended by then."""
+        """Connections and links that ended before the limit."""
         ends: dict[tuple[str, ...], list[pa.Array]] = {_CONNECTION: [], _LINK: []}
         for key, kind in _ENDINGS.items():
             for rows in self._read(kind, key):
@@ -230,7 +230,7 @@ class _Records:
 
     @cached_property
     def _last_counts(self) -> pa.Array:
-        """Of each link that goes on the last record of what went over it: the next is compared with that."""
+        """The last record of counts of each link that goes on; later counts are compared with it."""
         parts = []
         for rows in self._read(_COUNTS, (*_LINK, "n")):
             going_on = pc.and_(self._goes_on(rows), pc.invert(self._ended(rows, _LINK)))
@@ -243,7 +243,7 @@ class _Records:
                 yield pq.ParquetFile(self._folder / name).read(columns=list(columns))
 
     def objections(self, parts: Sequence[Going], with_it: Collection[str]) -> list[str]:
-        """What is worth knowing before this is done; Refused where tables that there are were not made of it yet."""
+        """Return notes for the operator; Refused if existing tables do not include the rows yet."""
         notes = []
         gone = {part.what: {*part.days} for part in parts}
         for name, kinds in MADE_OF.items():
@@ -264,7 +264,7 @@ class _Records:
         return notes
 
     def _not_in(self, manifest: Commit, days: Collection[str]) -> int:
-        """How many segments with rows of these days a table is not made of, though it might be."""
+        """Return the number of segments with rows of these days that a table should include and does not."""
         closed = str(manifest.parameters.get("closed_before") or "")
         return sum(
             facts.count > 0 and any(day in days for day in facts.dates) and manifest.inputs.get(name) != facts.crc
@@ -273,7 +273,7 @@ class _Records:
         )
 
     def commit(self, keep_s: int) -> None:
-        """Write the files anew without the rows, and replace the manifest, so that the rows are gone for readers."""
+        """Write the files anew without the rows, and replace the manifest, which makes that visible."""
         run = _run()
         staged = self._folder / ".staging" / run
         whose = list(self._scope.tenants) or [EVERYBODY]
@@ -291,7 +291,7 @@ class _Records:
         clear(self._folder, self._manifest, keep_s)
 
     def _rewrite(self, kind: str, day: str, staged: Path, run: str) -> None:
-        """Have what stays of a day in new files, and have the manifest name those."""
+        """Write the remaining rows of a day into new files, and name those in the manifest."""
         days = self._manifest.kinds[kind]
         names = []
         for index, name in enumerate(days[day]):
@@ -300,7 +300,7 @@ class _Records:
             if pc.all(keep, min_count=0).as_py():
                 names.append(name)
                 continue
-            path.touch()  # from now on it is old
+            path.touch()  # the time from which it is unused
             rows = pq.ParquetFile(path).read().filter(keep)
             if rows.num_rows:
                 place = path.with_name(f"{run}-{index}.parquet")
@@ -315,12 +315,12 @@ class _Records:
 
 
 def _latest(rows: pa.Table) -> pa.Table:
-    """Of each link the greatest number."""
+    """Return the greatest number of each link."""
     return rows.group_by(list(_LINK)).aggregate([("n", "max")]).rename_columns([*_LINK, "n"])
 
 
 def _name(rows: pa.Table, key: Sequence[str]) -> pa.Array:
-    """One text for the columns of a key; numbers come last, so no two are alike whatever a router is called."""
+    """Return one text for the columns of a key; numbers come last, so that names of routers cannot make two equal."""
     parts = [pc.cast(rows[name], pa.string()) for name in key]
     joined = pc.binary_join_element_wise(*parts, "~", null_handling="replace")
     return joined.combine_chunks() if isinstance(joined, pa.ChunkedArray) else joined
@@ -366,13 +366,13 @@ class _Rows:
         return sorted((self.table.folder / folder).glob("*.parquet"))
 
     def _stay(self, rows: pa.Table) -> pa.Table:
-        """The rows that stay."""
+        """Return the rows that stay."""
         if not self._scope.tenants:
             return rows.slice(0, 0)
         return rows.filter(pc.invert(pc.is_in(rows["vhost"], value_set=pa.array(self._scope.tenants, pa.string()))))
 
     def commit(self, keep_s: int) -> None:
-        """Let it go; the table is locked, and must be as it was when it was counted. Refused, OSError."""
+        """Delete the rows; the table is locked, and must not have changed since the count. Refused, OSError."""
         before = self.table.manifest()
         if before is None or before != self._manifest:
             raise Refused(f"the table {self.table.name} was changed meanwhile: begin again")
@@ -391,7 +391,7 @@ class _Rows:
             shutil.rmtree(staged, ignore_errors=True)
 
     def _rewrite(self, after: Commit, day: str, folder: str, staged: Path, run: str) -> None:
-        """Have what stays of a day in a new generation, if anything does."""
+        """Write the remaining rows of a day into a new generation, if there are any."""
         place = self.table.folder / "data" / f"date={day}" / f"gen={run}"
         del after.days[day]
         for path in self._files(folder):
@@ -410,7 +410,7 @@ def _run() -> str:
 
 
 def _write(rows: pa.Table, staged: Path, place: Path) -> None:
-    """A file at its place, whole and on the disk; OSError."""
+    """Write a file, whole and durable; OSError."""
     make_folder(staged)
     part = staged / f"{uuid.uuid4().hex}.parquet"
     pq.write_table(rows, part, compression="zstd")
@@ -420,7 +420,7 @@ def _write(rows: pa.Table, staged: Path, place: Path) -> None:
 
 
 def _table_in(path: Path) -> pa.Table:
-    """Rows that Spark wrote, times as it is to read them again: in microseconds of UTC."""
+    """Return rows that Spark wrote, with times as microseconds in UTC."""
     rows = pq.ParquetFile(path, coerce_int96_timestamp_unit="us").read()
     naive = [number for number, each in enumerate(rows.schema) if pa.types.is_timestamp(each.type) and not each.type.tz]
     for number in naive:

@@ -1,7 +1,7 @@
-"""What may be pruned of the records, and which days of tables stay as they are for it. No Arrow and no Spark here.
+"""The kinds of records that may be pruned, and the days of tables that are frozen by it, without Arrow and Spark.
 
-A day of a table is frozen once records were pruned that it was made of: computed again it would say less than what
-happened. ``Manifest.pruned`` has what went, by kind and day: the tenants, or ``EVERYBODY``.
+A day of a table is frozen once records for it were pruned, because computing it again would lose counts.
+``Manifest.pruned`` has the tenants of deleted rows by kind and day, or ``EVERYBODY``.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Final
 from trouter.pipeline.datasets import Manifest, manifest_of
 from trouter.pipeline.tables import Table
 
-#: Stands for all tenants, and for rows without a tenant.
+#: All tenants, and rows without a tenant.
 EVERYBODY: Final = "*"
-#: Tables whose days are frozen, with the kinds of records that a day of them is made of, and the job that makes them.
+#: Tables whose days can be frozen, with the kinds of records that they are made of, and their jobs.
 MADE_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "meter": ("delivery.interval", "link.attached", "link.detached"),
     "meter_conn": ("connection.opened", "connection.closed", "link.attached", "link.detached"),
@@ -31,29 +31,29 @@ JOBS: Final[Mapping[str, str]] = {
     "audit_alerts": "audit",
     "audit_rules": "audit",
 }
-#: Kinds without which records of later days cannot be understood: few and small, and never pruned.
+#: Kinds that records of later days need: few and small, and never pruned.
 KEPT: Final[Mapping[str, str]] = {
     "records.dropped": "it says why others are missing",
     "policy.loaded": "it says which rules were in force on later days",
     "topology.change": "a neighbour of today may have come then",
     "config.reloaded": "it says when routers started",
 }
-#: Kinds that go together: without the end of it, a connection or link would be there for ever.
+#: Kinds that are pruned together: without its end, a connection or link would seem to last for ever.
 TOGETHER: Final = (("connection.opened", "connection.closed"), ("link.attached", "link.detached"))
 
 
 def frozen_days(root: Path, table: str) -> frozenset[date]:
-    """Days of a table that are not to be computed again; NoRecords, OSError."""
+    """Return the frozen days of a table; NoRecords, OSError."""
     return frozen_by(manifest_of(root), table)
 
 
 def frozen_by(manifest: Manifest, table: str) -> frozenset[date]:
-    """The same, as a manifest says."""
+    """Return the frozen days of a table by a manifest."""
     days = (day for kind in MADE_OF.get(table, ()) for day in manifest.pruned.get(kind, {}))
     return frozenset(map(date.fromisoformat, days))
 
 
 def pruned_days(table: Table) -> frozenset[date]:
-    """Days of which rows of the table itself were pruned; BadTable, OSError."""
+    """Return the days of which rows of the table itself were pruned; BadTable, OSError."""
     manifest = table.manifest()
     return frozenset() if manifest is None else frozenset(map(date.fromisoformat, manifest.pruned))

@@ -1,4 +1,4 @@
-"""Why a query failed, for people: out of all that Spark says of it, the one line that helps."""
+"""Reasons of failed queries: the one helpful line out of all that Spark reports."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Final
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-#: What Spark raises; some of it comes as Java made it.
+#: Errors that Spark raises, some of them Java's.
 FAILURES: Final = (PySparkException, Py4JJavaError)
 _JAVA: Final = re.compile(r"\AAn error occurred while calling \S+\s+:\s+[\w.$]+: ")
 
 
 def reason_of(error: Exception) -> str:
-    """What went wrong: what ours raised, else Python, else Spark."""
+    """Return the reason of a failure: by our own exception, else Python's, else Spark's."""
     text = _JAVA.sub("", str(error).strip())
     ours = re.findall(r"^trouter\.[\w.]+: (.+)$", text, re.MULTILINE)
     raised = ours or re.findall(r"^\w[\w.]*(?:Error|Exception): .+$", text, re.MULTILINE)

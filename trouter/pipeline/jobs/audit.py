@@ -1,8 +1,8 @@
-"""Who attacks: brute force, spraying, slow guessing, a success after many failures, bursts of denials; unused rules.
+"""The audit: brute force, spraying, slow guessing, a success after many failures, bursts of denials; unused rules.
 
-Alerts are found by ``attacks.py`` in logins (``sasl.outcome``) and denials (``policy.decision``): in the data sets, of
-which the whole answer replaces the tables (`run`), or in a stream, whose alerts are added to them as they come
-(`follow`). Both say the same of the same records.
+``attacks.py`` finds alerts in logins (``sasl.outcome``) and denials (``policy.decision``): in the data sets, from which
+`run` computes the tables anew, or in a stream, whose alerts `follow` adds as they come. Both give the same alerts for
+the same records.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 ALERTS: Final = "audit_alerts"
 RULES: Final = "audit_rules"
-#: Of the job; another one recomputes the tables.
+#: Version of the job; another one recomputes the tables.
 VERSION: Final = 1
-#: Why a login failed that may have been a guess. A service that is down, or a certificate that has expired, is none.
+#: Reasons of failed logins that may be guesses; a failed service or an expired certificate is none.
 GUESSES: Final = ("bad-credentials", "locked", "throttled")
 _ORDER: Final = ("t_us", "router", "boot", "n")
-#: What is used of the two kinds.
+#: The columns that are used of the two kinds.
 _SAID: Final = (
     ("user", "string"),
     ("host", "string"),
@@ -49,15 +49,15 @@ _SAID: Final = (
     ("addr", "string"),
     ("repeat", "bigint"),
 )
-#: The kinds that are looked at for alerts.
+#: The kinds that are searched for alerts.
 KINDS: Final = ("sasl.outcome", "policy.decision")
-#: What two alerts of one attack have in common.
+#: The columns that are equal in two alerts of one attack.
 _SAME: Final = ("rule", "user", "host", "vhost")
 
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What the job may be told; ``pace`` matters to streams only."""
+    """The parameters of the job; ``pace`` matters to streams only."""
 
     limits: Limits = field(default_factory=Limits)
     pace: Pace = field(default_factory=Pace)
@@ -65,7 +65,7 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What was read and written, and why nothing if nothing was."""
+    """What was read and written, or why nothing was done."""
 
     alerts: Mapping[str, int]
     unused_rules: int = 0
@@ -112,9 +112,9 @@ class Attacks:
 
 
 def sightings(of: DataFrame) -> DataFrame:
-    """Records of logins and denials as judges see them: a login for its host, a failure also for its user, a denial.
+    """Return sightings of records: of each login for its host, of a failure also for its user, and of each denial.
 
-    of: ``k``, ``t``, ``router``, ``boot``, ``n``, ``t_us`` and what `_SAID` names.
+    ``of`` has ``k``, ``t``, ``router``, ``boot``, ``n``, ``t_us`` and the columns in `_SAID`.
     """
     none = F.lit(None).cast("string")
     login, ok = F.col("k") == "sasl.outcome", F.coalesce("ok", F.lit(False))
@@ -148,7 +148,7 @@ def sightings(of: DataFrame) -> DataFrame:
 
 
 def of_data_sets(logins: DataFrame, decisions: DataFrame) -> DataFrame:
-    """The records that `sightings` takes, of the rows of data sets."""
+    """Return rows of data sets as input of `sightings`."""
     both = []
     for kind, frame in (("sasl.outcome", logins), ("policy.decision", decisions)):
         said = [F.col(name) if name in frame.columns else F.lit(None).cast(shape).alias(name) for name, shape in _SAID]
@@ -157,13 +157,13 @@ def of_data_sets(logins: DataFrame, decisions: DataFrame) -> DataFrame:
 
 
 def of_lines(lines: DataFrame) -> DataFrame:
-    """The records that `sightings` takes, of records as they were written (``following.py``)."""
+    """Return records as they were written (``following.py``) as input of `sightings`."""
     said = F.from_json("line", ", ".join(f"`{name}` {shape}" for name, shape in _SAID)).alias("said")
     return lines.select("k", F.timestamp_micros("t_us").alias("t"), *_ORDER, said).select("k", "t", *_ORDER, "said.*")
 
 
 def alerts(seen: DataFrame, limits: Limits, as_of: int | None = None) -> DataFrame:
-    """The rows of ``audit_alerts`` in ``seen``; of a stream each as it is noticed, and again when it is over."""
+    """Return the rows of ``audit_alerts`` for ``seen``; a stream gives each alert when noticed, and again when over."""
     told = detect(seen, Attacks(limits), as_of)
     shaped = told.select(
         "alert_id",
@@ -183,16 +183,16 @@ def alerts(seen: DataFrame, limits: Limits, as_of: int | None = None) -> DataFra
 
 
 def latest(told: DataFrame) -> DataFrame:
-    """Of each alert the row that says most."""
+    """Return the most advanced row of each alert."""
     columns = [F.col(name) for name in told.columns]
     last = F.max_by(F.struct(*columns), F.struct("ended", "failures", "last_at"))
     return told.groupBy("alert_id").agg(last.alias("alert")).select("alert.*")
 
 
 def rules_used(decisions: DataFrame, loaded: DataFrame, until: date) -> DataFrame:
-    """The rows of ``audit_rules``: how often each rule decided on each day, also those that were in force and did not.
+    """Return the rows of ``audit_rules``: how often each rule decided on each day, 0 for unused rules in force.
 
-    ``until``: the day until which the rules that were loaded last are in force.
+    ``until`` is the last day on which the last loaded rules are in force.
     """
     once = ["router", "boot", "n"]
     allow = F.when(F.col("allow"), F.col("repeat")).otherwise(0)
@@ -224,9 +224,9 @@ def rules_used(decisions: DataFrame, loaded: DataFrame, until: date) -> DataFram
 
 
 def run(spark: SparkSession, root: Path, parameters: Parameters, progress: Callable[[str], None]) -> Summary:
-    """Have the tables say what the data sets say. Does nothing if they do; NoRecords, BadTable, TableBusy, OSError.
+    """Bring the tables up to date with the data sets; NoRecords, BadTable, TableBusy, OSError.
 
-    All days are looked at, for an attack may last for many. What a stream has told of later records stays.
+    All days are read, because an attack may last for many. Alerts that a stream added for later records stay.
     """
     manifest = manifest_of(root)
     inputs = {name: facts.crc for name, facts in sorted(manifest.segments.items())}
@@ -265,12 +265,12 @@ def run(spark: SparkSession, root: Path, parameters: Parameters, progress: Calla
 
 
 def _attacks(alerts: DataFrame) -> DataFrame:
-    """Return the subjects and end times of alerts on days that stay as they are."""
+    """Return the subjects and end times of alerts on frozen days."""
     return alerts.select(*[F.col(name).alias(f"{name}_") for name in (*_SAME, "last_at")])
 
 
 def _goes_on() -> Column:
-    """Whether an alert is the rest of one on such a day, whose first records were pruned."""
+    """Return the condition that an alert continues one of a frozen day, whose first records were pruned."""
     same = [F.col(name).eqNullSafe(F.col(f"{name}_")) for name in _SAME]
     return reduce(lambda one, other: one & other, [*same, F.col("first_at") <= F.col("last_at_")])
 
@@ -283,9 +283,9 @@ def _is_made_of(table: Table, inputs: Mapping[str, int], parameters: Mapping[str
 
 
 def compacted(spark: SparkSession, root: Path) -> DataFrame:
-    """The records that `sightings` takes, of files that compaction adds to the data sets under ``root``.
+    """Return input of `sightings` from files that compaction adds to the data sets under ``root``.
 
-    Files that were merged come again, late, and are dropped as any that are late.
+    Merged files come again, late, and are dropped like other late rows.
     """
     frames = []
     for kind in KINDS:
@@ -296,7 +296,7 @@ def compacted(spark: SparkSession, root: Path) -> DataFrame:
 
 
 def followed(spark: SparkSession, folders: list[Path]) -> DataFrame:
-    """The records that `sightings` takes, of the segments that routers complete in these folders."""
+    """Return input of `sightings` from the segments that routers complete in these folders."""
     return of_lines(records(spark, folders, list(KINDS)))
 
 
@@ -309,7 +309,7 @@ def follow(
 ) -> StreamingQuery:
     """Start adding alerts of a stream of records to ``audit_alerts``; ``told`` is called with the new rows.
 
-    A batch that comes again after a crash changes nothing, but is told again.
+    A batch that is repeated after a crash changes nothing, but ``told`` is called again.
     """
     found = alerts(sightings(stream.withWatermark("t", f"{parameters.pace.late_s} seconds")), parameters.limits)
     said = {"limits": asdict(parameters.limits)}

@@ -1,4 +1,4 @@
-"""Tables that are made of the meter: which days must be computed again when some of its days are others."""
+"""Tables that are made from the meter: which days to compute again after some of its days have changed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from trouter.pipeline.tables import Table
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Which days were computed, and why none if none was."""
+    """The days that were computed, or why none was."""
 
     days: Sequence[date] = ()
     nothing: str | None = None
 
 
 def summary_of(root: Path, days: set[date]) -> Summary:
-    """What a job has to say that computed these days; BadTable, OSError."""
+    """Return the summary of a job that computed these days; BadTable, OSError."""
     if days:
         return Summary(sorted(days))
     if Table(root, METER).manifest() is None:
@@ -31,7 +31,7 @@ def summary_of(root: Path, days: set[date]) -> Summary:
 
 
 def generations(meter: Table) -> dict[str, int]:
-    """The days of the meter, each with a number that is another once the day is; BadTable, OSError."""
+    """Return the days of the meter, each with a number that changes with the day; BadTable, OSError."""
     manifest = meter.manifest()
     days = {} if manifest is None else manifest.days
     return {f"{meter.name}/{day}": zlib.crc32(path.encode()) for day, path in days.items()}
@@ -46,9 +46,9 @@ def changed_days(
     *,
     again: bool,
 ) -> set[date]:
-    """Days that must be computed again; those that the meter has no more are among them. BadTable, OSError.
+    """Return the days to compute again, with those that the meter no longer has. BadTable, OSError.
 
-    Days of which rows of the meter were pruned are not: they would say less than they do.
+    Days of which rows of the meter were pruned are left out, because their counts would be too low.
     """
     before = table.manifest()
     same = before is not None and before.is_by(version, parameters) and not again

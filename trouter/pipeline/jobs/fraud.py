@@ -1,9 +1,9 @@
 """Fraud with cards: a thief tries a card with a small payment, and then takes much from it.
 
-Over any events with a card, a time, an id, a kind and an amount: bodies of messages that were landed, or a stream of
-them. The plain pattern is a join of small and large payments (`pairs`), also where the two must be in different places;
-where alerts are to be mute for a while, or several small payments are asked for, a judge sees each card's payments in
-their order (`judged`). Both sides are kept until the watermark has passed, for the large payment may come first.
+The events have a card, a time, an id, a kind and an amount: bodies of landed messages, or a stream of them. The plain
+pattern is a join of small and large payments (`pairs`), which may require different places. If alerts are muted for a
+while, or several small payments are required, a judge sees each card's payments in order (`judged`). Both sides are
+kept until the watermark has passed, because the large payment may come first.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 TABLE: Final = "fraud_alerts"
-#: Of the job; another one recomputes the table.
+#: Version of the job; another one recomputes the table.
 VERSION: Final = 1
-#: Small payments of a card that are remembered at once.
+#: Small payments of a card that are kept.
 MAX_TESTERS: Final = 64
 _AMOUNT: Final = "decimal(28,6)"
 _SECOND_US: Final = 1_000_000
@@ -43,7 +43,7 @@ _SECOND_US: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """What to look for, and in which columns. Amounts as texts of decimal numbers; times in seconds, ends included."""
+    """The payments to look for, and their columns. Amounts are decimal texts, times seconds; bounds are inclusive."""
 
     key: str = "card"
     time: str = "t"
@@ -51,17 +51,17 @@ class Pattern:
     kind: str = "channel"
     amount: str = "amount"
     place: str | None = None
-    #: The small payment: its kind, and at most how much.
+    #: The small payment: its kind and highest amount.
     tester: str = "online"
     tester_at_most: str = "2.00"
-    #: The large one: its kind, and at least how much.
+    #: The large payment: its kind and lowest amount.
     large: str = "atm"
     large_at_least: str = "500"
-    #: How much later it is, at most.
+    #: Longest time between them.
     within_s: int = 3600
-    #: So many small payments before it.
+    #: Number of small payments before it.
     testers: int = 1
-    #: No further alert of a card for so long after one.
+    #: Time without further alerts of a card after one.
     mute_s: int = 0
     #: Only small payments in another ``place`` count.
     elsewhere: bool = False
@@ -91,7 +91,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What was found; ``unusable`` payments lack a card, a time, an id or an amount."""
+    """The number of alerts; ``unusable`` payments lack a card, a time, an id or an amount."""
 
     alerts: int
     unusable: int = 0
@@ -99,18 +99,18 @@ class Summary:
 
 
 class MissingColumn(Exception):
-    """The events have not got a column that the pattern names."""
+    """The events lack a column that the pattern names."""
 
 
 class BadEvents(Exception):
-    """There are no events where they should be, or Spark cannot read them."""
+    """There are no events, or Spark cannot read them."""
 
 
 # --- pure functions of frames
 
 
 def payments(events: DataFrame, pattern: Pattern) -> DataFrame:
-    """Events of the two kinds, in our columns: key, t, t_us, id, kind, amount, place; MissingColumn."""
+    """Return the events of the two kinds with the columns key, t, t_us, id, kind, amount, place; MissingColumn."""
     wanted = [pattern.key, pattern.time, pattern.identity, pattern.kind, pattern.amount]
     for name in [*wanted, *([] if pattern.place is None else [pattern.place])]:
         _need(events, name)
@@ -128,12 +128,12 @@ def payments(events: DataFrame, pattern: Pattern) -> DataFrame:
 
 
 def unusable(paid: DataFrame) -> DataFrame:
-    """Payments that nothing can be said of."""
+    """Return the payments that lack a value."""
     return paid.where(" or ".join(f"{name} is null" for name in ("key", "t", "id", "amount")))
 
 
 def candidates(paid: DataFrame, pattern: Pattern) -> DataFrame:
-    """The few payments that are small or large enough, each once told apart by ``large``."""
+    """Return the payments that are small or large enough; ``large`` distinguishes them."""
     small = (F.col("kind") == pattern.tester) & (F.col("amount") <= F.lit(pattern.tester_at_most).cast(_AMOUNT))
     large = (F.col("kind") == pattern.large) & (F.col("amount") >= F.lit(pattern.large_at_least).cast(_AMOUNT))
     usable = paid.where("key is not null and t is not null and id is not null").where(small | large)
@@ -141,7 +141,7 @@ def candidates(paid: DataFrame, pattern: Pattern) -> DataFrame:
 
 
 def pairs(found: DataFrame, pattern: Pattern) -> DataFrame:
-    """The plain pattern: each large payment with each small one before it."""
+    """Return the plain pattern: each large payment with each small one before it."""
     sides = {}
     for side, large in (("tester", False), ("large", True)):
         names = {name: f"{side}_{name}" for name in ("key", "t", "id", "amount", "place")}
@@ -156,7 +156,7 @@ def pairs(found: DataFrame, pattern: Pattern) -> DataFrame:
 
 
 def judged(found: DataFrame, pattern: Pattern) -> DataFrame:
-    """Any pattern: what a judge says who sees the payments of each card in their order."""
+    """Return any pattern, found by a judge that sees the payments of each card in order."""
     told = detect(found.withColumn("amount", F.col("amount").cast("string")), Cards(pattern))
     return _shaped(
         told.withColumns(
@@ -169,21 +169,21 @@ def judged(found: DataFrame, pattern: Pattern) -> DataFrame:
 
 
 def _shaped(found: DataFrame) -> DataFrame:
-    """The columns of ``fraud_alerts``. ``large_n`` is the id where that is a number."""
+    """Return the columns of ``fraud_alerts``; ``large_n`` is the id if it is a number."""
     columns = ["tester_t", "large_t", "tester_amount", "large_amount", "tester_place", "large_place"]
     number = F.expr("try_cast(large_id as bigint)").alias("large_n")
     return found.select("key", number, "large_id", "tester_id", *columns, F.to_date("large_t").alias("date"))
 
 
 def alerts(events: DataFrame, pattern: Pattern) -> DataFrame:
-    """The rows of ``fraud_alerts`` in events; of a stream, which needs a watermark, each as it is found."""
+    """Return the rows of ``fraud_alerts``; a stream, which needs a watermark, gives each when it is found."""
     found = candidates(payments(events, pattern), pattern)
     told = pairs(found, pattern) if pattern.plain else judged(found, pattern)
     return told if events.isStreaming else latest(told)
 
 
 def latest(told: DataFrame) -> DataFrame:
-    """Each large payment once, with the last of the small ones before it."""
+    """Return each large payment once, with the last of the small ones before it."""
     columns = F.struct(*(F.col(name) for name in told.columns))
     last = F.max_by(columns, F.struct("tester_t", "tester_id")).alias("alert")
     return told.groupBy("key", "large_id").agg(last).select("alert.*")
@@ -203,7 +203,7 @@ class Payment(msgspec.Struct, array_like=True, frozen=True):
 
     @property
     def order(self) -> tuple[int, bool, str]:
-        """Of one moment the small ones come first, for they may be what was tried."""
+        """Sort key; at one moment small payments come first, because they may be the test."""
         return self.t, self.large, self.id
 
 
@@ -215,7 +215,7 @@ class CardState(msgspec.Struct, array_like=True):
 
 
 class CardJudge:
-    """Watches one card."""
+    """The judge of one card."""
 
     def __init__(self, pattern: Pattern, state: CardState) -> None:
         self.state = state
@@ -296,7 +296,7 @@ def run(
     progress: Callable[[str], None],
     inputs: Mapping[str, int] | None = None,
 ) -> Summary:
-    """Have the table say what the events say. ``inputs``: what these are made of; nothing is done if it is the same.
+    """Compute the table from the events; nothing is done if their ``inputs`` are those of the table already.
 
     MissingColumn, BadTable, TableBusy, OSError.
     """
@@ -338,7 +338,7 @@ def _need(events: DataFrame, name: str) -> None:
 
 
 def read_bodies(frame: DataFrame, column: str, schema: str) -> DataFrame:
-    """What stands in a column of JSON, as columns beside those of the message; MissingColumn, BadEvents."""
+    """Return the fields of a JSON column beside the other columns; MissingColumn, BadEvents."""
     _need(frame, column)
     try:
         StructType.fromDDL(schema)
@@ -360,7 +360,7 @@ def of_spool(spark: SparkSession, folder: str) -> DataFrame:
 
 
 def of_table(spark: SparkSession, root: Path, name: str) -> tuple[DataFrame, dict[str, int]]:
-    """The rows of a table that `land` or a job made, and what it is made of; BadTable if there is none, NotLanded."""
+    """Return the rows of a landed table or of one that a job made, with its inputs; BadTable, NotLanded."""
     landing = Landing(root, name)
     if landing.identity() is not None:
         return landed(spark, root, name), landing.batches()
@@ -369,7 +369,7 @@ def of_table(spark: SparkSession, root: Path, name: str) -> tuple[DataFrame, dic
 
 
 def of_files(spark: SparkSession, path: str, form: str, *, stream: bool) -> tuple[DataFrame, dict[str, int]]:
-    """The rows of files, and each file with a number that is another once it was written anew; BadEvents."""
+    """Return the rows of files, and each file with a number that changes with it; BadEvents."""
     try:
         there = spark.read.format(form).load(path)
     except AnalysisException as error:
@@ -380,7 +380,7 @@ def of_files(spark: SparkSession, path: str, form: str, *, stream: bool) -> tupl
 
 
 def _state_of(name: str) -> int:
-    """Of a file that this machine does not see, nothing but the name is known."""
+    """Return a number for size and time of a file; 0 if this machine does not see it."""
     path = Path(unquote(urlparse(name).path))
     if not path.exists():
         return 0

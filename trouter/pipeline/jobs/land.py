@@ -1,10 +1,10 @@
-"""From spools to tables, partitioned by the address that messages came from; or on to Kafka.
+"""Landing: messages from spools into tables, partitioned by address; or on to Kafka.
 
-Each message that a spool accepted is one row: of the table, or of the dead letters beside it if it is no message, or
-its body is not what the schema says. From the spool to the table that is exactly once, whatever is killed; from a
-sender to the spool it is at least once, and closes only by message-id, which is what ``deduplicate_s`` is for: a row
-whose message-id landed from the same address within that time before is left out. A row without a message-id is kept.
-The time is that of landing, and not of arrival: so no row is ever too late, and lost, because its spool was behind.
+Each message that a spool accepted is one row: of the table, or of the dead letters if it is invalid or its body does
+not fit the schema. From the spool to the table delivery is exactly once, also after crashes. From a sender to the spool
+it is at least once; ``deduplicate_s`` removes repetitions by message-id: a row is dropped if its message-id landed from
+the same address within that time before. A row without a message-id is kept. The time is that of landing, not of
+arrival, so that no row is too late because its spool was behind.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-#: What stands beside the fields of a body.
+#: Columns beside the fields of a body.
 ENVELOPE: Final = ("spool_id", "seq", "ingest_time", "address", "message_id", "message_id_type")
-#: What tells whether a connector is there, and how to get it.
+#: The class that shows whether the connector is installed, and its package.
 KAFKA_CLASS: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 KAFKA_PACKAGE: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13"
-#: Seconds between two checks whether the job was told to end.
+#: Seconds between checks whether the job should end.
 _LOOK_S: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """What the job may be told. ``source``: options of the source besides those that stand here."""
+    """The parameters of the job. ``source`` has further options of the source."""
 
     spools: Sequence[str]
     name: str = "landed"
-    #: Where Spark keeps how far it came; by default below the root.
+    #: The folder of Spark's checkpoint; by default below the root.
     checkpoint: Path | None = None
-    #: Seconds from one batch to the next; None lands what is there and ends.
+    #: Seconds between batches; None lands what is there and ends.
     every_s: int | None = None
-    #: Columns of the body as Spark spells them; "" keeps messages as they are.
+    #: Columns of the body in Spark's spelling; "" keeps messages as they are.
     schema: str = ""
     body_format: str = ""
     avro_schema_file: str = ""
@@ -60,7 +60,7 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kafka:
-    """Where to publish instead. ``options``: Kafka's, such as `kafka.security.protocol`."""
+    """The destination in Kafka. ``options`` are Kafka's, such as `kafka.security.protocol`."""
 
     servers: str
     topic: str
@@ -69,7 +69,7 @@ class Kafka:
 
 @dataclass(slots=True)
 class Summary:
-    """What was landed since the start, by source."""
+    """The rows landed since the start, by address."""
 
     batches: int = 0
     rows: Counter[str] = field(default_factory=Counter)
@@ -77,7 +77,7 @@ class Summary:
     duplicates: int = 0
 
     def add(self, counts: Mapping[Part, int]) -> None:
-        """Count a batch in."""
+        """Add the counts of a batch."""
         self.batches += bool(counts)
         for part, rows in counts.items():
             (self.dead if part.dead else self.rows)[part.address] += rows
@@ -87,7 +87,7 @@ class Summary:
 
 
 def wanted(schema: str) -> StructType:
-    """The columns to ask the source for: the message's, or some of them and those of the body; NotLanded."""
+    """Return the columns for the source: all of the message, or some of them and those of the body; NotLanded."""
     if not schema:
         return SCHEMA
     try:
@@ -101,13 +101,13 @@ def wanted(schema: str) -> StructType:
 
 
 def parted(rows: DataFrame) -> DataFrame:
-    """Rows with the day that they came on, and whether they are no good."""
+    """Return the rows with their day of arrival, and whether they are dead letters."""
     dead = F.col(DEAD_LETTER if DEAD_LETTER in rows.columns else "error").isNotNull()
     return rows.withColumn("date", F.to_date("ingest_time")).withColumn(DEAD, dead)
 
 
 def once(rows: DataFrame, seconds: int) -> DataFrame:
-    """Rows whose message-id did not land from the same address in the ``seconds`` before."""
+    """Return the rows whose message-id did not land from the same address in the ``seconds`` before."""
     itself = F.concat_ws("/", "spool_id", F.col("seq").cast("string"))
     named = F.coalesce(F.concat(F.lit("id "), "message_id_type", F.lit(" "), "message_id"), itself)
     keyed = rows.withColumn("_name", named).withColumn("_landed", F.current_timestamp())
@@ -116,7 +116,7 @@ def once(rows: DataFrame, seconds: int) -> DataFrame:
 
 
 def letters(rows: DataFrame, topic: str) -> DataFrame:
-    """Messages as Kafka's connector takes them: the body, by message-id, with where it came from in the headers."""
+    """Return messages for Kafka's connector: body, message-id as key, and origin in the headers."""
     headers = [("amqp-address", "address"), ("amqp-message-id", "message_id"), ("amqp-subject", "subject")]
     return rows.select(
         F.lit(topic).alias("topic"),
@@ -144,7 +144,7 @@ def run(
     progress: Callable[[str], None] = lambda _: None,
     wants_to_end: Callable[[], bool] = bool,
 ) -> Summary:
-    """Land until all is landed, or with ``every_s`` until ``wants_to_end``. NotLanded, TableBusy, OSError."""
+    """Land all that is there, or with ``every_s`` until ``wants_to_end``. NotLanded, TableBusy, OSError."""
     landing = Landing(root, parameters.name)
     checkpoint = parameters.checkpoint or Path(root) / "checkpoints" / parameters.name
     summary = Summary()
@@ -189,7 +189,7 @@ def publish(
 
 
 def require_kafka(spark: SparkSession) -> None:
-    """Go on only if Spark has its connector; NotLanded."""
+    """Raise NotLanded unless Spark has its connector for Kafka."""
     jvm: Any = spark.sparkContext._jvm
     try:
         jvm.Thread.currentThread().getContextClassLoader().loadClass(KAFKA_CLASS)
@@ -202,7 +202,7 @@ def require_kafka(spark: SparkSession) -> None:
 
 
 def check_writable(folder: Path) -> None:
-    """Whether Spark can keep a checkpoint in ``folder``; NotLanded."""
+    """Raise NotLanded unless Spark can keep a checkpoint in ``folder``."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / f".probe-{os.getpid()}"
@@ -235,7 +235,7 @@ def _writer(rows: DataFrame, parameters: Parameters, checkpoint: Path) -> Any:
 
 
 def _follow(query: StreamingQuery, wants_to_end: Callable[[], bool]) -> None:
-    """Wait for the end, or bring it about; NotLanded with the reason of a query that failed."""
+    """Wait for the query's end, or stop it; NotLanded with the reason of a failure."""
     try:
         while not query.awaitTermination(_LOOK_S):
             if wants_to_end():
@@ -245,7 +245,7 @@ def _follow(query: StreamingQuery, wants_to_end: Callable[[], bool]) -> None:
 
 
 def _duplicates(query: StreamingQuery) -> int:
-    """Rows that were left out, as far back as Spark remembers batches."""
+    """Return the number of dropped rows in the batches that Spark remembers."""
     return sum(
         int(operator["customMetrics"].get("numDroppedDuplicateRows", 0))
         for progress in query.recentProgress

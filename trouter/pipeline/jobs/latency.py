@@ -1,7 +1,7 @@
-"""How long deliveries took: the sketches of an hour added up, exactly, and the percentiles of the sum.
+"""Latencies of deliveries: the sketches of each hour, added up exactly, and percentiles of the sums.
 
-Buckets are the same everywhere, so whatever is added in whatever order comes to the same; hours keep their buckets, and
-days are made of hours (`merged`). A percentile is the middle of the bucket in which it is, at most 1/64 off.
+Buckets are the same everywhere, so sums do not depend on the order. Hours keep their buckets, and days are made of
+hours (`merged`). A percentile is the middle of its bucket, at most 1/64 off.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 TABLE: Final = "latency"
-#: Of the job; another one recomputes the table.
+#: Version of the job; another one recomputes the table.
 VERSION: Final = 1
-#: What is told apart: a single address, or all of a class (``family``), of which single ones are a part.
+#: Columns of a subject: a single address, or its whole class (``family``), which includes the single ones.
 SUBJECT: Final = ("vhost", "addr", "family", "path")
 #: Percentiles in hundredths of a percent, and their columns.
 PERCENTILES: Final = ((5000, "p50_us"), (9500, "p95_us"), (9900, "p99_us"), (9990, "p999_us"))
@@ -33,14 +33,14 @@ PERCENTILES: Final = ((5000, "p50_us"), (9500, "p95_us"), (9900, "p99_us"), (999
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """again: compute every day again, even without new records."""
+    """``again``: compute every day again, even without new records."""
 
     again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """How many segments were new and how many days were computed; why nothing if nothing was."""
+    """The numbers of new segments and computed days, or why nothing was done."""
 
     segments: int = 0
     days: int = 0
@@ -48,14 +48,14 @@ class Summary:
 
 
 class OtherBuckets(Exception):
-    """There are sketches of buckets that are finer or coarser than those known here."""
+    """A sketch has buckets of another resolution or unit."""
 
 
 # --- pure functions of frames
 
 
 def latency(sketches: DataFrame) -> DataFrame:
-    """The rows of the table: sketches by the hour of their beginning and their subject. Each record counts once."""
+    """Return the rows of the table: sketches by subject and hour of their beginning. Each record counts once."""
     once = sketches.dropDuplicates(["router", "boot", "n"])
     hour = F.date_trunc("hour", F.timestamp_micros("t0")).alias("hour")
     parts = once.select(
@@ -65,7 +65,7 @@ def latency(sketches: DataFrame) -> DataFrame:
 
 
 def merged(parts: DataFrame, by: Sequence[str]) -> DataFrame:
-    """Sketches, or rows of the table, added up by some columns: of ``hour``, ``date`` and those of ``SUBJECT``."""
+    """Return sketches, or rows of the table, added up by columns among ``hour``, ``date`` and those of ``SUBJECT``."""
     key = list(by)
     bucket = F.explode(F.arrays_zip("bi", "bc")).alias("each")
     counts = (
@@ -96,7 +96,7 @@ def merged(parts: DataFrame, by: Sequence[str]) -> DataFrame:
 
 
 def middle(bucket: str) -> Column:
-    """The middle of what falls into a bucket, as ``records.sketch.middle_of`` has it."""
+    """Return the middle of a bucket, as ``records.sketch.middle_of`` does."""
     number = F.col(bucket)
     shift = F.expr(f"cast(shiftright(`{bucket}`, {BITS}) - 1 as int)")
     first = F.expr(
@@ -115,7 +115,7 @@ def run(
     parameters: Parameters | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Summary:
-    """Bring the table up to date with the data set: the days of which there are other records.
+    """Bring the table up to date with the data set, for days with other records.
 
     OtherBuckets, NoRecords, BadTable, TableBusy, OSError.
     """

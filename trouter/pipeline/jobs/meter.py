@@ -1,15 +1,14 @@
-"""Who used how much: messages by hour, tenant, user, address and direction, to be billed from; and connections.
+"""The meter: messages by hour, tenant, user, address and direction, for billing; and connections.
 
-A router tells for each link what came since the last record (``d_``) and since the attach (``c_``). The differences are
-summed. The sums prove them: where records are missing, ``c_ - d_`` of the next record of a link is more than ``c_`` of
-the one before, by just what the missing ones told. That much is added in the hour of the next record, and counted as
-estimated: a gap costs the place in time, not the amount. Where a link has no later record, or what it tells does not
-add up, the row of its last record is not complete. So it is with links that had not ended when their router started
-anew: what came after their last record is unknown.
+A router records for each link the counts since the last record (``d_``) and since the attach (``c_``). The differences
+are summed, and the sums prove them: if records are missing, ``c_ - d_`` of a link's next record exceeds ``c_`` of the
+one before by the missing counts. These are added in the hour of the next record, and counted as estimated: a gap costs
+the place in time, not the amount. If a link has no later record, or the counts are inconsistent, the row of its last
+record is not complete. The same holds for links that had not ended when their router restarted: their traffic after the
+last record is unknown.
 
-Tables: ``meter``, ``meter_conn`` (connections and links at a time, and how long connections were there) and
-``meter_gaps`` (which records are missing, and whether the router says why). Only days that new segments may have
-changed are computed again.
+Tables: ``meter``, ``meter_conn`` (concurrent connections and links, and durations of connections) and ``meter_gaps``
+(missing records, and the router's reasons). Only days that new segments may have changed are computed again.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from trouter.pipeline.tables import Table
 METER: Final = "meter"
 CONNECTIONS: Final = "meter_conn"
 GAPS: Final = "meter_gaps"
-#: The kinds of records that the tables are made of, and under which name a statement finds them.
+#: The kinds of records for the tables, by their names in statements.
 INTERVALS: Final = {"intervals": "delivery.interval", "attached": "link.attached", "detached": "link.detached"}
 SPANS: Final = {
     "opened": "connection.opened",
@@ -58,15 +57,15 @@ _GAPS: Final = pa.schema(
         "reason": pa.string(),
     }
 )
-#: Of the job; another one recomputes the tables.
+#: Version of the job; another one recomputes the tables.
 VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What the job may be told.
+    """The parameters of the job.
 
-    closed_before: days before it were billed; they stay as they are, and segments that only tell of them are named.
+    closed_before: earlier days were billed and stay as they are; segments that have only such days are reported.
     again: compute every day again, even without new records.
     """
 
@@ -76,18 +75,18 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What was read and written, and why nothing if nothing was."""
+    """What was read and written, or why nothing was done."""
 
     segments: int = 0
     days: Sequence[date] = ()
     gaps: int = 0
-    #: Segments that came too late for a day that is closed.
+    #: Segments that came too late for a closed day.
     too_late: Sequence[str] = ()
     nothing: str | None = None
 
 
 def used(meter: pa.Table, connections: pa.Table) -> pa.Table:
-    """Return what each tenant used, of rows of the two tables."""
+    """Return each tenant's usage by rows of the two tables."""
     engine = InProcess()
     engine.rows("meter", meter)
     engine.rows("meter_conn", connections)
@@ -104,7 +103,7 @@ def used(meter: pa.Table, connections: pa.Table) -> pa.Table:
 
 
 def ordered(rows: pa.Table, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the rows in the order of these columns, with times as UTC without a zone."""
+    """Return the rows sorted by these columns, with times in UTC without a zone."""
     engine = InProcess()
     engine.rows("unordered", rows)
     found = engine.query(f"SELECT * FROM unordered ORDER BY {', '.join(f'{name} NULLS FIRST' for name in names)}")
@@ -149,7 +148,7 @@ def run(
 
 
 def _meter(engine: Engine, root: Path, work: _Work, progress: Callable[[str], None]) -> set[date]:
-    """Compute the days of ``meter`` that may be other than they were; these days."""
+    """Compute and return the days of ``meter`` that may have changed."""
     days = work.open_days(_metered_days(work, _incomplete_days(work.table)))
     dates = _days_by_boot(work.counted)
     missing = {boot: ranges for boot, ranges in missing_of(work.counted.values()).items() if dates[boot] & days}
@@ -162,7 +161,7 @@ def _meter(engine: Engine, root: Path, work: _Work, progress: Callable[[str], No
 
 
 def _connections(engine: Engine, root: Path, work: _Work, progress: Callable[[str], None]) -> set[date]:
-    """Compute the days of ``meter_conn`` that may be other than they were; these days."""
+    """Compute and return the days of ``meter_conn`` that may have changed."""
     days = work.open_days(_connected_days(work))
     ends = {boot: max(facts.t_max for facts in own) for boot, own in _by_boot(work.segments.values()).items()}
     progress(f"counting connections of {len(days)} days")
@@ -173,12 +172,12 @@ def _connections(engine: Engine, root: Path, work: _Work, progress: Callable[[st
 
 
 class _Work:
-    """What is to be done for one table: which segments are in it, and which are to come into it."""
+    """The work for one table: the segments that it includes, and the new ones."""
 
     def __init__(
         self, table: Table, segments: Mapping[str, SegmentFacts], asked: Parameters, frozen: Collection[date] = ()
     ) -> None:
-        """``frozen``: days whose records were pruned; so are those of which rows of the table were."""
+        """``frozen``: days whose records were pruned; days of which rows of the table were pruned are added."""
         self.table = table
         self.segments = segments
         self._asked = asked
@@ -188,12 +187,12 @@ class _Work:
         same = before is not None and before.job_version == VERSION and not asked.again
         same = same and all(name in segments for name in inputs)
         held = {name: segments[name] for name, crc in inputs.items() if name in segments and segments[name].crc == crc}
-        #: Segments that the table was made of; where it is to be made anew, those of the days that stay.
+        #: Segments that the table includes; if it is made anew, only those of days that stay.
         self.held = {name: facts for name, facts in held.items() if same or not self.open_days(facts.days())}
-        #: Days of a table that is made anew: of some of them there may be no segment any more.
+        #: Days of a table that is made anew; some may have no segment any more.
         self.stale = set() if same else table.dates()
         other = {name: facts for name, facts in segments.items() if name not in self.held}
-        #: Segments that tell only of days that are closed, and those that the table is to be made of as well.
+        #: Segments that have only closed days, and those that the table is to include.
         self.too_late = sorted(name for name, facts in other.items() if not self.open_days(facts.days()))
         self.fresh = {name: facts for name, facts in other.items() if name not in self.too_late}
 
@@ -229,9 +228,9 @@ def _days_by_boot(segments: Mapping[str, SegmentFacts]) -> dict[Boot, set[date]]
 
 
 def _metered_days(work: _Work, incomplete: set[date]) -> set[date]:
-    """Days that new segments may have changed.
+    """Return the days that new segments may have changed.
 
-    Where other records are missing than before, any day of that start: a link may have been idle for long.
+    If the missing records of a start have changed, these are all its days: a link may have been idle for long.
     """
     days = set(work.stale)
     before, now = missing_of(work.held.values()), missing_of(work.counted.values())
@@ -254,7 +253,7 @@ def _incomplete_days(table: Table) -> set[date]:
 
 
 def _connected_days(work: _Work) -> set[date]:
-    """Days that new segments may have changed: what was there at the last record heard of is still there."""
+    """Return the days that new segments may have changed, from a start's last known record on."""
     days = set(work.stale)
     held, every = _by_boot(work.held.values()), _by_boot(work.counted.values())
     for boot, fresh in _days_by_boot(work.fresh).items():

@@ -1,7 +1,6 @@
-"""The meter summed up: by hour and by day, by whichever of tenant, user, address and direction are of interest.
+"""The meter summed up by hour and by day, and by any of tenant, user, address and direction.
 
-A row is as good as the worst of what it is made of: ``quality`` is false where a row of the meter was not complete.
-Only days whose meter has changed are computed again.
+``quality`` is false if a row of the meter was not complete. Only days whose meter has changed are computed again.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ if TYPE_CHECKING:
 
 HOURS: Final = "rollup_hour"
 DAYS: Final = "rollup_day"
-#: Of the job; another one recomputes the tables.
+#: Version of the job; another one recomputes the tables.
 VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What the job may be told.
+    """The parameters of the job.
 
-    by: what is told apart: some of vhost, user, addr and dir.
+    by: the columns to group by, of vhost, user, addr and dir.
     again: compute every day again, even without new records.
     """
 
@@ -45,7 +44,7 @@ class Parameters:
 
 
 def rollup(meter: DataFrame, by: Sequence[str], period: str) -> DataFrame:
-    """Rows of the meter summed by ``period``, hour or day, and by these columns."""
+    """Return rows of the meter summed by ``period`` (hour or day) and by these columns."""
     begins = F.date_trunc(period, F.col("hour")).alias("begins")
     return (
         meter.withColumn("begins", begins)

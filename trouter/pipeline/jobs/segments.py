@@ -1,4 +1,4 @@
-"""Tables that are made of records: of which segments, and what must be computed again when there are others."""
+"""Tables that are made from records: their segments, and what to compute again when these change."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from trouter.pipeline.tables import Table
 
 @dataclass(frozen=True)
 class Material:
-    """What a table is to be made of."""
+    """The input of a table."""
 
     #: Segments by name, with their checksums.
     inputs: Mapping[str, int]
-    #: Those that the table is not made of yet, or is no longer to be made of.
+    #: Segments that the table does not include yet, or must not include any more.
     fresh: frozenset[str]
-    #: Days of which those, or the table, have rows.
+    #: Days of these segments or of the table's rows, without frozen days.
     fresh_days: frozenset[date]
-    #: All days from the first to the last of which there are records or rows; as above, without those that are frozen.
+    #: All days from the first to the last with records or rows, without frozen days.
     days: frozenset[date]
-    #: The time of the last record, in microseconds.
+    #: Time of the last record, in microseconds since 1970.
     until: int
 
     @property
     def nothing(self) -> str | None:
-        """Why there is nothing to do."""
+        """Why no work is due; None if there is some."""
         if not self.inputs and not self.fresh:
             return NO_RECORDS
         return None if self.fresh else "nothing is new"
@@ -39,7 +39,7 @@ class Material:
 def material_of(
     root: Path, table: Table, version: int, parameters: Mapping[str, object], *, again: bool = False
 ) -> Material:
-    """Return the segments a table is made of. Another version of the job or other parameters make all of them new.
+    """Return the input of a table. Another version of the job or other parameters make all segments new.
 
     NoRecords, BadTable, OSError.
     """
@@ -51,7 +51,7 @@ def material_of(
     held = without_streams(before.inputs) if before is not None and same else {}
     fresh = {name for name in inputs.keys() | held.keys() if inputs.get(name) != held.get(name)}
     kept = table.dates()
-    gone = not fresh <= inputs.keys()  # then it is unknown which days they were of
+    gone = not fresh <= inputs.keys()  # the days of deleted segments are unknown
     days = {name: facts.days() for name, facts in segments.items()}
     there = set[date]().union(*days.values())
     changed = set[date]().union(*(days.get(name, set()) for name in fresh))
@@ -67,7 +67,7 @@ def material_of(
 
 
 def _every_day(days: set[date]) -> set[date]:
-    """These days and all between them."""
+    """Return these days and all between them."""
     if not days:
         return set()
     first, last = min(days), max(days)

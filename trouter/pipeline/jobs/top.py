@@ -1,4 +1,4 @@
-"""Who and what was busiest in each hour: tenants, users and addresses, and which share of all messages was theirs."""
+"""The busiest tenants, users and addresses of each hour, with their shares of all messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TOP: Final = "top"
-#: Of the job; another one recomputes the table.
+#: Version of the job; another one recomputes the table.
 VERSION: Final = 1
 DIMENSIONS: Final = ("vhost", "user", "addr")
 MEASURES: Final = ("msgs", "bytes")
@@ -27,10 +27,10 @@ MEASURES: Final = ("msgs", "bytes")
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What the job may be told.
+    """The parameters of the job.
 
-    most: how many of each dimension in each hour.
-    measure: what makes one busier than another, and what ``share`` is a share of: msgs or bytes.
+    most: rows of each dimension in each hour.
+    measure: the column for ranks and ``share``: msgs or bytes.
     again: compute every day again, even without new records.
     """
 
@@ -46,10 +46,10 @@ class Parameters:
 
 
 def top(meter: DataFrame, most: int, measure: str) -> DataFrame:
-    """The busiest of each hour and dimension, ranked; of those that are alike the first by name.
+    """Return the busiest subjects of each hour and dimension, ranked; equal ones by name.
 
-    What came in is counted and what went out as well, so a message that passed counts twice, for every subject alike.
-    Subjects that are not known, such as messages without an address, have none.
+    Incoming and outgoing messages both count, so a message that passed counts twice, for every subject alike. Unknown
+    subjects, such as those of messages without an address, are null.
     """
     of_hour = Over.partitionBy("hour", "dimension")
     ranked = of_hour.orderBy(F.col(measure).desc(), F.col("subject").asc_nulls_last())

@@ -1,8 +1,8 @@
-"""What was connected when: neighbours that came and went, which of them flap, how long the network took to be at rest.
+"""The history of the topology: neighbours that came and went, flapping ones, and convergence times.
 
-A row is one time that a router had a neighbour. It ends with the record that says so, or, where the router itself was
-started again without a word, when it was. Records of several routers that belong to one piece of news share its cause;
-how long after its first sign the last of them was is as exact as the routers' clocks agree.
+A row is one time that a router had a neighbour. It ends with a record, or, without one, at the router's next start.
+Records of several routers about one change share its cause; the time from the first to the last of them is as exact as
+the routers' clocks.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 HISTORY: Final = "topology_history"
 CHANGES: Final = "topology_changes"
-#: Of the job; another one recomputes the tables.
+#: Version of the job; another one recomputes the tables.
 VERSION: Final = 1
 _SECOND_US: Final = 1_000_000
-#: Why a neighbour is gone of which nothing said so.
+#: The reason for a neighbour that was lost without a record.
 RESTART: Final = "the router was started again"
 
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """A neighbour flaps that is lost ``flaps`` times within ``window_s`` seconds, both ends included."""
+    """A neighbour flaps if it is lost ``flaps`` times within ``window_s`` seconds, both ends included."""
 
     flaps: int = 5
     window_s: int = 600
@@ -46,7 +46,7 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What was read; why nothing if nothing was."""
+    """What was read, or why nothing was done."""
 
     segments: int = 0
     nothing: str | None = None
@@ -56,9 +56,9 @@ class Summary:
 
 
 def changes(news: DataFrame) -> DataFrame:
-    """The rows of ``topology_changes``: for each cause when it began, how many routers told of it, how long it took.
+    """Return the rows of ``topology_changes``: for each cause its beginning, number of routers, and duration.
 
-    ``told_us`` is the most that any router measured itself, by a clock that cannot be set.
+    ``told_us`` is the longest time that a router measured itself, by a monotonic clock.
     """
     moved = F.col("what") != "converged"
     found = (
@@ -84,20 +84,20 @@ def changes(news: DataFrame) -> DataFrame:
 
 
 def starts(news: DataFrame, reloaded: DataFrame) -> DataFrame:
-    """The starts of routers. One that keeps several logs has several numbers; only those with evidence count."""
+    """Return the starts of routers with evidence; a router with several logs has several numbers of starts."""
     told = reloaded.where(F.col("by") == "start").select("router", "boot")
     return news.select("router", "boot").unionByName(told).distinct()
 
 
 def history(news: DataFrame, boots: DataFrame, parameters: Parameters) -> DataFrame:
-    """The rows of ``topology_history``. boots: ``router`` and ``boot``, one row for each start of a router."""
+    """Return the rows of ``topology_history``. ``boots`` has ``router`` and ``boot`` of each start."""
     mine = Over.partitionBy("router", "peer")
     events = _once(news).where(F.col("what").isin("neighbour-up", "neighbour-down") & F.col("peer").isNotNull())
     down = F.col("what") == "neighbour-down"
     back = mine.orderBy("t_us").rangeBetween(-parameters.window_s * _SECOND_US, 0)
     ahead = mine.orderBy("t_us").rangeBetween(0, parameters.window_s * _SECOND_US)
     counted = events.withColumn("recent", F.sum(F.when(down, 1).otherwise(0)).over(back))
-    # one that ends a window with too many flaps, and so do those in the window before it
+    # a loss that ends a window with too many of them flaps, and so do those in the window before it
     flapping = F.max(F.when(down, F.col("recent"))).over(ahead) >= parameters.flaps
     ordered = mine.orderBy("t_us", "boot", "n")
     following = [
@@ -158,7 +158,7 @@ def run(
     parameters: Parameters | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Summary:
-    """Bring both tables up to date with the data set, all days at once: NoRecords, BadTable, TableBusy, OSError."""
+    """Bring both tables up to date with the data set, for all days; NoRecords, BadTable, TableBusy, OSError."""
     asked = parameters or Parameters()
     said = {name: value for name, value in asdict(asked).items() if name != "again"}
     past, news = Table(root, HISTORY), Table(root, CHANGES)

@@ -1,1 +1,1 @@
-"""What the meter makes of records: counts by hour and subject, repairs where records are missing, and connections."""
+"""The meter's computations on records: counts by hour and subject, repairs for missing records, connections."""

@@ -1,4 +1,4 @@
-"""What is counted, and for whom: columns that all tables made of the meter share, and the SQL that names them."""
+"""The counted columns and subjects that all tables made of the meter share, and their SQL."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Collection
 from datetime import date
 from typing import Final
 
-#: What may be told apart within an hour.
+#: Columns by which an hour is divided.
 SUBJECTS: Final = ("vhost", "user", "addr", "dir")
 KEY: Final = ("hour", *SUBJECTS)
-#: Columns of the tables, and what records call them.
+#: Columns of the tables, and their names in records.
 COUNTED: Final = {
     "msgs": "msgs",
     "bytes": "bytes",
@@ -22,22 +22,22 @@ COUNTED: Final = {
     "undeliverable": "undeliverable",
 }
 HOUR_US: Final = 3_600_000_000
-#: Of a row with ``hour_us``: the columns that a table has of it.
+#: Columns of a table, computed from ``hour_us``.
 HOUR: Final = "timestamp_micros(hour_us) AS hour"
 DATE: Final = "CAST(timestamp_micros(hour_us) AS date) AS date"
 
 
 def hour_of(moment_us: str) -> str:
-    """Return the hour that a time in microseconds is in, as its first microsecond."""
+    """Return SQL for the first microsecond of the hour of a time in microseconds."""
     return f"({moment_us}) - ({moment_us}) % {HOUR_US}"
 
 
 def among(days: Collection[date]) -> str:
-    """Return a list of days to be found in."""
+    """Return an SQL list of days."""
     listed = ", ".join(f"DATE '{day}'" for day in sorted(days))
     return f"({listed or 'NULL'})"
 
 
 def total(names: Collection[str], of: str = "{}") -> str:
-    """Return the sums of columns under their names; of: which value each sums, with the name for `{}`."""
+    """Return SQL sums of columns under their names; ``of`` is the summed expression, with `{}` for the name."""
     return ", ".join(f"CAST(sum({of.format(name)}) AS bigint) AS {name}" for name in names)

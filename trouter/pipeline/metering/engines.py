@@ -1,6 +1,6 @@
-"""What runs the meter's SQL: DuckDB in this process, or Spark where a cluster or its memory is wanted.
+"""Engines for the meter's SQL: DuckDB in this process, or Spark for a cluster or its memory.
 
-Both take the statements of this package as they stand. What they spell differently, `Engine` has.
+Both run the statements of this package unchanged; `Engine` has what they spell differently.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ _MACROS: Final = (
 
 
 class Engine(Protocol):
-    """Answers SQL over rows that were given names; one instance serves one run."""
+    """Runs SQL over named rows; one instance serves one run."""
 
-    #: Whether a list has an element between two numbers, for `str.format` with ``list``, ``low`` and ``high``.
+    #: SQL for whether a list has an element between two numbers, for `str.format` with ``list``, ``low`` and ``high``.
     has_between: str
 
     def records(self, name: str, root: Path, kind: str, dates: Iterable[str] | None = None) -> None:
-        """Name the records of a kind, of some days only if so asked; NoRecords, OSError."""
+        """Name the records of a kind, of all days or of ``dates``; NoRecords, OSError."""
 
     def rows(self, name: str, table: pa.Table) -> None:
         """Name these rows."""
 
     def query(self, sql: str) -> Any:
-        """Return the rows that a statement selects, as `Table.commit` takes them; DuckDB's failures are BadTable."""
+        """Return the result of a statement for `Table.commit`; DuckDB's failures raise BadTable."""
 
     def sized(self, rows: int) -> AbstractContextManager[None]:
-        """Work on so many rows as long as this lasts."""
+        """Adapt the engine to this number of rows for the block."""
 
 
 class OnSpark:

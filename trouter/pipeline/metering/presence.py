@@ -1,4 +1,4 @@
-"""How many connections and links there were at a time, and how long connections were there."""
+"""Numbers of concurrent connections and links, and durations of connections."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from trouter.pipeline.gaps import Boot
     from trouter.pipeline.metering.engines import Engine
 
-#: Whose the connections and links of a row are.
+#: The columns that identify a row.
 _KEY: Final = "hour_us, vhost, user"
 _NUMBERS: Final = ("us", "peak_connections", "peak_links", "opened", "failed")
 _ENDS: Final = pa.schema({"router": pa.string(), "boot": pa.int64(), "until_us": pa.int64()})
@@ -23,9 +23,9 @@ _ENDS: Final = pa.schema({"router": pa.string(), "boot": pa.int64(), "until_us":
 def connections(engine: Engine, ends: Mapping[Boot, int], days: Collection[date]) -> Any:
     """Return the table ``meter_conn`` of some days.
 
-    The engine has every day of ``opened``, ``closed``, ``attached`` and ``detached``, which are the records of
-    connections and links. ends: the time of the last record of each start of a router, in microseconds; a connection or
-    link without an end lasts until then.
+    The engine has every day of ``opened``, ``closed``, ``attached`` and ``detached``, the records of connections and
+    links. ``ends`` has the time of the last record of each start of a router, in microseconds; a connection or link
+    without an end lasts until then.
     """
     rows = [{"router": router, "boot": boot, "until_us": until} for (router, boot), until in ends.items()]
     engine.rows("ends", pa.Table.from_pylist(rows, _ENDS))
@@ -50,14 +50,14 @@ def connections(engine: Engine, ends: Mapping[Boot, int], days: Collection[date]
 
 
 def _only(name: str, value: str) -> str:
-    """All numbers of a row, of which this one is known."""
+    """Return SQL for all numbers of a row, of which only ``name`` is known."""
     return ", ".join(f"{value if each == name else 'NULL'} AS {each}" for each in _NUMBERS)
 
 
 def _spans(begun: str, ended: str, what: str, said: str) -> str:
-    """From when to when each connection or link was there, in microseconds, and whose it was.
+    """Return SQL for the begin and end of each connection or link, in microseconds, with its owner.
 
-    said: when one began that only its end tells of; 0 if it never did.
+    ``said`` is the field of the end's record with the time of the begin; 0 if it never began.
     """
     return f"""
         SELECT coalesce(b.vhost, e.vhost) AS vhost, coalesce(b.user, e.user) AS user,
@@ -68,7 +68,7 @@ def _spans(begun: str, ended: str, what: str, said: str) -> str:
 
 
 def _by_hour(spans: str, days: Collection[date]) -> str:
-    """Each span cut at full hours, within the days."""
+    """Return SQL that cuts each span at full hours, within the days."""
     begin_us, end_us = _first_us(min(days)), _first_us(max(days) + timedelta(days=1))
     return f"""
         SELECT {_KEY}, greatest(from_us, hour_us) AS from_us, least(to_us, hour_us + {HOUR_US}) AS to_us
@@ -86,7 +86,7 @@ def _first_us(day: date) -> int:
 
 
 def _peaks(cut: str, name: str) -> str:
-    """How many there were at once at most; one that ends as another begins is not counted with it."""
+    """Return SQL for the peak number of concurrent spans; one that ends as another begins is not concurrent."""
     return f"""
         SELECT {_KEY}, {_only(name, "max(present)")} FROM (
             SELECT {_KEY}, sum(change) OVER (
@@ -100,5 +100,5 @@ def _peaks(cut: str, name: str) -> str:
 
 
 def _counted(told: str, name: str) -> str:
-    """How many records there are of an hour."""
+    """Return SQL for the number of records in each hour."""
     return f"SELECT {hour_of('t_us')} AS hour_us, vhost, user, {_only(name, 'count(*)')} FROM {told} GROUP BY 1, 2, 3"

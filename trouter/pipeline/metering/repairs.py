@@ -1,7 +1,7 @@
-"""What lost records told: counts that later records of the same link prove, and rows that nothing can complete.
+"""Repairs for lost records: counts that later records of the same link prove, and incomplete rows.
 
-A record of a link has what came since the one before (``d_``) and since the attach (``c_``). So ``c_ - d_`` is what the
-record before must have had as ``c_``; where that one is missing, the difference is what it told.
+A record of a link has the counts since the one before (``d_``) and since the attach (``c_``). So ``c_ - d_`` is the
+``c_`` of the record before; if that one is missing, the difference to the last known ``c_`` is its count.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from trouter.pipeline.metering.counters import COUNTED, SUBJECTS, hour_of
 if TYPE_CHECKING:
     from trouter.pipeline.datasets import SegmentFacts
 
-#: After the last number of a start that is over, everything is missing.
+#: Everything after the last number of a finished start is missing.
 NO_END: Final = (1 << 63) - 1
 _LINK: Final = "router, boot, link"
 _SUBJECTS: Final = ", ".join(SUBJECTS)
@@ -28,14 +28,14 @@ _LOST: Final = pa.schema(
 
 
 class Missing(NamedTuple):
-    """Numbers that one start of a router has no records of, the last of them `NO_END` once the start is over."""
+    """Numbers without records of one start of a router; the last is `NO_END` once the start is over."""
 
     from_n: int
     to_n: int
 
 
 def missing_of(segments: Iterable[SegmentFacts]) -> dict[Boot, list[Missing]]:
-    """What each start of a router has no records of; nothing of those that have all and may go on."""
+    """Return the missing ranges of each start; starts that are complete and may go on have none."""
     known = list(segments)
     missing: dict[Boot, list[Missing]] = {}
     for gap in gaps_of(known, {}):
@@ -54,7 +54,7 @@ def missing_of(segments: Iterable[SegmentFacts]) -> dict[Boot, list[Missing]]:
 
 
 def lost_rows(missing: Mapping[Boot, Sequence[Missing]]) -> pa.Table:
-    """Return of each start where its ranges of missing numbers begin, ``lost``, and end, ``upto``."""
+    """Return rows with the begins, ``lost``, and ends, ``upto``, of each start's missing ranges."""
     rows = [
         {
             "router": router,
@@ -68,10 +68,9 @@ def lost_rows(missing: Mapping[Boot, Sequence[Missing]]) -> pa.Table:
 
 
 def repairs(has_between: str) -> str:
-    """Return a statement for rows to be added: counts that are known all the same, and rows that are not complete.
+    """Return SQL for rows to add: counts that can be proved, and rows that are not complete.
 
-    It selects from ``lost`` and from the records that `traffic.meter` names.
-    has_between: as `Engine` has it.
+    It selects from ``lost`` and from the records that `traffic.meter` names; ``has_between`` is that of `Engine`.
     """
     return f"""
         SELECT {hour_of("CASE WHEN what = 'detached' THEN coalesce(t0_before, t0) ELSE t0 END")} AS hour_us,
@@ -82,11 +81,11 @@ def repairs(has_between: str) -> str:
 
 
 def _counters(prefix: str) -> str:
-    """All counters of a record in one: none of them ever falls, so the sums agree only if each of them does."""
+    """Return SQL for the sum of all counters; none ever falls, so sums agree only if each counter does."""
     return " + ".join(f"{prefix}_{source}" for source in COUNTED.values())
 
 
-#: Links whose every record is there: these need no second look, and are nearly all.
+#: Links with all their records, nearly all links, which need no repair.
 _WHOLE: Final = f"""
     SELECT {_LINK} FROM intervals JOIN lost USING (router, boot) GROUP BY {_LINK}
     HAVING sum({_counters("d")}) = max({_counters("c")}) AND min({_counters("c")} - ({_counters("d")})) = 0
@@ -94,7 +93,7 @@ _WHOLE: Final = f"""
 
 
 def _told() -> str:
-    """All records of links: ``what`` each is, and the sums (``c_``) with and (``b_``) without what it counts itself."""
+    """Return SQL for all records of links: ``what`` they are, sums with (``c_``) and without (``b_``) their counts."""
     counted = [f"c_{source} AS c_{name}, c_{source} - d_{source} AS b_{name}" for name, source in COUNTED.items()]
     nothing = [f"CAST(NULL AS bigint) AS c_{name}, CAST(NULL AS bigint) AS b_{name}" for name in COUNTED]
     what = "CASE WHEN final THEN 'final' ELSE 'interval' END"
@@ -105,9 +104,9 @@ def _told() -> str:
 
 
 def _steps(has_between: str) -> str:
-    """Each record beside the one before it of the same link, and what is missing around it.
+    """Return SQL for each record beside the one before it of the same link, and the gaps around it.
 
-    A counter has how much more the record before it should have had than it did.
+    Each counter column has the count that is missing between the two.
     """
     grown = [f"b_{name} - coalesce(lag(c_{name}) OVER of_link, 0) AS {name}" for name in COUNTED]
     beside = f"""
@@ -129,10 +128,10 @@ def _steps(has_between: str) -> str:
 
 
 def _judged(has_between: str) -> str:
-    """Each step, and whether it is known what was missing before it, ``refilled``, or known that it is not.
+    """Return SQL for each step, and whether its missing counts are known (``refilled``) or ``unknown``.
 
-    A link that is older than the recording has counts at its first record, and nothing is missing before it: it
-    ``begins``. The record of a link's end comes right behind that of its last counts, if it had any: ``last_lost``.
+    A link that is older than the recording has counts in its first record, with nothing missing before it: it
+    ``begins``. The record of a link's end directly follows that of its last counts, if it had any: ``last_lost``.
     """
     moved = " OR ".join(f"{name} <> 0" for name in COUNTED)
     fell = " OR ".join(f"{name} < 0" for name in COUNTED)

@@ -1,4 +1,4 @@
-"""What went through in each hour, by tenant, user, address and direction: rows to be billed from."""
+"""The traffic of each hour by tenant, user, address and direction: rows for billing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def meter(engine: Engine, missing: Mapping[Boot, Sequence[Missing]], days: Colle
     """Return the table ``meter`` of some days.
 
     The engine has records of the kinds ``delivery.interval``, ``link.attached`` and ``link.detached`` as ``intervals``,
-    ``attached`` and ``detached``; of starts with something ``missing`` every day, of others at least those asked for.
+    ``attached`` and ``detached``: every day of starts with something ``missing``, at least ``days`` of others.
     """
     sums = f"""
         SELECT {hour_of("t0")} AS hour_us, {_SUBJECTS},
