@@ -1,8 +1,8 @@
-"""Makes rows of the lines of a segment: Arrow tables, one of each kind.
+"""Rows from the lines of a segment: Arrow tables, one for each kind.
 
-Lines are decoded many at once, and only where that fails one by one. What is wrong is told with the file and the octet,
-and nothing of the segment is used. A kind that is not known is kept as it was written; fields that a kind does not have
-here are left out, and told.
+Lines are decoded many at once, and one by one only after a failure. A fault is reported with file and offset, and
+nothing of the segment is used. A record of an unknown kind is kept as written; unknown fields of a kind are left out
+and reported.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from trouter.records import KINDS, VERSION, Record
 from trouter.records.reader import LAST_US, Corrupt, SegmentReader
 from trouter.records.segments import COMPRESSED, Envelope, line_of, opened
 
-#: Lines are taken in pieces of about so many octets.
+#: Bytes of lines that are decoded at once, about.
 _PIECE_BYTES: Final = 4 << 20
-#: Rows are made of so many records at once, so that no more of them are held as objects.
+#: Records that are kept as objects before rows are made of them.
 _MOST: Final = 1 << 16
 
 
 class Unknown(NamedTuple):
-    """A record of a kind that is not known."""
+    """A record of an unknown kind."""
 
     n: int
     t: int
@@ -39,7 +39,7 @@ class Unknown(NamedTuple):
 
 
 def _strict(kind: type[Record]) -> type[Record]:
-    """The same kind, which refuses fields that it does not have."""
+    """Return a subclass of the kind that refuses unknown fields."""
     made = msgspec.defstruct(
         kind.__name__,
         [],
@@ -55,12 +55,12 @@ def _strict(kind: type[Record]) -> type[Record]:
 
 
 _STRICT: Final = {name: _strict(kind) for name, kind in KINDS.items()}
-#: Any record of a kind that is known, many lines at a time.
+#: Decoder for records of any known kind, many lines at a time.
 _ALL: Final = msgspec.json.Decoder(Union[tuple(_STRICT.values())])  # noqa: UP007 - made of a list
 _EACH: Final = {name: msgspec.json.Decoder(kind) for name, kind in KINDS.items()}
 _ENVELOPE: Final = msgspec.json.Decoder(Envelope)
 _MISTAKES: Final = (ValueError, RecursionError)
-#: The field that each column is made of, where it has one.
+#: The field of each column that has one.
 _FIELDS: Final = {
     **{name: {column_of(field): field for field in kind.__struct_fields__} for name, kind in KINDS.items()},
     UNKNOWN: {field: field for field in Unknown._fields},
@@ -70,7 +70,7 @@ _time: Final = operator.attrgetter("t")
 
 
 class Rows(NamedTuple):
-    """What a segment holds: its facts, without days; its rows by kind; and what is worth telling of it."""
+    """The contents of a segment: facts without days, rows by kind, and notes."""
 
     facts: SegmentFacts
     tables: dict[str, pa.Table]
@@ -78,7 +78,7 @@ class Rows(NamedTuple):
 
 
 def rows_of(path: Path) -> Rows:
-    """The rows of a segment, proved; Corrupt, OSError."""
+    """Return the rows of a segment, verified; Corrupt, OSError."""
     proof = prove(path)
     making = _Making(proof)
     path = there(path)
@@ -89,7 +89,7 @@ def rows_of(path: Path) -> Rows:
 
 
 def _pieces(file: Any, proof: Proof) -> Iterator[bytes]:
-    """Whole lines between header and trailer, some at a time."""
+    """Yield whole lines between header and trailer, many at a time; Corrupt."""
     left = proof.end - len(line_of(proof.header))
     torn = b""
     while left > 0:
@@ -106,7 +106,7 @@ def _pieces(file: Any, proof: Proof) -> Iterator[bytes]:
 
 
 def _lines(octets: bytes) -> list[bytes]:
-    """Whole lines, each with its end."""
+    """Return whole lines, each with its end."""
     return [line + b"\n" for line in octets.split(b"\n")[:-1]]
 
 
@@ -142,7 +142,7 @@ class _Making:
             self._offset += len(octets)
 
     def _one_by_one(self, lines: list[bytes]) -> list[Any]:
-        """The records of lines of which at least one is unusual; Corrupt."""
+        """Return the records of lines of which at least one is unusual; Corrupt."""
         records: list[Any] = []
         offset = self._offset
         for line in lines:
@@ -154,7 +154,7 @@ class _Making:
         return records
 
     def _record(self, line: bytes) -> Any:
-        """What a line holds; what decoding raises."""
+        """Return the record of a line; raises the errors of decoding."""
         envelope = _ENVELOPE.decode(line)
         decoder = _EACH.get(envelope.k)
         if decoder is None:
@@ -165,7 +165,7 @@ class _Making:
         return record
 
     def _count_in(self, records: list[Any], octets: bytes) -> None:
-        """Hold the numbers and times of these to the order they must have; Corrupt."""
+        """Verify the order of numbers and times, and note gaps; Corrupt."""
         if not records:
             return
         numbers, times = list(map(_number, records)), list(map(_time, records))
@@ -193,7 +193,7 @@ class _Making:
         kind = UNKNOWN if shape is Unknown else records[0].tag
         try:
             table = _table(kind, records, self._proof)
-        except (ValueError, OverflowError):  # a number of more than 64 bits, or a text that is none
+        except (ValueError, OverflowError):  # a number of more than 64 bits, or an invalid text
             self._refuse_value(kind, records)
             raise
         self._tables.setdefault(kind, []).append(table)
@@ -210,7 +210,7 @@ class _Making:
                 raise Corrupt(self._proof.path, offset, f"{kind} holds what has no place in a table: {error}") from None
 
     def rows(self) -> Rows:
-        """All that was read; Corrupt if it is not what the trailer tells."""
+        """Return all rows; Corrupt if they differ from the trailer."""
         header, trailer = self._proof.header, self._proof.trailer
         if (trailer.count, trailer.last) != (self._count, self._last):
             why = f"the trailer tells of {trailer.count} records up to {trailer.last}"
@@ -237,7 +237,7 @@ class _Making:
 
 
 def _table(kind: str, records: list[Any], proof: Proof) -> pa.Table:
-    """Rows of one kind, with where they come from."""
+    """Return rows of one kind, with their origin."""
     schema = arrow_schema_of(kind)
     header, count = proof.header, len(records)
     name = proof.path.name.removesuffix(COMPRESSED)

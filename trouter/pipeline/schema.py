@@ -1,6 +1,6 @@
-"""The columns of ``format("amqp")``: every message that Spark reads is one row of these, whatever is in it.
+"""The columns of ``format("amqp")``: every message that Spark reads is one row, valid or not.
 
-What is absent from a message is null, never a default. Types of AMQP that Spark lacks are kept beside the text of the
+Absent values are null, never a default. AMQP types that Spark lacks are kept beside the text of the
 value: ``message_id_type``, the ``type`` of each entry of a map, and the tags in the JSON of ``body_value``.
 """
 
@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-#: A map of annotations or properties: keys that are not of the map's usual type begin with theirs, as `ulong:7`.
+#: A map of annotations or properties: keys of an unusual type have it as prefix, as in `ulong:7`.
 _TYPED: Final = MapType(
     StringType(), StructType([StructField("type", StringType()), StructField("value", StringType())])
 )
@@ -40,7 +40,7 @@ _HEADER: Final = StructType(
 
 #: The columns in their order.
 COLUMNS: Final[tuple[tuple[str, DataType], ...]] = (
-    # What the spool knows of the message.
+    # Facts of the spool about the message.
     ("spool_id", StringType()),
     ("seq", LongType()),
     ("ingest_time", TimestampType()),
@@ -49,7 +49,7 @@ COLUMNS: Final[tuple[tuple[str, DataType], ...]] = (
     ("delivery_tag", BinaryType()),
     ("message_format", LongType()),
     ("settled", BooleanType()),
-    # What the message says.
+    # The message.
     ("header", _HEADER),
     ("delivery_annotations", _TYPED),
     ("message_annotations", _TYPED),
@@ -74,7 +74,7 @@ COLUMNS: Final[tuple[tuple[str, DataType], ...]] = (
     ("body_parts", ArrayType(BinaryType())),
     ("body_value", StringType()),
     ("footer", _TYPED),
-    # What became of a message that cannot be decoded: null where all is well.
+    # The fault and the bytes of an invalid message; null for a valid one.
     ("error", StringType()),
     ("raw", BinaryType()),
 )

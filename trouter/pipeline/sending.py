@@ -1,8 +1,8 @@
-"""Messages on their way to a peer: a window of them unsettled at once, and each followed until it is settled for good.
+"""Sending of messages: a window of unsettled ones, each followed until it is finally settled.
 
-What was released is sent again after a pause, what was not settled when a connection went is sent again on the next.
-Both ends may then see it twice, with the same message id. What is rejected is kept for the report, or goes to a
-dead-letter address; it never stops the rest.
+A released message is sent again after a pause, and one that was unsettled when a connection failed on the next
+connection. The receiver may then get it twice, with the same message id. A rejected message is reported, or goes to a
+dead-letter address; it never stops the others.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from trouter.pipeline.messages import Unsendable
 
 log = logging.getLogger(__name__)
 
-#: A message that was released waits so long before it is sent again, twice as long each time, up to the second.
+#: First and longest pause before a released message is sent again; it doubles each time.
 RESEND_S: Final = (0.05, 5.0)
 #: The same for connections.
 RECONNECT_S: Final = (0.1, 10.0)
-#: Refusals of which a report tells the reason.
+#: Refusals whose reasons are reported.
 MAX_REASONS: Final = 100
 TOO_LARGE: Final = "amqp:link:message-size-exceeded"
 
@@ -52,7 +52,7 @@ class Ended(Exception):
 
 @dataclass(slots=True)
 class Tally:
-    """What became of the rows of a partition. ``refused`` counts them all, ``reasons`` tells of the first ones."""
+    """The results of a partition's rows. ``refused`` counts all refusals, ``reasons`` has the first ones."""
 
     rows: int = 0
     accepted: int = 0
@@ -61,7 +61,7 @@ class Tally:
     dead_lettered: int = 0
     refused: int = 0
     reasons: list[str] = field(default_factory=list)
-    #: Why the rest was not sent, if it was not.
+    #: Why the remaining rows were not sent; "" if all were.
     failure: str = ""
 
     def refuse(self, row: int, reason: str) -> None:
@@ -70,7 +70,7 @@ class Tally:
             self.reasons.append(f"row {row}: {reason[:500]}")
 
     def add(self, other: Tally) -> None:
-        """Count in what became of another partition."""
+        """Add the results of another partition."""
         for name in ("rows", "accepted", "resent", "reconnects", "dead_lettered", "refused"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.reasons += other.reasons[: MAX_REASONS - len(self.reasons)]
@@ -90,7 +90,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How to send. ``address`` "" sends each message to its own `to`, ``dead_letters`` "" reports what is rejected."""
+    """How to send. ``address`` "" sends each message to its own `to`; ``dead_letters`` "" reports rejected ones."""
 
     peers: Sequence[Peer]
     address: str
@@ -100,7 +100,7 @@ class Terms:
 
 
 class _Letter:
-    """A message that is not settled for good."""
+    """A message that is not finally settled."""
 
     __slots__ = ("data", "dead", "row", "tries")
 
@@ -108,7 +108,7 @@ class _Letter:
         self.row = row
         self.data = data
         self.tries = 0
-        #: Why it was rejected, on its way to the dead letters.
+        #: Why it was rejected, if it is on its way to the dead letters.
         self.dead = ""
 
     def __lt__(self, other: _Letter) -> bool:
@@ -119,7 +119,7 @@ Chunk = Sequence[bytes | Unsendable]
 
 
 class Sending:
-    """One partition on its way; ``run`` returns when all of it is settled, or cannot be."""
+    """The sending of one partition; ``run`` returns when all of it is settled, or cannot be."""
 
     def __init__(self, terms: Terms, chunks: Iterator[Chunk]) -> None:
         self.tally = Tally()
@@ -129,18 +129,18 @@ class Sending:
         self._ready_in, self._ready = trio.open_memory_channel[Chunk](1)
         self._fault: BaseException | None = None
         self._fresh: Iterator[bytes | Unsendable] = iter(())
-        #: Sent and not settled, in the order of sending.
+        #: Messages sent and not settled, in the order of sending.
         self._flying: deque[tuple[_Letter, Tracker]] = deque()
-        #: To be sent again: (when, what).
+        #: Messages to send again: (time, message).
         self._later: list[tuple[float, _Letter]] = []
-        #: Taken, and not sent yet.
+        #: A message that was taken and is not sent yet.
         self._next: _Letter | None = None
         self._patience = trio.CancelScope()
         self._trouble = ""
         self._dead: Sender | None = None
 
     async def run(self) -> Tally:
-        """Send it all. What is wrong with the peer is the tally's failure; what the chunks raise is raised."""
+        """Send all rows. A fault of the peer becomes the tally's failure; exceptions of the chunks are raised."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._make_chunks)
             with self._patience:
@@ -156,7 +156,7 @@ class Sending:
         return self.tally
 
     async def _make_chunks(self) -> None:
-        """Rows come when Spark gives them, which may take long and must not hold up the connection."""
+        """Take chunks in a thread, because Spark may be slow and must not block the connection."""
         with self._ready_in:
             try:
                 while (chunk := await trio.to_thread.run_sync(next, self._chunks, None)) is not None:
@@ -178,7 +178,7 @@ class Sending:
     # --- connections
 
     async def _connected(self) -> None:
-        """Send over one connection after the other, until all is settled."""
+        """Send over one connection after the other, until all is settled; Ended for a lasting failure."""
         pause, longest = RECONNECT_S
         attempt = 0
         self._progressed()
@@ -209,7 +209,7 @@ class Sending:
         return self.tally.accepted + self.tally.refused + self.tally.dead_lettered
 
     def _take_back(self) -> None:
-        """Send all unsettled rows again, in their order: the connection went, and their outcomes are unknown."""
+        """Send all unsettled rows again, in order: the connection failed, and their outcomes are unknown."""
         now = trio.current_time()
         for letter, _tracker in self._flying:
             heapq.heappush(self._later, (now, letter))
@@ -229,7 +229,7 @@ class Sending:
     # --- the window
 
     async def _pump(self, sender: Sender) -> None:
-        """Keep the window full and see to the outcomes, in the order of sending, until nothing is left."""
+        """Keep the window full and handle the outcomes, in the order of sending, until nothing is left."""
         while True:
             while self._due() or len(self._flying) + len(self._later) < self._terms.window:
                 letter = self._take()
@@ -249,7 +249,7 @@ class Sending:
         return bool(self._later) and self._later[0][0] <= trio.current_time()
 
     def _take(self) -> _Letter | None:
-        """What to send next: what is due to be sent again, else a fresh row; None without either."""
+        """Return the message to send next: one that is due again, else a fresh row; None without either."""
         if self._next is not None:
             return self._next
         if self._due():
@@ -279,7 +279,7 @@ class Sending:
         self._flying.append((letter, tracker))
 
     async def _settle_some(self) -> None:
-        """Wait for the oldest outcome, and see to all that have come with it."""
+        """Wait for the oldest outcome, and handle all that have come with it."""
         flying = self._flying
         settled = self._settled()
         while True:
@@ -297,7 +297,7 @@ class Sending:
             self._progressed()
 
     async def _wait_for_rows(self) -> bool:
-        """Wait for more rows, however long that takes; False at their end."""
+        """Wait for more rows, however long that takes; return False at their end."""
         self._patience.deadline = float("inf")
         try:
             self._fresh = iter(await self._ready.receive())
@@ -351,8 +351,8 @@ class Sending:
 
 
 def send_rows(terms: Terms, chunks: Iterable[Chunk]) -> Tally:
-    """Send all that ``chunks`` give, and tell what became of it; what went wrong with the peer is the tally's failure.
+    """Send all chunks and return the results; a fault of the peer becomes the tally's failure.
 
-    Not raised, because the caller is a task of Spark's, which would be begun anew and send everything once more.
+    It is not raised, because Spark would restart the calling task, which would send everything again.
     """
     return trio.run(Sending(terms, iter(chunks)).run)

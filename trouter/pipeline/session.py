@@ -1,4 +1,4 @@
-"""One way to get at Spark for every job: the same settings on a laptop and on a cluster."""
+"""Spark sessions for every job: the same settings on a laptop and on a cluster."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from trouter.pipeline.needs import Missing, missing_at_workers, require
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Seconds for Spark and its Pythons to find each other, where the machine is busy: Spark's own 15 are few then.
+#: Seconds for Spark and its Pythons to connect; Spark's default of 15 is too short on a busy machine.
 PATIENCE_S: Final = 120
-#: What every job leans on. Times are UTC; state is kept in RocksDB, which transformWithState needs.
+#: Settings of every job. Times are UTC; state is kept in RocksDB, which transformWithState needs.
 SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.stateStore.providerClass": (
@@ -25,23 +25,23 @@ SETTINGS: Final = {
     "spark.log.level": "ERROR",
     "spark.python.authenticate.socketTimeout": f"{PATIENCE_S}s",
 }
-#: On one machine nothing of Spark is for others: it listens for its own processes only.
+#: On one machine Spark listens for its own processes only.
 LOOPBACK: Final = "127.0.0.1"
 LOCAL_SETTINGS: Final = {"spark.driver.bindAddress": LOOPBACK, "spark.driver.host": LOOPBACK}
-#: Into how many parts rows are dealt out; set here unless the user has set it.
+#: The number of partitions of a shuffle; set here unless the user has set it.
 PARTITIONS: Final = "spark.sql.shuffle.partitions"
-#: Rows that one part of a job has at most: as many are sorted in the memory of a task without end of spilling.
+#: Rows in a partition that a task can sort in its memory without much spilling.
 ROWS_IN_PART: Final = 2_000_000
 #: Set by spark-submit for the program that it runs.
 SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 
 
 def session(name: str, *, master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """The session of this process, made if there is none; Missing.
+    """Return the session of this process, made if there is none; Missing.
 
-    master: as Spark names it; None takes what spark-submit was given, else ``local[*]``. settings: Spark's own, which
-    go before ours. Workers run ``PYSPARK_PYTHON``, else what ``spark.pyspark.python`` names, else this Python: they
-    must import what it imports, and on a cluster they are asked whether they do.
+    ``master`` is in Spark's spelling; None takes that of spark-submit, else ``local[*]``. ``settings`` are Spark's own,
+    and override ours. Workers run ``PYSPARK_PYTHON``, else ``spark.pyspark.python``, else this Python; on a cluster
+    they are checked for the packages that the jobs need.
     """
     require()
     from pyspark.sql import SparkSession  # noqa: PLC0415  # only after it was seen to be there
@@ -53,10 +53,10 @@ def session(name: str, *, master: str | None = None, settings: Mapping[str, str]
         master = given.get("spark.master", "local[*]")
     if master is not None:
         builder = builder.master(master)
-    os.environ.setdefault("SPARK_AUTH_SOCKET_TIMEOUT", str(PATIENCE_S))  # the same for this process, which Spark asks
+    os.environ.setdefault("SPARK_AUTH_SOCKET_TIMEOUT", str(PATIENCE_S))  # for this process, which Spark connects to
     local = on_one_machine(master)
     if local:
-        os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)  # else it says at each start that it looked for another
+        os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)  # otherwise Spark logs a search for another
     for key, value in {**SETTINGS, **(LOCAL_SETTINGS if local else {}), **given}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
@@ -72,7 +72,7 @@ def session(name: str, *, master: str | None = None, settings: Mapping[str, str]
 
 @contextmanager
 def dealt_out(spark: SparkSession, rows: int) -> Iterator[None]:
-    """Work on so many rows in parts that fit a task's memory, unless the user who started Spark set the number."""
+    """Set enough partitions for this number of rows to fit a task's memory, unless the user set their number."""
     before = spark.conf.get(PARTITIONS)
     assert before is not None  # noqa: S101 - Spark has a default
     if spark.sparkContext.getConf().get(PARTITIONS) is None:
@@ -84,10 +84,10 @@ def dealt_out(spark: SparkSession, rows: int) -> Iterator[None]:
 
 
 def is_running() -> bool:
-    """This process has Spark already, which `session` would share."""
+    """Return whether this process has a Spark session already, which `session` would share."""
     return "pyspark" in sys.modules and sys.modules["pyspark"].SparkContext._active_spark_context is not None
 
 
 def on_one_machine(master: str | None) -> bool:
-    """Spark runs in one process here."""
+    """Return whether Spark runs in one process on this machine."""
     return master is not None and (master == "local" or master.startswith("local["))

@@ -1,4 +1,4 @@
-"""One page that tells what the tables hold: HTML with its plots inside, no script, nothing fetched from anywhere.
+"""One page about the tables: HTML with its plots inside, without scripts and external resources.
 
 Needs Arrow and matplotlib, and no Spark.
 """

@@ -1,7 +1,7 @@
-"""Figures as SVG that may stand in a page: no script, nothing fetched, no name twice, whatever the labels say.
+"""Figures as SVG for a page: no script, nothing fetched, no id twice, whatever the labels say.
 
-Labels come from strangers: they are cut and shown as text, never read as formulas, which is what matplotlib does with
-dollar signs by itself. Colours are those that colour-blind people tell apart, and lines differ by their dashes, too.
+Labels come from peers: they are cut and shown as text, never as formulas, as matplotlib would do with dollar signs.
+Colour-blind people can distinguish the colours, and lines also differ by their dashes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _XLINK: Final = "http://www.w3.org/1999/xlink"
 #: Okabe and Ito's, darkest first; black and yellow are left out.
 COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#5F6B73", "#7A4B00")
 DASHES: Final = ("-", "--", "-.", ":")
-#: The most lines of one plot; the others are added up into one more.
+#: Lines of one plot; the others are added up into one more.
 MOST_LINES: Final = 7
 _LABEL: Final = 36
 _SETTINGS: Final[Any] = {
@@ -50,23 +50,23 @@ _SETTINGS: Final[Any] = {
 def label(text: object) -> str:
     """Return ``text`` cleaned for an axis or a legend, since a peer may have chosen it."""
     shown = "(none)" if text is None or text == "" else clean(str(text))
-    # A legend leaves out what begins with an underscore.
+    # Matplotlib's legend leaves out labels that begin with an underscore.
     shown = shown if len(shown) <= _LABEL else f"{shown[: _LABEL - 1]}\N{HORIZONTAL ELLIPSIS}"
     return f"\N{ZERO WIDTH SPACE}{shown}" if shown.startswith("_") else shown
 
 
 def style_of(index: int) -> dict[str, Any]:
-    """How the line of this place looks."""
+    """Return the style of the line with this index."""
     return {"color": COLOURS[index % len(COLOURS)], "linestyle": DASHES[index % len(DASHES)], "linewidth": 1.4}
 
 
 def draw(name: str, title: str, says: str, paint: Callable[[Any], None], *, height: float = 2.8) -> str:
-    """The figure that ``paint`` makes on a matplotlib Figure, as one ``svg`` element with a title and a description.
+    """Return what ``paint`` draws on a matplotlib Figure, as one ``svg`` element with title and description.
 
-    name: unique on the page; it becomes a part of every id. height: inches, of a width of nine.
+    ``name`` is unique on the page, and a part of every id; ``height`` is in inches, of a width of nine.
     """
     with mpl.rc_context({**_SETTINGS, "svg.hashsalt": name}), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a letter that the measuring font lacks, a layout that is tight
+        warnings.simplefilter("ignore")  # a letter that the measuring font lacks, a tight layout
         figure = Figure(figsize=(9.0, height))
         FigureCanvasSVG(figure)
         paint(figure)
@@ -76,7 +76,7 @@ def draw(name: str, title: str, says: str, paint: Callable[[Any], None], *, heig
 
 
 def _embedded(document: bytes, name: str, title: str, says: str) -> str:
-    """The root element with ids of its own, without style sheets, which would hold for the whole page."""
+    """Return the root element with unique ids and without style sheets, which would affect the whole page."""
     ET.register_namespace("", _SVG)
     ET.register_namespace("xlink", _XLINK)
     root = ET.fromstring(document)  # noqa: S314  # matplotlib's, written a moment ago
@@ -98,7 +98,7 @@ def _embedded(document: bytes, name: str, title: str, says: str) -> str:
     return ET.tostring(root, encoding="unicode")
 
 
-#: Elements that draw; whatever else may be in the document is left out.
+#: Elements that draw; all others are removed.
 _KEPT: Final = ("defs", "g", "path", "use", "text", "tspan", "clipPath", "rect", "image")
 _REFERENCE: Final = re.compile(r"url\(#([^)]+)\)")
 
@@ -114,14 +114,14 @@ def _rename(element: ET.Element, name: str) -> None:
 
 
 def times_below(axes: Any) -> None:
-    """An axis of times."""
+    """Set an axis of times."""
     locator = AutoDateLocator(maxticks=9)  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
 
 
 def over_time(axes: Any, unit: str) -> None:
-    """An axis of times below, from zero upwards at the side, with thousands and millions written short."""
+    """Set an axis of times below, and one from zero upwards at the side, with short thousands and millions."""
     times_below(axes)
     axes.set_ylabel(unit)
     axes.set_ylim(bottom=0)
@@ -129,17 +129,17 @@ def over_time(axes: Any, unit: str) -> None:
 
 
 def legend(axes: Any) -> None:
-    """To the right of the plot, where it hides nothing."""
+    """Put the legend to the right of the plot, where it hides nothing."""
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0, handlelength=2.4)
 
 
 def strips(axes: Any, names: Sequence[str]) -> None:
-    """One row for each name, the first at the top."""
+    """Set one row for each name, the first at the top."""
     axes.set_yticks(range(len(names)), [label(each) for each in names])
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
 
 
 def few() -> Any:
-    """A locator of few numbers, for plots that stand side by side."""
+    """Return a locator of few numbers, for plots side by side."""
     return MaxNLocator(nbins=3)

@@ -1,4 +1,4 @@
-"""Numbers out of tables, small enough to be drawn: added up by Arrow, cut to what a plot can show."""
+"""Numbers out of tables for plots: added up by Arrow, and few enough to be drawn."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Line(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """Lines over the same times. unit: hour or day, which is what a point stands for."""
+    """Lines over the same times; a point stands for one ``unit``, hour or day."""
 
     times: list[datetime]
     lines: list[Line]
@@ -33,7 +33,7 @@ class Lines(NamedTuple):
 
 
 def steps(table: Any, column: str) -> tuple[Any, str]:
-    """The table with ``column`` rounded down to the hour or, if there are many, the day; and which of them."""
+    """Return the table with ``column`` rounded down to the hour, or to the day for a long time; and which of them."""
     times = table[column]
     if table.num_rows == 0:
         return table, "hour"
@@ -44,7 +44,7 @@ def steps(table: Any, column: str) -> tuple[Any, str]:
 
 
 def added(table: Any, keys: Sequence[str], values: Sequence[str], how: str = "sum") -> list[dict[str, Any]]:
-    """Rows with the keys and, under their own names, the values added up (or how=max: the largest)."""
+    """Return rows with the keys and, under their own names, the sums of the values (or maxima, how=max)."""
     rows = table.group_by(list(keys)).aggregate([(value, how) for value in values]).to_pylist()
     return [
         {**{key: row[key] for key in keys}, **{value: row[f"{value}_{how}"] or 0 for value in values}} for row in rows
@@ -52,7 +52,7 @@ def added(table: Any, keys: Sequence[str], values: Sequence[str], how: str = "su
 
 
 def lines_of(rows: Iterable[Mapping[str, Any]], time: str, name: str, value: str, unit: str, *, rest: bool) -> Lines:
-    """A line for each name, the largest first. rest: the many are added up into one more, else they are left out."""
+    """Return a line for each of the largest names; with ``rest``, the others are added up into one more."""
     found: dict[str | None, dict[datetime, float]] = {}
     for row in rows:
         line = found.setdefault(row[name], {})
@@ -69,7 +69,7 @@ def lines_of(rows: Iterable[Mapping[str, Any]], time: str, name: str, value: str
 
 
 class Latency(NamedTuple):
-    """Of one address, or of all of a class of addresses, in microseconds."""
+    """The latency of one address, or of a class of addresses, in microseconds."""
 
     vhost: str | None
     addr: str | None
@@ -81,7 +81,7 @@ class Latency(NamedTuple):
 
 
 def latencies(table: Any) -> list[Latency]:
-    """Each address's percentiles over all hours, merged exactly from its buckets; the busiest first."""
+    """Return each address's percentiles over all hours, merged exactly from its buckets; the busiest first."""
     buckets: dict[tuple[str | None, str | None], list[tuple[int, int]]] = {}
     counts: dict[tuple[str | None, str | None], tuple[int, int]] = {}
     for row in table.to_pylist():
@@ -98,7 +98,7 @@ def latencies(table: Any) -> list[Latency]:
 
 
 def percentile(buckets: Sequence[tuple[int, int]], q: float) -> float:
-    """The middle of the bucket with the q-th of all values; buckets: (which, how many), ordered, not empty."""
+    """Return the middle of the bucket with the q-th of all values; ``buckets`` are pairs (bucket, count), sorted."""
     wanted = math.ceil(q * sum(count for _, count in buckets))
     so_far = 0
     for bucket, count in buckets:
@@ -109,7 +109,7 @@ def percentile(buckets: Sequence[tuple[int, int]], q: float) -> float:
 
 
 def short(number: float) -> str:
-    """A number as people say it: 950, 12.3k, 4.56M."""
+    """Return a short number: 950, 12.3k, 4.56M."""
     for factor, sign in ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k")):
         if abs(number) >= factor:
             return f"{number / factor:.3g}{sign}"
@@ -117,12 +117,12 @@ def short(number: float) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """So many of them: 1 gap, 2 gaps."""
+    """Return a number with its noun: 1 gap, 2 gaps."""
     return f"{short(number)} {what}{'' if number == 1 else 's'}"
 
 
 def duration(microseconds: float) -> str:
-    """A length of time as people say it."""
+    """Return a duration with a unit."""
     for factor, sign in ((3_600_000_000, "h"), (60_000_000, "min"), (1_000_000, "s"), (1_000, "ms")):
         if microseconds >= factor:
             return f"{microseconds / factor:.3g} {sign}"
@@ -130,5 +130,5 @@ def duration(microseconds: float) -> str:
 
 
 def moment(when: datetime | None) -> str:
-    """UTC, to the second."""
+    """Return a time in UTC, to the second; "" for None."""
     return "" if when is None else when.strftime("%Y-%m-%d %H:%M:%S")

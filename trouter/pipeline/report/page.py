@@ -1,4 +1,4 @@
-"""The page: a summary, what asks for attention, and the sections, as HTML that runs nothing and fetches nothing."""
+"""The page: a summary, points that need attention, and the sections, as HTML without scripts and external resources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from trouter.pipeline.report.sections import MOST_ROWS, Question, Section, Tables, made
 from trouter.pipeline.report.stored import Period
 
-#: What the page may do, in its own head and fit to be sent as a header: show itself, with the styles in it.
+#: The page's content security policy: only its own styles and inline images.
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _STYLE: Final = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1d2327; background: #fff; max-width: 64rem; margin: 2rem auto;
@@ -31,8 +31,8 @@ td.number, th.number { text-align: right; font-variant-numeric: tabular-nums }
 
 
 class Report(NamedTuple):
-    """page: the HTML. lacking: sections without their table. broken: what could not be read, each with its file.
-    attention: what the operator should look at.
+    """``page`` is the HTML, ``lacking`` has sections without their table, ``broken`` unreadable tables with their
+    files, ``attention`` the points for the operator.
     """
 
     page: str
@@ -42,7 +42,7 @@ class Report(NamedTuple):
 
 
 def build(root: Path, period: Period, limits: Mapping[str, int], now: datetime) -> Report:
-    """The report of the tables under ``root``. limits: tenant to the connections that it may have."""
+    """Return the report of the tables under ``root``; ``limits`` has the connections that each tenant may have."""
     sections = made(Question(Tables(root, period), limits))
     return Report(
         document(
@@ -55,7 +55,7 @@ def build(root: Path, period: Period, limits: Mapping[str, int], now: datetime) 
 
 
 def document(title: str, when: str, sections: Sequence[Section]) -> str:
-    """Return a page of these sections, with what asks for attention before them."""
+    """Return a page of these sections, with the points that need attention before them."""
     return "\n".join(_page(title, when, sections)) + "\n"
 
 

@@ -1,7 +1,7 @@
-"""The plots of the report, each with a sentence that says what it shows and a table of its main numbers.
+"""The sections of the report: plots, each with a sentence about it and a table of its main numbers.
 
-A section is a function of the tables that says, in words, what a reader who sees no plot should know; what needs the
-operator's attention it says a second time, for the top of the page.
+A section's text is complete for readers that see no plot. Points that need the operator's attention are repeated at the
+top of the page.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from trouter.pipeline.tables import BadTable
 #: Rows of one table of numbers; and bars or strips of one plot.
 MOST_ROWS: Final = 20
 MOST_STRIPS: Final = 24
-#: A tenant that came this near to its limit is told.
+#: The share of its limit from which a tenant is reported.
 NEAR: Final = 0.9
 _OUTCOMES: Final = ("accepted", "presettled", "released", "modified", "rejected", "dropped")
 
 
 @dataclass
 class Section:
-    """name: its anchor. says: a sentence or two. svg: the plot, if there is anything to draw. lacking: why not."""
+    """A section: ``name`` is its anchor, ``says`` its text, ``svg`` its plot, ``lacking`` why it is empty."""
 
     name: str
     title: str
@@ -55,7 +55,7 @@ class Section:
 
 
 class Tables:
-    """The tables of a folder, each read once; what cannot be read is told each time it is asked for."""
+    """The tables of a folder, each read once; the error of an unreadable one is raised at each access."""
 
     def __init__(self, root: Path, period: Period) -> None:
         self._root = root
@@ -63,7 +63,7 @@ class Tables:
         self._read: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
-        """NoTable, BadTable."""
+        """Return a table; NoTable, BadTable."""
         if name not in self._read:
             try:
                 self._read[name] = read(self._root, name, self._period)
@@ -75,7 +75,7 @@ class Tables:
         return found
 
     def get(self, name: str) -> Any:
-        """Return the table, or None if it cannot be read, for sections that say so themselves."""
+        """Return the table, or None if it cannot be read, for sections that can do without."""
         try:
             return self[name]
         except (NoTable, BadTable):
@@ -84,14 +84,14 @@ class Tables:
 
 @dataclass(frozen=True)
 class Question:
-    """What the report is about: the tables, and how many connections each tenant may have, where that is known."""
+    """The input of the report: the tables, and the known limits of tenants' connections."""
 
     tables: Tables
     limits: Mapping[str, int]
 
 
 def made(question: Question) -> list[Section]:
-    """All sections, in their order; one whose table is missing says so."""
+    """Return all sections in order; one whose table is missing says so."""
     sections = []
     for name, (title, maker, job) in SECTIONS.items():
         section = Section(name, title)
@@ -107,7 +107,7 @@ def made(question: Question) -> list[Section]:
 
 
 def traffic(question: Question, section: Section) -> None:
-    """Messages of each tenant over time; how much of it is not known for sure."""
+    """Fill in the messages of each tenant over time, and the parts that are uncertain."""
     table, unit = steps(question.tables["meter"], "hour")
     if _nothing(table, section):
         return
@@ -143,7 +143,7 @@ def traffic(question: Question, section: Section) -> None:
 
 
 def outcomes(question: Question, section: Section) -> None:
-    """What became of the messages, as shares."""
+    """Fill in the shares of the outcomes."""
     table, unit = steps(question.tables["meter"], "hour")
     if _nothing(table, section):
         return
@@ -177,11 +177,11 @@ def outcomes(question: Question, section: Section) -> None:
 
 
 def connections(question: Question, section: Section) -> None:
-    """The most connections of each tenant in each hour, and how many it may have."""
+    """Fill in the peak connections of each tenant in each hour, and the limits."""
     table, unit = steps(question.tables["meter_conn"], "hour")
     if _nothing(table, section):
         return
-    # Peaks of users need not fall together: their sum is what a tenant had at most.
+    # Peaks of users may differ in time: their sum is an upper bound of the tenant's.
     hourly = added(question.tables["meter_conn"], ["hour", "vhost"], ["peak_connections", "connection_hours"])
     peaks: dict[tuple[datetime, str | None], int] = {}
     most: dict[str | None, int] = {}
@@ -221,7 +221,7 @@ def connections(question: Question, section: Section) -> None:
 
 
 def percentiles(question: Question, section: Section) -> None:
-    """How long deliveries took, by address."""
+    """Fill in the latencies by address."""
     table = question.tables["latency"]
     if _nothing(table, section):
         return
@@ -255,7 +255,7 @@ def percentiles(question: Question, section: Section) -> None:
 
 
 def top_ten(question: Question, section: Section) -> None:
-    """Who sent and received most, in each dimension, over the whole time."""
+    """Fill in the busiest subjects in each dimension, over the whole time."""
     table = question.tables["top"]
     if _nothing(table, section):
         return
@@ -286,7 +286,7 @@ def top_ten(question: Question, section: Section) -> None:
 
 
 def denials(question: Question, section: Section) -> None:
-    """Logins that failed and what the policy denied, with the alerts of the audit and of the fraud job."""
+    """Fill in failed logins and denials, with the alerts of the audit and of the fraud job."""
     alerts = question.tables["audit_alerts"]
     fraud, rules, failed = (question.tables.get(name) for name in ("fraud_alerts", "audit_rules", "meter_conn"))
     by_rule = added(alerts, ["rule"], ["failures"])
@@ -324,7 +324,7 @@ def denials(question: Question, section: Section) -> None:
 
 
 def _of_rules(rules: Any) -> str:
-    """What the policy denied, and how many of its rules never matched."""
+    """Return a text about denials by the policy and rules that never matched."""
     if rules is None:
         return ", no table of rules"
     denied = pc.sum(rules["denied"]).as_py() or 0
@@ -336,7 +336,7 @@ def _of_rules(rules: Any) -> str:
 def _paint_denials(
     marks: list[tuple[str, Any]], hourly: list[dict[str, Any]], daily: list[dict[str, Any]], figure: Any
 ) -> None:
-    """Failed logins and denials over time, above a strip of alerts for each rule."""
+    """Draw failed logins and denials over time, above a strip of alerts for each rule."""
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
     if hourly:
         upper.bar([row["hour"] for row in hourly], [row["failed"] for row in hourly], width=timedelta(hours=1),
@@ -355,7 +355,7 @@ def _paint_denials(
 
 
 def gaps(question: Question, section: Section) -> None:
-    """Records that are missing: from when to when, of which router, and whether it told why."""
+    """Fill in the missing records: router, times, and reasons."""
     rows = sorted(question.tables["meter_gaps"].to_pylist(), key=lambda row: (row["explained"], row["t_from"]))
     if not rows:
         section.says = "No record is missing."
@@ -383,7 +383,7 @@ def gaps(question: Question, section: Section) -> None:
 
 
 def neighbours(question: Question, section: Section) -> None:
-    """When each router had each of its neighbours."""
+    """Fill in when each router had each of its neighbours."""
     rows = question.tables["topology_history"].to_pylist()
     if not rows:
         section.says = "No neighbour came or went."
@@ -427,7 +427,7 @@ def _gantt(section: Section, spans: Iterable[tuple[str, datetime, datetime, str]
 
         axes = figure.subplots()
         for row, name in enumerate(names):
-            # What is too short to be seen gets a frame that is not.
+            # The frame makes short spans visible.
             axes.broken_barh([(start, length) for start, length, _ in found[name]], (row - 0.35, 0.7),
                              facecolors=[colour for *_, colour in found[name]],
                              edgecolors=[colour for *_, colour in found[name]], linewidth=1.0)  # fmt: skip
@@ -459,7 +459,7 @@ def _nothing(table: Any, section: Section) -> bool:
 
 
 def _by(value: str, name: str) -> Callable[[Mapping[str, Any]], tuple[Any, str]]:
-    """Largest value first, then by name."""
+    """Return a sort key: largest value first, then by name."""
     return lambda row: (-row[value], str(row[name] or ""))
 
 
@@ -467,7 +467,7 @@ def _strips_height(count: int) -> float:
     return 1.0 + 0.24 * max(count, 3)
 
 
-#: Section to title, what fills it, and the job that makes its table.
+#: Title, maker, and the job of the table for each section.
 SECTIONS: Final[Mapping[str, tuple[str, Callable[[Question, Section], None], str]]] = {
     "traffic": ("Traffic of each tenant", traffic, "meter"),
     "outcomes": ("Outcomes", outcomes, "meter"),

@@ -1,6 +1,6 @@
-"""Tables read with Arrow alone: what a manifest names, of the dates that are wanted, and only the columns that are.
+"""Tables read with Arrow alone: the files that a manifest names for the dates, and only the needed columns.
 
-Which folder holds each date, `trouter.pipeline.tables` knows; this module opens the files in it.
+`trouter.pipeline.tables` finds the folder of each date; this module opens the files in it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _YES_NO: Final = pa.bool_()
 _LIST: Final = pa.list_(pa.int64())
 _TEXTS: Final = pa.list_(pa.string())
 
-#: What is read of each table, under which name, as what.
+#: The columns that are read of each table, with their types.
 COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
     "meter": {
         "hour": _TIME, "vhost": _TEXT, "user": _TEXT, "addr": _TEXT, "dir": _TEXT, "msgs": _WHOLE, "bytes": _WHOLE,
@@ -64,26 +64,26 @@ COLUMNS: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 class NoTable(Exception):
-    """There is no such table; the text says what makes it."""
+    """The table does not exist."""
 
 
 @dataclass(frozen=True)
 class Period:
-    """The dates that are wanted, both ends included; None for as far as there are any."""
+    """A range of dates, both ends included; None for an open end."""
 
     first: date | None = None
     last: date | None = None
 
     def has(self, day: str) -> bool:
-        """day: as in a manifest, 2026-03-01."""
+        """Return whether ``day`` (as in a manifest, 2026-03-01) is in the range."""
         found = date.fromisoformat(day)
         return (self.first is None or found >= self.first) and (self.last is None or found <= self.last)
 
 
 def read(root: Path, name: str, period: Period) -> Any:
-    """A pyarrow.Table with the columns of COLUMNS; NoTable, BadTable.
+    """Return a pyarrow.Table with the columns of COLUMNS; NoTable, BadTable.
 
-    A writer may delete a generation that the manifest no longer names; then it is read again, as the manifest is now.
+    A writer may delete files that the manifest no longer names; then the table is read again by the new manifest.
     """
     try:
         return _read(root, name, period)
@@ -120,7 +120,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _read_file(path: Path, columns: Mapping[str, Any], day: str) -> Any:
-    """day: what the column ``date`` holds, which is in the name of the folder only."""
+    """Return a file's columns; ``day`` is the value of the column ``date``, which only the folder's name has."""
     stored = [column for column in columns if column != "date"]
     try:
         with pq.ParquetFile(path) as file:
