@@ -1,1 +1,1 @@
-"""The client side of management: requests, connection options, and the views for people."""
+"""The client side of management: requests, connection options, and views."""

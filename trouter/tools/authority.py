@@ -25,15 +25,15 @@ from trouter.tools.files import create, replace
 #: The authority's own name among the files.
 CA: Final = "ca"
 CA_DAYS: Final = 3650
-#: As much as common software takes for a server's certificate.
+#: The longest validity that common software accepts for a server's certificate.
 LEAF_DAYS: Final = 397
 KEY_MODE: Final = 0o600
 CERTIFICATE_MODE: Final = 0o644
-#: Clocks differ.
+#: Certificates are valid from this much earlier on, as clocks differ.
 EARLIER: Final = dt.timedelta(minutes=5)
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,63}")
 _HOST: Final = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?")
-#: By purpose what a certificate is good for; a router is a server to peers that dial it, and a client where it dials.
+#: Purpose -> extended key usage; a router is a server to peers that dial it, and a client to those that it dials.
 _USAGES: Final = {
     "server": (ExtendedKeyUsageOID.SERVER_AUTH,),
     "client": (ExtendedKeyUsageOID.CLIENT_AUTH,),
@@ -42,7 +42,7 @@ _USAGES: Final = {
 
 
 class AuthorityError(Exception):
-    """It cannot be done; the text says why, and what to do."""
+    """The authority cannot do what was requested; the text says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Authority:
         self.folder = folder
 
     def found(self, common_name: str, days: int = CA_DAYS, *, force: bool = False) -> Path:
-        """Make the authority; its certificate's path."""
+        """Make the authority; return the path of its certificate."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if not force:
             self._must_be_new(CA)
@@ -102,7 +102,7 @@ class Authority:
     def renew(self, name: str, days: int | None = None) -> Path:
         """Issue a certificate for the same key, like the present one but valid from now on; return its path.
 
-        ``days`` default to as many as it was valid for. One file is replaced in one step, so who reads it never sees a
+        ``days`` default to the validity of the present one. One file is replaced in one step, so a reader never sees a
         certificate that does not fit the key.
         """
         check_name(name)
@@ -178,7 +178,7 @@ class Authority:
 
 
 def check_name(name: str) -> None:
-    """Raise AuthorityError for what is no name of files and subjects."""
+    """Raise AuthorityError if ``name`` cannot be the name of files and a subject."""
     if not _NAME.fullmatch(name) or name.lower() == CA:
         raise AuthorityError(f"{name!r} cannot be a name: letters, digits and . _ @ -, at most 64, and not `{CA}`")
 

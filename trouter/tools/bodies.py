@@ -1,4 +1,4 @@
-"""Where the messages of a tool come from: arguments, files, standard input as a whole or line by line."""
+"""Makes the messages of a tool from arguments, files, and standard input as a whole or line by line."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .failures import UsageError
 from .messages import scalar, with_json
 from .options import seconds
 
-#: Files up to this size are read whole, and sent with others under way.
+#: Files up to this size are read whole, and several are sent at a time.
 SMALL_FILE_BYTES: Final = 262_144
-#: As much of standard input is read before it is streamed, as a data section for each piece.
+#: Longer standard input is streamed, as a data section for each piece.
 WHOLE_STDIN_BYTES: Final = 4 * 1024 * 1024
 #: The longest line of standard input.
 MAX_LINE_BYTES: Final = 64 * 1024 * 1024
@@ -33,13 +33,13 @@ STDIN: Final = "-"
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """A message whose body is read while it is sent: of a file, or of standard input."""
+    """A message whose body is read while it is sent, from a file or standard input."""
 
     head: Message
     path: str
-    #: Octets of the body; None where they are not known.
+    #: Bytes of the body; None if unknown.
     size: int | None
-    #: What of standard input has been read.
+    #: The part of standard input that has been read.
     begun: bytes = b""
 
     async def pieces(self) -> AsyncGenerator[bytes, None]:
@@ -60,7 +60,7 @@ Outgoing = Message | Streamed
 
 
 def add_body_options(parser: argparse.ArgumentParser) -> None:
-    """Add what a message is made of: its body and its properties."""
+    """Add the options for the body and the properties of messages."""
     parser.add_argument("bodies", nargs="*", default=(), metavar="BODY", help="text; without any: standard input")
     group = parser.add_argument_group("bodies")
     form = group.add_mutually_exclusive_group()
@@ -107,7 +107,7 @@ def template(arguments: argparse.Namespace) -> Message:
 
 
 class Bodies:
-    """The messages of a command line, in their order; UsageError if it makes no sense."""
+    """The messages of a command line, in their order; UsageError if its options contradict each other."""
 
     def __init__(self, arguments: argparse.Namespace, count: int | None = None) -> None:
         self._words: list[str] = list(arguments.bodies)
@@ -125,7 +125,7 @@ class Bodies:
 
     @property
     def total(self) -> tuple[int | None, str]:
-        """How much there is to send, None if that is not known, and its unit: octets of files, else messages."""
+        """Return how much is sent, None if unknown, and the unit: bytes of files, else messages."""
         if self._lines:
             return self._count, " messages"
         if not self._files:
@@ -171,7 +171,7 @@ class Bodies:
         return replace(self._template, body=await trio.Path(path).read_bytes(), kind=BodyKind.DATA)
 
     async def _stdin(self) -> Outgoing:
-        """Read all of it if it is short: one data section, which also receivers understand that know of no more."""
+        """Return standard input as one data section, which all receivers understand; streamed if it is long."""
         begun = bytearray()
         while piece := await _read_stdin():
             begun += piece
@@ -189,12 +189,12 @@ def _size(path: str) -> int | None:
 
 
 async def _read_stdin() -> bytes:
-    """Read what standard input has, b"" at its end; cancelled, a thread goes on waiting for it."""
+    """Return the next piece of standard input, b"" at its end; after a cancellation a thread goes on waiting."""
     return await trio.to_thread.run_sync(os.read, sys.stdin.fileno(), PIECE_BYTES, abandon_on_cancel=True)
 
 
 async def _read_lines(count: int | None) -> AsyncGenerator[bytes, None]:
-    """Yield lines without their ends, `count` at most; ValueError for one that is too long."""
+    """Yield lines without their ends, at most `count`; ValueError for one that is too long."""
     held = bytearray()
     left = -1 if count is None else count
     while left and (piece := await _read_stdin()):

@@ -1,6 +1,6 @@
-"""Saved connection settings: one file of the user's, in which no password ever stands.
+"""Saved connection settings, in a file of the user that never holds a password.
 
-What a context holds are options of `add_server_options`, by their names. Paths are kept absolute.
+A context holds options of `add_server_options` by their names. Paths are kept absolute.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from .files import replace
 #: The options that a context may hold.
 FILES: Final = ("ssl_certificate", "ssl_key", "ssl_password_file", "ssl_trustfile", "sasl_password_file")
 KEPT: Final = ("bus", "timeout", "ssl_disable_peer_name_verify", "sasl_mechanisms", "sasl_username", *FILES)
-#: Those that say who we are: given on a command line, the context's are left out together.
+#: The options of the user: if a command line has one, none of these comes from the context.
 _USER: Final = ("sasl_username", "sasl_password", "sasl_password_file")
-#: The largest file that is read, in octets.
+#: The largest file that is read, in bytes.
 MAX_FILE_BYTES: Final = 1 << 20
 MODE: Final = 0o600
 
@@ -29,7 +29,7 @@ Settings = dict[str, Any]
 
 @dataclass(slots=True)
 class Contexts:
-    """What the file holds; made by `load`."""
+    """The content of the user's file; `load` makes it."""
 
     path: Path
     #: The context in use; "" for none.
@@ -38,7 +38,7 @@ class Contexts:
 
     @classmethod
     def load(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """Read the user's file; none is the same as an empty one. ValueError if it is no such file, OSError."""
+        """Return the contexts of the user's file, none if there is no file; ValueError if it is invalid, OSError."""
         folder = environment.get("XDG_CONFIG_HOME") or environment.get("HOME", "") + "/.config"
         found = cls(Path(folder, "trouter", "contexts.json"))
         try:
@@ -53,7 +53,7 @@ class Contexts:
         return found
 
     def save(self) -> None:
-        """Write the file in one go, for its owner's eyes only; OSError."""
+        """Replace the file in one step, readable by its owner only; OSError."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         text = json.dumps({"current": self.current, "contexts": self.known}, indent=2, sort_keys=True)
         replace(self.path, f"{text}\n".encode(), MODE)
@@ -79,7 +79,7 @@ def saved_names(**_: object) -> list[str]:
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
-    """Return what of a command line a context holds."""
+    """Return the options of a command line that a context may hold."""
     given = {name: value for name in KEPT if (value := getattr(arguments, name))}
     return {name: str(Path(value).absolute()) if name in FILES else value for name, value in given.items()}
 
@@ -89,7 +89,7 @@ def with_context(
 ) -> argparse.Namespace:
     """Return the arguments completed by the context that they name, else by the one in use; ValueError, OSError.
 
-    A server named otherwise gets nothing of the context in use: its password is for another.
+    A server named by other options gets nothing of the context in use: its password is for another server.
     """
     name = getattr(arguments, "context", None)
     if name is None and (bus_given or not hasattr(arguments, "context")):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 _SELF: Final = Path("/proc/self")
-#: Where the arguments stand in memory, counted from the field behind the command's name (proc_pid_stat(5)).
+#: The fields with the bounds of the arguments in memory, counted from the command's name on (proc_pid_stat(5)).
 _ARG_START: Final = 48 - 3
 _ARG_END: Final = 49 - 3
 

@@ -17,23 +17,23 @@ from .redaction import without_secrets
 from .values import plain
 from .words import PREFIX
 
-#: Rows of a table.
+#: Limit of the rows of a table.
 MAX_ROWS: Final = 20_000
-#: Octets that are taken of a local file: its end.
+#: Limit of the bytes that are taken from the end of a local file.
 MAX_FILE_BYTES: Final = 16 * 1024 * 1024
-#: A type all of whose rows are those of other types.
+#: Types whose rows are all those of other types.
 _ABSTRACT: Final = frozenset({"entity", "org.amqp.management", "configurationEntity", "operationalEntity"})
 
 
 class Archive:
-    """A .tar.gz being written; nothing gets in but text without secrets."""
+    """A .tar.gz that is being written; secrets are removed from all its text."""
 
     def __init__(self, path: Path, secrets: Iterable[str]) -> None:
-        """Make the file, for its owner's eyes only; OSError if it is there already."""
+        """Create the file, readable by its owner only; OSError if it exists."""
         self._secrets = tuple(secrets)
         self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
         self._tar = tarfile.open(fileobj=self._file, mode="w:gz")  # noqa: SIM115  # closed by `close`
-        #: What it holds: each name with its size in octets.
+        #: Name of each file in it -> its size in bytes.
         self.contents: dict[str, int] = {}
 
     def add(self, name: str, text: str) -> None:
@@ -67,7 +67,7 @@ class Archive:
 
 
 async def diagnose(node: Node, archive: Archive, log_lines: int) -> list[str]:
-    """Add all that a router tells; return what it did not tell, each with the reason. Timeout if it is out of reach."""
+    """Add the state of a router; return a line for each part that failed, with the reason. Timeout if none answers."""
     folder = _file_name(node.router_id)
     problems: list[str] = []
 
@@ -101,6 +101,6 @@ def _concrete(types: object) -> Iterator[str]:
 
 
 def _file_name(text: str) -> str:
-    """Return a router's id or a type as the name of a file: nothing of it leads elsewhere."""
+    """Return a router's id or a type as a safe name of a file, without any path."""
     kept = "".join(each if each.isalnum() or each in "._-" else "_" for each in text)[:100]
     return kept.lstrip(".") or "_"

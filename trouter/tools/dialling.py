@@ -1,4 +1,4 @@
-"""Connecting as the options of a tool say, with failures in a tool's words."""
+"""Connects by the options of a tool, and turns failures into a tool's errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def dialled(options: ConnectionOptions) -> AsyncIterator[Connection]:
 
 @contextmanager
 def in_time(options: ConnectionOptions, otherwise: str) -> Iterator[None]:
-    """Raise Timeout, beginning with ``otherwise``, when the block takes longer than the options allow."""
+    """Raise Timeout, beginning with ``otherwise``, if the block takes longer than the options allow."""
     with trio.move_on_after(options.timeout_s) as scope:
         yield
     if scope.cancelled_caught:
@@ -45,7 +45,7 @@ def in_time(options: ConnectionOptions, otherwise: str) -> Iterator[None]:
 
 @contextmanager
 def told(options: ConnectionOptions) -> Iterator[None]:
-    """Raise failures of the connection, and of what comes over it, in a tool's words."""
+    """Turn failures of the connection, and of answers over it, into a tool's errors."""
     where = f"Connection {'amqps' if options.tls else 'amqp'}://{options.server}"
     try:
         yield
@@ -64,7 +64,7 @@ def told(options: ConnectionOptions) -> Iterator[None]:
 
 
 def _reason(failure: OSError) -> str:
-    """Why, without numbers: of several attempts the first."""
+    """Return the reason without numbers, that of the first attempt if there were several."""
     cause: BaseException = failure.__cause__ or failure
     while isinstance(cause, BaseExceptionGroup):
         cause = cause.exceptions[0]

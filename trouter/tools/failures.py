@@ -17,7 +17,7 @@ DEBUG_VARIABLE: Final = "_QPID_DISPATCH_TOOLS_DEBUG_"
 
 
 class StatusError(Exception):
-    """The router answered that it will not; `kind` is the class name that the older tools print."""
+    """The router refused a request; `kind` is the class name that the older tools print."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)
@@ -26,11 +26,11 @@ class StatusError(Exception):
 
 
 class Timeout(Exception):
-    """No answer in time."""
+    """No answer came in time."""
 
 
 class ConnectionException(Exception):
-    """There is no connection, or no longer."""
+    """The connection failed or was lost."""
 
 
 class SSLException(Exception):
@@ -38,11 +38,11 @@ class SSLException(Exception):
 
 
 class MalformedAnswer(Exception):
-    """The answer is none that management gives."""
+    """The answer is no valid answer of management."""
 
 
 class ValidationError(Exception):
-    """Something that the schema does not know, found before anything was sent."""
+    """A request does not fit the schema; nothing was sent."""
 
 
 class RequestRefused(Exception):
@@ -50,11 +50,11 @@ class RequestRefused(Exception):
 
 
 class NoPath(Exception):
-    """There is no way from one router to another, and what may be the cause."""
+    """No path leads from one router to another; the text names possible causes."""
 
 
 class UsageError(argparse.ArgumentTypeError):
-    """The command line makes no sense; told on stderr with exit status 2."""
+    """The command line is invalid; printed on stderr with exit status 2."""
 
 
 def status_error(code: int, description: str) -> StatusError:
@@ -76,9 +76,9 @@ def as_text(failure: BaseException) -> str:
 
 
 def run_tool(work: Callable[[], Awaitable[None]], *, older: bool = False) -> int:
-    """Run a tool to its end; the exit status. UsageError, Ctrl-C and a reader that went away are left to the caller.
+    """Run a tool; return its exit status. UsageError, Ctrl-C and a closed output are left to the caller.
 
-    older: tell failures on stdout, and end with 1 after Ctrl-C, as the older router's tools do.
+    older: print failures on stdout, and end with 1 after Ctrl-C, as the older router's tools do.
     """
     try:
         import trio  # noqa: PLC0415  # commands that do not connect do without

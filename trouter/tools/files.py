@@ -1,4 +1,4 @@
-"""Files written whole or not at all, with the mode that they are to have from their first moment."""
+"""Writes files whole or not at all, with their final mode from the start."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def create(path: Path, octets: bytes, mode: int) -> None:
-    """Write a new file of this mode; FileExistsError where the name is taken, OSError."""
+    """Write a new file of this mode; FileExistsError if the name is taken, OSError."""
     _write(path, octets, mode, None)
 
 

@@ -1,4 +1,4 @@
-"""How a value looks in a table. Text that comes from strangers cannot move the cursor or begin a line of its own."""
+"""Formats values for tables. Untrusted text cannot move the cursor or begin a line."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\
 
 
 def printable(text: str) -> str:
-    """Return the text with what a terminal would obey, or a table would break at, written as an escape."""
+    """Return the text with an escape for each character that a terminal would obey or a table would break at."""
     return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def plain(value: object) -> str:
-    """Return any value as it is; nothing for null."""
+    """Return a value as printable text; empty for null."""
     if value is None:
         return ""
     if isinstance(value, bytes):
@@ -83,7 +83,7 @@ def listed(value: object) -> str:
 
 
 def or_nil(value: object) -> str:
-    """Return a text, or that it is empty."""
+    """Return a text, or `(nil)` if it is empty."""
     return plain(value) or "(nil)"
 
 

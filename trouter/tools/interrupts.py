@@ -1,4 +1,4 @@
-"""Ctrl-C as the ordinary end of a tool that goes on until it is told to stop."""
+"""Makes Ctrl-C the normal end of a tool that runs until it is stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages as JSON and as text: what `send --json` reads, and what `receive` prints."""
+"""Messages as JSON and as text, for `send --json` and for `receive`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BODY: Final = frozenset({"body", "body-base64", "body-kind"})
 
 
 def with_json(base: Message, text: str | bytes) -> Message:
-    """Return `base` with what a JSON object says of it; ValueError."""
+    """Return `base` with the fields of a JSON object; ValueError."""
     try:
         given = json.loads(text)
     except RecursionError:
@@ -82,7 +82,7 @@ def _body(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_map(message: Message) -> dict[str, object]:
-    """Return the message as `with_json` reads it, without what it does not say."""
+    """Return the message as a map that `with_json` reads, without absent fields."""
     found: dict[str, object] = {}
     for name, kind in _LISTS.items():
         section = getattr(message, name)

@@ -1,4 +1,4 @@
-"""A client of management nodes: requests over one link, answers over another, paired by their correlation-id."""
+"""A client of management nodes: requests on one link, answers on another, paired by correlation-id."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .dialling import dialled, in_time, told
 from .failures import ConnectionException, MalformedAnswer, status_error
 from .options import ConnectionOptions
 
-#: Rows asked for at a time.
+#: Rows requested at a time.
 PAGE_ROWS: Final = 500
-#: Answers that may be here and not read.
+#: Limit of the answers that have arrived and are not read.
 _CREDIT: Final = 10
 _MANAGEMENT_TYPE: Final = "org.amqp.management"
 
@@ -29,7 +29,7 @@ class Table:
     rows: list[list[Any]]
 
     def dicts(self) -> list[dict[str, Any]]:
-        """Return each row as a map, without what is null."""
+        """Return each row as a map, without nulls."""
         return [
             {name: value for name, value in zip(self.names, row, strict=True) if value is not None} for row in self.rows
         ]
@@ -47,7 +47,7 @@ class Node:
 
     @property
     def router_id(self) -> str:
-        """The router that is asked, as far as the options tell; else the one we are connected to."""
+        """The id of the router that answers: the one that the options name, else the connected one."""
         return self._options.router or self._options.edge_router or self._connection.remote.container_id
 
     async def query(self, type: str = "", attributes: Sequence[str] = (), limit: int = 0) -> Table:  # noqa: A002
@@ -69,7 +69,7 @@ class Node:
             names, rows = _page(answer)
             table.names = table.names or names
             if rows == before and rows:
-                break  # it does not count, and would say the same for ever
+                break  # the router ignores offset and count: another page would be the same
             table.rows += rows
             before = rows
             if len(rows) != wanted or len(table.rows) == limit:
@@ -110,7 +110,7 @@ class Node:
         return f" (is router {self._options.router} in reach? `stat -n` lists those that are)"
 
     async def ask(self, operation: str, *, body: object = None, **properties: Any) -> Any:
-        """Do as `call`, of the management node itself."""
+        """Return the answer of the management node itself, as `call` does."""
         return await self.call(operation, type=_MANAGEMENT_TYPE, name="self", body=body, **properties)
 
     async def nodes(self) -> list[str]:
@@ -121,12 +121,12 @@ class Node:
         return [str(each) for each in answer]
 
     async def routers(self) -> list[str]:
-        """Return the ids of the routers of the network; none where the router asked is in no network."""
+        """Return the ids of the routers of the network; none if the router is in no network."""
         return [address.removeprefix("amqp:/_topo/0/").removesuffix("/$management") for address in await self.nodes()]
 
     @asynccontextmanager
     async def of_router(self, router_id: str) -> AsyncIterator[Node]:
-        """Return another router's node, over the same connection; only one of them is asked at a time."""
+        """Open another router's node on the same connection; use only one of these nodes at a time."""
         options = self._options.to_router(router_id)
         async with AsyncExitStack() as stack:
             with told(options), in_time(options, "the router attaches no link"):
@@ -136,7 +136,7 @@ class Node:
             yield other
 
     async def _answer(self, number: str) -> Message:
-        """Return the answer with this number; what answers a request given up before is dropped."""
+        """Return the answer with this number; drop answers to requests that were given up."""
         while True:
             delivery = await self._receiver.receive()
             message = delivery.message
@@ -148,7 +148,7 @@ class Node:
 
 @asynccontextmanager
 async def open_node(options: ConnectionOptions) -> AsyncIterator[Node]:
-    """Open a connection of its own to the management node that the options name, closed at the end of the block."""
+    """Open a connection to the management node that the options name, and close it at the end of the block."""
     async with dialled(options) as connection, AsyncExitStack() as stack:
         with told(options), in_time(options, "the router attaches no link"):
             receiver = await stack.enter_async_context(connection.open_receiver(dynamic=True, credit=_CREDIT))
@@ -157,7 +157,7 @@ async def open_node(options: ConnectionOptions) -> AsyncIterator[Node]:
 
 
 def _body_of(answer: Message) -> Any:
-    """Return the body of a good answer; StatusError for any other, MalformedAnswer for none."""
+    """Return the body of a successful answer; StatusError for a refusal, MalformedAnswer without a status."""
     status = answer.application_properties.get("statusCode")
     if not isinstance(status, int):
         raise MalformedAnswer("the answer has no status code")
@@ -167,7 +167,7 @@ def _body_of(answer: Message) -> Any:
 
 
 def _page(answer: object) -> tuple[list[str], list[list[Any]]]:
-    """Names and rows of an answer to QUERY; MalformedAnswer."""
+    """Return the names and rows of an answer to QUERY; MalformedAnswer."""
     if isinstance(answer, dict):
         names, rows = answer.get("attributeNames"), answer.get("results")
         if (

@@ -1,6 +1,6 @@
 """The options with which a tool connects and logs in, shared by all tools, and their environment variables.
 
-What is secret reaches neither a message, nor a repr, nor the process's title. A password is best given in a file.
+Secrets reach neither a message, nor a repr, nor the process's title. A password is best given in a file.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 DEFAULT_BUS: Final = "0.0.0.0"  # noqa: S104 - to connect to, which means this machine
 DEFAULT_TIMEOUT_S: Final = 5.0
-#: What stands behind an option that is not given. The password counts only for a user.
+#: Variables that replace options that are not given. The password counts only with a user.
 BUS_VARIABLE: Final = "TROUTER_BUS"
 USER_VARIABLE: Final = "TROUTER_SASL_USERNAME"
 PASSWORD_VARIABLE: Final = "TROUTER_SASL_PASSWORD"  # noqa: S105 - the name of a variable
 KEY_PASSWORD_VARIABLE: Final = "TROUTER_SSL_PASSWORD"  # noqa: S105 - the name of a variable
 MANAGEMENT: Final = "$management"
-#: The mechanisms we know, the preferred one first.
+#: The supported mechanisms, the preferred one first.
 MECHANISMS: Final = ("EXTERNAL", "SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN", "ANONYMOUS")
 #: Those of a user with a password.
 PASSWORDS: Final = MECHANISMS[1:5]
@@ -166,7 +166,7 @@ def _above_zero(text: str, what: str) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionOptions:
-    """What `add_connection_options` came to."""
+    """The values of the options of `add_connection_options`."""
 
     host: str = DEFAULT_BUS
     port: int = 5672
@@ -185,7 +185,7 @@ class ConnectionOptions:
     password: str = field(default="", repr=False)
     #: The SASL mechanisms allowed, () for whatever fits.
     mechanisms: tuple[str, ...] = ()
-    #: Whether an option asks for SASL; TLS does too.
+    #: An option asks for SASL; TLS does too.
     sasl: bool = False
 
     @classmethod
@@ -232,7 +232,7 @@ class ConnectionOptions:
         )
 
     def to_router(self, router_id: str) -> Self:
-        """Return the same connection, to ask another router of the network."""
+        """Return the options for the same connection and another router of the network."""
         return replace(self, path="", router=router_id, edge_router="")
 
     @property
@@ -251,7 +251,7 @@ class ConnectionOptions:
         return f"_topo/0/{self.router}/{MANAGEMENT}" if self.router else MANAGEMENT
 
     def sasl_mechanisms(self) -> tuple[SaslMechanism, ...]:
-        """Return what to authenticate with, the preferred one first; () for no SASL at all. ValueError if nothing fits.
+        """Return the mechanisms to authenticate with, the preferred one first; () for no SASL; ValueError if none fits.
 
         A user name is never dropped for an ANONYMOUS login, unless the options allow ANONYMOUS.
         """
@@ -277,7 +277,7 @@ class ConnectionOptions:
         return tuple(found)
 
     def ssl_context(self) -> ssl.SSLContext | None:
-        """Return how to verify the server and show who we are; None without TLS. SSLException, OSError."""
+        """Return the context with trust and the tool's certificate; None without TLS; SSLException, OSError."""
         if not self.tls:
             return None
         import ssl  # noqa: PLC0415
@@ -317,7 +317,7 @@ class ConnectionOptions:
 
 
 def allowed_mechanisms(text: str) -> tuple[str, ...]:
-    """Return those we know of a list separated by blanks or commas; ValueError if it has none."""
+    """Return the supported mechanisms of a list with blanks or commas; ValueError if it has others only."""
     named = text.replace(",", " ").upper().split()
     known = tuple(name for name in MECHANISMS if name in named)
     if named and not known:
@@ -326,7 +326,7 @@ def allowed_mechanisms(text: str) -> tuple[str, ...]:
 
 
 def asked(prompt: str) -> str:
-    """Return a password typed at the terminal, without echo; ValueError where there is no terminal."""
+    """Return a password typed at the terminal, without echo; ValueError without a terminal."""
     if not sys.stdin.isatty():
         raise ValueError(f"{prompt.rstrip(': ')}: not given")
     return getpass.getpass(prompt)
@@ -347,7 +347,7 @@ def _secret(path: str | None, given: str | None) -> str:
 
 
 def _check_readable(name: str) -> None:
-    """OSError that names the file, which that of TLS does not."""
+    """Raise an OSError that names the file if it cannot be read, as the error of TLS does not."""
     with Path(name).open("rb"):
         pass
 

@@ -1,4 +1,4 @@
-"""Progress on a terminal: a bar where the end is known, a count and a rate where it is not, nothing elsewhere."""
+"""Progress on a terminal: a bar if the total is known, else a count and a rate; nothing without a terminal."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def no_progress(_count: int) -> None:
 
 @contextmanager
 def progress(what: str, total: int | None = None, unit: str = " messages", *, quiet: bool = False) -> Iterator[Advance]:
-    """Show how far a work is on standard error, if that is a terminal; yield what adds to it.
+    """Show progress on standard error, if that is a terminal; yield the function that advances it.
 
-    unit: of the numbers; `B` shows octets as KiB and MiB. quiet: show nothing.
+    unit: of the numbers; `B` shows bytes as KiB and MiB. quiet: show nothing.
     """
     if quiet or not sys.stderr.isatty():
         yield no_progress

@@ -1,4 +1,4 @@
-"""Receiving messages one after the other: credit by hand, so that no more come than were asked for."""
+"""Receives messages one after the other, with credit granted so that no more come than were requested."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from trouter.client.pieces import BodyReader
 from .messages import body_octets
 from .tally import Tally
 
-#: The largest message that is taken whole, in octets.
+#: The largest message that is held whole, in bytes.
 MAX_WHOLE_BYTES: Final = 64 * 1024 * 1024
 
 Store = Callable[[Delivery], Awaitable[None]]
@@ -39,20 +39,20 @@ class Receiving:
         self._receiver = receiver
         self._tally = tally
         self._credit = credit
-        #: Messages that may still be asked for; None for any number.
+        #: Messages that may still be requested; None for any number.
         self._left = count
-        #: Messages asked for that have not come.
+        #: Requested messages that have not come.
         self._asked = 0
 
     @property
     def complete(self) -> bool:
-        """Whether as many messages came as were asked for."""
+        """True if all requested messages came."""
         return self._left == 0 and self._asked == 0
 
     async def take(self, store: Store) -> None:
-        """Wait for a message, store it and accept it. Whatever `store` raises gives the message back.
+        """Wait for a message, store it and accept it; if `store` raises, release it and raise that.
 
-        A message that is none is rejected, one that its sender takes back does not count.
+        A malformed message is rejected; an aborted one does not count.
         """
         self._ask()
         delivery = await self._receiver.receive()

@@ -1,4 +1,4 @@
-"""Text without secrets: what may leave the machine. It rather takes out too much than too little."""
+"""Removes secrets from text that may leave the machine, rather too much than too little."""
 
 from __future__ import annotations
 

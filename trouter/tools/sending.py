@@ -1,4 +1,4 @@
-"""Sending messages one after the other, some of them under way at a time, and counting what became of them."""
+"""Sends messages one after the other, with several unsettled at a time, and counts their outcomes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .tally import Tally
 
 
 async def paced(messages: AsyncIterator[Outgoing], rate: float | None) -> AsyncGenerator[Outgoing, None]:
-    """Yield the messages, `rate` a second at most."""
+    """Yield the messages, at most `rate` per second."""
     began_s, number = trio.current_time(), 0
     async for message in messages:
         if rate is not None:
@@ -34,13 +34,13 @@ class Sending:
 
     sender: Sender
     tally: Tally
-    #: Messages sent whose outcomes are not known.
+    #: Limit of the sent messages without an outcome.
     window: int
     settled: bool
-    #: How long credit, and each outcome, may take.
+    #: Seconds that credit, and each outcome, may take.
     timeout_s: float
     advance: Advance = no_progress
-    #: Count octets, not messages.
+    #: Progress counts bytes, not messages.
     octets: bool = False
     _pending: deque[Tracker] = field(default_factory=deque)
 
@@ -62,7 +62,7 @@ class Sending:
             await self._settle_first()
 
     def give_up(self) -> None:
-        """Count what has no outcome as such."""
+        """Count the messages that have no outcome."""
         self.tally.add("without an outcome", len(self._pending))
         self._pending.clear()
 

@@ -13,7 +13,7 @@ _GAP = 2
 
 
 class Style(Enum):
-    """How a cell stands out on a terminal that can show it."""
+    """The style of a cell on a terminal with colours."""
 
     PLAIN = ""
     STRONG = "\x1b[1m"
@@ -27,7 +27,7 @@ class Style(Enum):
 
 
 def may_colour(stream: TextIO) -> bool:
-    """Return whether a stream is a terminal whose reader does not mind."""
+    """Return whether a stream is a terminal with colours that the user has not turned off."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 

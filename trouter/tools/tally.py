@@ -1,4 +1,4 @@
-"""What became of the messages of a run, in numbers and words."""
+"""Counts the messages of a run by outcome."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Tally:
 
     @property
     def messages(self) -> int:
-        """How many messages were counted."""
+        """The number of counted messages."""
         return self._counts.total()
 
     @property
     def good(self) -> bool:
-        """Whether each message was accepted, or was settled by its sender."""
+        """True if each message was accepted, or was settled by its sender."""
         return self._counts.keys() <= GOOD
 
     def add(self, kind: str, count: int = 1) -> None:

@@ -1,4 +1,4 @@
-"""Values between text, JSON and AMQP: what a word on the command line means, and how an answer is printed."""
+"""Converts values between text, JSON and AMQP, for words on the command line and printed answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EXACT: Final = {"true": True, "false": False}
 
 
 def value_of(text: str, attribute: Attribute | None) -> Any:
-    """Return what `text` is for an attribute; ValueError. Of an unknown one only `true` and `false` are not text."""
+    """Return the value of `text` for an attribute, for an unknown one text, true or false; ValueError."""
     if attribute is None:
         return _EXACT.get(text, text)
     if attribute.kind is Kind.BOOLEAN:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from trouter.config.schema import EntityType
 
 PREFIX: Final = "org.apache.qpid.dispatch."
-#: What one writes for types that have longer names.
+#: Short name -> the type.
 SHORT_NAMES: Final = {
     "link": "router.link",
     "node": "router.node",
@@ -34,11 +34,10 @@ def long_type(word: str) -> str:
 def attributes_of(
     words: Iterable[str], type_name: str, *, strict: bool, lenient_booleans: bool = False
 ) -> dict[str, Any]:
-    """Return the attributes that `NAME=VALUE` words say, None for a word without `=`.
+    """Return the attributes in `NAME=VALUE` words, None for a word without `=`.
 
-    Values are of the kind that our schema gives them. ValueError for one that is not; ValidationError for an attribute
-    that a type we know has not, if `strict`. Of types we do not know yes, no, on and off are booleans if
-    `lenient_booleans`.
+    Values have the kinds of the schema, else ValueError. If `strict`, ValidationError for an attribute that a known
+    type lacks. For unknown types yes, no, on and off are booleans if `lenient_booleans`.
     """
     from trouter.config.types import type_named  # noqa: PLC0415  # the whole schema
 

@@ -1,4 +1,4 @@
-"""The views of `trouter stat`: a table that says what each asks the router and how it shows the answer."""
+"""The views of `trouter stat`, as a table of their requests and of how they show the answers."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ VIEWS = (
 #: Those that the older tool does not have.
 OWN_VIEWS = (OWNERS, TOPOLOGY)
 
-#: What --all-entities shows, one after the other.
+#: The views that --all-entities shows, one after the other.
 ALL_ENTITIES = (LINKS, ADDRESSES, CONNECTIONS, AUTO_LINKS, LINK_ROUTES, GENERAL, POOLS, POLICY, VHOSTS, VHOST_STATS)

@@ -1,4 +1,4 @@
-"""What the router has logged lately."""
+"""The view of the router's latest log lines."""
 
 from __future__ import annotations
 

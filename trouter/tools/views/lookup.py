@@ -1,4 +1,4 @@
-"""What filters ask about: which connections and addresses belong together."""
+"""Finds the connections and addresses that belong together, for filters."""
 
 from __future__ import annotations
 
@@ -74,15 +74,15 @@ class Lookup:
         self.keys_of = cache(self._keys_of)
 
     def _like(self, wanted: str) -> frozenset[str]:
-        """Identities of the connections that ``wanted`` stands for."""
+        """Return the identities of the connections that ``wanted`` stands for."""
         return frozenset(_text(row.get("identity")) for row in self._connections if is_connection(row, wanted))
 
     def _of_vhost(self, vhost: str) -> frozenset[str]:
-        """Identities of a vhost's connections."""
+        """Return the identities of a vhost's connections."""
         return frozenset(_text(row.get("identity")) for row in self._connections if tenant_of(row) == vhost)
 
     def _using(self, address: str) -> frozenset[str]:
-        """Identities of the connections with a link on the address."""
+        """Return the identities of the connections with a link on the address."""
         return frozenset(
             _text(row.get("connectionId"))
             for row in self._links
@@ -90,6 +90,6 @@ class Lookup:
         )
 
     def _keys_of(self, wanted: str) -> frozenset[str]:
-        """Keys of the addresses that the connections' links are on."""
+        """Return the keys of the addresses of the connections' links."""
         found = self.like(wanted)
         return frozenset(_text(row.get("owningAddr")) for row in self._links if _text(row.get("connectionId")) in found)

@@ -1,4 +1,4 @@
-"""What a view is: requests to the router, and listings made of the answers. The views are tables of these."""
+"""The parts of a view: requests to the router, and listings made of the answers. The views are tables of these."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column of a listing: its head, where its value comes from and how that looks."""
+    """A column of a listing: its head, the source of its value and the format."""
 
     head: str
     value: Callable[[Row], object]
@@ -51,7 +51,7 @@ class Field:
     detail: bool = False
     #: It only grows, so that its rate means something.
     counter: bool = False
-    #: Anything but nothing here is worth a look.
+    #: A value here is worth a look.
     alarm: bool = False
 
 
@@ -70,11 +70,11 @@ class Listing:
     fields: Sequence[Field]
     rows: Rows
     upright: bool = False
-    #: Said instead of the table when there is nothing in it; None gives the title alone.
+    #: Shown instead of an empty table; None shows the title alone.
     empty: str | None = None
-    #: The attribute that tells a row from the others over time.
+    #: The attribute that identifies a row over time.
     key: str = "identity"
-    #: How a row is a line of its own, where that is not a table.
+    #: Formats a row as a line, if the listing is no table.
     line: Callable[[Row], str] | None = None
 
     @property
@@ -83,7 +83,7 @@ class Listing:
         return next((line for line in self.title.split("\n") if line), "")
 
     def columns(self, *, verbose: bool) -> list[Field]:
-        """Return the fields to show: those that the answer knows, and the details only if they are asked for."""
+        """Return the fields to show: those that the answer has, with details only if ``verbose``."""
         known = self.rows[0] if self.rows else {}
         wanted = [column for column in self.fields if verbose or not column.detail]
         return [column for column in wanted if not column.needs or column.needs in known]
@@ -91,7 +91,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Whether a row stays, given what is wanted, and which of the router's other rows that takes."""
+    """A filter of rows: whether a row stays for a wanted text, and the other rows that this needs."""
 
     keep: Callable[[Row, str, Lookup], bool]
     connections: bool = False
@@ -100,7 +100,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One thing to show. ``listings`` makes it of the answers, which come in the order of the requests."""
+    """One view. ``listings`` makes its listings of the answers, which come in the order of the requests."""
 
     name: str
     flags: tuple[str, ...]
@@ -109,7 +109,7 @@ class View:
     listings: Callable[[Sequence[Rows]], list[Listing]]
     #: Date and router id come first.
     dated: bool = True
-    #: How to get the answers where it takes more than requests to one node.
+    #: Gets the answers if that takes more than requests to one node.
     gather: Callable[[Node], Awaitable[list[Rows]]] | None = None
     #: The filters that apply to the rows of the first request.
     filters: Mapping[str, Filter] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from .model import Field, Listing, Request, Row, Rows, View, attribute, simple
 
 
 def _resident(row: Row) -> object:
-    """Memory of the process; nothing where it is not known."""
+    """Return the memory of the process; None if it is unknown."""
     return row.get("memoryUsage") or None
 
 

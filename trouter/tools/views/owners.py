@@ -27,11 +27,11 @@ _USERS = (attribute("user", "user"), attribute("vhost", "vhost"))
 
 
 def _first(head: str) -> Field:
-    """Return the column with the name of a row, or with the number of those that it stands for."""
+    """Return the column with the name of a row, or with the number of others that it sums up."""
     return Field(head, lambda row: f"{row['others']} others" if row.get("others") else row.get(head))
 
 
-#: What GET-MEMORY groups by, the title of that listing and its columns.
+#: Group of GET-MEMORY, title of its listing, and columns.
 GROUPS = (
     ("connection", "Memory by Connection", (_first("connection"), attribute("host", "host"), *_USERS, *_TAKEN)),
     ("user", "Memory by User", (_first("user"), _USERS[1], attribute("connections", "connections"), *_TAKEN)),

@@ -46,7 +46,7 @@ def paths(start: str, end: str) -> View:
 
 
 async def _walk(node: Node, start: str, end: str) -> Rows:
-    """Ask each router on the way for the next one; NoPath when there is none."""
+    """Return a row for each hop, as each router on the way names the next one; NoPath if there is none."""
     reachable = await node.routers()
     if not reachable:
         raise NoPath(f"{node.router_id} is in no network: its mode is not interior")
@@ -98,7 +98,7 @@ def _out_of_reach(at: str, end: str, routers: Mapping[str, Row]) -> str:
 
 
 def _costs(routers: Mapping[str, Row], router: str) -> dict[str, int]:
-    """What the way to each neighbour of a router costs; nothing where the router asked does not say, an older one."""
+    """Return the cost of each neighbour of a router; none if the answering router is an older one without costs."""
     costs = routers.get(router, {}).get("linkCosts")
     found = costs if isinstance(costs, Mapping) else {}
     return {str(neighbour): cost for neighbour, cost in found.items() if isinstance(cost, int)}
@@ -111,7 +111,7 @@ def _as_good(routers: Mapping[str, Row], at: str, end: str, cost: int) -> list[s
 
 
 def _distances_to(routers: Mapping[str, Row], end: str) -> dict[str, int]:
-    """By router: what the cheapest way to ``end`` costs."""
+    """Return for each router the cost of the cheapest way to ``end``."""
     back: dict[str, list[tuple[str, int]]] = {}
     for router in routers:
         for neighbour, cost in _costs(routers, router).items():

@@ -1,4 +1,4 @@
-"""How fast counters grow, from one look to the next."""
+"""The rates of counters between two looks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ RateKey = tuple[str, str, str, str]
 
 
 class Rates:
-    """What counters showed at the last look and at this one."""
+    """The values of counters at the last look and at this one."""
 
     def __init__(self) -> None:
         self._before: dict[RateKey, float] = {}
@@ -17,12 +17,12 @@ class Rates:
         self._before_s = self._now_s = 0.0
 
     def look(self, at_s: float) -> None:
-        """Begin a new look: what `of` is told from here on is compared with what it was told since the last."""
+        """Begin a look at ``at_s`` seconds; `of` compares values passed from here on with those of the last look."""
         self._before, self._now = self._now, {}
         self._before_s, self._now_s = self._now_s, at_s
 
     def of(self, key: RateKey, value: object) -> float | None:
-        """Return how much the counter grew in a second; None where that cannot be told, as when it began anew."""
+        """Return the growth of the counter per second; None if unknown, as after a restart."""
         count = formats.number(value)
         if count is None:
             return None

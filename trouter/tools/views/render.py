@@ -1,4 +1,4 @@
-"""Listings as lines of text, or as what JSON can hold."""
+"""Renders listings as lines of text, or as values for JSON."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _PER_SECOND = "per second"
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How listings are to be shown."""
+    """The options for showing listings."""
 
     verbose: bool = False
     csv: bool = False
     colour: bool = False
-    #: There is a rate beside each counter.
+    #: The rates to show beside counters; None for none.
     rates: Rates | None = None
-    #: Whose counters they are.
+    #: The router of the counters.
     router: str = ""
 
 

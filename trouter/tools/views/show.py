@@ -1,4 +1,4 @@
-"""One look at a router: ask what a view needs, and write it."""
+"""Takes one look at routers: sends the requests of a view, and writes the listings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What to show, and of what."""
+    """The views to show, and their filters and format."""
 
     views: tuple[View, ...]
     limit: int = 0
@@ -38,18 +38,18 @@ class Wishes:
 
 
 class Window:
-    """The routers that are looked at, and where that is written."""
+    """The routers that are shown, and the output."""
 
     def __init__(self, wishes: Wishes, look: Look, out: TextIO) -> None:
         self._wishes = wishes
         self._look = look
         self._out = out
         self._node: Node
-        #: Every router of the network; none when only one is looked at.
+        #: Every router of the network; empty if only one is shown.
         self._nodes: dict[str, Node] = {}
 
     async def open(self, options: ConnectionOptions, stack: AsyncExitStack) -> None:
-        """Connect, and find the other routers if they are asked for."""
+        """Connect, and open the nodes of the other routers if they are wanted."""
         self._node = await stack.enter_async_context(open_node(options))
         routers = await self._node.routers()
         if self._wishes.all_routers and len(routers) > 1:
@@ -57,7 +57,7 @@ class Window:
                 self._nodes[identity] = await stack.enter_async_context(self._node.of_router(identity))
 
     async def show(self, before: str = "") -> Timeout | None:
-        """Ask, then write, after ``before``. Of several routers some may keep silent: the failure of the first."""
+        """Get the answers and write them after ``before``; return the first timeout if some of several routers fail."""
         if self._wishes.json:
             return await self._show_json(before)
         if self._nodes:
@@ -121,7 +121,7 @@ class Window:
         }
 
     async def _listings(self, node: Node, view: View) -> list[Listing]:
-        """Return what a view makes of the router's answers."""
+        """Return the listings of a view from the router's answers."""
         if view.gather is not None:
             return view.listings(await view.gather(node))
         filters = {name: wanted for name, wanted in self._wishes.filters.items() if name in view.filters}
@@ -147,7 +147,7 @@ class Window:
 
 
 async def _in_time(asked: Awaitable[T]) -> T | Timeout:
-    """Return what is asked, or that there was no answer in time."""
+    """Return the result, or the Timeout that was raised instead."""
     try:
         return await asked
     except Timeout as failure:
@@ -173,7 +173,7 @@ async def _answer(node: Node, request: Request, limit: int) -> Rows:
 
 
 def _rows(table: Table) -> list[Row]:
-    """Rows as maps; a null stays, for it says that the router knows the attribute."""
+    """Return rows as maps; a null stays, as it shows that the router has the attribute."""
     return [dict(zip(table.names, row, strict=True)) for row in table.rows]
 
 

@@ -1,4 +1,4 @@
-"""How the network has changed lately."""
+"""The view of the latest changes of the network."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .model import Field, Listing, Request, Row, Rows, View, attribute
 
 
 def _seconds(value: object) -> str:
-    """Milliseconds as seconds."""
+    """Return milliseconds as the text of seconds."""
     found = formats.number(value)
     return "" if found is None else f"{found / 1000:.3f}"
 
@@ -36,7 +36,7 @@ EVENT_FIELDS = (attribute("change", "change"), attribute("event", "event"))
 
 
 def _listings(answers: Sequence[Rows]) -> list[Listing]:
-    """Return the changes, and below them what happened in the last of them."""
+    """Return the changes, and the events of the last one."""
     changes = answers[0]
     nothing = "The network has not changed: it has no other router"
     listings = [Listing("Topology Changes", CHANGE_FIELDS, changes, empty=nothing)]

@@ -13,7 +13,7 @@ _MECHANISMS = {"GSSAPI": "Kerberos", "EXTERNAL": "x.509"}
 
 
 def _security(row: Row) -> str:
-    """Return how the connection is kept from the eyes of others."""
+    """Return the encryption of a connection."""
     if not row.get("isEncrypted"):
         return "no-security"
     if row.get("sasl") == "GSSAPI":
@@ -22,7 +22,7 @@ def _security(row: Row) -> str:
 
 
 def _authentication(row: Row) -> object:
-    """Who the other end is, and how it showed that."""
+    """Return the peer's user with the mechanism of its login."""
     mechanism = row.get("sasl")
     if mechanism == "ANONYMOUS":
         return "anonymous-user"
@@ -76,7 +76,7 @@ CONNECTION_FILTERS = {
 
 
 def _delayed(row: Row) -> object:
-    """Deliveries that took more than a second, however long."""
+    """Return the number of deliveries that took more than a second; None if unknown."""
     counts = [formats.number(row.get(name)) for name in ("deliveriesDelayed1Sec", "deliveriesDelayed10Sec")]
     known = [int(count) for count in counts if count is not None]
     return sum(known) if known else None
@@ -120,7 +120,7 @@ LINK_ATTRIBUTES = (
 
 
 def _consumers(row: Row) -> object:
-    """Local consumers of an address; of a link route, the containers that serve it."""
+    """Return the local consumers of an address; for a link route, the containers that serve it."""
     is_route = str(row.get("name")).startswith(("C", "D", "E", "F"))
     return row.get("containerCount" if is_route else "subscriberCount")
 

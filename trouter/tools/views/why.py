@@ -10,7 +10,7 @@ from .model import Field, Listing, Request, Row, Rows, View, attribute
 
 
 def _or_none(name: str) -> Field:
-    """A line that is there only if there is something to say."""
+    """Return a line that is shown only if it has a value."""
     return Field(name, lambda row: row.get(name) or None, needs=name)
 
 
