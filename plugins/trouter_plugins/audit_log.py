@@ -16,10 +16,10 @@ _TELEMETRY = frozenset({"delivery.interval", "latency.sketch", "message.sampled"
 
 
 class Plugin:
-    """Writes nothing unless it is told which kinds to write."""
+    """The writer of one router; it writes nothing unless it is configured."""
 
     def __init__(self) -> None:
-        #: The kinds that are wanted, None for all.
+        #: The kinds to write, None for all.
         self.observes: frozenset[str] | None = frozenset()
         self._all_but: frozenset[str] = frozenset()
 

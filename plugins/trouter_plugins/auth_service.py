@@ -1,8 +1,7 @@
-"""The authentication service that a listener's ``saslPlugin`` names, and the memory of its answers, if one is wanted.
+"""The authentication service that a listener's ``saslPlugin`` names, with an optional cache of its answers.
 
-Only a login that the service accepted at once, upon the first response, is remembered: an answer to a challenge cannot
-be sent again. The memory knows a response by its keyed hash, so it holds no password, and for as long as the service's
-``cacheSeconds`` say.
+Only a login that the service accepted upon the first response is cached: an answer to a challenge cannot be sent
+again. The cache has keyed hashes of responses instead of passwords, for the service's ``cacheSeconds``.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ from trouter.hooks import (
     hookimpl,
 )
 
-#: Answers remembered of one service; the oldest is forgotten first.
+#: Limit of the cached answers of one service; the oldest is dropped first.
 MAX_REMEMBERED: Final = 10_000
-#: Longer than this nothing is remembered, whatever is configured (R-3e).
+#: Upper bound of the configured ``cacheSeconds`` (R-3e).
 LONGEST_S: Final = 60.0
 
 
@@ -39,7 +38,7 @@ def auth_service(listener: ListenerFacts, remote: AuthService) -> AuthService:
 
 
 class Remembering:
-    """A service that is not asked again what it has said a moment ago."""
+    """A service with a cache of its answers."""
 
     def __init__(self, service: AuthService, now: Callable[[], float] = time.monotonic) -> None:
         self._service = service
@@ -65,7 +64,7 @@ class Remembering:
         return answer
 
     def remember(self, mechanism: str, response: bytes, answer: Authenticated) -> None:
-        """Remember that the service answered ``response`` with ``answer``, for at most ``cache_s`` seconds."""
+        """Cache the service's answer to ``response`` for ``cache_s`` seconds, at most ``LONGEST_S``."""
         key = self._hash(mechanism, response)
         self._known[key] = self._now() + min(self.facts.cache_s, LONGEST_S), answer
         self._known.move_to_end(key)
@@ -77,7 +76,7 @@ class Remembering:
 
 
 class RememberingSession:
-    """One peer's authentication."""
+    """The authentication of one peer, which adds to the cache."""
 
     def __init__(self, memory: Remembering, session: AuthSession) -> None:
         self._memory = memory

@@ -1,4 +1,4 @@
-"""Slow work for strangers, in threads that give way to the router's own."""
+"""Runs slow work for unauthenticated peers in threads that give way to the router's own."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _thread: Final = threading.local()
 
 
 async def in_background(work: Callable[..., T], *arguments: Any, limiter: trio.CapacityLimiter) -> T:
-    """Return what ``work`` returns, called in a thread of low priority; as ``trio.to_thread.run_sync`` otherwise."""
+    """Return the result of ``work``, run in a thread of low priority; else as ``trio.to_thread.run_sync``."""
     return await trio.to_thread.run_sync(_nicely, work, arguments, limiter=limiter)
 
 
 def _nicely(work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
-    """A thread stays nice, whatever is done in it later; where the system allows no such thing, it is as others are."""
+    """Return the result of ``work``; lower the thread's priority first, for good, if the system allows that."""
     if not hasattr(_thread, "nice"):
         number = threading.get_native_id()  # for Linux a thread is as good as a process here
         try:

@@ -1,7 +1,7 @@
-"""Cyrus SASL, libsasl2, as its header sasl.h describes it: the side of the server, and that of the client.
+"""Cyrus SASL, libsasl2, as its header sasl.h describes it: the server's side and the client's side.
 
-Every call blocks, and the caller makes them one after another. The library reads its configuration
-once, so the first folder and name that a process gives it are those that it keeps.
+Every call blocks, and the caller makes one call at a time. The library reads its configuration once, so it keeps the
+first folder and name that a process gives it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ LIBRARY: Final = "libsasl2.so.2"
 
 #: Results.
 CONTINUE, OK, NO_MEMORY, TRY_AGAIN, NO_USER, UNAVAILABLE = 1, 0, -2, -8, -20, -24
-#: Of the server's making, not of the client's.
+#: Results that are the fault of the server, not of the client.
 UNABLE: Final = frozenset({NO_MEMORY, TRY_AGAIN, UNAVAILABLE, -12, -23, -100})
 
 _PATH_OF_CONFIGURATION: Final = 1
@@ -63,11 +63,11 @@ log = logging.getLogger("trouter.PLUGIN")
 
 
 class CyrusError(Exception):
-    """The library cannot be used; says why."""
+    """The library cannot be used; the text says why."""
 
 
 class Step(NamedTuple):
-    """What came of one step: a result and the bytes for the client, which the repr does not show."""
+    """The outcome of one step: a result and the bytes for the peer, which the repr does not show."""
 
     result: int
     data: bytes
@@ -80,16 +80,16 @@ class Library:
     """libsasl2, initialized for this process."""
 
     def __init__(self, folder: str, name: str) -> None:
-        """Read ``folder``/``name``.conf. CyrusError."""
+        """Read ``folder``/``name``.conf; CyrusError."""
         self._ffi = cffi.FFI()
         self._ffi.cdef(DECLARATIONS)
         try:
             self._lib: Any = self._ffi.dlopen(LIBRARY)
         except OSError:
             raise CyrusError(f"the library {LIBRARY} is not installed") from None
-        #: Conversations that no exchange uses any more; disposed of at the next call, whichever exchange makes it.
+        #: Conversations that no exchange uses any more; the next call of any exchange disposes of them.
         self._dropped: list[Any] = []
-        #: What must live until such a conversation is disposed of, by its address.
+        #: Address of such a conversation -> the objects that must live until it is disposed of.
         self._kept: dict[int, object] = {}
         self._told = self._ffi.callback("int(void *, int, const char *)", _make_logger(self._ffi), error=0)
         self._callbacks = self._ffi.new("sasl_callback_t[2]")
@@ -103,11 +103,11 @@ class Library:
             raise CyrusError(f"Cyrus SASL does not start with {folder}/{name}.conf (result {result})")
 
     def mechanisms(self) -> tuple[str, ...]:
-        """Return what the library can do here as a server, in its own order. CyrusError."""
+        """Return the library's mechanisms as a server, in its order; CyrusError."""
         return self._listed(self.converse())
 
     def client_mechanisms(self) -> tuple[str, ...]:
-        """Return what it can do as a client with a user and a password. CyrusError."""
+        """Return the library's mechanisms as a client with a user and a password; CyrusError."""
         return self._listed(self.call("localhost", "user", "password", plain=True))
 
     def _listed(self, conversation: Conversation | Call) -> tuple[str, ...]:
@@ -130,7 +130,7 @@ class Library:
         return conversation
 
     def call(self, host: str, user: str, password: str, *, plain: bool) -> Call:
-        """Begin a conversation with a server; only if it is ``plain`` may a mechanism show the password. CyrusError."""
+        """Return a conversation with a server, whose mechanism may send the password only if ``plain``; CyrusError."""
         self._dispose()
         call = Call(self._ffi, self._lib, user, password)
         place, null = self._ffi.new("sasl_conn_t **"), self._ffi.NULL
@@ -162,7 +162,7 @@ class Library:
 
 
 class Conversation:
-    """One client's authentication."""
+    """The authentication of one client."""
 
     def __init__(self, ffi: Any, lib: Any, pointer: Any) -> None:
         self._ffi = ffi
@@ -170,16 +170,16 @@ class Conversation:
         self.pointer = pointer
 
     def start(self, mechanism: str, response: bytes | None) -> Step:
-        """Begin ``mechanism``, with the client's initial response if there was one."""
+        """Begin ``mechanism`` with the client's initial response, None without one; return the outcome."""
         data = self._ffi.NULL if response is None else response
         return self._go(self._lib.sasl_server_start, mechanism.encode(), data, len(response or b""))
 
     def go_on(self, response: bytes) -> Step:
-        """Return the client's answer to the last challenge."""
+        """Pass on the client's answer to the last challenge; return the outcome."""
         return self._go(self._lib.sasl_server_step, response, len(response))
 
     def user(self) -> str | None:
-        """Return the user that was let in; None if there is no name, or if the client wants to act for another user."""
+        """Return the authenticated user; None without a name, or if the client wants to act for another user."""
         names = [self._name(_USERNAME), self._name(_AUTHUSER)]
         return names[0] if names[0] == names[1] else None
 
@@ -200,7 +200,7 @@ class Conversation:
 
 
 class Call:
-    """Our authentication to one server."""
+    """The router's authentication to one server."""
 
     def __init__(self, ffi: Any, lib: Any, user: str, password: str) -> None:
         self._ffi = ffi
@@ -233,7 +233,7 @@ class Call:
         self.kept = (name, held, naming, telling, self.callbacks)
 
     def start(self, mechanisms: Sequence[str]) -> tuple[str, int, bytes | None]:
-        """Return what the library chooses of these, the result, and the initial response, None if there is none."""
+        """Return the mechanism that the library chooses, the result, and the initial response, None without one."""
         ffi = self._ffi
         out, length, chosen = ffi.new("const char **"), ffi.new("unsigned *"), ffi.new("const char **")
         listed = " ".join(mechanisms).encode()
@@ -242,7 +242,7 @@ class Call:
         return name, result, None if out[0] == ffi.NULL else bytes(ffi.buffer(out[0], length[0]))
 
     def go_on(self, challenge: bytes) -> Step:
-        """Return the answer to a challenge."""
+        """Return the result and the answer to a challenge."""
         out, length = self._ffi.new("const char **"), self._ffi.new("unsigned *")
         result = self._lib.sasl_client_step(self.pointer, challenge, len(challenge), self._ffi.NULL, out, length)
         data = bytes(self._ffi.buffer(out[0], length[0])) if out[0] != self._ffi.NULL else b""
@@ -250,7 +250,7 @@ class Call:
 
 
 def _make_logger(ffi: Any) -> Callable[[Any, int, Any], int]:
-    """Errors of the library go to the log; what is more talkative may hold secrets."""
+    """Return the callback that logs errors of the library; messages of other levels may hold secrets."""
 
     def tell(_: Any, level: int, message: Any) -> int:
         if level == _LOG_ERRORS and message != ffi.NULL:

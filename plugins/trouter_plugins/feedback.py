@@ -1,4 +1,4 @@
-"""Obeys decisions that jobs of the pipeline send: users are locked, hosts blocked, tenants slowed down, for a while.
+"""Takes decisions that jobs of the pipeline send: users are locked, hosts blocked, tenants slowed down for a time.
 
 ``pluginSettings: {"feedback": {"address": "trouter.decisions", "senders": "audit, meter", "maxSeconds": 86400}}``. Off
 unless configured. A message is one decision: subject ``trouter.decision.v1``, content type ``application/json``, and a
@@ -29,12 +29,12 @@ from trouter.hooks import (
 SUBJECT: Final = "trouter.decision.v1"
 CONTENT_TYPE: Final = "application/json"
 DEFAULT_ADDRESS: Final = "trouter.decisions"
-#: The longest that a decision may be asked for, unless configured.
+#: Default limit of the seconds that a decision may last.
 MAX_SECONDS: Final = 86_400
 MAX_BYTES: Final = 4096
 MAX_TEXT: Final = 256
 MAX_EVIDENCE: Final = 100
-#: The settings, with what is given in their place where they are not there, and their bounds.
+#: The settings with their defaults and upper bounds.
 NUMBERS: Final = {"maxSeconds": (MAX_SECONDS, 31_536_000), "maxPerSecond": (10, 1000), "maxStanding": (1000, 100_000)}
 _MICROSECONDS: Final = 1_000_000
 _LARGEST: Final = 2**63
@@ -54,7 +54,7 @@ class Plugin:
 
     @hookimpl
     def judge_attach(self, request: AttachRequest) -> Vote | None:
-        """Deny links to the decisions' address, but for senders that ``terms`` names."""
+        """Deny links to the address of decisions, except to the permitted senders."""
         if self._deciding is None or request.address != self._deciding.terms.address:
             return None
         may = request.sends and request.authenticated and request.user in self._deciding.terms.senders
@@ -62,7 +62,7 @@ class Plugin:
 
 
 class Deciding:
-    """Reads decisions."""
+    """The consumer of decisions."""
 
     def __init__(self, terms: ConsumerTerms, max_seconds: int, calendar: Callable[[], float] = time.time) -> None:
         self.terms = terms
@@ -70,7 +70,7 @@ class Deciding:
         self._calendar = calendar
 
     def consume(self, message: IncomingMessage) -> Decision | Rejected:
-        """Return the decision that a message is, or what is wrong with it."""
+        """Return the decision in a message, or its rejection with the reason."""
         if message.subject != SUBJECT:
             return Rejected(f"the subject must be {SUBJECT}")
         if message.content_type != CONTENT_TYPE:
@@ -90,7 +90,7 @@ class Deciding:
 
 
 def _decision(fields: object) -> Decision:
-    """Return the decision that was said; ValueError."""
+    """Return the decision in the fields of a body; ValueError."""
     if not isinstance(fields, dict):
         raise ValueError("it must be a map")
     known = {"v", "id", "action", "subject", "vhost", "until_us", "reason", "evidence", "rate"}
@@ -132,7 +132,7 @@ def _text(fields: Mapping[str, object], name: str, default: str | None = None) -
 
 
 def _deciding(settings: Mapping[str, object]) -> Deciding:
-    """Return what the settings say; ConfigurationRefused with all that is wrong with them."""
+    """Return the consumer that the settings describe; ConfigurationRefused with all their problems."""
     problems = [f"there is no setting {name}" for name in sorted(settings.keys() - {"address", "senders", *NUMBERS})]
     numbers: dict[str, int] = {}
     for name, (default, limit) in NUMBERS.items():

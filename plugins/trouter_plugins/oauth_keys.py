@@ -6,7 +6,7 @@ issuer cannot be reached the keys are good for an hour; after that all tokens ar
 used: with one, every router that can check a token could make one.
 
 The fetch is written here because PyJWT's own client follows redirects, takes answers of any size and waits for as long
-as octets trickle in.
+as bytes trickle in.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ import trio
 
 MAX_BYTES: Final = 256 * 1024
 MAX_KEYS: Final = 64
-#: Keys of a URL are fetched again at this age, and no longer believed at that.
+#: Ages at which keys of a URL are fetched again, and are no longer used.
 FRESH_S: Final = 600.0
 STALE_S: Final = 3600.0
-#: At least this long from one fetch to the next.
+#: Seconds between two fetches, at least.
 PAUSE_S: Final = 10.0
 TIMEOUT_S: Final = 5.0
 MAX_WAITING: Final = 64
 MIN_RSA_BITS: Final = 2048
 
-#: By type of key; what is not here is not used.
+#: Type of key -> its algorithms; other keys are not used.
 ALGORITHMS: Final = {
     "RSA": frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"}),
     "EC": frozenset({"ES256", "ES384", "ES512"}),
@@ -52,18 +52,18 @@ log = logging.getLogger("trouter.PLUGIN")
 
 
 class KeysError(Exception):
-    """The keys cannot be used; says why."""
+    """The keys cannot be used; the text says why."""
 
 
 class Unreachable(Exception):
-    """The keys cannot be had now; says why."""
+    """The keys are not available now; the text says why."""
 
 
 class Keys:
     """The keys of one issuer. Use from one trio loop."""
 
     def __init__(self, source: str, now: Callable[[], float] = time.monotonic) -> None:
-        """``source`` is a path or an https URL (http, on this machine). KeysError."""
+        """``source`` is a path or an https URL (http, on this machine); KeysError."""
         self.source = source
         self._now = now
         self._url = _checked_url(source) if "://" in source else None
@@ -77,12 +77,12 @@ class Keys:
             self._keys = parse_keys(_read_file(Path(source)))
 
     def inherit(self, older: Keys) -> None:
-        """Take over what ``older`` has fetched."""
+        """Take over the keys that ``older`` has fetched."""
         if self._url is not None:
             self._keys, self._read_at_s, self._asked_at_s = older._keys, older._read_at_s, older._asked_at_s
 
     async def find(self, key_id: str | None, algorithm: str) -> list[Any]:
-        """Return those keys that may have signed a token with this header. Unreachable."""
+        """Return the keys that may have signed a token with this header; Unreachable."""
         if self._url is not None:
             await self._refresh(lambda: bool(self._matching(key_id, algorithm)))
         return self._matching(key_id, algorithm)
@@ -91,7 +91,7 @@ class Keys:
         return [key.public for key in self._keys if key.serves(key_id, algorithm)]
 
     async def _refresh(self, has_key: Callable[[], bool]) -> None:
-        """Have keys that are fresh enough; with a key that is unknown, look once whether there are new ones."""
+        """Fetch keys if they are old or lack the wanted one; Unreachable if they stay too old, or too many wait."""
         if has_key() and (self._age_s() < FRESH_S or (self._age_s() < STALE_S and self._fetching.borrowed_tokens)):
             return
         if self._fetching.statistics().tasks_waiting >= MAX_WAITING:
@@ -109,7 +109,7 @@ class Keys:
         return self._asked_at_s is None or self._now() - self._asked_at_s >= PAUSE_S
 
     async def _fetch(self) -> None:
-        """Take over what the issuer publishes now; a failure is logged, and leaves what there was."""
+        """Fetch the issuer's present keys; a failure is logged and leaves the former ones."""
         url = str(self._url)
         self._asked_at_s = self._now()
         try:
@@ -122,7 +122,7 @@ class Keys:
 
 
 class Key:
-    """One public key and what it may sign."""
+    """One public key and the algorithms that it may verify."""
 
     def __init__(self, public: Any, key_id: str | None, algorithms: frozenset[str]) -> None:
         self.public = public
@@ -130,12 +130,12 @@ class Key:
         self._algorithms = algorithms
 
     def serves(self, key_id: str | None, algorithm: str) -> bool:
-        """Return whether a token that names ``key_id``, if it names any, may be signed by this with ``algorithm``."""
+        """Return whether this key may verify a token with ``algorithm`` and ``key_id``, None if it names none."""
         return algorithm in self._algorithms and (key_id is None or key_id == self._key_id)
 
 
 def parse_keys(octets: bytes) -> Sequence[Key]:
-    """Return the keys of a set that we can use; KeysError if it is none, or has none that we can use."""
+    """Return the usable keys of a set; KeysError if it is no set, or has no usable key."""
     try:
         document = json.loads(octets)
     except (ValueError, RecursionError):
@@ -186,14 +186,14 @@ def _read_file(path: Path) -> bytes:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Refuses redirects: the keys come from the host that the operator named, and from no other."""
+    """Handler that refuses redirects: keys come only from the host that the operator named."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
 
 
 class _Haste:
-    """Ends in time whatever a fetch waits for: a time limit of a socket is one for each octet."""
+    """Limits the whole time of a fetch: the time-out of a socket begins anew with each byte."""
 
     def __init__(self) -> None:
         self._sockets: list[Any] = []
@@ -210,7 +210,7 @@ class _Haste:
             sock.close()
 
     def hurry(self, connection: Any) -> None:
-        """Let ``connection``, which is not connected yet, end in time, also within TLS, where another object has it."""
+        """Limit the time of ``connection`` before it connects, also within TLS, where another object has the socket."""
         connect = connection._create_connection
 
         def connected(*arguments: Any) -> Any:
@@ -227,7 +227,7 @@ class _Haste:
 
 
 class _Http(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
-    """Connects in haste."""
+    """Handler whose connections have a limited time."""
 
     def __init__(self, haste: _Haste) -> None:
         super().__init__()
@@ -246,7 +246,7 @@ class _Http(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
 
 
 def _read_url(url: str) -> bytes:
-    """The body behind ``url``; KeysError. Blocks, for twice TIMEOUT_S at most once the host's address is known."""
+    """Return the body of ``url``; KeysError. Blocks for at most twice TIMEOUT_S once the host's address is known."""
     direct = [] if url.startswith("https:") else [urllib.request.ProxyHandler({})]  # to this machine, no way round
     request = urllib.request.Request(url, headers={"Accept": "application/json"})  # noqa: S310 - _checked_url knows it
     try:

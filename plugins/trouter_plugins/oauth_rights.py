@@ -1,8 +1,7 @@
-"""What a token permits: the scopes in one of its claims, as brokers write them.
+"""Reads the permissions of a token from the scopes in one of its claims, as brokers write them.
 
-A scope is a prefix that is configured, ``read:`` or ``write:``, and an address with the marks of permissions: ``*`` at
-its end, ``${user}``. Scopes without the prefix, and those that say something else behind it, are others' and grant
-nothing.
+A scope is the configured prefix, ``read:`` or ``write:``, and an address with the marks of permissions: ``*`` at its
+end, ``${user}``. Scopes without the prefix, or with other text after it, are for other services and grant nothing.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ WRITE: Final = "write:"
 
 
 class BadRights(Exception):
-    """A claim that is no list of scopes."""
+    """A claim without valid scopes."""
 
 
 def find_claim(claims: Mapping[str, Any], name: str) -> Any:
-    """Return a claim by its name, or by the names on the way to it with dots between; None if it is not there."""
+    """Return a claim by its name or its dotted path; None if it is missing."""
     if name in claims:
         return claims[name]
     found: Any = claims
@@ -31,7 +30,7 @@ def find_claim(claims: Mapping[str, Any], name: str) -> Any:
 
 
 def permissions_of(claim: Any, prefix: str) -> Permissions:
-    """Return what the scopes of a claim permit; nothing if there is none. BadRights."""
+    """Return the permissions in the scopes of a claim, empty without a claim; BadRights."""
     scopes = _scopes_of(claim)
     sources = tuple(_addresses(scopes, prefix + READ))
     targets = tuple(_addresses(scopes, prefix + WRITE))
@@ -41,7 +40,7 @@ def permissions_of(claim: Any, prefix: str) -> Permissions:
 
 
 def _scopes_of(claim: Any) -> Sequence[str]:
-    """Return one text with blanks between scopes (RFC 8693, 4.2), or a list of them."""
+    """Return the scopes of a claim, a text with blanks between them (RFC 8693, 4.2) or a list; BadRights."""
     if claim is None:
         return ()
     if isinstance(claim, str):

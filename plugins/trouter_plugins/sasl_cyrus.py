@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 MAX_RESPONSE_BYTES: Final = 16000
 MAX_USER_BYTES: Final = 255
 MAX_WAITING: Final = 64
-#: Shorter than what the router grants an exchange, so the peer hears why.
+#: Shorter than the router's deadline for an exchange, so that the peer gets the refusal.
 DEADLINE_S: Final = 8.0
 
 #: Served by other plugins.
@@ -65,12 +65,12 @@ class Cyrus:
     mechanisms: tuple[str, ...] = ()
     #: What it can do as a client.
     client_mechanisms: frozenset[str] = frozenset()
-    #: Allows one call at a time, from whichever exchange.
+    #: Allows one call at a time, of all exchanges.
     calling: Final = trio.CapacityLimiter(1)
 
     @classmethod
     def start(cls, folder: str, name: str) -> None:
-        """Have the library run with this configuration; ConfigurationRefused."""
+        """Start the library with this configuration; ConfigurationRefused."""
         if cls.source == (folder, name):
             return
         if cls.source is not None:
@@ -246,7 +246,7 @@ class CyrusExchange:
         return self._conversation.start(self._mechanism, response or None)
 
     def _pretend(self, response: bytes) -> Challenge | Refused:
-        """Answer as the library answers a known user; with as much work, so that it takes as long."""
+        """Return an answer like the library's for a known user; with as much work, so that it takes as long."""
         said = {part[:2]: part[2:] for part in response.split(b",")}
         nonce, user = said.get(b"r=", b""), said.get(b"n=", b"")
         if not nonce:

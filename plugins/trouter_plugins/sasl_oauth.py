@@ -36,9 +36,9 @@ MECHANISMS: Final = ("OAUTHBEARER", "XOAUTH2")
 #: The longest response; a SASL frame has 16384 bytes.
 MAX_RESPONSE_BYTES: Final = 16000
 MAX_USER_BYTES: Final = 255
-#: How far our clock may be from the issuer's.
+#: Tolerated difference between the clocks of the router and the issuer, in seconds.
 LEEWAY_S: Final = 30.0
-#: What a header may call itself (RFC 7519, 5.1; RFC 9068, 2.1).
+#: The accepted types in a header (RFC 7519, 5.1; RFC 9068, 2.1).
 TYPES: Final = frozenset({"jwt", "at+jwt", "application/at+jwt", "application/jwt"})
 
 #: RFC 7628, 3.2.2: what the client may do about it is to get another token.
@@ -87,25 +87,25 @@ class Bearer(NamedTuple):
 
 
 class BadToken(Exception):
-    """A token that is refused; says why, without quoting it."""
+    """A token is refused; the text says why, without quoting it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """What a token has to be."""
+    """The checks of tokens, and the claims to read."""
 
     issuer: str
     audience: str
     user_claim: str
     keys: Keys
-    #: Which claim lists what the user may do, None if that is left to the policy; how scopes for this router begin.
+    #: The claim with the user's scopes, None to leave rights to the policy; the prefix of scopes for this router.
     scopes_claim: str | None = None
     scope_prefix: str = ""
-    #: Which claim names the user's tenant, None if none does.
+    #: The claim with the user's tenant, None without one.
     tenant_claim: str | None = None
 
     async def judge(self, token: str) -> Authenticated:
-        """Return the user that a token admits, and until when. BadToken; Unreachable if the keys cannot be had."""
+        """Return the user of a token, with its expiry and rights; BadToken; Unreachable without keys."""
         import jwt  # noqa: PLC0415 - there whenever this plugin is configured
 
         try:
@@ -254,7 +254,7 @@ def _bearer(user: str, pairs: Sequence[Sequence[str]]) -> Bearer | None:
 
 
 def _prepare(router: RouterFacts) -> Judge | None:
-    """Return what tokens have to be, None if nothing of it is configured; ConfigurationRefused if only a part is."""
+    """Return the checks of tokens, None if tokens are not configured; ConfigurationRefused."""
     needed = {
         "oauthIssuer": router.oauth_issuer,
         "oauthAudience": router.oauth_audience,

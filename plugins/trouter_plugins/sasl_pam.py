@@ -30,7 +30,7 @@ from trouter_plugins.sasl_plain import MECHANISM, PasswordExchange
 #: Checks at once, and peers that may wait for one (security.md 8.2).
 CHECKING_THREADS: Final = 8
 MAX_WAITING: Final = 64
-#: Shorter than what the router grants an exchange, so the peer hears why.
+#: Shorter than the router's deadline for an exchange, so that the peer gets the refusal.
 DEADLINE_S: Final = 8.0
 MAX_USER_BYTES: Final = 255
 
@@ -42,7 +42,7 @@ SERVICE_FOLDERS: Final = (Path("/etc/pam.d"), Path("/usr/lib/pam.d"))
 #: service that knows the password cannot be reached.
 UNABLE: Final = frozenset({1, 2, 3, 4, 5, 9, 24, 26, 28})
 
-#: Takes a user, a password and a service; the code of PAM, 0 for yes.
+#: Takes a user, a password and a service; returns the code of PAM, 0 for success.
 Check = Callable[[str, bytes, str], int]
 
 
@@ -106,7 +106,7 @@ def _acceptable(user: str) -> bool:
 
 
 def _prepare(service: str) -> Check:
-    """How to ask PAM; ConfigurationRefused if there is none, or if it would ask another service than the one named."""
+    """Return the check by PAM; ConfigurationRefused without PAM, or if it would use another service."""
     if not _SERVICE.fullmatch(service):
         raise ConfigurationRefused(f"pamService: {service[:64]!r} is not the name of a PAM service, in lower case")
     if not any((folder / service).is_file() for folder in SERVICE_FOLDERS):

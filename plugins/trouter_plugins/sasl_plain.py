@@ -3,7 +3,7 @@
 Without encryption it serves only whom the listener's ``allowInsecurePlain`` lets through. Checking is slow on purpose,
 so it runs in few threads beside the event loop, which give way to it, with a short queue; when that is full the peer is
 asked to come back.
-The file may change while the router runs: who is in it no more, or is disabled, or has expired, may stay no longer.
+The file may change while the router runs: users that are removed, disabled or expired lose their connections.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Plugin:
 
 
 class Credentials(NamedTuple):
-    """What a PLAIN response says. The repr shows no password."""
+    """The content of a PLAIN response. The repr shows no password."""
 
     authorization_id: str
     user: str
@@ -108,12 +108,12 @@ class PasswordExchange(ABC):
         return await self._judge(credentials.user, credentials.password)
 
     def _is_acceptable(self, user: str) -> bool:
-        """Return whether the name can be one of a user at all."""
+        """Return whether the name can be a user's."""
         return True
 
     @abstractmethod
     async def _judge(self, user: str, password: bytes) -> Authenticated | Refused:
-        """Check the password."""
+        """Return the answer to a user and password."""
 
 
 class PlainExchange(PasswordExchange):
@@ -122,7 +122,7 @@ class PlainExchange(PasswordExchange):
     def __init__(
         self, users: Users, hashing: trio.CapacityLimiter, admits: Callable[[str], bool] | None = None
     ) -> None:
-        """``admits`` says later on whether a user may stay, by the users of that time."""
+        """``admits`` returns whether a user may stay, by the users at the time of the call."""
         super().__init__()
         self._users = users
         self._hashing = hashing

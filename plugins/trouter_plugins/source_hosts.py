@@ -1,4 +1,4 @@
-"""What may be attached from where: addresses by the network that a client comes from, beside what the policy says.
+"""Limits the addresses that clients may attach to by their network, in addition to the policy.
 
 ``pluginSettings: {"source_hosts": {"10.1.0.0/16": "payroll*, audit", "0.0.0.0/0": "public*"}}``. The smallest network
 that has the client counts, alone; from outside of all of them nothing can be attached. Addresses are compared as they
@@ -38,7 +38,7 @@ class Plugin:
         return Vote.ALLOW if allowed else Vote.DENY
 
     def _entries(self, host: str) -> tuple[str, ...]:
-        """Return what may be attached from a host."""
+        """Return the entries of the addresses that a host may attach to."""
         try:
             address = ip_address(host)
         except ValueError:
@@ -53,7 +53,7 @@ def _covers(entry: str, address: str) -> bool:
 
 
 def _networks(settings: Mapping[str, object]) -> tuple[tuple[Network, tuple[str, ...]], ...]:
-    """Return the table in the settings; ConfigurationRefused with all that is wrong with it."""
+    """Return the table in the settings, smallest network first; ConfigurationRefused with all its problems."""
     found: list[tuple[Network, tuple[str, ...]]] = []
     problems: list[str] = []
     for text, addresses in settings.items():

@@ -31,7 +31,7 @@ def map_uid(certificate: CertificateFacts, profile: SslProfileFacts) -> str | Re
 
 
 class Unfit(Exception):
-    """The certificate stands for no user; says why, without quoting it."""
+    """The certificate stands for no user; the text says why, without quoting it."""
 
 
 def uid_of(certificate: CertificateFacts, profile: SslProfileFacts) -> str:
@@ -49,7 +49,7 @@ def uid_of(certificate: CertificateFacts, profile: SslProfileFacts) -> str:
 
 
 def _parts(certificate: CertificateFacts, profile: SslProfileFacts) -> list[str | None]:
-    """Part by part, None for one to leave out; Unfit."""
+    """Return the parts for the letters of the format, None for one to leave out; Unfit."""
     if not profile.uid_format:
         return []
     from cryptography import x509  # noqa: PLC0415 - where there is TLS it is loaded already, elsewhere never

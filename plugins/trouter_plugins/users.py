@@ -48,7 +48,7 @@ class Entry:
 
     verifiers: tuple[Verifier, ...]
     disabled: bool = False
-    #: Seconds since 1970; infinite for one who stays.
+    #: Seconds since 1970; infinite for a user without expiry.
     expires_at_s: float = float("inf")
 
     def good_at(self, now_s: float) -> bool:
@@ -57,11 +57,11 @@ class Entry:
 
     @property
     def mechanisms(self) -> frozenset[str]:
-        """The kinds of SCRAM it serves."""
+        """The SCRAM mechanisms that the entry has verifiers for."""
         return frozenset(each.mechanism for each in self.verifiers if isinstance(each, ScramVerifier))
 
     def format(self) -> str:
-        """Return what stands behind the colon."""
+        """Return the text of the entry after the colon."""
         words = [verifier.format() for verifier in self.verifiers]
         if self.disabled:
             words.append(DISABLED)
@@ -71,7 +71,7 @@ class Entry:
 
 
 class Users:
-    """An immutable set of users. ``now`` tells the seconds since 1970."""
+    """An immutable set of users. ``now`` returns seconds since 1970."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ V = TypeVar("V", bound=Verifier)
 
 
 def _decoy(key: bytes, user: str, models: Sequence[V]) -> V:
-    """A verifier which nothing fits; for one ``user`` its cost and salt are always the same, the cost a real one."""
+    """Return a verifier that no password fits; each ``user`` has its salt and its cost, that of a real verifier."""
     draw = hmac.digest(key, user.encode(), "sha512")
     model = models[int.from_bytes(draw[:8], "big") % len(models)]
     salt = hashlib.shake_256(draw).digest(len(model.salt))

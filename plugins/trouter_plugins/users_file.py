@@ -135,7 +135,7 @@ def hashed(password: bytes, scram: Sequence[str]) -> tuple[Verifier, ...]:
 
 
 def _edited(content: bytes, before: dict[str, Entry], after: dict[str, Entry]) -> Iterator[bytes]:
-    """Return the lines of the file to be."""
+    """Yield the lines of the new file."""
     for line in content.split(b"\n") if content else ():
         parsed = parse_line(line)
         if parsed is None:
@@ -159,7 +159,7 @@ def _read(path: Path, *, follow: bool) -> tuple[Users, Signature]:
 
 
 def _content(path: Path, *, follow: bool) -> tuple[bytes, Signature]:
-    """Return what is in the file; UsersFileError if it is none that can be trusted."""
+    """Return the content and signature of the file; UsersFileError if it cannot be trusted."""
     try:
         direct = 0 if follow else os.O_NOFOLLOW
         descriptor = os.open(path, os.O_RDONLY | direct | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -221,7 +221,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _replace(path: Path, content: bytes, old: os.stat_result | None) -> None:
-    """Put ``content`` in the place of the file, which keeps its owner: that is the router, not who adds a user."""
+    """Replace the file by ``content`` and keep its owner: that is the router, not the operator that adds a user."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # created with mode 0600
     new = Path(name)
     try:

@@ -149,7 +149,7 @@ class ScramVerifier:
 
 
 def _scram_keys(mechanism: str, password: bytes, salt: bytes, iterations: int) -> tuple[bytes, bytes]:
-    """StoredKey and ServerKey of a password; ValueError if SCRAM could never send it."""
+    """Return the StoredKey and ServerKey of a password; ValueError if SCRAM could never send it."""
     name = SCRAM_HASHES[mechanism]
     salted = hashlib.pbkdf2_hmac(name, _prepared(password), salt, iterations)
     stored = hashlib.new(name, hmac.digest(salted, b"Client Key", name)).digest()
