@@ -1,6 +1,6 @@
-"""Spark's types in two other tongues: Arrow's, and Python's as msgspec checks values by them.
+"""Spark's types as Arrow's types, and as Python types by which msgspec verifies values.
 
-Spark's own translation into Arrow is spelt otherwise in each of its versions.
+Spark's own conversion into Arrow has another spelling in each of its versions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _WHOLE: Final[dict[type[T.DataType], tuple[int, Any]]] = {
     T.IntegerType: (32, pa.int32()),
     T.LongType: (64, pa.int64()),
 }
-#: (what msgspec is told, Arrow's type).
+#: msgspec's type, and Arrow's.
 _PLAIN: Final[dict[type[T.DataType], tuple[Any, Any]]] = {
     T.StringType: (str, pa.string()),
     T.BooleanType: (bool, pa.bool_()),
@@ -33,11 +33,11 @@ _PLAIN: Final[dict[type[T.DataType], tuple[Any, Any]]] = {
 
 
 class NoShape(ValueError):
-    """A type of Spark's that is not known here; the text names it."""
+    """An unsupported type of Spark; the text names it."""
 
 
 def arrow_type(kind: T.DataType) -> pa.DataType:
-    """Arrow's type for Spark's; NoShape."""
+    """Return Arrow's type for Spark's; NoShape."""
     if type(kind) in _PLAIN:
         return _PLAIN[type(kind)][1]
     if type(kind) in _WHOLE:
@@ -55,12 +55,12 @@ def arrow_type(kind: T.DataType) -> pa.DataType:
 
 
 def arrow_schema(schema: T.StructType) -> pa.Schema:
-    """The schema of batches that Spark takes as ``schema``; NoShape."""
+    """Return the schema of batches that Spark accepts as ``schema``; NoShape."""
     return pa.schema(list(arrow_type(schema)))
 
 
 def python_type(kind: T.DataType) -> Any:
-    """What msgspec is told to find a value that Spark can hold; NoShape."""
+    """Return the type by which msgspec accepts the values that Spark can hold; NoShape."""
     if type(kind) in _PLAIN:
         return _PLAIN[type(kind)][0]
     if type(kind) in _WHOLE:

@@ -1,7 +1,7 @@
-"""The spools that a query reads, its shards, and how far it is in each: offsets.
+"""The shards of a query, which are spools, and its position in each: offsets.
 
-An offset is a dict from the uuid of a spool to the first sequence that is *not* included, for every spool. The uuid is
-the key, so a spool that was replaced is never taken for the one that was read before.
+An offset maps the uuid of every spool to the first sequence that is *not* included. The uuid is the key, so that a
+replaced spool is not taken for the one that was read before.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Offset = dict[str, int]
 
 
 def open_shards(folders: Iterable[str]) -> list[SpoolReader]:
-    """A reader for each spool in the folders; SegmentMissing for a folder without one, SpoolError, OSError."""
+    """Return a reader for each spool in the folders; SegmentMissing for a folder without one, SpoolError, OSError."""
     shards = []
     for folder in folders:
         found = spools_in(folder)
@@ -38,7 +38,7 @@ class Shards:
         self.look()
 
     def look(self) -> None:
-        """See which spools there are; those that are new are read from their first message on."""
+        """Open new spools; they are read from their first message on."""
         for reader in open_shards(self._folders):
             if reader.uuid in self._open:
                 reader.close()
@@ -46,15 +46,15 @@ class Shards:
                 self._open[reader.uuid] = reader
 
     def first(self) -> Offset:
-        """Where a new query starts: with the oldest message that each spool has."""
+        """Return the start of a new query: the oldest message of each spool."""
         return {uuid: reader.first for uuid, reader in sorted(self._open.items())}
 
     def durable(self) -> Offset:
-        """The end of what is safe; costs no look at the disk."""
+        """Return the end of what is durable, without access to the disk."""
         return {uuid: reader.durable() for uuid, reader in sorted(self._open.items())}
 
     def latest(self, start: Mapping[str, int], target: Mapping[str, int], limit: int | None) -> Offset:
-        """How far a batch from ``start`` on goes: to ``target``, and to at most ``limit`` rows, shared out evenly."""
+        """Return the end of a batch from ``start``: at most ``target``, and ``limit`` rows shared out evenly."""
         begin = {uuid: start[uuid] for uuid in self._open if uuid in start}
         for uuid, reader in self._open.items():
             if uuid not in begin:
@@ -69,9 +69,9 @@ class Shards:
         return dict(sorted(end.items()))
 
     def ranges(self, start: Mapping[str, int], end: Mapping[str, int]) -> list[tuple[SpoolReader, int, int]]:
-        """What lies between two offsets: (spool, first sequence, behind the last) of each that has anything there.
+        """Return (spool, first sequence, end) for each spool that has messages between two offsets.
 
-        SpoolReplaced, SpoolGap for what is gone; or, if loss is no failure, what was lost is told in the log.
+        SpoolReplaced, SpoolGap for lost messages; they are only logged if losses are tolerated.
         """
         found = []
         for uuid, to in end.items():
@@ -102,7 +102,7 @@ class Shards:
         )
 
     def check(self, offset: Mapping[str, int]) -> Offset:
-        """``offset``, which Spark kept, as far as it can be read on from; SpoolReplaced, SpoolGap if that fails."""
+        """Return ``offset`` as far as reading can continue from it; SpoolReplaced, SpoolGap."""
         kept = {}
         for uuid, at in offset.items():
             reader = self._open.get(uuid)
@@ -125,7 +125,7 @@ class Shards:
             log.error("messages are missing, and reading goes on because of failOnDataLoss=false: %s", loss)
 
     def consumed(self, end: Mapping[str, int]) -> None:
-        """Let the spools delete what lies before ``end``; OSError."""
+        """Let the spools delete the messages before ``end``; OSError."""
         for uuid, upto in end.items():
             if (reader := self._open.get(uuid)) is not None and upto <= reader.durable():
                 reader.consumed(upto)

@@ -1,8 +1,8 @@
-"""``write.format("amqp")`` and ``writeStream``: each row a message, settled before the batch is done.
+"""The sink: ``write.format("amqp")`` and ``writeStream``, each row a message, settled before the batch is done.
 
-A task sends its partition and brings back a tally. What the peer refused, and what failed for good, is raised by
-``commit``, where Spark tries nothing again: raised by the task, it would be sent three times more. A row that is sent
-again, because a task or a batch was, has the same message id.
+A task sends its partition and returns a tally. ``commit`` raises refusals and lasting failures, because Spark does not
+retry it: a task that raised would send everything three times more. A row of a repeated task or batch has the same
+message id.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from trouter.pipeline.shapes import arrow_schema
 
 log = logging.getLogger(__name__)
 
-#: Rows and octets that are encoded at a time.
+#: Rows and bytes that are encoded at a time.
 CHUNK_ROWS: Final = 1024
 CHUNK_BYTES: Final = 4 << 20
-#: As many reasons stand in what Spark raises; the log has more.
+#: Number of reasons in the exception for Spark; the log has all.
 TOLD: Final = 5
-#: What Spark tells its tasks of the stream they are of.
+#: Spark's properties of a task about its stream.
 _QUERY: Final = "sql.streaming.queryId"
 _EPOCH: Final = "streaming.sql.batchId"
 
-#: Streams are handed Arrow batches since Spark 4.1, rows before.
+#: Spark passes Arrow batches to stream writers since 4.1, rows before.
 StreamWriter: Final[Any] = getattr(datasource, "DataSourceStreamArrowWriter", DataSourceStreamWriter)
 
 
@@ -46,24 +46,24 @@ class NotAccepted(Exception):
 
 @dataclass(slots=True)
 class Sent(WriterCommitMessage):
-    """What became of one partition."""
+    """The result of one partition."""
 
     partition: int
     tally: Tally
 
 
 class _Sink:
-    """What both writers do; it travels to the workers, so it holds plain values."""
+    """The common part of both writers; Spark pickles it for the workers, so it holds plain values."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         check_columns(((each.name, each.dataType.simpleString()) for each in schema), options.address)
-        peers(options)  # wrong options are told here, where nothing has been sent
+        peers(options)  # raises BadOption before anything is sent
         self.options = options
         self.schema = schema
         self.query = options.id_prefix or str(uuid.uuid4())
 
     def send(self, batches: Iterable[pa.RecordBatch]) -> Sent:
-        """Send one partition, in a task of Spark's."""
+        """Send one partition, in a task of Spark, and return its result."""
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
         local = (lambda _: None) if context is None else context.getLocalProperty
@@ -80,7 +80,7 @@ class _Sink:
         return Sent(partition, send_rows(terms, chunks(batches, Encoder(place, anonymous=not options.address))))
 
     def report(self, what: str, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Log what became of ``what``; NotAccepted if that was not what was asked for."""
+        """Log the results of ``what``; NotAccepted if a row was refused or not sent."""
         sent = sorted((each for each in messages if isinstance(each, Sent)), key=lambda each: each.partition)
         tally = total(sent)
         where = self.options.address or "the addresses in `to`"
@@ -94,7 +94,7 @@ class _Sink:
         raise NotAccepted(f"{what} to {where}: {tally}: {shown}{more}")
 
     def count(self, what: str, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Log how much of ``what`` cannot be taken back."""
+        """Log how much of ``what`` was sent before it was aborted."""
         sent = [each for each in messages if isinstance(each, Sent)]
         log.warning(
             "%s to %s was aborted after %d of %d partitions; messages already sent are not taken back: %s",
@@ -143,7 +143,7 @@ class AmqpStreamWriter(StreamWriter):  # type: ignore[misc]  # the newest that t
 
 
 def total(sent: Iterable[Sent]) -> Tally:
-    """The tallies of partitions, together."""
+    """Return the sum of the partitions' tallies."""
     tally = Tally()
     for each in sent:
         tally.add(each.tally)
@@ -151,7 +151,7 @@ def total(sent: Iterable[Sent]) -> Tally:
 
 
 def as_batches(rows: Iterator[pa.RecordBatch | Row], schema: StructType) -> Iterator[pa.RecordBatch]:
-    """What Spark hands over, as Arrow batches."""
+    """Yield Spark's rows as Arrow batches."""
     waiting: list[dict[str, object]] = []
     for each in rows:
         if isinstance(each, pa.RecordBatch):
@@ -166,7 +166,7 @@ def as_batches(rows: Iterator[pa.RecordBatch | Row], schema: StructType) -> Iter
 
 
 def chunks(batches: Iterable[pa.RecordBatch], encoder: Encoder) -> Iterator[list[bytes | Unsendable]]:
-    """The messages of ``batches``, some at a time: not twice the memory of a batch with large bodies."""
+    """Yield the messages of ``batches`` in small chunks, so that large bodies are not in memory twice."""
     for batch in batches:
         rows = max(1, min(CHUNK_ROWS, CHUNK_BYTES * batch.num_rows // max(1, batch.nbytes)))
         for start in range(0, batch.num_rows, rows):

@@ -1,7 +1,7 @@
-"""What a task reads: some messages of one spool, as Arrow batches. Nothing here knows who planned it.
+"""The work of a task: reads some messages of one spool as Arrow batches.
 
-A task may run on any worker, may run twice, and must then give the same rows. So it is told all that it needs, and no
-secret with it; and rows that a slice should have and has not are an error, never no rows.
+A task may run on any worker and more than once, and must then give the same rows. So a slice contains all that the task
+needs, and no secret. Missing rows are an error; a slice never silently has fewer.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-#: What is read at a time: it stays in the cache until it has been looked through.
+#: Bytes read at a time: few enough to stay in the processor's cache while they are decoded.
 BLOCK_BYTES: Final = 1 << 18
 
 
 class Undecodable(Exception):
-    """A message is none, and the query is to fail then; the text names it."""
+    """A message cannot be decoded in the mode FAILFAST; the text names it."""
 
 
 class RowsMissing(Exception):
@@ -52,7 +52,7 @@ class Slice(InputPartition):
 
 
 def cut(folder: str, uuid: str, start: int, end: int, parts: int) -> Iterator[Slice]:
-    """At most ``parts`` slices of about the same number of messages, and none of nothing."""
+    """Yield at most ``parts`` slices with about the same number of messages, none of them empty."""
     count = end - start
     parts = min(parts, count)
     for part in range(parts):
@@ -60,10 +60,10 @@ def cut(folder: str, uuid: str, start: int, end: int, parts: int) -> Iterator[Sl
 
 
 class SliceReader:
-    """How to read slices; it travels to the workers."""
+    """A reader of slices; Spark pickles it for the workers."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
-        """BadOption, BadSchema for a ``schema`` that cannot be read."""
+        """Verify the schema; BadOption, BadSchema if it is unusable."""
         self._mode = options.mode
         self._dead_letters = options.dead_letter_path
         self._max_message = options.max_message_bytes
@@ -83,7 +83,7 @@ class SliceReader:
         )
 
     def read(self, part: Slice) -> Iterator[pa.RecordBatch]:
-        """Every row of ``part``; SpoolError, FrameFault, Undecodable, RowsMissing, OSError."""
+        """Yield every row of ``part``; SpoolError, FrameFault, Undecodable, RowsMissing, BadBody, OSError."""
         parse = self._make_parser()
         names = None if parse or self._schema == SCHEMA else self._schema.names
         spool = SpoolReader(part.folder)
@@ -124,9 +124,9 @@ def _check_columns(schema: StructType) -> None:
 
 
 class DeadLetters:
-    """The messages of one slice that are none, in a Parquet file that is there whole or not at all.
+    """The invalid messages of one slice, in a Parquet file that appears as a whole.
 
-    Its name says the slice, so a task that runs twice writes it twice and not two of it.
+    Its name identifies the slice, so a repeated task replaces the file.
     """
 
     def __init__(self, folder: Path, part: Slice) -> None:
@@ -135,7 +135,7 @@ class DeadLetters:
         self._writer: Any = None
 
     def take(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows that are messages; the others are written."""
+        """Return the rows of valid messages, and write the others."""
         good = pc.is_null(batch.column("error"))
         if self._writer is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -144,7 +144,7 @@ class DeadLetters:
         return batch.filter(good)
 
     def finish(self) -> None:
-        """All are there: let them be seen, safe on the disk."""
+        """Make the complete file durable and visible."""
         if self._writer is None:
             return
         self._writer.close()
@@ -154,7 +154,7 @@ class DeadLetters:
         sync(self._path.parent)
 
     def close(self) -> None:
-        """Leave nothing unfinished behind."""
+        """Delete an unfinished file."""
         if self._writer is not None:
             self._writer.close()
             with suppress(FileNotFoundError):

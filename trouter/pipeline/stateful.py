@@ -1,10 +1,9 @@
-"""Runs a detector on Spark: over a table, sorted by Spark, or over a stream, with its memory in Spark's state store.
+"""Runs a detector on Spark: over a table, sorted by Spark, or over a stream, with its state in Spark's store.
 
-Both say the same of the same rows, in whatever order and in however many batches they come (``detector.py``). A stream
-needs a watermark on a column of times beside the columns of the detector; rows that come later than it allows are
-dropped by Spark, which counts them.
+Both give the same result for the same rows, in any order and any batches (``detector.py``). A stream needs a watermark
+on a time column beside the columns of the detector; Spark drops and counts later rows.
 
-From 4.1 on Spark hands Python rows, 4.0 only frames of pandas; for the answer it is all the same.
+From 4.1 on Spark passes Python rows, 4.0 only frames of pandas; the result is the same.
 """
 
 from __future__ import annotations
@@ -31,19 +30,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-#: What is written down of a subject, and the moment at which Spark is asked to come again.
+#: The stored state of a subject, and the time of its timer.
 _STATE = "kept binary, timer_ms bigint"
-#: Rows of a batch that goes back to Spark.
+#: Rows of a batch for Spark.
 _ROWS = 4096
 
 
 def detect(frame: DataFrame, detector: Detector, as_of: int | None = None) -> DataFrame:
-    """What a detector tells of ``frame``. ``as_of`` (microseconds; of a table only): what is quiet then is over."""
+    """Return a detector's output for ``frame``; with ``as_of`` (microseconds, tables only), expire at that time."""
     return _in_stream(frame, detector) if frame.isStreaming else _in_table(frame, detector, as_of)
 
 
 def _in_table(frame: DataFrame, detector: Detector, as_of: int | None) -> DataFrame:
-    """A subject is judged within one task, a row at a time."""
+    """Return the output for a table: each subject is judged in one task, row by row."""
     import pyarrow as pa  # noqa: PLC0415  # a stream of rows needs none here
 
     columns = (*detector.keys, *detector.columns)
@@ -71,7 +70,7 @@ def _in_table(frame: DataFrame, detector: Detector, as_of: int | None) -> DataFr
 
 
 def _type_of(detector: Detector) -> StructType:
-    """How the output looks. Only the driver can read how Spark spells types."""
+    """Return the output's schema. Only the driver can parse Spark's spelling of types."""
     whole = StructType.fromDDL(", ".join(f"`{name}` {kind}" for name, kind in detector.output))
     assert isinstance(whole, StructType)  # noqa: S101 - several fields are nothing else
     return whole
@@ -91,7 +90,7 @@ def _in_stream(frame: DataFrame, detector: Detector) -> DataFrame:
 
 
 class _Processor(StatefulProcessor):
-    """One step for rows that came, and one when Spark's time has come to where the last step wanted to be called."""
+    """Runs a step for new rows, and one when the timer of the last step expires."""
 
     def __init__(self, detector: Detector) -> None:
         self._detector = detector
@@ -111,18 +110,18 @@ class _Processor(StatefulProcessor):
             next_ms = max(-(-done.due // 1000), watermark_ms + 1)
             self._state.update((done.kept, next_ms))
         if next_ms != timer_ms:
-            if timer_ms is not None and timer_ms > watermark_ms:  # one that has come is gone by itself
+            if timer_ms is not None and timer_ms > watermark_ms:  # expired timers are gone
                 self._handle.deleteTimer(timer_ms)
             if next_ms is not None:
                 self._handle.registerTimer(next_ms)
         return done.rows
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resource is open."""
 
 
 class _OfRows(_Processor):
-    """From 4.1 on. Spark passes arguments by these names."""
+    """For Spark 4.1 and later, which passes arguments by these names."""
 
     def handleInputRows(  # noqa: N802  # Spark's name
         self,
@@ -148,7 +147,7 @@ class _OfRows(_Processor):
 
 
 class _OfFrames(_Processor):
-    """4.0."""
+    """For Spark 4.0."""
 
     def handleInputRows(  # noqa: N802
         self,
@@ -168,7 +167,7 @@ class _OfFrames(_Processor):
         return self._told(self._step(key, (), timerValues.getCurrentWatermarkInMs()))
 
     def _rows_of(self, frame: pd.DataFrame) -> Iterator[Row]:
-        """As Python's own values; what is null is None, and numbers that may be null were made floating-point."""
+        """Return rows of Python values, with None for null, although pandas makes nullable numbers floating-point."""
         return zip(
             *(frame[name].astype(object).where(frame[name].notna(), None) for name in self._detector.columns),
             strict=True,

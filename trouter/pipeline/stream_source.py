@@ -1,9 +1,9 @@
-"""``spark.readStream.format("amqp")``.
+"""The streaming source: ``spark.readStream.format("amqp")``.
 
-Spark makes this object in two processes: one that lives as long as the query and asks for offsets and slices, all on
-its main thread, and one that only wants ``read``. So nothing is opened before the first question, and an embedded
-receiver runs in a thread of the first process between questions. Whatever ends that process, the next one finds spool
-and checkpoint as they were: ``commit`` of a batch only says that its messages may be deleted.
+Spark makes this object in two processes: one lives as long as the query and calls for offsets and slices on its main
+thread, the other calls only ``read``. So nothing is opened before the first call, and an embedded receiver runs in a
+thread of the first process between calls. If that process dies, the next one finds spool and checkpoint unchanged:
+``commit`` of a batch only allows deletion of its messages.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How often it is looked whether there are more shards.
+#: Seconds between looks for more shards.
 _LOOK_S: Final = 5.0
 
 
 class _Source(DataSourceStreamReader):
-    """What is the same in all versions of Spark."""
+    """The common part for all versions of Spark."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
         self._options: Options | None = options
@@ -46,16 +46,16 @@ class _Source(DataSourceStreamReader):
         self._spool: Spool | None = None
         self._receiver: ReceiverThread | None = None
         self._looked_at = 0.0
-        #: Where `availableNow` ends.
+        #: The end of `availableNow`.
         self._target: Offset | None = None
-        #: Where the last batch that was planned ends; None before there was one.
+        #: The end of the last planned batch; None before the first.
         self._position: Offset | None = None
 
     def __getstate__(self) -> dict[str, object]:
         return {"_options": None, "_slices": self._slices}
 
     def _up(self) -> Shards:
-        """The shards, opened at the first question, with the receiver running; what it failed of is raised here."""
+        """Return the shards, opened at the first call together with the receiver; raises the receiver's failure."""
         options = cast("Options", self._options)
         if self._shards is None:
             if options.receiver is Receiver.EMBEDDED:
@@ -73,7 +73,7 @@ class _Source(DataSourceStreamReader):
         return self._shards
 
     def _end_at_sigterm(self) -> None:
-        """Spark ends this process by SIGTERM and says nothing before: settle what the disk has, and go."""
+        """Settle durable messages at SIGTERM, with which Spark ends this process without a call before."""
         if threading.current_thread() is not threading.main_thread():
             return
 
@@ -88,7 +88,7 @@ class _Source(DataSourceStreamReader):
         return self._up().first()
 
     def _latest(self, start: Mapping[str, int], limit: int | None) -> Offset:
-        """The end of the next batch. No look at the disk, for it is asked every few milliseconds."""
+        """Return the end of the next batch, without access to the disk, because Spark calls every few milliseconds."""
         shards = self._up()
         target = shards.durable()
         if self._target is not None:
@@ -96,7 +96,7 @@ class _Source(DataSourceStreamReader):
         return shards.latest(shards.check(start), target, limit)
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """The slices of a batch; after a restart those of the batch that was planned and not committed."""
+        """Return the slices of a batch; after a restart those of the batch that was planned and not committed."""
         shards = self._up()
         self._position = end
         parallel = cast("Options", self._options).read_parallelism
@@ -113,7 +113,7 @@ class _Source(DataSourceStreamReader):
         self._up().consumed(end)
 
     def stop(self) -> None:
-        """Let go of everything; without it, the next process does as well."""
+        """Close everything; a process that dies without this call loses nothing."""
         if self._receiver is not None:
             self._receiver.stop()
             self._receiver = None
@@ -128,7 +128,7 @@ class _Source(DataSourceStreamReader):
         return cast("Options", self._options).max_rows_per_batch or None
 
     def _settle_on_target(self) -> None:
-        """`availableNow` is what is there now; with a receiver of its own, once `minRows` came or no more do."""
+        """Fix the end of `availableNow`: what is durable now, with a receiver after `minRows` or a quiet time."""
         shards = self._up()
         if self._receiver is not None and self._spool is not None:
             options = cast("Options", self._options)
@@ -138,7 +138,7 @@ class _Source(DataSourceStreamReader):
 
 
 class SourceOf40(_Source):
-    """For Spark 4.0 and 4.1, which ask only for the latest offset: the limit counts from the batch planned last."""
+    """For Spark 4.0 and 4.1, which call only for the latest offset: the limit counts from the last planned batch."""
 
     def latestOffset(self) -> Offset:  # type: ignore[override]  # noqa: N802
         if self._position is None:
@@ -153,7 +153,7 @@ except ImportError:
 else:
 
     class SourceOf42(_Source, SupportsTriggerAvailableNow):
-        """For Spark 4.2 and later, which say where a batch starts and how large it may be."""
+        """For Spark 4.2 and later, which pass the start and the limit of a batch."""
 
         def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
             return self._latest(start, limit.max_rows if isinstance(limit, ReadMaxRows) else None)

@@ -1,4 +1,4 @@
-"""Tables that grow while a stream runs: what it finds is merged into them batch by batch, and late rows are counted."""
+"""Tables that grow while a stream runs: its rows are merged into them batch by batch, and late rows are counted."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
     from trouter.pipeline.tables import Table
 
-#: Inputs of a table that came from a stream: this and the name of the checkpoint, with the number of the last batch.
+#: Prefix of a stream's name among a table's inputs, before the checkpoint's name; the value is the last batch.
 STREAM: Final = "stream "
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How a stream runs."""
+    """The pace of a stream."""
 
     #: How much later than others a row may come and still count, in seconds.
     late_s: int = 120
-    #: How often it looks for rows, in seconds; None takes what is there and ends.
+    #: Seconds between batches; None takes what is there and ends.
     every_s: int | None = None
-    #: A stream that had to drop a row that came too late goes on (drop), or ends (fail).
+    #: Whether a stream that dropped a late row goes on (drop) or ends (fail).
     late: str = "drop"
 
     def __post_init__(self) -> None:
@@ -40,11 +40,11 @@ class Pace:
 
 
 class LateRows(Exception):
-    """Rows came later than the watermark allows, and that was not to be."""
+    """Rows came later than the watermark allows, and ``Pace.late`` is fail."""
 
 
 def without_streams(inputs: Mapping[str, int]) -> dict[str, int]:
-    """Inputs of a table but for those that streams added."""
+    """Return the inputs of a table without those of streams."""
     return {name: value for name, value in inputs.items() if not name.startswith(STREAM)}
 
 
@@ -57,11 +57,11 @@ def add_to(
     told: Callable[[Sequence[Any]], None] | None,
     **made_by: Any,
 ) -> StreamingQuery:
-    """Start merging the rows of a stream into a table, day by day of their column ``date``; ``told`` has the new ones.
+    """Start merging the rows of a stream into a table, by days of the column ``date``; ``told`` gets the new rows.
 
-    ``merged`` says which of old and new rows stay, and must say the same of a batch that comes again after a crash;
-    that one is told again. ``made_by``: job, version and parameters, as the manifest has them. One batch of found rows
-    fits into the memory of the driver.
+    ``merged`` selects among old and new rows, and must give the same for a batch that is repeated after a crash;
+    ``told`` gets that batch again. ``made_by``: job, version and parameters for the manifest. The rows of one batch
+    must fit into the driver's memory.
     """
 
     def add(batch: DataFrame, number: int) -> None:
@@ -88,7 +88,7 @@ class StreamFailed(Exception):
 
 
 def watch(query: StreamingQuery, pace: Pace) -> Counted:
-    """Wait for a stream to end, or to have nothing left to do, and count; LateRows, StreamFailed."""
+    """Wait until a stream has ended or has nothing left to do; return its counts. LateRows, StreamFailed."""
     counted = Counted()
     try:
         _wait(query, pace, counted)
@@ -115,7 +115,7 @@ def _wait(query: StreamingQuery, pace: Pace, counted: Counted) -> None:
 
 
 class Counted:
-    """What a stream took in: batches, rows, and of those that would have been looked at, what came too late."""
+    """The counts of a stream: batches, rows, and relevant rows that came too late."""
 
     def __init__(self) -> None:
         self.batches = 0

@@ -1,13 +1,13 @@
-"""Tables that are replaced a day at a time, and change all at once: by the rename of one manifest.
+"""Tables that are replaced by days, and change as a whole: by the rename of one manifest.
 
-    ROOT/tables/NAME/_manifest.json            which generation of each day counts, and what it was made of
+    ROOT/tables/NAME/_manifest.json            the valid generation of each day, and the table's inputs
     ROOT/tables/NAME/data/date=D/gen=RUN/      the rows of a day as one run wrote them; never changed
-    ROOT/tables/NAME/.staging/RUN/             what a run has not finished
-    ROOT/tables/NAME/LOCK                      held by the one who commits
+    ROOT/tables/NAME/.staging/RUN/             unfinished files of a run
+    ROOT/tables/NAME/LOCK                      locked by the committing process
 
-A reader takes the manifest first and then the files that it names. Whatever is killed at whatever moment, it names
-whole generations: the old ones until the rename, the new ones from then on. What it no longer names is deleted by a
-commit an hour later, for a reader may still be at it. All is on the disk before the manifest is.
+A reader reads the manifest first and then the files that it names. After a crash at any moment it names whole
+generations: the old ones until the rename, the new ones after it. A later commit deletes others after an hour, since a
+reader may still use them. All files are durable before the manifest is.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MANIFEST: Final = "_manifest.json"
-#: Stands in the manifest; and once rows were pruned, which a program that knows nothing of it would undo.
+#: Versions of the manifest: the first, and the one after pruning, which older programs would undo.
 VERSION: Final = 1
 PRUNED_VERSION: Final = 2
-#: How many seconds files that no manifest names any more are kept for readers that are at them.
+#: Seconds for which files that no manifest names are kept for readers.
 KEEP_S: Final = 3600
 _LOCK: Final = "LOCK"
 
@@ -47,29 +47,29 @@ class TableBusy(Exception):
 
 
 class BadTable(Exception):
-    """A table is not what this program writes, or rows are not what the table is to hold."""
+    """A table is damaged or unsupported, or rows do not fit it."""
 
 
 class Commit(msgspec.Struct, omit_defaults=True):
-    """The manifest: which folder holds each day, of what it was made, by which version of which job, with what."""
+    """The manifest: the folder of each day, the inputs, and the job with its version and parameters."""
 
     version: int = VERSION
     run: str = ""
     committed: str = ""
     job: str = ""
     job_version: int = 0
-    #: The columns as Spark spells them, without ``date``.
+    #: The columns in Spark's spelling, without ``date``.
     schema: str = ""
     #: By day, relative to the folder of the table.
     days: dict[str, str] = {}
-    #: Whatever the rows were made of, with its checksum; for records the names of segments.
+    #: The inputs with their checksums; for records the names of segments.
     inputs: dict[str, int] = {}
     parameters: dict[str, Any] = {}
-    #: Days of which rows were pruned, and whose: such a day is never replaced.
+    #: Pruned days with their tenants; such a day is never replaced.
     pruned: dict[str, list[str]] = {}
 
     def is_by(self, version: int, parameters: Mapping[str, object]) -> bool:
-        """Whether this version of the job would make the same of the same, told this."""
+        """Return whether this version of the job with these parameters would make the same of the same inputs."""
         return self.job_version == version and self.parameters == dict(parameters)
 
 
@@ -81,23 +81,23 @@ class Table:
         self.folder = Path(root) / "tables" / name
 
     def manifest(self) -> Commit | None:
-        """What was committed last; None if nothing was. BadTable, OSError."""
+        """Return the last commit; None before the first. BadTable, OSError."""
         return read_manifest(self.folder / MANIFEST, Commit, (VERSION, PRUNED_VERSION), "a table", BadTable)
 
     def inputs(self) -> Mapping[str, int]:
-        """What the rows were made of, and the checksum of each; empty before the first commit. BadTable, OSError."""
+        """Return the inputs of the rows with their checksums; {} before the first commit. BadTable, OSError."""
         manifest = self.manifest()
         return {} if manifest is None else manifest.inputs
 
     def dates(self) -> set[date]:
-        """The days that have rows; none before the first commit. BadTable, OSError."""
+        """Return the days that have rows; none before the first commit. BadTable, OSError."""
         manifest = self.manifest()
         return set() if manifest is None else {date.fromisoformat(day) for day in manifest.days}
 
     def read(self, spark: SparkSession, dates: Iterable[date] | None = None) -> DataFrame:
-        """The rows as they were committed last, of some days only if so asked, with the column ``date``.
+        """Return the rows of the last commit, of all days or of ``dates``, with the column ``date``.
 
-        BadTable if nothing was ever committed; OSError.
+        BadTable before the first commit; OSError.
         """
         manifest = self.manifest()
         if manifest is None:
@@ -113,9 +113,9 @@ class Table:
         return found.drop("gen")
 
     def rows(self, dates: Iterable[date] | None = None) -> pa.Table:
-        """Return what `read` reads, without Spark; of a table that is too large for this process, ask for few days.
+        """Return the same rows as `read`, without Spark; read a table that exceeds the memory by few days at a time.
 
-        BadTable if there is nothing, or a file is damaged.
+        BadTable before the first commit, or if a file is damaged.
         """
         import pyarrow as pa  # noqa: PLC0415  # not where only the manifest is read
         import pyarrow.parquet as pq  # noqa: PLC0415
@@ -149,12 +149,11 @@ class Table:
         parameters: Mapping[str, object],
         frozen: Collection[date] = (),
     ) -> Commit:
-        """Replace exactly these days by the rows of ``frame``, which says in a column ``date`` where each belongs.
+        """Replace these days by the rows of ``frame``, whose column ``date`` names the day of each.
 
-        A day that has no rows has none from then on; other days stay as they are, and whatever the frame has of them so
-        do ``frozen`` ones, and those of which rows were pruned. ``inputs`` is all that the table is
-        made of from then on. ``frame`` is computed once. BadTable if there is a row of another day, and then, as with
-        whatever Spark raises, all is as it was; TableBusy, OSError.
+        A day without rows becomes empty. Other days stay, also ``frozen`` and pruned ones that the frame has rows of.
+        ``inputs`` are all inputs of the table from then on. ``frame`` is computed once. BadTable for a row of another
+        day, and Spark's errors, leave the table unchanged; TableBusy, OSError.
         """
         columns = columns_of(frame)
         if columns.pop("date", None) is None:
@@ -188,14 +187,14 @@ class Table:
             return manifest
 
     def put(self, before: Commit, manifest: Commit, keep_s: int = KEEP_S) -> None:
-        """Replace the manifest, delete generations not named for ``keep_s`` seconds. The table is locked; OSError."""
+        """Replace the manifest; delete generations not named for ``keep_s`` seconds. The table is locked; OSError."""
         for path in {*before.days.values()} - {*manifest.days.values()}:
-            os.utime(self.folder / path)  # from now on it is old
+            os.utime(self.folder / path)  # the time from which it is unused
         replace(self.folder / MANIFEST, msgspec.json.encode(manifest))
         self._clear({*manifest.days.values()}, keep_s)
 
     def _place(self, staged: Path, run: str, wanted: Collection[str]) -> dict[str, str]:
-        """Put the days of a finished run where they will be named; the folder of each. BadTable, OSError."""
+        """Move the days of a finished run to their places; return the folder of each. BadTable, OSError."""
         found = {path.name.removeprefix("date="): path for path in staged.glob("date=*")}
         if strange := found.keys() - set(wanted):
             raise BadTable(f"{self.name}: there are rows of {', '.join(sorted(strange))}, which is not to be replaced")
@@ -212,7 +211,7 @@ class Table:
         return places
 
     def _clear(self, named: Collection[str], keep_s: int) -> None:
-        """Delete what killed runs left, and generations that the manifest does not name, once they are old."""
+        """Delete old remains of killed runs, and old generations that the manifest does not name."""
         old = time.time() - keep_s
         for path in (*self.folder.glob(".staging/*"), *self.folder.glob("data/date=*/gen=*")):
             if str(path.relative_to(self.folder)) not in named and _changed_s(path) <= old:
@@ -220,19 +219,19 @@ class Table:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the table alone; TableBusy, OSError."""
+        """Lock the table for this process; TableBusy, OSError."""
         make_folder(self.folder)
         with locked(self.folder / _LOCK):
             yield
 
 
 def is_arrow(frame: Any) -> bool:
-    """Return whether rows are Arrow's, else Spark's; neither is imported for it."""
+    """Return whether rows are Arrow's and not Spark's, without importing either."""
     return type(frame).__module__.startswith("pyarrow.")
 
 
 def columns_of(frame: Any) -> dict[str, str]:
-    """Return the columns of rows of Spark or Arrow, and the type of each as Spark spells it."""
+    """Return the columns of rows of Spark or Arrow, with their types in Spark's spelling."""
     if not is_arrow(frame):
         return {field.name: field.dataType.simpleString() for field in frame.schema.fields}
     spelt = {kind: name for name, kind in arrow_types().items()}
@@ -240,7 +239,7 @@ def columns_of(frame: Any) -> dict[str, str]:
 
 
 def write(frame: Any, folder: Path, shut: Collection[str]) -> None:
-    """Write rows below ``folder``, in a folder for each day, but none of the days that are shut; OSError."""
+    """Write rows below ``folder``, in a folder for each day, except for the days in ``shut``; OSError."""
     folder = folder.absolute()
     if not is_arrow(frame):
         if shut:
@@ -267,7 +266,7 @@ def _changed_s(path: Path) -> float:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold a file alone as long as this lasts; whatever ends the process frees it. TableBusy, OSError."""
+    """Lock a file for the block; the end of the process releases it. TableBusy, OSError."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
     try:
         try:
@@ -283,7 +282,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def replace(path: Path, octets: bytes) -> None:
-    """Have ``path`` hold exactly this, or what it held before, whatever happens in between; OSError."""
+    """Replace the contents of ``path`` atomically and durably; OSError."""
     part = path.with_name(path.name + ".tmp")
     with part.open("wb") as file:
         file.write(octets)
@@ -294,7 +293,7 @@ def replace(path: Path, octets: bytes) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and those above it, each on the disk before what comes into it; OSError."""
+    """Create a folder and its parents, each durable before its contents; OSError."""
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(exist_ok=True)

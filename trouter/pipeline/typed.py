@@ -1,4 +1,4 @@
-"""Values of AMQP read back from what ``trouter.pipeline.values`` makes of them: text with its type, and tagged JSON."""
+"""AMQP values from their forms in ``trouter.pipeline.values``: text with its type, and tagged JSON."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _whole(python: Callable[[int], Any]) -> Callable[[str], Any]:
     return lambda text: python(int(text))
 
 
-#: octets: (bits of the exponent, its bias, decimal digits), IEEE 754's decimals in binary integer encoding.
+#: By bytes: bits of the exponent, its bias, and digits of IEEE 754 decimals in binary integer encoding.
 _DECIMALS: Final = {4: (8, 101, 7), 8: (10, 398, 16), 16: (14, 6176, 34)}
 
 
@@ -76,7 +76,7 @@ def _decimal(octets: int, python: type) -> Callable[[str], Any]:
     return read
 
 
-#: By the name of the type (part 1, 1.6).
+#: Readers by the name of the type (part 1, 1.6).
 FROM_TEXT: Final[dict[str, Callable[[str], Any]]] = {
     "boolean": _boolean,
     "ubyte": _whole(UByte),
@@ -99,12 +99,12 @@ FROM_TEXT: Final[dict[str, Callable[[str], Any]]] = {
     "string": str,
     "symbol": Symbol,
 }
-#: What has parts; its text is JSON.
+#: Types with parts, whose text is JSON.
 WITH_PARTS: Final = frozenset(("list", "map", "array", "described"))
 
 
 def from_text(kind: str, text: str | None) -> Any:
-    """The value of type ``kind`` that ``text`` says; BadValue."""
+    """Return the value of type ``kind`` for ``text``; BadValue."""
     if kind == "null":
         return None
     if text is None:
@@ -121,7 +121,7 @@ def from_text(kind: str, text: str | None) -> Any:
 
 
 def key_from_text(text: str, plain: Callable[[str], Any]) -> Any:
-    """The key of a map: `type:value`, else what ``plain`` makes of it; BadValue, EncodeError."""
+    """Return the key of a map: a value for `type:value`, else ``plain(text)``; BadValue, EncodeError."""
     kind, colon, value = text.partition(":")
     if colon and (kind in FROM_TEXT or kind in WITH_PARTS or kind == "null"):
         return from_text(kind, value)
@@ -129,7 +129,7 @@ def key_from_text(text: str, plain: Callable[[str], Any]) -> Any:
 
 
 def from_json(text: str) -> Any:
-    """The value that tagged JSON says; BadValue. A number without a tag is a long or a double, an object a map."""
+    """Return the value of tagged JSON; BadValue. A number without a tag is a long or a double, an object a map."""
     try:
         parsed = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -1,12 +1,12 @@
-"""Values of AMQP as text that loses nothing: the name of the type beside it, or JSON with tags.
+"""AMQP values as text without loss: a text beside the name of the type, or JSON with tags.
 
-A scalar is its usual text: decimal digits, `true`, a uuid's usual form, base64 for binary,
-milliseconds since 1970 for a timestamp. In JSON, null, booleans, strings and lists stand for themselves and everything
-else is an object with one member: `{"$ulong": "7"}`, `{"$map": [[key, value], ...]}`, `{"$described": [descriptor,
-value]}`, `{"$array": ["uint", [items], [descriptors]]}`.
+A scalar has its usual text: decimal digits, `true`, a uuid's usual form, base64 for binary, milliseconds since 1970 for
+a timestamp. In JSON, null, booleans, strings and lists are themselves, and all else is an object with one member:
+`{"$ulong": "7"}`, `{"$map": [[key, value], ...]}`, `{"$described": [descriptor, value]}`, `{"$array": ["uint", [items],
+[descriptors]]}`.
 
-Octets come from strangers: depth, the length of the text and items that take no octets are bounded, and DecodeError is
-all that is raised.
+The bytes come from peers: depth, length of the text and items without bytes are bounded, and only DecodeError is
+raised.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from trouter.wire.constants import MAX_NESTING, MAX_ZERO_WIDTH_ITEMS
 from trouter.wire.encodings import ENCODING_OF
 from trouter.wire.errors import DecodeError
 
-#: The longest text that one section becomes.
+#: Longest text of one section.
 MAX_TEXT_BYTES: Final = 64 << 20
 _MAX_TEXT_BYTES: Final = MAX_TEXT_BYTES
 _MAX_NESTING: Final = MAX_NESTING
 _LIST0: Final = 0x45
 
-#: By format code: the name of its type, b"" where there is none.
+#: Name of the type by format code, b"" for unknown codes.
 _KINDS: Final[list[bytes]] = [ENCODING_OF[code].type.encode() if code in ENCODING_OF else b"" for code in range(256)]
 
 _FLOAT: Final = struct.Struct(">f")
 _DOUBLE: Final = struct.Struct(">d")
-#: (octets, bits of the exponent, its bias, decimal digits) of IEEE 754's decimals in binary integer encoding.
+#: By bytes: bits of the exponent, its bias, and digits of IEEE 754 decimals in binary integer encoding.
 _DECIMALS: Final = {4: (8, 101, 7), 8: (10, 398, 16), 16: (14, 6176, 34)}
 
 
@@ -69,7 +69,7 @@ def _char(octets: bytes) -> str:
 
 
 def decimal_text(octets: bytes) -> str:
-    """A decimal32, 64 or 128 with each of its digits and its exponent: `1.50`, `1E+3`, `-0`, `NaN`, `Infinity`."""
+    """Return a decimal32, 64 or 128 with all digits and its exponent: `1.50`, `1E+3`, `-0`, `NaN`, `Infinity`."""
     exponent_bits, bias, digits = _DECIMALS[len(octets)]
     width = 8 * len(octets)
     bits = int.from_bytes(octets, "big")
@@ -89,7 +89,7 @@ def decimal_text(octets: bytes) -> str:
         exponent = bits >> fraction_bits & ((1 << exponent_bits) - 1)
         coefficient = bits & ((1 << fraction_bits) - 1)
     if coefficient >= 10**digits:
-        coefficient = 0  # what is not canonical means nought
+        coefficient = 0  # a coefficient that is not canonical stands for zero
     return str(Decimal((sign, tuple(map(int, str(coefficient))), exponent - bias)))
 
 
@@ -136,12 +136,12 @@ _TEXT_OF: Final[dict[str, Callable[[bytes], str]]] = {
 _TEXTS: Final[list[Callable[[bytes], str] | None]] = [
     _TEXT_OF.get(ENCODING_OF[code].type) if code in ENCODING_OF else None for code in range(256)
 ]
-#: What has no octets is known by its code.
+#: Texts of types without bytes, by code.
 _WITHOUT_OCTETS: Final = {0x41: "true", 0x42: "false", 0x43: "0", 0x44: "0"}
 
 
 class ValueReader:
-    """Reads one value after the other: ``kind`` is the name of the last one's type, ``text`` what it says."""
+    """Reads values: ``kind`` is the type's name of the last one, ``text`` its text."""
 
     __slots__ = ("_zero_width_left", "kind", "text")
 
@@ -151,7 +151,7 @@ class ValueReader:
         self._zero_width_left = MAX_ZERO_WIDTH_ITEMS
 
     def read(self, data: bytes, offset: int, end: int) -> int:
-        """Read the value at ``offset``, JSON for what has parts; the offset behind it. A null's text is empty."""
+        """Read the value at ``offset``, as JSON if it has parts; return its end. A null has no text. DecodeError."""
         if offset >= end:
             raise DecodeError("value is cut short", offset)
         code = data[offset]
@@ -167,9 +167,9 @@ class ValueReader:
         if code & 0xED == 0xA1:  # a string or a symbol
             text = data[offset + (5 if code & 0x10 else 2) : behind]
             if not text.isascii():
-                _scalar(data, offset, behind, code)  # raises if it is not what its type says
+                _scalar(data, offset, behind, code)  # raises if the text is invalid for its type
             self.text = text
-        elif code & 0xFE == 0x54:  # an int or a long of one octet
+        elif code & 0xFE == 0x54:  # an int or a long of one byte
             number = data[offset + 1]
             self.text = b"%d" % (number - 256 if number > 127 else number)
         else:
@@ -177,7 +177,7 @@ class ValueReader:
         return behind
 
     def json(self, out: bytearray, data: bytes, offset: int, end: int) -> int:
-        """Append the value at ``offset`` as tagged JSON to ``out``; the offset behind it."""
+        """Append the value at ``offset`` as tagged JSON to ``out``; return its end. DecodeError."""
         self._zero_width_left = MAX_ZERO_WIDTH_ITEMS
         return self._json(out, data, offset, end, 0)
 
@@ -197,7 +197,7 @@ class ValueReader:
         return offset
 
     def _content(self, out: bytearray, data: bytes, offset: int, end: int, depth: int, code: int) -> int:
-        """What follows the constructor ``code``."""
+        """Append the content after the constructor ``code``; return its end."""
         if len(out) > _MAX_TEXT_BYTES:
             raise DecodeError(f"a value of more than {_MAX_TEXT_BYTES} octets as JSON", offset)
         kind = _KINDS[code]
@@ -226,7 +226,7 @@ class ValueReader:
         return behind
 
     def _compound(self, out: bytearray, data: bytes, offset: int, end: int, depth: int, code: int) -> int:
-        """A list, map or array, read inside its own size and not an octet beyond or short of it."""
+        """Append a list, map or array, whose items must exactly fill its size; return its end."""
         if depth >= _MAX_NESTING:
             raise DecodeError(f"nested more than {_MAX_NESTING} deep", offset)
         width = 4 if code & 0x10 else 1
@@ -319,7 +319,7 @@ class ValueReader:
 
 
 def _behind(data: bytes, offset: int, end: int, code: int) -> int:
-    """The offset behind the content, at ``offset``, of a scalar with the constructor ``code``."""
+    """Return the end of a scalar's content at ``offset``, for the constructor ``code``."""
     group = code >> 4
     if group == 0xA:
         if offset >= end:
@@ -337,7 +337,7 @@ def _behind(data: bytes, offset: int, end: int, code: int) -> int:
 
 
 def _scalar(data: bytes, offset: int, behind: int, code: int) -> str:
-    """The text of a scalar that stands, constructor and all, from ``offset`` to ``behind``."""
+    """Return the text of a scalar from its constructor at ``offset`` to ``behind``."""
     group = code >> 4
     if group == 4:
         return _WITHOUT_OCTETS[code]

@@ -1,8 +1,8 @@
-"""Counting in a window that moves with what is seen: when is it too much, and when is it over? No Spark, no clock.
+"""Counting in a moving window: when a rule is broken, and when that is over. Without Spark and without a clock.
 
-A window has both its ends: two sightings that are exactly its length apart stand in one. Once it is too much, an
-episode begins, and lasts until nothing was seen for a whole window. All of it is small, whatever is seen, and can be
-written down between two batches.
+A window includes both ends: sightings exactly its length apart are in one window. An episode begins when the rule is
+broken, and lasts until nothing was seen for a whole window. All states have bounded size and can be stored between
+batches.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Final
 
 import msgspec
 
-#: Members of an episode that are told apart.
+#: Members of an episode that are kept.
 MAX_MEMBERS: Final = 1024
 #: Records that an episode names.
 MAX_EVIDENCE: Final = 32
 
 
 class Seen(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Something that counts, or with ``ok`` something that went well. ``t`` in microseconds.
+    """A failure that counts, or with ``ok`` a success. ``t`` is in microseconds since 1970.
 
-    ``member`` is what is told apart within the subject: the user at a host, the host of a user, the address denied.
+    ``member`` is distinguished within the subject: the user at a host, the host of a user, the denied address.
     """
 
     t: int
@@ -35,18 +35,18 @@ class Seen(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
     @property
     def order(self) -> tuple[int, str, int, int]:
-        """Time, and what tells two records of one moment apart; the same record twice has the same."""
+        """Time and identity of the record, which are equal only for repetitions of it."""
         return self.t, self.router, self.boot, self.n
 
     @property
     def reference(self) -> str:
-        """Where to find the record."""
+        """The record's identity: router, start and number."""
         return f"{self.router}~{self.boot}~{self.n}"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How much in which window is too much: ``count`` by weight, of at least ``distinct`` members."""
+    """The limit of a rule: ``count`` by weight within the window, of at least ``distinct`` members."""
 
     name: str
     window_us: int
@@ -55,19 +55,19 @@ class Rule:
 
 
 class Episode(msgspec.Struct, array_like=True):
-    """Too much, from the first that was in the window to the last."""
+    """A broken rule, from the first sighting in the window to the last."""
 
     first: int
     last: int
     count: int
     members: dict[str, None]
     evidence: list[str]
-    #: When it was told last.
+    #: When it was last reported.
     told: int = 0
 
     @classmethod
     def of(cls, sightings: Iterable[Seen]) -> Episode:
-        """These, of which there is at least one, in their order."""
+        """Return an episode of these sightings, at least one."""
         each_once = {each.order: each for each in sightings}
         those = [each_once[order] for order in sorted(each_once)]
         episode = cls(those[0].t, those[0].t, 0, {}, [])
@@ -86,13 +86,13 @@ class Episode(msgspec.Struct, array_like=True):
 
 
 class Window(msgspec.Struct, array_like=True):
-    """The last sightings, no more than decide: ``count`` of them, and the last of each of ``distinct`` members."""
+    """The last sightings, as many as decide: ``count`` of them, and the last of each of ``distinct`` members."""
 
     recent: list[Seen] = msgspec.field(default_factory=list)
     members: dict[str, Seen] = msgspec.field(default_factory=dict)
 
     def add(self, rule: Rule, seen: Seen) -> None:
-        """What is the latest of all so far."""
+        """Add the latest sighting."""
         self.move(rule, seen.t)
         self.recent.append(seen)
         if len(self.recent) > rule.count:
@@ -104,7 +104,7 @@ class Window(msgspec.Struct, array_like=True):
                 del self.members[next(iter(self.members))]
 
     def move(self, rule: Rule, now: int) -> None:
-        """Forget what is too old to count at ``now``."""
+        """Forget sightings that are too old at ``now``."""
         oldest = now - rule.window_us
         if self.recent and self.recent[0].t < oldest:
             self.recent = [each for each in self.recent if each.t >= oldest]
@@ -117,7 +117,7 @@ class Window(msgspec.Struct, array_like=True):
             self.recent = [each for each in self.recent if each.member != member]
 
     def reaches(self, rule: Rule) -> bool:
-        """Whether it is too much."""
+        """Return whether the rule is broken."""
         if rule.distinct > 1 and len(self.members) < rule.distinct:
             return False
         return len(self.recent) >= rule.count or sum(each.weight for each in self.recent) >= rule.count
@@ -130,15 +130,15 @@ class Window(msgspec.Struct, array_like=True):
 
 
 class Watch(msgspec.Struct, array_like=True):
-    """What one rule remembers of one subject."""
+    """The state of one rule for one subject."""
 
     window: Window = msgspec.field(default_factory=Window)
     episode: Episode | None = None
 
     def note(self, rule: Rule, seen: Seen) -> bool:
-        """Add what comes after all so far; whether an episode begins, or has gone on for a window since it was told.
+        """Add the latest sighting; return whether an episode begins, or has gone on for a window since its last report.
 
-        What was over was ``ended`` before.
+        The caller has ended an episode that was over with ``ended``.
         """
         self.window.add(rule, seen)
         if self.episode is not None:
@@ -153,19 +153,19 @@ class Watch(msgspec.Struct, array_like=True):
         return False
 
     def ended(self, rule: Rule, now: int) -> Episode | None:
-        """The episode, once, when nothing was seen for a window; then everything begins anew."""
+        """Return and end the episode if nothing was seen for a window, otherwise None."""
         if self.episode is None or now - self.episode.last <= rule.window_us:
             return None
         return self.close()
 
     def close(self) -> Episode | None:
-        """Begin anew; the episode if there is one."""
+        """Clear the state; return the episode, or None."""
         episode, self.episode = self.episode, None
         self.window.clear()
         return episode
 
     def due(self, rule: Rule) -> int | None:
-        """When nothing of this will matter any more; None if nothing does."""
+        """Return when the state becomes irrelevant; None if it is empty."""
         if self.episode is not None:
             return self.episode.last + rule.window_us + 1
         return self.window.recent[-1].t + rule.window_us + 1 if self.window.recent else None
