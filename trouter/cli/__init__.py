@@ -1,4 +1,4 @@
-"""The command `trouter`: what an operator types. Errors go to stderr; exit status 1 is for problems, 2 for usage.
+"""The command `trouter`. Errors go to stderr; exit status 1 is for problems, 2 for usage.
 
 Each subcommand is a module with `add_parser(subparsers)`, which sets `run` to a function of the parsed arguments that
 returns the exit status.
@@ -41,7 +41,7 @@ COMMANDS: Final = (
     "version",
     "completion",
 )
-#: Names under which the older router's programs are called.
+#: Names of the older router's programs, under which the command may be called.
 OLDER_NAMES: Final = ("qdstat", "qdmanage", "qdrouterd")
 #: Top-level module that not every installation has -> the extra that brings it.
 EXTRAS: Final = {
@@ -54,16 +54,16 @@ EXTRAS: Final = {
     "pandas": "spark",
     "pyspark": "spark",
 }
-#: The exit status after Ctrl-C, which is what a shell says of a program that SIGINT ended.
+#: The exit status after Ctrl-C, the one that a shell reports for a program that SIGINT ended.
 INTERRUPTED: Final = 130
-#: What stands behind an option that no parser knows: its value, perhaps.
+#: The words after an unknown option, which may be its value.
 BEHIND_UNKNOWN: Final = re.compile(r"(?s)(unrecognized arguments: (?:[^-\s]\S* )*-\S+) .*")
 #: Set while a shell asks for completions.
 COMPLETING: Final = "_ARGCOMPLETE"
 
 
 class Parser(argparse.ArgumentParser):
-    """As the standard one, but values of options are never repeated in a message.
+    """A standard parser whose messages never repeat values of options.
 
     usage_status: the exit status of a wrong command line, and of UsageError from a command. intermixed: options may
     stand between the words of a list. A value may be a password, given to a misspelt option. An epilog of several lines
@@ -126,7 +126,7 @@ def parser(only: str = "") -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit status. Called as `qdstat`, `qdmanage` or `qdrouterd`, be that program."""
+    """Run the command line and return its exit status; run `qdstat`, `qdmanage` or `qdrouterd` if called so."""
     if arguments is None:
         name, arguments = Path(sys.argv[0]).name, sys.argv[1:]
         if name in OLDER_NAMES:
@@ -136,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def obey(command_line: argparse.ArgumentParser, arguments: Sequence[str]) -> int:
-    """Do what the arguments say; the exit status."""
+    """Run the command that the arguments name; return the exit status."""
     if COMPLETING in os.environ:
         import argcomplete  # noqa: PLC0415  # only when a shell asks
 
@@ -145,7 +145,7 @@ def obey(command_line: argparse.ArgumentParser, arguments: Sequence[str]) -> int
     command: Callable[[argparse.Namespace], int] = parsed.run
     try:
         return command(parsed)
-    except argparse.ArgumentTypeError as wrong:  # UsageError of the tools, which are not imported for it
+    except argparse.ArgumentTypeError as wrong:  # also UsageError of the tools, which are not imported for it
         of_command: Parser = parsed.command_parser
         of_command.error(str(wrong))
     except ModuleNotFoundError as error:

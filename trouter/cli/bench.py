@@ -27,7 +27,7 @@ Messages are sent from `send`, from the first transfer to the last outcome; `own
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What a role is for, and which groups of options it has."""
+    """The purpose of a role, and its groups of options."""
 
     text: str
     sends: bool = False
@@ -105,7 +105,7 @@ def _add_sending(group: argparse._ArgumentGroup) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Apply the load and print what came of it; 1 when it failed."""
+    """Apply the load and print the result; return the exit status, 1 if the load failed."""
     try:
         load = load_of(arguments)
         reports = run_pair(load) if arguments.role == "pair" else [run_one(arguments.role, load)]
@@ -117,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def load_of(arguments: argparse.Namespace) -> Load:
-    """Return the options as a load; UsageError when they do not make one."""
+    """Return the load that the options describe; UsageError for invalid ones."""
     given = vars(arguments)
     role = ROLES[arguments.role]
     if role.ends and not (arguments.count > 0 or arguments.seconds > 0):
@@ -131,7 +131,7 @@ def load_of(arguments: argparse.Namespace) -> Load:
 
 
 def run_one(role: str, load: Load) -> Report:
-    """Run one fleet in this process; LoadError."""
+    """Run one fleet in this process and return its report; LoadError."""
     from trouter.load.roles import FLEETS, SinkFleet  # noqa: PLC0415  # the engine, which other commands do without
 
     fleet = FLEETS[role](load)
@@ -141,7 +141,7 @@ def run_one(role: str, load: Load) -> Report:
 
 
 def run_pair(load: Load) -> list[Report]:
-    """Run a receiver and a sender in processes of their own, and return both reports; LoadError."""
+    """Run a receiver and a sender as processes, and return both reports; LoadError."""
     from trouter.load.led import Led  # noqa: PLC0415
 
     with Led("receive", replace(load, count=0, seconds=0.0)) as receiver, Led("send", load) as sender:
@@ -162,7 +162,7 @@ def as_json(reports: Sequence[Report]) -> str:
 
 
 def as_table(reports: Sequence[Report]) -> str:
-    """Return the report as a table, for people."""
+    """Return the reports as a table."""
     lines = [f"trouter bench ({_twin.running()})"]
     for report in reports:
         if report.role == "hold":

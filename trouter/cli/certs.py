@@ -90,7 +90,7 @@ def _days(text: str) -> int:
 
 
 def _obey(arguments: argparse.Namespace) -> int:
-    """Do it; the exit status."""
+    """Run the chosen action; return the exit status."""
     from trouter.tools.authority import Authority, AuthorityError  # noqa: PLC0415  # other commands do without
 
     try:

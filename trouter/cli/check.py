@@ -1,4 +1,4 @@
-"""`trouter check`: what would the router do with this configuration, and what would it not?"""
+"""`trouter check`: reports which parts of a configuration the router would not serve, and which are unsafe."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _REMARKS: Final = {True: "network", False: "warning"}
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was found in one file. Without a ``configuration`` the router would not start; ``lines`` tell why."""
+    """The result for one file. Without a ``configuration`` the router would not start; ``lines`` has the reasons."""
 
     path: Path
     configuration: Configuration | None = None
@@ -61,7 +61,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what was found; the exit status."""
+    """Print the findings; return the exit status."""
     strict: bool = arguments.strict
     checked = [_check(path) for path in arguments.files]
     found = [*remarks([each.configuration for each in checked if each.configuration is not None])]
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(path: Path) -> Checked:
-    """Look at one file."""
+    """Return the result for one file."""
     try:
         configuration, plugins = prepare(path)
     except StartError as error:
@@ -91,7 +91,7 @@ def _check(path: Path) -> Checked:
 
 
 def _tell(checked: Checked, *, strict: bool) -> None:
-    """One file in lines: what was found on standard error, that it is good on standard output."""
+    """Print the result for one file: findings on standard error, a good result on standard output."""
     path, configuration = checked.path, checked.configuration
     if configuration is None:
         print("\n".join(checked.lines), file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`trouter completion`: what a shell needs to complete our commands, and what it then hears of the schema."""
+"""`trouter completion`: prints the shell's part of completion, and completes names of the schema."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from trouter.config.schema import Attribute, EntityType
 
 SHELLS: Final = ("bash", "zsh", "fish")
-#: What we may be called as.
+#: The names of the programs to complete.
 PROGRAMS: Final = ("trouter", "qdstat", "qdmanage", "qdrouterd")
 #: Operations that name attributes; all but the first with values.
 _WITH_ATTRIBUTES: Final = frozenset({"query", "create", "update"})
@@ -40,7 +40,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the shell's part; the exit status."""
+    """Print the shell's part; return the exit status."""
     from argcomplete.shell_integration import shellcode  # noqa: PLC0415  # only where it is asked for
 
     print(shellcode(list(PROGRAMS), shell=arguments.shell))
@@ -52,7 +52,7 @@ def completed(action: argparse.Action, completer: Completer) -> None:
     action.completer = completer  # type: ignore[attr-defined]
 
 
-# --- what can stand where; called with prefix, action, parser, parsed_args
+# --- completers; called with prefix, action, parser, parsed_args
 
 
 def types(**_: object) -> list[str]:

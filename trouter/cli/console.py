@@ -1,4 +1,4 @@
-"""Where the web console of a configuration is, and how a browser gets there."""
+"""Finds the URL of a configuration's web console, and opens it in a browser."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from trouter.config.hosts import EVERY_ADDRESS
 
 
 def console_url(configuration: Configuration) -> str | None:
-    """Return the URL of the web console on this machine; None where no listener serves it on a port that is known."""
-    from trouter.http.settings import http_settings  # noqa: PLC0415  # a room that most routers do without
+    """Return the URL of the web console on this machine; None if no listener serves it on a known port."""
+    from trouter.http.settings import http_settings  # noqa: PLC0415  # most routers do not use this room
 
     for listener in configuration.listeners:
         served = listener.serves_http and not configuration.unserved(listener) and http_settings(listener).console
@@ -28,13 +28,13 @@ def _url(listener: ListenerEntity) -> str:
 
 
 def at_a_desktop() -> bool:
-    """Return whether a user who is not root sits before a screen of this machine and typed the command there."""
+    """Return whether the command was typed on a terminal by a user other than root, on a machine with a screen."""
     has_screen = sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
     return has_screen and os.geteuid() != 0 and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def show_in_browser(url: str) -> None:
-    """Open ``url`` in the user's browser, and do not wait for it."""
+    """Open ``url`` in the user's browser without waiting for it."""
     subprocess.Popen(  # noqa: S603  # the standard library's own program
         [sys.executable, "-m", "webbrowser", url],
         stdin=subprocess.DEVNULL,

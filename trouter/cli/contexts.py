@@ -62,7 +62,7 @@ def _name(parser: argparse.ArgumentParser, *, optional: bool) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do one thing with the file of contexts; the exit status."""
+    """Run one action on the file of contexts; return the exit status."""
     try:
         arguments.act(arguments, Contexts.load())
     except (OSError, ValueError) as failure:

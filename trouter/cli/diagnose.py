@@ -1,4 +1,4 @@
-"""`trouter diagnose`: one archive that says what a router, or a network, is at; without secrets."""
+"""`trouter diagnose`: writes an archive with the state of a router or a network, without secrets."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the archive and list what it holds; the exit status."""
+    """Write the archive and list its content; return the exit status."""
     problems: list[str] = []
     status = run_tool(lambda: _diagnose(arguments, problems))
     return status or (1 if problems else 0)
@@ -81,7 +81,7 @@ async def _diagnose(arguments: argparse.Namespace, problems: list[str]) -> None:
 
 
 async def _ask_routers(node: Node, archive: Archive, arguments: argparse.Namespace, problems: list[str]) -> None:
-    """Ask one router, or each of the network; one that does not answer is a problem, not the end."""
+    """Add the state of one router, or of each in the network; a router without answer is only reported."""
     problems += await diagnose(node, archive, arguments.log)
     if not arguments.all_routers:
         return

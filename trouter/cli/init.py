@@ -1,4 +1,4 @@
-"""`trouter init`: a configuration to begin with, in which everything that is not given is secure."""
+"""`trouter init`: writes a first configuration with secureDefaults."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write both files; the exit status."""
+    """Write both files; return the exit status."""
     path: Path = arguments.file.absolute()
     try:
         _write(path, NEW.replace("{folder}", str(path.parent)))
@@ -107,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _write(path: Path, text: str) -> None:
-    """A new file; FileExistsError rather than another's."""
+    """Write a new file; FileExistsError if there is one."""
     number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, MODE)
     with os.fdopen(number, "w", encoding="utf-8") as file:
         file.write(text)

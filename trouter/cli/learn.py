@@ -1,4 +1,4 @@
-"""`trouter policy learn`: from what a router has recorded, the vhost that allows just that."""
+"""`trouter policy learn`: makes a vhost that allows exactly the use in a router's records."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class Seen:
 
     @property
     def management(self) -> str:
-        """The level that their requests to the router's management needed."""
+        """The level of management that the recorded requests needed."""
         return "admin" if self.changes else "read" if "$management" in self.targets else "none"
 
     def settings(self) -> dict[str, Any]:
-        """Return what was learned as a group of a vhost has it, but for the users."""
+        """Return the settings of a group of a vhost, without its users."""
         return {
             "remoteHosts": ", ".join(sorted(self.hosts)),
             "sources": ", ".join(sorted(self.sources)),
@@ -63,7 +63,7 @@ class Seen:
 
 
 class Learner:
-    """Gathers what was allowed in one vhost; ``left_out`` tells what no vhost can say."""
+    """The allowed use of one vhost; ``left_out`` has texts that no vhost can hold."""
 
     def __init__(self, vhost: str) -> None:
         self.vhost = vhost
@@ -71,7 +71,7 @@ class Learner:
         self.left_out: set[str] = set()
 
     def learn(self, record: Record) -> None:
-        """Take a record into account, if it is about this vhost and tells of something that was allowed."""
+        """Add a record, if it is about allowed use of this vhost."""
         if not isinstance(record, ConnectionOpened | LinkAttached | PolicyDecision | ManagementChange):
             return
         if record.vhost is None or record.vhost.casefold() != self.vhost.casefold() or not record.user:
@@ -98,14 +98,14 @@ class Learner:
             addresses.add(record.addr.replace("${user}", "$${user}"))
 
     def _fit(self, text: str, what: str) -> bool:
-        """Return whether a list of a vhost can hold ``text`` and mean it."""
+        """Return whether a list of a vhost can hold ``text`` literally; note it as left out if not."""
         if text.strip() == text and text and "," not in text and not text.endswith("*"):
             return True
         self.left_out.add(f"{what} {text!r}")
         return False
 
     def proposal(self) -> dict[str, Any]:
-        """Return the vhost as a map. Users who did the same are one group."""
+        """Return the vhost as a map. Users with the same use are one group."""
         groups: dict[str, tuple[dict[str, Any], list[str]]] = {}
         for user, seen in sorted(self.users.items()):
             settings = seen.settings()
@@ -131,7 +131,7 @@ def recorded(folder: Path) -> Iterator[Record]:
 
 
 def learned(records: Iterable[Record], vhost: str) -> Learner:
-    """Return what these records say of a vhost."""
+    """Return the learner of a vhost after these records."""
     learner = Learner(vhost)
     for record in records:
         learner.learn(record)
@@ -139,7 +139,7 @@ def learned(records: Iterable[Record], vhost: str) -> Learner:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the proposal; 1 if there is nothing to learn from, or if it cannot be believed."""
+    """Print the proposal; return 1 if there are no usable records, or they are corrupt."""
     try:
         learner = learned(recorded(arguments.path), arguments.vhost)
     except Corrupt as corrupt:

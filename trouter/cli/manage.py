@@ -32,7 +32,7 @@ EPILOG: Final = """examples:
 Any other operation is sent as it is, with ATTR=VALUE as properties of the request: `get-operations` lists them.
 """
 
-#: Asks the node, and returns what to print.
+#: Sends the requests to the node, and returns the text to print.
 Plan = Callable[["Node"], Awaitable[str]]
 
 
@@ -54,7 +54,7 @@ def add_options(parser: argparse.ArgumentParser, *, older: bool = False) -> None
     )
     words = parser.add_argument(
         "words",
-        nargs="+" if COMPLETING in os.environ else "*",  # else a shell hears that there is room for none
+        nargs="+" if COMPLETING in os.environ else "*",  # "*" would let a shell complete nothing here
         default=(),
         metavar="ATTR[=VALUE]",
         help="attributes; without a value: null",
@@ -76,7 +76,7 @@ def add_options(parser: argparse.ArgumentParser, *, older: bool = False) -> None
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do one operation and print the answer; the exit status."""
+    """Run one operation and print the answer; return the exit status."""
 
     async def work() -> None:
         from trouter.tools.node import open_node  # noqa: PLC0415  # the client, which other commands do without
@@ -92,11 +92,11 @@ def run(arguments: argparse.Namespace) -> int:
     return run_tool(work, older=arguments.older)
 
 
-# --- plans: everything that can be wrong with a command line is found before the router is asked
+# --- plans: a wrong command line is refused before any request is sent
 
 
 def plan_query(arguments: argparse.Namespace) -> Plan:
-    """Return entities as a list of maps, without nulls; words are names of attributes."""
+    """Plan to list entities as maps, without nulls; words are names of attributes."""
 
     async def ask(node: Node) -> str:
         table = await node.query(arguments.type, arguments.words)
@@ -111,7 +111,7 @@ def plan_create(arguments: argparse.Namespace) -> Plan:
 
 
 def plan_update(arguments: argparse.Namespace) -> Plan:
-    """Plan to change an entity; the first word without `=` names it where nothing else does."""
+    """Plan to change an entity; a first word without `=` is its name if nothing else names it."""
     words = arguments.words
     named = arguments.name or arguments.identity or any(word.startswith(("name=", "identity=")) for word in words)
     if words and not named and "=" not in words[0]:
@@ -163,7 +163,7 @@ def plan_delete(arguments: argparse.Namespace) -> Plan:
 
 
 def plan_schema(arguments: argparse.Namespace) -> Plan:
-    """Plan to show what the types are, or have; of one type if a word says which."""
+    """Plan to show the types, or their properties; those of one type if a word names it."""
     _refuse(arguments.words[1:])
     type_name = arguments.type or long_type(next(iter(arguments.words), ""))
 
@@ -223,7 +223,7 @@ PLANS: Final[dict[str, Callable[[argparse.Namespace], Plan]]] = {
 
 
 def _target(arguments: argparse.Namespace, attributes: dict[str, Any], operation: str) -> dict[str, str]:
-    """Return which entity is meant: type, and name or identity, as options or else attributes say."""
+    """Return the type, and the name or identity, of an entity from options or else attributes."""
     found = {"type": arguments.type or attributes.get("type")}
     which = {"name": arguments.name, "identity": arguments.identity}
     if not any(which.values()):
@@ -238,7 +238,7 @@ def _target(arguments: argparse.Namespace, attributes: dict[str, Any], operation
 
 
 def _take_name(arguments: argparse.Namespace) -> None:
-    """A single word is the name where no option says it; UsageError for others."""
+    """Take the first word as the name if no option names the entity; UsageError for further words."""
     if not arguments.older and arguments.words and not (arguments.name or arguments.identity):
         arguments.name = arguments.words.pop(0)
     _refuse(arguments.words)
@@ -254,7 +254,7 @@ def _word_value(words: list[str], name: str) -> str:
 
 
 def _read_stdin() -> dict[str, Any] | list[dict[str, Any]]:
-    """Return a JSON map, or a list of maps; ValueError."""
+    """Return the JSON map, or list of maps, on stdin; ValueError."""
     text = sys.stdin.read(MAX_INPUT_CHARACTERS + 1)
     if len(text) > MAX_INPUT_CHARACTERS:
         raise ValueError(f"stdin holds more than {MAX_INPUT_CHARACTERS} characters")

@@ -1,4 +1,4 @@
-"""`trouter migrate`: an old configuration in the words of today, and a report of what changed and why."""
+"""`trouter migrate`: writes an old configuration in today's form, and reports the changes with their reasons."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ The exit status is 0 for files that are good, 1 for one that would not do what i
 
 @dataclass(slots=True)
 class Report:
-    """What is said of one file. ``errors`` are the reasons why nothing was written for it."""
+    """The report of one file. ``errors`` are the reasons why nothing was written for it."""
 
     path: Path
     result: Migrated | None = None
@@ -78,7 +78,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the new files and the report; the exit status."""
+    """Write the new files and the report; return the exit status."""
     old: Path = arguments.old
     output: Path | None = arguments.output
     if arguments.check and output is not None:
@@ -101,11 +101,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if any(report.bad for report in reports) or (arguments.check and changed) else 0
 
 
-# --- what becomes of each file
+# --- each file
 
 
 def _reports(old: Path, output: Path | None, *, secure: bool, single: bool) -> Iterator[Report]:
-    """Migrate a file, or the files of a directory."""
+    """Yield the report of a file, or of each file of a directory."""
     files = [old] if single else sorted(path for path in old.rglob("*") if path.suffix in SUFFIXES and path.is_file())
     if not files:
         yield Report(old, errors=[f"no file of this directory ends in {' or '.join(SUFFIXES)}"])
@@ -117,7 +117,7 @@ def _reports(old: Path, output: Path | None, *, secure: bool, single: bool) -> I
 
 
 def _report(path: Path, target: Path | None, *, secure: bool, single: bool, is_policy: bool) -> Report:
-    """Migrate one file, and evaluate the result as `trouter check` does."""
+    """Return the report of one file, with the result evaluated as by `trouter check`."""
     report = Report(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -155,7 +155,7 @@ def _report(path: Path, target: Path | None, *, secure: bool, single: bool, is_p
 
 
 def _policy_folders(files: Iterable[Path]) -> Iterator[Path]:
-    """Return the folders that the configurations name as policyDir."""
+    """Yield the folders that the configurations name as policyDir."""
     for path in files:
         with contextlib.suppress(OSError, UnicodeDecodeError):
             form = parse_json if path.suffix == ".json" else parse_conf
@@ -166,7 +166,7 @@ def _policy_folders(files: Iterable[Path]) -> Iterator[Path]:
 
 
 def _write(report: Report, *, force: bool) -> None:
-    """Write the new file whole or not at all; a file that exists is left alone without ``force``."""
+    """Write the new file whole or not at all; without ``force``, leave an existing file and report an error."""
     target = report.written
     if report.result is None or target is None or report.errors:
         report.written = None
@@ -184,7 +184,7 @@ def _write(report: Report, *, force: bool) -> None:
     report.written = target
 
 
-# --- what is said
+# --- output
 
 
 def _tell(reports: list[Report], stream: TextIO) -> None:
@@ -210,7 +210,7 @@ def _place(change: Change) -> str:
 
 
 def _strict(finding: Problem) -> str:
-    """Return what becomes of it with secureDefaults."""
+    """Return the effect of secureDefaults on a finding, as text; empty without one."""
     point = POINTS.get(finding.point)
     return f"; with secureDefaults: {point.strict}" if point is not None and point.strict else ""
 

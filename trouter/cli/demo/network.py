@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-#: Users whose passwords are printed, and what they may do.
+#: User whose password is printed -> a description of its rights.
 LOGINS: Final = {
     "operator": "sees and changes all routers",
     "watcher": "sees the router main, and changes nothing",

@@ -1,4 +1,4 @@
-"""Starts the demonstration's routers as processes and its clients as tasks, says where to look, and ends all of it."""
+"""Runs the demonstration: its routers as processes, its clients as tasks; prints the URLs, and ends all of it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from trouter_plugins.users_file import put_user
 from .network import LOGINS, MEMBERS, ROUTER, SERVICES, TENANTS, Dial, Member, configuration
 from .traffic import CLIENTS, work
 
-#: How long a router may take to start.
+#: Seconds that a router may take to start.
 START_S: Final = 60.0
-#: How long a router may take to drain before it is told to stop at once, and then to stop.
+#: Seconds that a router may take to drain, and then to stop, before the next signal.
 DRAIN_S: Final = 3.0
 #: Lines of a router's log that are shown when it fails.
 TAIL: Final = 15
@@ -61,14 +61,14 @@ class Router:
         self._tail: deque[str] = deque(maxlen=TAIL)
 
     async def ready(self) -> None:
-        """Wait until it routes; RouterFailed."""
+        """Wait until the router runs; RouterFailed after ``START_S``."""
         with trio.move_on_after(START_S):
             await self._ready.wait()
             return
         raise self._failure("did not start in time")
 
     async def watch(self) -> None:
-        """Read its log until it ends; RouterFailed."""
+        """Read the router's log; RouterFailed once the router ends."""
         rest = b""
         async for data in self._log:
             *lines, rest = (rest + data).split(b"\n")
@@ -77,7 +77,7 @@ class Router:
         raise self._failure("ended")
 
     async def stop(self) -> None:
-        """Let it drain, then stop it at once, and wait for its end."""
+        """Let the router drain, then stop it at once, and wait for its end."""
         for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
             self._process.send_signal(number)
             with trio.move_on_after(DRAIN_S):
@@ -96,9 +96,9 @@ class Router:
 
 
 def run(browser: bool | None) -> int:
-    """Run the demonstration until a signal ends it; the exit status.
+    """Run the demonstration until a signal ends it; return the exit status.
 
-    browser: whether to open the console in a browser; None leaves it to where the command was typed.
+    browser: whether to open the console in a browser; None decides by `at_a_desktop`.
     """
     status = 0
     try:
@@ -112,7 +112,7 @@ def run(browser: bool | None) -> int:
 
 
 def _each(failures: BaseExceptionGroup[Exception]) -> Iterator[Exception]:
-    """Return every failure of a group and of the groups in it."""
+    """Yield every failure of a group and of the groups in it."""
     for failure in failures.exceptions:
         if isinstance(failure, BaseExceptionGroup):
             yield from _each(failure)
@@ -143,7 +143,7 @@ async def _end_on(signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
 
 
 def _make_users(folder: Path) -> dict[str, str]:
-    """Write the file of users, each with a new password, and that of the routers; the passwords by user."""
+    """Write the file of users with new passwords, and the routers' password file; return the passwords by user."""
     passwords = {user: secrets.token_urlsafe(9) for user in (*LOGINS, *SERVICES, ROUTER)}
     for user, password in passwords.items():
         put_user(folder / "users", user, password.encode(), ("SCRAM-SHA-256",))
@@ -154,7 +154,7 @@ def _make_users(folder: Path) -> dict[str, str]:
 
 @asynccontextmanager
 async def _network(folder: Path) -> AsyncIterator[dict[str, Router]]:
-    """All routers, each started once those that it dials listen; at the end none is left."""
+    """Run all routers for the block, each started once those that it dials listen; yield them by name."""
     routers: dict[str, Router] = {}
     async with AsyncExitStack() as stack:
         for member in MEMBERS:
@@ -189,7 +189,7 @@ async def _router(member: Member, folder: Path, ports: Mapping[Dial, int]) -> As
 
 
 def _say_where(ports: Mapping[str, int], passwords: Mapping[str, str]) -> str:
-    """Print where the consoles are, and who may log in; the URL of the whole network's console."""
+    """Print the URLs of the consoles, and the logins; return the URL of the whole network's console."""
     urls = {name: f"http://127.0.0.1:{ports[name]}/" for name in ("console", *TENANTS)}
     tenants = "\n  ".join(f"{urls[tenant]}   the same for the tenant {tenant}.example" for tenant in TENANTS)
     logins = "\n".join(f"  {user:9} {passwords[user]}   {what}" for user, what in LOGINS.items())

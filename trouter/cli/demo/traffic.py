@@ -1,4 +1,4 @@
-"""The clients of the demonstration: what they send and take, one that takes too little, and one that is denied."""
+"""The clients of the demonstration: senders and receivers, one that settles nothing, and one that is denied."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import trio
 
 from trouter.client import ClientError, Connection, Message, connect
 
-#: How long a client waits before it connects again.
+#: Seconds before a client connects again.
 AGAIN_S: Final = 2.0
-#: What the receiver that is blocked has at most, unsettled.
+#: Limit of the unsettled messages of the blocked receiver.
 HELD: Final = 10
 
 
 class Client(NamedTuple):
-    """A client: where it connects and as which user, and what it does with which address.
+    """A client: its router and user, its action and address.
 
     period_s: between two messages of a sender; 0 for a receiver. holds: the receiver settles nothing.
     """
@@ -55,7 +55,7 @@ CLIENTS: Final = (
 
 
 async def work(client: Client, port: int, password: str) -> None:
-    """Do what ``client`` does, again and again, until it is cancelled."""
+    """Run ``client`` again and again, until cancelled."""
     while True:
         try:
             async with connect(
@@ -70,7 +70,7 @@ async def work(client: Client, port: int, password: str) -> None:
                 else:
                     await _receive(client, connection)
         except* (ClientError, OSError):
-            pass  # the router is not there, or denies it: that is to be seen in the console
+            pass  # the router is down or denies the client: the console shows it
         await trio.sleep(AGAIN_S)
 
 
