@@ -261,7 +261,7 @@ class Topology:
             self._shared_count, self._shared_s = count, now_s
         elif now_s - self._shared_s >= QUIET_ABOUT_ID_S:
             for router in self._shared:
-                log.info("no second router with the id %s was seen for %.0f s", QUIET_ABOUT_ID_S, shown(router))
+                log.info("no second router with the id %s was seen for %.0f s", shown(router), QUIET_ABOUT_ID_S)
                 self._record_alarm(router, "cleared", None)
             self._shared.clear()
 
