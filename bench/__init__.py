@@ -1,1 +1,1 @@
-"""What the router costs, against what copying the same octets costs: `python -m bench`; see docs/benchmarks.md."""
+"""The cost of the router beside the cost of copying the same bytes: `python -m bench`; see docs/benchmarks.md."""

@@ -1,4 +1,4 @@
-"""`python -m bench`: run the chapters, print the tables, leave JSON and a picture."""
+"""`python -m bench`: run the chapters, print the tables, write JSON and a picture."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OUT: Final = Path(__file__).parent / "out"
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench",
-        description="Measure the router's CPU per message against HAProxy's copying of the same octets, in one run.",
+        description="Measure the router's CPU per message against HAProxy's copying of the same bytes, in one run.",
         epilog="docs/benchmarks.md explains what is measured and how to read it.",
     )
     parser.add_argument("--quick", action="store_true", help="about two minutes in place of a quarter of an hour")
@@ -41,7 +41,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """0 when everything asked for was measured, whether or not the figures are met."""
+    """Return 0 when everything requested was measured, whether or not the figures are met."""
     asked = arguments()
     if _twin.running() == "interpreted":
         print("bench: the compiled twin is needed, this one is interpreted; try `make bench`", file=sys.stderr)
@@ -66,7 +66,7 @@ def main() -> int:
 
 
 def run(bench: Bench, chapters: list[str]) -> bool:
-    """One chapter after the other; False when one of them failed."""
+    """Run the chapters one after the other; return False if one of them failed."""
     complete = True
     for name in chapters:
         bench.say(f"{name}:")
@@ -79,7 +79,7 @@ def run(bench: Bench, chapters: list[str]) -> bool:
 
 
 def leave(results: Results, folder: Path) -> None:
-    """Write the files."""
+    """Write the files of the results."""
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / "bench.json"]
     written[0].write_text(json.dumps(results.to_dict(), indent=1) + "\n")
@@ -94,7 +94,7 @@ _BEGAN_S: Final = time.monotonic()
 
 
 def progress(text: str) -> None:
-    """What goes on, apart from the results."""
+    """Print progress on standard error, apart from the results."""
     print(f"[{time.monotonic() - _BEGAN_S:6.1f} s] {text}", file=sys.stderr, flush=True)
 
 

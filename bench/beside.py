@@ -1,4 +1,4 @@
-"""Clients in a process of their own, beside what is measured."""
+"""Run clients in a process of their own, beside a measurement."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def beside(module: str, *arguments: object, ends: bool = False) -> Iterator[list[float]]:
-    """Run ``python -m module`` while this lasts; afterwards the list has the number that it printed at its end.
+    """Run ``python -m module`` during the block; afterwards the list has the number that it printed at its end.
 
-    It has begun when it prints a line. SIGTERM ends it; with ``ends`` it ends by itself, and is waited for.
+    It has begun when it prints a line. SIGTERM ends it; with ``ends`` it ends by itself, and the block waits for it.
     """
     counted: list[float] = []
     command = [sys.executable, "-m", module, *map(str, arguments)]

@@ -1,4 +1,4 @@
-"""The chapters of the bench, each with its own servers; the targets stand beside the loads they are for."""
+"""The chapters of the bench, each with its own servers; each load has its target beside it."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from .servers import Epmd, HAProxy, Rabbit, Router, Server, free_port
 KILO: Final = 1024
 HAPROXY_SINK: Final = "HAProxy to a sink"
 HAPROXY_ROUTER: Final = "HAProxy to the router"
-#: Connections of a receiver which has all addresses of the addresses chapter.
+#: Connections of a receiver that listens on all addresses of the addresses chapter.
 _RECEIVERS: Final = 4
-#: How long hellos are watched.
+#: Seconds of the hello measurement.
 _HELLO_S: Final = 60.0
 #: Descriptors that a process needs for itself.
 _OWN_DESCRIPTORS: Final = 100
@@ -41,14 +41,14 @@ _OWN_DESCRIPTORS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A load, and how many times the proxy's CPU it may cost the router."""
+    """A load, and the target: how many times the proxy's CPU the router may use for it."""
 
     name: str
     load: Load
     target: float | None = None
-    #: Stands in the quick bench too.
+    #: Whether it is a row of the quick bench too.
     quick: bool = False
-    #: RabbitMQ is asked to do it too.
+    #: Whether RabbitMQ runs it too.
     rabbit: bool = False
 
 
@@ -71,7 +71,7 @@ ROWS: Final = (
 
 @dataclass(slots=True)
 class Bench:
-    """What the chapters share."""
+    """The state that the chapters share."""
 
     extent: Extent
     folder: Path
@@ -80,7 +80,7 @@ class Bench:
     _folders: int = 0
 
     def new_folder(self, name: str) -> Path:
-        """A folder that no other server has."""
+        """Return the path of a folder for one server."""
         self._folders += 1
         return self.folder / f"{self._folders}-{name}"
 
@@ -88,7 +88,7 @@ class Bench:
         return Router(self.new_folder("router"), pure=pure, more=more)
 
     def interleave(self, row: str, subjects: dict[str, Callable[[], Sample]]) -> dict[str, list[Sample]]:
-        """Measure a row and keep it."""
+        """Measure a row and store it; return the samples."""
         self.say(row)
         return self.results.add(row, interleaved(self.extent.repetitions, subjects))
 
@@ -104,7 +104,7 @@ class Bench:
 
 @contextmanager
 def proxied_sink(bench: Bench) -> Iterator[HAProxy]:
-    """HAProxy with the load generator's own sink behind it, which behaves as the router does towards a sender."""
+    """Run HAProxy with the load generator's own sink behind it, which behaves as the router does towards a sender."""
     with Led("sink", Load(port=0, session_frames=0)) as sink:
         port = sink.ready()["port"]
         sink.go()
@@ -113,11 +113,11 @@ def proxied_sink(bench: Bench) -> Iterator[HAProxy]:
 
 
 def against_haproxy(bench: Bench) -> None:
-    """Sizes, windows, pairs, settlement: the router against the copying of the same octets.
+    """Compare the router with the copying of the same bytes: sizes, windows, pairs, settlement.
 
-    The router takes a message in on one connection and sends it out on another, and an outcome back; the proxy does
-    exactly that with a sender's one connection. What stands behind the proxy sets the pace: a sink answers at once, so
-    the proxy copies large pieces; the router makes it copy pieces of the sizes that the router itself is given.
+    The router receives a message on one connection, sends it on another, and returns an outcome; the proxy copies the
+    same with a sender's one connection. The server behind the proxy sets the pace: a sink answers at once, so the proxy
+    copies large pieces; a router makes it copy pieces of the sizes that the router itself gets.
     """
     with ExitStack() as stack:
         router = stack.enter_context(bench.router())
@@ -144,7 +144,7 @@ def against_haproxy(bench: Bench) -> None:
 
 
 def against_rabbitmq(bench: Bench) -> None:
-    """What its AMQP 1.0 plugin can do too. It stores in a queue what the router hands on."""
+    """Compare the router with RabbitMQ's AMQP 1.0 plugin, which stores the messages that the router forwards."""
     if not Rabbit.SCRIPT.exists() or shutil.which("epmd") is None:
         bench.remark("RabbitMQ is not installed (Debian: rabbitmq-server): not measured")
         return
@@ -156,7 +156,7 @@ def against_rabbitmq(bench: Bench) -> None:
 
 
 def twins(bench: Bench) -> None:
-    """The interpreted twin against the compiled."""
+    """Compare the interpreted twin with the compiled one."""
     with bench.router() as compiled, bench.router(pure=True) as interpreted:
         load = replace(SMALL, seconds=bench.extent.seconds)
         samples = bench.interleave(
@@ -167,7 +167,7 @@ def twins(bench: Bench) -> None:
 
 
 def many_addresses(bench: Bench) -> None:
-    """An anonymous sender, receivers for one, for a thousand, for very many; then one used among very many."""
+    """Measure an anonymous sender with receivers for one, a thousand and very many addresses; then one address."""
     extent = bench.extent
     many = extent.addresses
     if not extent.everything:
@@ -194,7 +194,7 @@ def many_addresses(bench: Bench) -> None:
 
 
 def receive(stack: ExitStack, router: Router, load: Load) -> None:
-    """Receivers on every address of ``load``, until the stack is unwound."""
+    """Run receivers on every address of ``load``, until the stack is closed."""
     everywhere = Load(port=router.port, addresses=load.addresses, connections=_RECEIVERS)
     receiver = stack.enter_context(Led("receive", everywhere))
     receiver.ready()
@@ -202,7 +202,7 @@ def receive(stack: ExitStack, router: Router, load: Load) -> None:
 
 
 def idle_connections(bench: Bench) -> None:
-    """What a connection costs that does nothing: the router's resident memory, without what the kernel keeps."""
+    """Measure the router's resident memory per idle connection, without the kernel's memory."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _OWN_DESCRIPTORS
     count = min(bench.extent.connections, limit)
     if count < 5_000:
@@ -226,7 +226,7 @@ def idle_connections(bench: Bench) -> None:
 
 
 def connecting(bench: Bench) -> None:
-    """Connections opened (TCP, SASL, open) and closed again, one after the other, some at a time."""
+    """Measure connections that are opened (TCP, SASL, open) and closed, one after the other and several at a time."""
     with bench.router() as router:
         samples = bench.interleave("handshakes", {"router": partial(handshakes, router, bench.extent.seconds)})
     bench.figure("handshakes", Spread.of([sample.per_second for sample in samples["router"]]), "a second")
@@ -234,7 +234,7 @@ def connecting(bench: Bench) -> None:
 
 
 def one_gigabyte(bench: Bench) -> None:
-    """A message that is larger than any buffer passes through."""
+    """Measure a message that is larger than any buffer."""
     bench.say("a message of 1 GB")
     grown = []
     for _ in range(bench.extent.repetitions if bench.extent.everything else 1):
@@ -248,7 +248,7 @@ def one_gigabyte(bench: Bench) -> None:
 
 
 def stalled_neighbour(bench: Bench) -> None:
-    """A healthy pair, alone in its router and beside a pair whose receiver stopped settling long ago."""
+    """Measure a pair alone in its router, and beside a pair whose receiver stopped settling long ago."""
     with bench.router() as quiet, bench.router() as troubled, ExitStack() as stack:
         stalled = Load(port=troubled.port, address="stalled", size=10_000, stalled=True)
         for role in ("receive", "send"):
@@ -269,7 +269,7 @@ def stalled_neighbour(bench: Bench) -> None:
 
 
 def managing(bench: Bench) -> None:
-    """A start, listings of 10,000 links while messages flow, and scrapes while 10,000 connections stand."""
+    """Measure a start, listings of 10,000 links while messages flow, and scrapes with 10,000 connections open."""
     bench.say("start")
     starts = [managed.start_s(bench.new_folder("start")) - managed.interpreter_s() for _ in range(5)]
     bench.figure("start to ready, without the interpreter's own start", Spread.of(starts), "s", 0.5)
@@ -297,7 +297,7 @@ def managing(bench: Bench) -> None:
 
 
 def policy(bench: Bench) -> None:
-    """A policy of very many vhosts: read and compiled, asked at open, at attach, and while messages flow."""
+    """Measure a policy of very many vhosts: loading, decisions at open and attach, and the cost while messages flow."""
     bench.say(f"{policies.VHOSTS:,} vhosts")
     runs = [policies.measured() for _ in range(bench.extent.repetitions)]
     users = policies.VHOSTS * policies.USERS_OF_A_VHOST
@@ -316,7 +316,7 @@ def policy(bench: Bench) -> None:
 
 
 def network(bench: Bench) -> None:
-    """Routers that tell each other a great many addresses."""
+    """Measure routers that advertise a great many addresses to each other."""
     bench.say(f"{syncing.ADDRESSES:,} addresses")
     runs = [syncing.measured() for _ in range(bench.extent.repetitions)]
     for what, key in (
@@ -327,7 +327,7 @@ def network(bench: Bench) -> None:
 
 
 def networks(bench: Bench) -> None:
-    """Routers that find each other, that say hello on a busy machine, and one that dies."""
+    """Measure routers that find each other, that send hellos on a busy machine, and one that dies."""
     for what, name, target in (
         ("two", "two routers join: first message after TCP connects", 100.0),
         ("line", "five routers in line join: first message after TCP connects", 300.0),
@@ -345,7 +345,7 @@ def networks(bench: Bench) -> None:
 
 
 def failing(bench: Bench) -> None:
-    """A router on the way of messages that is killed, or falls silent."""
+    """Measure the loss of a router on the path of messages that is killed or stops answering."""
     runs = [failures.measured() for _ in range(bench.extent.repetitions)]
     for what, key, unit, target in (
         ("is killed: messages take another way after", "killed_ms", "ms", 100.0),
@@ -356,7 +356,7 @@ def failing(bench: Bench) -> None:
 
 
 def line(bench: Bench) -> None:
-    """A pair on two routers in line, against a pair on one: CPU of each router."""
+    """Compare a pair on two routers in line with a pair on one: CPU of each router."""
     port = free_port()
     terms = f"host: 127.0.0.1, port: {port}, role: inter-router, saslMechanisms: ANONYMOUS, linkCapacity: 1000"
     listens, dials = f"listener {{ {terms}, allowInsecureRole: yes }}", f"connector {{ {terms} }}"
@@ -365,9 +365,9 @@ def line(bench: Bench) -> None:
         Router(bench.new_folder("router"), mode="interior", router_id="Far", more=dials) as far,
         bench.router() as single,
     ):
-        pair_across(near, far, replace(SMALL, count=1000))  # they have found each other when it ends
+        pair_across(near, far, replace(SMALL, count=1000))  # the routers have found each other when it ends
         for row, rate in zip(ROWS[:3], (100_000, 10_000, 200), strict=True):
-            # so many messages, not seconds: a router hears within a second of an address that another has
+            # a count of messages instead of seconds: a router learns of another's new address within a second
             load = replace(row.load, count=int(rate * bench.extent.seconds))
             subjects: dict[str, Callable[[], Sample]] = {
                 "two routers": partial(pair_across, near, far, load),
@@ -381,10 +381,10 @@ def line(bench: Bench) -> None:
 
 
 def guessing(bench: Bench) -> None:
-    """A pair beside somebody who guesses a thousand passwords a second, at its router or elsewhere on this machine.
+    """Measure a pair beside a client that tries a thousand passwords a second, at its router or at HAProxy.
 
-    Elsewhere is HAProxy, which closes every connection when it arrives. So what the guesser and the kernel take of the
-    processors is in both, and the difference is what guesses cost the router: all that it does, but that least.
+    HAProxy closes every connection when it arrives. So both runs contain the cost of the client and the kernel, and the
+    difference is the cost of the attempts to the router, except for that of a bare close.
     """
     port = free_port()
     folder = bench.new_folder("guessed")
@@ -420,9 +420,9 @@ def guessing(bench: Bench) -> None:
 
 
 def hostile(bench: Bench) -> None:
-    """A pair beside connections that bring garbage, at its router or elsewhere; and connections that stay half-open.
+    """Measure a pair beside connections that send garbage, at its router or at HAProxy; and half-open connections.
 
-    Elsewhere is HAProxy, as for guesses. The hostile address is one like others, or exempt, so that all is read.
+    HAProxy is as for passwords. The hostile address is limited like any other, or exempt, so that everything is read.
     """
     share = 1.0 if bench.extent.everything else 0.1
     load = replace(SMALL, seconds=bench.extent.seconds)
@@ -452,13 +452,13 @@ def hostile(bench: Bench) -> None:
 
 
 def beside_garbage(port: int, router: Router, load: Load) -> Sample:
-    """A pair at a router while garbage comes to a port."""
+    """Measure a pair at a router while garbage arrives at a port."""
     with strangers.garbage_at(port):
         return pair(router, load)
 
 
 def after_garbage(router: Router, count: int) -> tuple[float, float]:
-    """How many MB more the router takes after so many connections with garbage, and how many came in a second."""
+    """Return the MB that the router grew over these connections with garbage, and the connections per second."""
     with strangers.garbage_at(router.port, strangers.WARM_UP):
         pass
     settle_down(router)
@@ -471,7 +471,7 @@ def after_garbage(router: Router, count: int) -> tuple[float, float]:
 
 
 def greeting(bench: Bench) -> None:
-    """A pair beside clients that flood its router with TLS handshakes, against one where they flood another router."""
+    """Compare a pair beside a flood of TLS handshakes at its router with one beside a flood at another router."""
     folders, ports = [bench.new_folder("greeted") for _ in range(2)], [free_port(), free_port()]
     for folder in folders:
         folder.mkdir(parents=True)
@@ -497,7 +497,7 @@ def greeting(bench: Bench) -> None:
 
 
 def sessions(bench: Bench) -> None:
-    """A client that begins 32,767 sessions and then goes, beside one that asks the router a thousand times a second."""
+    """Measure a client that begins 32,767 sessions and leaves, beside one that sends a thousand requests a second."""
     port = free_port()
     runs = []
     for _ in range(bench.extent.repetitions):
@@ -511,7 +511,7 @@ def sessions(bench: Bench) -> None:
 
 
 def paths(bench: Bench) -> None:
-    """The ways through a random network, worked out anew as after a change of its links."""
+    """Measure the paths through a random network, computed anew as after a change of its links."""
     bench.say(f"{ways.ROUTERS:,} routers")
     runs = [ways.measured() for _ in range(bench.extent.repetitions)]
     for name in ways.COSTS:
@@ -522,14 +522,14 @@ def paths(bench: Bench) -> None:
 
 
 def recording(bench: Bench) -> None:
-    """A router that records all there is, with the defaults, and one that records nothing; all links are used."""
+    """Compare a router that records everything with one that records nothing, both with all links in use."""
     each = bench.extent.connections
     if not bench.extent.everything:
         bench.remark(f"recording: {2 * each:,} links in place of 10,000 (quick bench)")
     folder = bench.new_folder("records")
     load = replace(SMALL, connections=_RECEIVERS, addresses=each, seconds=bench.extent.seconds, credit=10)
     with bench.router() as silent, bench.router(more=f"recordLog {{ dir: {folder} }}") as recorded:
-        # As fast as it goes, and at two messages a second for each link, where what each link costs shows most.
+        # At full speed, and at two messages a second for each link, where the cost of each link shows most.
         for name, rate in (("at full speed", 0), ("two messages a second on each", 2 * each)):
             told: dict[str, Callable[[], Sample]] = {
                 "recording": partial(steady_pair, recorded, replace(load, rate=rate)),
@@ -540,12 +540,12 @@ def recording(bench: Bench) -> None:
 
 
 def steady_pair(router: Router, load: Load) -> Sample:
-    """As ``pair``, from when all links are attached and all that is told of that is written."""
+    """Measure as ``pair``, from the time when all links are attached and their records are written."""
     return pair(router, load, settle=settle_down)
 
 
 def settle_down(server: Server) -> None:
-    """Wait until a server does nothing, or for some seconds."""
+    """Wait until a server is idle, or for some seconds at most."""
     for _ in range(50):
         before_ns = server.cpu_ns()
         time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""Where and with what a bench ran."""
+"""The machine and the versions of a bench."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trouter import _twin
 
 
 def describe() -> dict[str, Any]:
-    """The machine, the versions, and how busy the machine was before."""
+    """Return the machine, the versions, and the machine's load before the bench."""
     return {
         "when": time.strftime("%Y-%m-%d %H:%M:%S %z"),
         "processor": _processor(),

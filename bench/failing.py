@@ -1,9 +1,10 @@
-"""How long messages wait for another way when the router on theirs is killed, or falls silent.
+"""How long messages wait for another path when the router on theirs is killed or stops answering.
 
-`python -m bench.failing` measures alone, and prints one JSON object. Four routers in a ring: a sender at one end, a
-receiver at the other, and between them a cheap way over one router and a dear one over another. The router on the cheap
-one is stopped (SIGSTOP: its connections stand, and say nothing) or killed, each in a ring of its own. A message every
-few milliseconds bears the time when it was sent; the first that was sent afterwards and arrives has gone the other way.
+`python -m bench.failing` measures this alone, and prints one JSON object. Four routers form a ring: a sender at one
+end, a receiver at the other, and between them a cheap path over one router and an expensive one over another. The
+router on the cheap path is stopped (SIGSTOP: its connections stay open and silent) or killed, each in a ring of its
+own. Each message has the time when it was sent; the first one sent after the fault that arrives has taken the other
+path.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ from trouter.client import Message, Receiver, Sender, connect
 from .servers import Router, free_port
 
 ENDS: Final = ("A", "D")
-#: Who lies between, with what each of its connections costs.
+#: The routers between the ends, with the cost of each of their connections.
 BETWEEN: Final = {"B": 1, "C": 2}
 ADDRESS: Final = "on.the.way"
 EVERY_S: Final = 0.004
-#: So long the ring is left alone first, that nothing of its beginning is still going on.
+#: Seconds that the ring runs undisturbed first, so that its start has no effect any more.
 SETTLE_S: Final = 6.0
-#: Only a hang takes this long.
+#: Seconds that only a hang takes.
 HANG_S: Final = 60.0
 _NOTICED: Final = re.compile(r"^(\S+ \S+ \S+) ROUTER \(info\) router B is no longer a neighbour", re.MULTILINE)
 
 
 class Ring:
-    """The routers, and what the one at the sender's end logged of the network."""
+    """The routers, and the log of the router at the sender's end."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         ports = {name: free_port() for name in ENDS}
@@ -64,7 +65,7 @@ class Ring:
             self.routers[name] = stack.enter_context(router)
 
     def noticed_s(self) -> float:
-        """When the sender's router gave the router in the middle up, as seconds of the wall clock."""
+        """Return the time when the sender's router dropped the router between, in seconds of the wall clock."""
         found = _NOTICED.search(self.log.read_text(encoding="utf-8"))
         assert found is not None, "it was not given up"
         return datetime.strptime(found[1], "%Y-%m-%d %H:%M:%S.%f %z").timestamp()
@@ -91,7 +92,7 @@ async def ends(found: Ring) -> AsyncIterator[tuple[Sender, Receiver]]:
 
 
 async def waited(happens: Callable[[Ring], None]) -> tuple[float, float, float]:
-    """When it happened, when it was noticed, and when the first message came the other way: seconds of the clock."""
+    """Return the times of the fault, of its detection, and of the first message over the other path, in seconds."""
     with ring() as found, trio.fail_after(HANG_S):
         async with ends(found) as (sender, receiver), trio.open_nursery() as nursery:
             nursery.start_soon(_send, sender)
@@ -125,7 +126,7 @@ def kill(found: Ring) -> None:
 
 
 def measured() -> dict[str, float]:
-    """One run in a process of its own."""
+    """Run the measurement in a process of its own; return its figures."""
     root = Path(__file__).parents[1]
     command = [sys.executable, "-m", "bench.failing"]
     found: dict[str, float] = json.loads(subprocess.run(command, cwd=root, check=True, capture_output=True).stdout)

@@ -1,7 +1,7 @@
-"""Clients that go through TLS with a router again and again, and say nothing afterwards.
+"""Clients that complete TLS handshakes with a router repeatedly, and send nothing afterwards.
 
-`python -m bench.greeting PORT CAFILE` does so until it is told to stop; a line says that it has begun, another one how
-many handshakes a second were over.
+`python -m bench.greeting PORT CAFILE` runs until SIGTERM; it prints a line when it has begun, and at its end the
+handshakes per second.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from cryptography.x509.oid import NameOID
 
 from .beside import beside
 
-#: Handshakes at a time.
+#: Concurrent handshakes.
 AT_ONCE: Final = 8
 
 
 def secured(folder: Path, port: int) -> str:
-    """A listener with TLS, and a certificate of its own in ``folder``."""
+    """Return a listener with TLS; its certificate is in ``folder``."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = datetime.now(UTC)
@@ -45,12 +45,12 @@ def secured(folder: Path, port: int) -> str:
 
 
 def greeted(port: int, folder: Path) -> AbstractContextManager[list[float]]:
-    """While this lasts clients come and go; afterwards the list has how many a second did."""
+    """Run the clients for the length of the block; afterwards the list has their handshakes per second."""
     return beside("bench.greeting", port, folder / "cert.pem")
 
 
 def greet(port: int, context: ssl.SSLContext, done: list[int]) -> None:
-    """Without an end. Each handshake is a whole one: no session is resumed."""
+    """Complete handshakes for ever; each is a full one, no session is resumed."""
     while True:
         with (
             socket.create_connection(("127.0.0.1", port)) as sock,
@@ -60,7 +60,7 @@ def greet(port: int, context: ssl.SSLContext, done: list[int]) -> None:
 
 
 def main() -> None:
-    """Greet until told to stop."""
+    """Run the clients until SIGTERM."""
     port, authorities = sys.argv[1:]
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     context = ssl.create_default_context(cafile=authorities)

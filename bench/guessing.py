@@ -1,7 +1,7 @@
-"""Somebody who guesses passwords as fast as the router lets him, from an address of his own.
+"""A client that tries passwords as fast as the router permits, from an address of its own.
 
-`python -m bench.guessing PORT RATE` tries until it is told to stop; a line says that it has begun, another one how many
-times it was turned away in a second, be it with an outcome or by a closed socket.
+`python -m bench.guessing PORT RATE` runs until SIGTERM; it prints a line when it has begun, and at its end the failures
+per second, by an outcome or by a closed socket.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from trouter_plugins.users_file import put_user
 
 from .beside import beside
 
-#: Another address of this machine than the one that the pair comes from.
+#: An address of this machine other than the pair's.
 HOST: Final = "127.0.0.2"
 RATE: Final = 1000
-#: Attempts at a time.
+#: Concurrent attempts.
 AT_ONCE: Final = 200
-#: What could not be begun in time is made up for as far back as this.
+#: Seconds of delayed attempts that are made up for.
 LATE_S: Final = 0.1
 _WRONG: Final = SASL_HEADER + frame(0, encode_performative(SaslInit("PLAIN", b"\0alice\0wrong")), 1)
 
 
 def guarded(folder: Path, port: int) -> tuple[str, str]:
-    """What such a router is configured with: attributes of the router, and a listener with passwords."""
+    """Return the configuration of such a router: attributes of the router, and a listener with passwords."""
     put_user(folder / "users", "alice", b"nobody guesses this")
     listener = f"host: 127.0.0.1, port: {port}, authenticatePeer: yes, saslMechanisms: PLAIN, allowInsecurePlain: yes"
     return f"usersFile: {folder / 'users'}\n    handshakeExempt: 127.0.0.1", f"listener {{ {listener} }}\n"
 
 
 def guessed_at(port: int) -> AbstractContextManager[list[float]]:
-    """While this lasts a client guesses; afterwards the list has how often a second it failed."""
+    """Try passwords for the length of the block; afterwards the list has the failures per second."""
     return beside("bench.guessing", port, RATE)
 
 
 class Guesser:
-    """Counts its failures. One epoll serves all its attempts: what it costs itself is taken from what it measures."""
+    """A client that counts its failures. One epoll serves all its attempts, to take little CPU from the measurement."""
 
     def __init__(self, port: int, rate: int, words: Sequence[bytes] = (_WRONG,), count: int = 0) -> None:
-        """``words`` are what its attempts say, in turn; ``count`` is how many it makes, 0 for no end."""
+        """Prepare to send ``words`` in turn, one in each attempt; ``count`` is the count of attempts, 0 for no end."""
         self.port = port
         self.rate = rate
         self.failures = 0
@@ -61,7 +61,7 @@ class Guesser:
         self._attempts: dict[int, socket.socket] = {}
 
     def run(self) -> float:
-        """Guess until all attempts are made, or until told to stop; return for how many seconds that was."""
+        """Make all attempts, or try until SIGTERM; return the seconds that it took."""
         signal.signal(signal.SIGTERM, self._stop)
         print("begun", flush=True)
         began_s = due_s = time.monotonic()
@@ -88,7 +88,7 @@ class Guesser:
         self._epoll.register(sock, select.EPOLLOUT)
 
     def _go_on(self, number: int, what: int) -> None:
-        """The connection stands, and is told a password; or its answer comes, or its end."""
+        """Send a password on a new connection, or count a failure at the answer or the end of the connection."""
         sock = self._attempts[number]
         try:
             if what & select.EPOLLOUT:

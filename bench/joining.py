@@ -1,14 +1,14 @@
-"""How fast routers find each other, how steadily they say hello on a busy machine, how long a dead one is listed.
+"""How fast routers find each other, how regular their hellos are on a busy machine, how long a dead one is listed.
 
 `python -m bench.joining two|line|triangle|hellos [SECONDS]` measures one of these alone, and prints one JSON object.
 All routers are processes of their own.
 
 - two, line: two or five routers run, with a receiver on the first, and a sender on the last that waits for credit; then
-  each but the first is told by management to dial the one before it. The time runs from the last TCP connection that is
+  management makes each but the first dial the one before it. The time runs from the last TCP connection that is
   accepted between routers to the arrival of the sender's message.
-- triangle: one of three routers that all know each other is killed; the time runs until neither of the others lists it.
-- hellos: two routers whose connection passes through here, where each hello is seen, while a pair uses the first router
-  at full speed and as many processes spin as there are processors.
+- triangle: one of three fully connected routers is killed; the time runs until neither of the others lists it.
+- hellos: two routers whose connection passes through a relay that records each hello, while a pair uses the first
+  router at full speed and as many processes spin as there are processors.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from .measure import pair
 from .servers import Router, free_port
 
 ADDRESS: Final = "far.away"
-#: Only a hang takes this long, besides what is measured for a given time.
+#: Seconds that only a hang takes, besides measurements of a given time.
 HANG_S: Final = 60.0
-#: Between two questions.
+#: Seconds between two queries.
 LOOK_S: Final = 0.002
-#: How long a network is left alone before something happens to it, so that nothing of its beginning still goes on.
+#: Seconds that a network runs undisturbed before a change, so that its start has no effect any more.
 SETTLE_S: Final = 3.0
 _ACCEPTED: Final = re.compile(r"^(\S+ \S+ \S+) SERVER \(info\) \[C\d+\] Accepted connection to 127\.0\.0\.1:(\d+) ")
 _HELLO: Final = b"HELLO"
@@ -69,7 +69,7 @@ class Member(Router):
         return f"amqp://127.0.0.1:{self.port}"
 
     def accepted_s(self) -> list[float]:
-        """When other routers' connections were accepted, as seconds of the wall clock."""
+        """Return the times when connections of other routers were accepted, in seconds of the wall clock."""
         lines = [_ACCEPTED.match(line) for line in self._log.read_text(encoding="utf-8").splitlines()]
         return [
             datetime.strptime(line[1], "%Y-%m-%d %H:%M:%S.%f %z").timestamp()
@@ -80,14 +80,14 @@ class Member(Router):
 
 @contextmanager
 def members(count: int) -> Iterator[list[Member]]:
-    """So many routers that do not know each other."""
+    """Run ``count`` routers that are not connected."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         yield [stack.enter_context(Member(Path(folder) / f"R{number}", f"R{number}")) for number in range(count)]
 
 
 @asynccontextmanager
 async def nodes(found: list[Member]) -> AsyncIterator[list[Node]]:
-    """The management of each router."""
+    """Connect to the management of each router."""
     async with AsyncExitStack() as stack:
         yield [
             await stack.enter_async_context(open_node(ConnectionOptions(host="127.0.0.1", port=each.port)))
@@ -96,13 +96,13 @@ async def nodes(found: list[Member]) -> AsyncIterator[list[Node]]:
 
 
 async def dial(node: Node, port: int) -> None:
-    """Have a router dial another."""
+    """Make a router dial another."""
     wanted = {"host": "127.0.0.1", "port": str(port), "role": "inter-router", "saslMechanisms": "ANONYMOUS"}
     await node.call("CREATE", type="org.apache.qpid.dispatch.connector", name=f"to-{port}", body=wanted)
 
 
 async def first_message_ms(count: int) -> float:
-    """Through a line of so many routers, since the last two of them were connected."""
+    """Return the milliseconds from the last connection in a line of routers to the first message through it."""
     with members(count) as found, trio.fail_after(HANG_S):
         async with (
             connect(found[0].url) as receiving,
@@ -123,7 +123,7 @@ async def first_message_ms(count: int) -> float:
 
 
 async def known(node: Node) -> set[str]:
-    """The routers that a router lists."""
+    """Return the routers that a router lists."""
     table = await node.query("org.apache.qpid.dispatch.router.node", ["id"])
     return {str(row[0]) for row in table.rows}
 
@@ -134,7 +134,7 @@ async def until_known(node: Node, wanted: set[str]) -> None:
 
 
 async def listed_after_death_ms() -> float:
-    """How long a killed router of three is listed by one of the others."""
+    """Return how many milliseconds the others list a killed router of three."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack, trio.fail_after(HANG_S):
         found: list[Member] = []
         for name in ("A", "B", "C"):
@@ -154,7 +154,7 @@ async def listed_after_death_ms() -> float:
 
 
 class Relay:
-    """Carries the octets of one connection between two routers, and notes when a hello passes, by its direction."""
+    """Relay the bytes of one connection between two routers, and record the time of each hello, by direction."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -177,7 +177,7 @@ class Relay:
 
 @contextmanager
 def spinning() -> Iterator[None]:
-    """A process for each processor that does nothing, as fast as it can."""
+    """Run a process that spins for each processor."""
     spinners = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
     try:
         yield
@@ -188,7 +188,7 @@ def spinning() -> Iterator[None]:
 
 
 async def hello_periods(seconds: float) -> list[list[float]]:
-    """The seconds between hellos, of each of two routers, beside other work of so many seconds."""
+    """Return the seconds between hellos of each of two routers, beside ``seconds`` of other work."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack, trio.fail_after(HANG_S + seconds):
         first = stack.enter_context(Member(Path(folder) / "A", "A"))
         relay = Relay(first.router_port)
@@ -196,7 +196,7 @@ async def hello_periods(seconds: float) -> list[list[float]]:
             listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
             nursery.start_soon(trio.serve_listeners, relay.serve, listeners)
             port = listeners[0].socket.getsockname()[1]
-            # its process is waited for elsewhere, for the relay has to run meanwhile
+            # waited for elsewhere, because the relay has to run meanwhile
             second = Member(Path(folder) / "B", "B", (port,))
             stack.callback(second.stop)
             await trio.to_thread.run_sync(second.__enter__)
@@ -210,7 +210,7 @@ async def hello_periods(seconds: float) -> list[list[float]]:
 
 
 def measured(what: str, *more: str) -> list[float]:
-    """One run in a process of its own."""
+    """Run the measurement in a process of its own; return its figures."""
     root = Path(__file__).parents[1]
     command = [sys.executable, "-m", "bench.joining", what, *more]
     found: list[float] = json.loads(subprocess.run(command, cwd=root, check=True, stdout=subprocess.PIPE).stdout)[what]
@@ -218,7 +218,7 @@ def measured(what: str, *more: str) -> list[float]:
 
 
 def hellos(seconds: float) -> list[float]:
-    """For each router, by how many hundredths of a second the mean period is off one second; then the longest, in s."""
+    """Return, for each router, the deviation of the mean period from 1 s in hundredths; then the longest, in s."""
     periods = trio.run(hello_periods, seconds)
     return [*(abs(sum(each) / len(each) - 1.0) * 100 for each in periods), max(map(max, periods))]
 

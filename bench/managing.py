@@ -1,7 +1,7 @@
-"""What managing a router costs: its start, long listings under load, scrapes with many connections.
+"""The cost of managing a router: its start, long listings under load, scrapes with many connections.
 
-Times are as an operator sees them, by the clock on the wall and client included. `python -m bench.managing PORT
-SECONDS` is the operator: it lists all links once a second, and prints how long each time took, and how many came.
+Times are those of an operator, by the wall clock and including the client. `python -m bench.managing PORT SECONDS` is
+the operator: it lists all links once a second, and prints the time of each listing and the count of links.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from .measure import pair
 from .servers import Router, ServerError, free_port
 
 LINKS: Final = 10_000
-#: The listing takes a few of these, under load.
+#: Minimum seconds of a listing measurement, for several listings under load.
 LISTING_S: Final = 4.0
 _PATIENCE_S: Final = 60.0
 
 
 def start_s(folder: Path) -> float:
-    """From the call of the program to the line that says that the router works."""
+    """Return the seconds from the call of the program to the line that the router is operational."""
     folder.mkdir(parents=True)
     configuration = folder / "router.conf"
     configuration.write_text("router { id: Bench }\nlistener { host: 127.0.0.1, port: 0 }\n")
@@ -54,7 +54,7 @@ def start_s(folder: Path) -> float:
 
 
 def interpreter_s() -> float:
-    """What the interpreter takes to start and to end, with nothing to do."""
+    """Return the seconds in which the interpreter starts and ends with nothing to do."""
     began_s = time.perf_counter()
     subprocess.run([sys.executable, "-c", "pass"], check=True)
     return time.perf_counter() - began_s
@@ -62,7 +62,7 @@ def interpreter_s() -> float:
 
 @contextmanager
 def listed(router: Router) -> Iterator[None]:
-    """Links to list: receivers, each on an address of its own."""
+    """Attach links to list: receivers, each on an address of its own."""
     with Led("hold", Load(port=router.port, address="listed", addresses=LINKS, connections=10)) as held:
         held.ready()
         yield
@@ -70,13 +70,13 @@ def listed(router: Router) -> Iterator[None]:
 
 
 def half_load(router: Router, load: Load) -> Load:
-    """A load of half as many messages a second as the router and the generators manage here."""
+    """Return a load of half as many messages a second as the router and the generators manage here."""
     most = max(pair(router, load).per_second for _ in range(3))
     return replace(load, rate=int(most / 2), seconds=LISTING_S)
 
 
 def loaded(router: Router, load: Load, *, listing: bool) -> tuple[float, list[float]]:
-    """Messages a second under ``load``, with links listed meanwhile or not, and how long each listing took (s)."""
+    """Return messages a second under ``load``, with or without listings, and the seconds of each listing."""
     with Led("receive", replace(load, count=0, seconds=0.0)) as receiver, Led("send", load) as sender:
         receiver.ready()
         receiver.go()
@@ -90,7 +90,7 @@ def loaded(router: Router, load: Load, *, listing: bool) -> tuple[float, list[fl
 
 
 def listings(port: int, seconds: float) -> list[float]:
-    """What the operator, a process of its own, measures."""
+    """Return the figures of the operator, a process of its own."""
     command = [sys.executable, "-m", "bench.managing", str(port), str(seconds)]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=seconds + _PATIENCE_S)
     answer: dict[str, Any] = json.loads(done.stdout)
@@ -100,7 +100,7 @@ def listings(port: int, seconds: float) -> list[float]:
 
 
 def scrape_s(port: int) -> float:
-    """One request for the metrics, a second after the last one: the router takes its time for those who hurry."""
+    """Return the seconds of one request for the metrics, a second after the last one."""
     time.sleep(1.0)
     connection = HTTPConnection("127.0.0.1", port, timeout=_PATIENCE_S)
     began_s = time.perf_counter()

@@ -1,4 +1,4 @@
-"""One measurement: put a load on a server, and read its CPU clock before and after."""
+"""Make one measurement: put a load on a server, and read its CPU clock before and after."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The least, the middle and the most of several runs."""
+    """The minimum, the median and the maximum of several runs."""
 
     low: float
     middle: float
@@ -44,7 +44,7 @@ def sample_of(cpu_ns: int, sent: Report, per_second: float) -> Sample:
 
 
 def pair(server: Server, load: Load, settle: Callable[[Server], None] = lambda _: None) -> Sample:
-    """A sender and a receiver process; the clock is read before the first message and once the last is received.
+    """Measure a sender and a receiver process, from before the first message until the last is received.
 
     ``settle`` may wait before that until the links are attached for good.
     """
@@ -54,7 +54,7 @@ def pair(server: Server, load: Load, settle: Callable[[Server], None] = lambda _
 def pair_through(
     server: Server, router: Server, load: Load, settle: Callable[[Server], None] = lambda _: None
 ) -> Sample:
-    """As ``pair``, with the sender connected to ``server``, whose clock it is, and the receiver to ``router``."""
+    """Measure as ``pair``, with the sender at ``server``, whose clock is read, and the receiver at ``router``."""
     with Led("receive", replace(load, port=router.port, count=0, seconds=0.0, latency=False)) as receiver:
         receiver.ready()
         receiver.go()
@@ -71,7 +71,7 @@ def pair_through(
 
 
 def pair_across(near: Server, far: Server, load: Load) -> Sample:
-    """As ``pair``, with the sender connected to one router and the receiver to another: CPU of both, for each."""
+    """Measure as ``pair``, with the sender at one router and the receiver at another; CPU is the mean of both."""
     before_ns = far.cpu_ns()
     sample = pair_through(near, far, load)
     far_us = (far.cpu_ns() - before_ns) / 1e3
@@ -79,7 +79,7 @@ def pair_across(near: Server, far: Server, load: Load) -> Sample:
 
 
 def into(server: Server, load: Load) -> Sample:
-    """A sender process alone: whoever receives is there already."""
+    """Measure a sender process alone; its receivers are attached already."""
     with Led("send", replace(load, port=server.port)) as sender:
         sender.ready()
         before_ns = server.cpu_ns()
@@ -90,7 +90,7 @@ def into(server: Server, load: Load) -> Sample:
 
 
 def handshakes(server: Server, seconds: float) -> Sample:
-    """Connections opened and closed."""
+    """Measure connections that are opened and closed."""
     with Led("handshakes", Load(port=server.port, seconds=seconds)) as clients:
         clients.ready()
         before_ns = server.cpu_ns()
@@ -101,7 +101,7 @@ def handshakes(server: Server, seconds: float) -> Sample:
 
 
 def interleaved(repetitions: int, subjects: dict[str, Callable[[], Sample]]) -> dict[str, list[Sample]]:
-    """Each subject once in each repetition, the order turned round every time, so that drift falls on all alike."""
+    """Run each subject once in each repetition, in alternating order, so that drift affects all alike."""
     samples: dict[str, list[Sample]] = {name: [] for name in subjects}
     order = list(subjects)
     for _ in range(repetitions):
@@ -112,5 +112,5 @@ def interleaved(repetitions: int, subjects: dict[str, Callable[[], Sample]]) -> 
 
 
 def ratios(over: list[Sample], under: list[Sample]) -> Spread:
-    """CPU per message of one to the other, repetition by repetition."""
+    """Return the ratio of CPU per message of two subjects, repetition by repetition."""
     return Spread.of([above.cpu_us / below.cpu_us for above, below in zip(over, under, strict=True)])

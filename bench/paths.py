@@ -1,6 +1,6 @@
-"""What the ways through a large network cost a router to work out anew: its own, and those that pass through it.
+"""The CPU that a router needs to compute the paths through a large network: its own, and those that pass through it.
 
-`python -m bench.paths` measures alone, and prints one JSON object. Times are CPU times of this process in ms.
+`python -m bench.paths` measures this alone, and prints one JSON object. Times are CPU times of this process in ms.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any, Final
 from trouter.mesh.paths import Paths
 
 ROUTERS: Final = 1000
-#: By what it is called: the greatest cost of a link.
+#: By name: the maximum cost of a link.
 COSTS: Final = {"all links cost 1": 1, "links cost 1 to 10": 10}
 RUNS: Final = 5
 
 
 def network(dearest: int, rng: random.Random) -> dict[str, dict[str, int]]:
-    """A random tree, and two links more for each router: costs by neighbour, by router."""
+    """Return a random tree with two more links for each router: costs by neighbour, by router."""
     ids = [f"R{number:04}" for number in range(ROUTERS)]
     links: dict[str, dict[str, int]] = {router: {} for router in ids}
     pairs = [(ids[number], rng.choice(ids[:number])) for number in range(1, ROUTERS)]
@@ -33,7 +33,7 @@ def network(dearest: int, rng: random.Random) -> dict[str, dict[str, int]]:
 
 
 def working_out(links: dict[str, dict[str, int]]) -> tuple[float, float]:
-    """The ways from one router; and besides, for every origin, the routers behind that one."""
+    """Return the times for the paths from one router, and for the routers behind it for every origin."""
     began_ns = time.process_time_ns()
     paths = Paths("R0007", links)
     own_ns = time.process_time_ns()
@@ -43,7 +43,7 @@ def working_out(links: dict[str, dict[str, int]]) -> tuple[float, float]:
 
 
 def measured() -> dict[str, Any]:
-    """One run in a process of its own."""
+    """Run the measurement in a process of its own; return its figures."""
     command = [sys.executable, "-m", "bench.paths"]
     root = Path(__file__).parents[1]
     found: dict[str, Any] = json.loads(subprocess.run(command, cwd=root, check=True, capture_output=True).stdout)

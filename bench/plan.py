@@ -1,4 +1,4 @@
-"""How much of everything: the whole bench takes about a quarter of an hour, the quick one about two minutes."""
+"""The extent of the bench: the whole one takes about a quarter of an hour, the quick one about two minutes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """``seconds`` is one run's; ``addresses`` and ``connections`` are the large numbers of their chapters."""
+    """``seconds`` is the time of one run; ``addresses`` and ``connections`` are the large counts of their chapters."""
 
     name: str
     repetitions: int

@@ -1,4 +1,4 @@
-"""The results as a picture: CPU per message by load and subject, and every ratio beside its target."""
+"""Draw the results: CPU per message by load and subject, and every ratio beside its target."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BAD: Final = "#cc3311"
 
 
 def draw(results: Results, folder: Path) -> list[Path]:
-    """Write bench.png and bench.svg; their paths. ImportError when matplotlib is not there."""
+    """Write bench.png and bench.svg; return their paths. Raise ImportError without matplotlib."""
     import matplotlib as mpl  # noqa: PLC0415  # only a bench needs it
 
     mpl.use("Agg")
@@ -82,7 +82,7 @@ def _draw_figures(axes: Any, figures: list[Figure]) -> None:
 
 
 def shares(figure: Figure) -> tuple[float, float, float]:
-    """Least, median and most as shares of the target, so that 1 and less is good."""
+    """Return minimum, median and maximum as shares of the target; a share of 1 or less meets it."""
     target, value = figure.target or 1.0, figure.value
     if figure.at_least:
         return (target / value.high, target / value.middle, target / value.low)

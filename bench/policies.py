@@ -1,6 +1,6 @@
-"""What a large policy costs: reading and compiling it, a decision at open, and one at attach.
+"""The cost of a large policy: loading and compiling it, a decision at open, and one at attach.
 
-`python -m bench.policies` measures alone, and prints one JSON object. Times are CPU times of this process.
+`python -m bench.policies` measures this alone, and prints one JSON object. Times are CPU times of this process.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from trouter.security.policy import Admission, Policy
 
 VHOSTS: Final = 10_000
 USERS_OF_A_VHOST: Final = 10
-#: In the one group that is measured at attach, of each kind.
+#: Entries of each kind in the one group that is measured at attach.
 ENTRIES: Final = 10_000
 OPENS: Final = 20_000
 ATTACHES: Final = 50_000
-#: A policy for the load generator, which comes without a name.
+#: A policy for the load generator, which logs in without a name.
 HELD: Final = """
 policy { enableVhostPolicy: yes }
 vhost {
@@ -38,7 +38,7 @@ vhost {
 
 
 def vhosts() -> Iterator[list[Any]]:
-    """Vhosts with two groups each, in the JSON form."""
+    """Yield vhosts with two groups each, in the JSON form."""
     for number in range(VHOSTS):
         users = [f"user-{number}-{each}" for each in range(USERS_OF_A_VHOST)]
         groups = {
@@ -59,7 +59,7 @@ def vhosts() -> Iterator[list[Any]]:
 
 
 def cpu_us(calls: list[Callable[[], object]]) -> float:
-    """The mean of some calls."""
+    """Return the mean CPU microseconds of some calls."""
     began_ns = time.process_time_ns()
     for call in calls:
         call()
@@ -67,7 +67,7 @@ def cpu_us(calls: list[Callable[[], object]]) -> float:
 
 
 def loading(folder: Path) -> tuple[Policy, float]:
-    """A policy of very many vhosts, and how long it took to read and to compile, in seconds."""
+    """Return a policy of very many vhosts, and the seconds to load and compile it."""
     path = folder / "router.json"
     path.write_text(json.dumps([["policy", {"enableVhostPolicy": True}], *vhosts()], indent=1))
     began_ns = time.process_time_ns()
@@ -77,7 +77,7 @@ def loading(folder: Path) -> tuple[Policy, float]:
 
 
 def opening(policy: Policy, rng: random.Random) -> float:
-    """A decision at open, in microseconds."""
+    """Return the microseconds of a decision at open."""
     calls: list[Callable[[], object]] = []
     for _ in range(OPENS):
         number, which = rng.randrange(VHOSTS), rng.randrange(USERS_OF_A_VHOST)
@@ -89,7 +89,7 @@ def opening(policy: Policy, rng: random.Random) -> float:
 
 
 def large_group() -> GroupSettings:
-    """Very many entries of every kind."""
+    """Return a group with very many entries of every kind."""
     kinds = cycle(("exact/{}", "prefix/{}/*", "mine-{}-${{user}}", "${{user}}/{}*"))
     names = tuple(kind.format(number) for number, kind in enumerate(islice(kinds, ENTRIES)))
     tokens = cycle(("a/{}/*", "b/{}/#", "#/z/{}", "${{user}}/{}/#"))
@@ -98,7 +98,7 @@ def large_group() -> GroupSettings:
 
 
 def attaching(rng: random.Random) -> dict[str, float]:
-    """Decisions at attach among very many entries, in microseconds, by what was asked."""
+    """Return the microseconds of decisions at attach among very many entries, by the kind of question."""
     vhost = VhostEntity(hostname="v", groups={"g": large_group()})
     policy = Policy.compile(PolicyEntity(enable_vhost_policy=True), [vhost])
     admission = policy.admit("v", "alice", "10.0.0.1", authenticated=True)
@@ -116,7 +116,7 @@ def attaching(rng: random.Random) -> dict[str, float]:
 
 
 def measured() -> dict[str, Any]:
-    """One run in a process of its own."""
+    """Run the measurement in a process of its own; return its figures."""
     command = [sys.executable, "-m", "bench.policies"]
     root = Path(__file__).parents[1]
     found: dict[str, Any] = json.loads(subprocess.run(command, cwd=root, check=True, capture_output=True).stdout)

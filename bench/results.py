@@ -1,4 +1,4 @@
-"""What a bench found, and the figures that the design asks for."""
+"""The results of a bench, and the figures that the design requires."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number that is to be at most ``target`` (or, with ``at_least``, at least that); None is for information."""
+    """A number with a maximum ``target`` (or, with ``at_least``, a minimum); None is for information."""
 
     name: str
     value: Spread
@@ -42,7 +42,7 @@ class Figure:
 
     @property
     def met(self) -> bool | None:
-        """By the median."""
+        """Return whether the median meets the target; None without a target."""
         if self.target is None:
             return None
         return self.value.middle >= self.target if self.at_least else self.value.middle <= self.target
@@ -50,21 +50,21 @@ class Figure:
 
 @dataclass(slots=True)
 class Results:
-    """Everything that one run of the bench found out."""
+    """All results of one run of the bench."""
 
     environment: dict[str, Any]
     measurements: list[Measurement] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
-    #: What could not be measured, or not as asked for, and why.
+    #: Measurements that were not possible, or not as requested, with the reason.
     remarks: list[str] = field(default_factory=list)
 
     def add(self, row: str, samples: dict[str, list[Sample]]) -> dict[str, list[Sample]]:
-        """Keep the samples of a row, by subject; gives them back."""
+        """Store the samples of a row, by subject; return them."""
         self.measurements += [Measurement(row, subject, taken) for subject, taken in samples.items()]
         return samples
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the results for JSON."""
         return {
             "environment": self.environment,
             "figures": [{**asdict(figure), "met": figure.met} for figure in self.figures],

@@ -1,4 +1,4 @@
-"""The things under test, each a process with ports and a folder of its own, gone when the bench is over."""
+"""The servers under test, each a process with ports and a folder of its own that ends with the bench."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Final, Self
 START_S: Final = 60.0
 STOP_S: Final = 10.0
 _LISTEN: Final = "0A"
-#: The lowest bits of a clock id that stands for the CPU time of a whole process, as of clock_getcpuclockid(3).
+#: The lowest bits of the clock id of a whole process's CPU time, as in clock_getcpuclockid(3).
 _CPU_CLOCK: Final = 2
 
 ROUTER_CONF: Final = """
@@ -52,7 +52,7 @@ listen bench
     bind 127.0.0.1:{port}
     {rest}
 """
-#: What HAProxy does with a connection: it has it with a server, or closes it when it arrives.
+#: HAProxy's rule for a connection: relay it to a server, or close it when it arrives.
 TO_SINK: Final = "server sink 127.0.0.1:{}"
 REFUSED: Final = "tcp-request connection reject"
 RABBIT_CONF: Final = """
@@ -64,11 +64,11 @@ amqp1_0.default_user = guest
 
 
 class ServerError(Exception):
-    """A server under test did not start, or is gone."""
+    """A server under test did not start, or has ended."""
 
 
 class Server:
-    """A started process and all that it starts itself."""
+    """A started process and its child processes."""
 
     name = ""
 
@@ -99,7 +99,7 @@ class Server:
         self.stop()
 
     def stop(self) -> None:
-        """End it and everything it started; what does not listen to TERM is killed."""
+        """End the server and its child processes; kill those that ignore SIGTERM."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             if self.members():
                 for pid in self.members():
@@ -114,7 +114,7 @@ class Server:
         self.process.wait()
 
     def members(self) -> list[int]:
-        """The processes of its session: those that it is and that it started."""
+        """Return the processes of its session: its own and its children."""
         found = []
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
@@ -127,7 +127,7 @@ class Server:
         return found
 
     def cpu_ns(self) -> int:
-        """CPU time so far of all its processes and threads, in nanoseconds; what has ended is not counted."""
+        """Return the CPU time of its live processes and threads so far, in nanoseconds."""
         total = 0
         for pid in self.members():
             try:
@@ -137,14 +137,14 @@ class Server:
         return total
 
     def memory(self, field: str) -> int:
-        """VmRSS or VmHWM of the main process, in octets."""
+        """Return VmRSS or VmHWM of the main process, in bytes."""
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
             if line.startswith(f"{field}:"):
                 return int(line.split()[1]) * 1024
         raise ServerError(f"{self.name}: no {field}")
 
     def forget_peak(self) -> None:
-        """VmHWM starts anew."""
+        """Reset VmHWM."""
         Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
 
     def _wait_until_ready(self) -> None:
@@ -158,7 +158,7 @@ class Server:
         raise ServerError(f"{self.name} did not start within {START_S:g} s: {self._last_words()}")
 
     def _listens(self) -> bool:
-        """One of its processes, and nobody else's, listens on the port."""
+        """Return whether one of its processes, and no other process, listens on the port."""
         listening = {
             fields[9]
             for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
@@ -171,7 +171,7 @@ class Server:
 
 
 class Router(Server):
-    """trouter with the configuration that the figures are for."""
+    """trouter with the configuration that the figures apply to."""
 
     name = "router"
 
@@ -187,7 +187,7 @@ class Router(Server):
         mode: str = "standalone",
         router_id: str = "Bench",
     ) -> None:
-        """``own`` are attributes of the router, ``more`` are sections of the configuration."""
+        """Start a router; ``own`` has attributes of the router, ``more`` has sections of the configuration."""
         port = port or free_port()
         folder.mkdir(parents=True)
         configuration = folder / "router.conf"
@@ -198,7 +198,7 @@ class Router(Server):
 
 
 class HAProxy(Server):
-    """HAProxy copying octets to a server behind it, or closing every connection; one thread, as the router has."""
+    """HAProxy that copies bytes to a server behind it, or closes every connection; one thread, as the router has."""
 
     name = "haproxy"
 
@@ -212,7 +212,7 @@ class HAProxy(Server):
 
 
 class Epmd(Server):
-    """Erlang's port mapper, in the foreground and on a port of its own, so that nothing of it stays behind."""
+    """Erlang's port mapper, in the foreground and on a port of its own, so that it ends with the bench."""
 
     name = "epmd"
 
@@ -250,7 +250,7 @@ class Rabbit(Server):
 
 
 def sockets_of(pid: int) -> list[str]:
-    """The inodes of a process's sockets; none of one that is gone."""
+    """Return the inodes of a process's sockets; none if it has ended."""
     try:
         links = [link.readlink().name for link in Path(f"/proc/{pid}/fd").iterdir()]
     except OSError:
@@ -259,7 +259,7 @@ def sockets_of(pid: int) -> list[str]:
 
 
 def free_port() -> int:
-    """A port that nobody listened on a moment ago."""
+    """Return a port that no process listened on a moment ago."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port: int = probe.getsockname()[1]
         return port

@@ -1,7 +1,7 @@
-"""A client that begins as many sessions as AMQP allows, and what its neighbour on the same router notices of it.
+"""A client that begins as many sessions as AMQP permits, and its effect on another client of the same router.
 
-Figures: memory of the router per session, and the neighbour's slowest answer while the sessions begin and while their
-connection ends.
+Figures: memory of the router per session, and the other client's slowest answer while the sessions begin and while
+their connection ends.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from .servers import Router, sockets_of
 
 SESSIONS: Final = 32_767
 READ_BYTES: Final = 1 << 20
-#: How long the router may take to be rid of a connection, and what is listened to behind that.
+#: Seconds in which the router must have removed a connection.
 GONE_S: Final = 20.0
 BEHIND_S: Final = 0.3
-#: Between two questions of the neighbour.
+#: Seconds between two requests of the other client.
 PAUSE_S: Final = 0.001
 _BEGIN: Final = encode_performative(Begin(next_outgoing_id=0, incoming_window=100, outgoing_window=100))
 _ECHO: Final = encode_performative(
@@ -34,7 +34,7 @@ _ECHO: Final = encode_performative(
 
 @dataclass(frozen=True, slots=True)
 class Flooded:
-    """What one client's sessions cost: octets per session; the neighbour's slowest answers in milliseconds."""
+    """The cost of one client's sessions: bytes per session; the other client's slowest answers in milliseconds."""
 
     session_bytes: float
     beginning_ms: float
@@ -55,12 +55,12 @@ class Client:
         self._take(8, 2)  # open and begin
 
     def begin(self, count: int) -> None:
-        """Begin so many sessions more, and read what the router answers to all of them."""
+        """Begin ``count`` more sessions, and read the router's answers to all of them."""
         self._sock.sendall(b"".join(frame(channel, _BEGIN) for channel in range(1, count + 1)))
         self._take(0, count)
 
     def ask(self) -> float:
-        """How long the router takes to answer, in milliseconds."""
+        """Return the milliseconds until the router answers."""
         began_s = time.perf_counter()
         self._sock.sendall(frame(0, _ECHO))
         self._take(0, 1)
@@ -70,7 +70,7 @@ class Client:
         self._sock.close()
 
     def _take(self, header_bytes: int, frames: int) -> None:
-        """Read a protocol header of so many octets, then so many frames."""
+        """Read a protocol header of so many bytes, then so many frames."""
         while header_bytes and not self._reader.take(header_bytes):
             self._reader.feed(self._sock.recv(READ_BYTES))
         while frames:
@@ -81,12 +81,12 @@ class Client:
 
 
 def allowing(port: int) -> str:
-    """A listener whose clients may begin so many."""
+    """Return a listener whose clients may begin so many sessions."""
     return f"listener {{ host: 127.0.0.1, port: {port}, saslMechanisms: ANONYMOUS, maxSessions: {SESSIONS + 1} }}\n"
 
 
 def measured(router: Router, port: int) -> Flooded:
-    """One client's sessions on the router's listener at ``port``, from their begin to the end of their connection."""
+    """Measure one client's sessions on the listener at ``port``, from their begin to the end of the connection."""
     client = Client(port)
     before_bytes = router.memory("VmRSS")
     with asking(port) as beginning:
@@ -104,7 +104,7 @@ def measured(router: Router, port: int) -> Flooded:
 
 @contextmanager
 def asking(port: int) -> Iterator[list[float]]:
-    """A neighbour that asks as long as this lasts; the list has how long each answer took, in milliseconds."""
+    """Run a client that sends requests for the length of the block; the list has the milliseconds of each answer."""
     neighbour, answers, over = Client(port), list[float](), threading.Event()
 
     def ask() -> None:

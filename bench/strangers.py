@@ -1,7 +1,7 @@
-"""Strangers: clients that send garbage one after the other, and clients that connect and say nothing.
+"""Clients that send garbage one after the other, and clients that connect and send nothing.
 
-`python -m bench.strangers PORT COUNT` sends garbage on so many connections, 0 for as many as there is time for until it
-is told to stop; a line says that it has begun, another one how many connections the router has closed.
+`python -m bench.strangers PORT COUNT` sends garbage on COUNT connections, or, with 0, until SIGTERM; it prints a line
+when it has begun, and at its end the count of connections that the router has closed.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from .servers import Router, ServerError, sockets_of
 
 GARBAGE: Final = 10_000
 HALF_OPEN: Final = 5_000
-#: Connections with garbage that are begun in a second, if the router keeps up.
+#: Connections with garbage that are begun per second, if the router keeps up.
 RATE: Final = 2000
-#: Sent first, so that nothing of the first time is taken for growth.
+#: Connections before the measurement, so that first use does not count as growth.
 WARM_UP: Final = 1000
-#: Only a hang takes this long.
+#: Seconds that only a hang takes.
 HANG_S: Final = 120.0
-#: Attributes of a router for which the hostile address is a stranger and the pair's is not, or none is.
+#: Attributes of a router that limit the hostile address and exempt the pair's.
 GUARDED: Final = "handshakeExempt: 127.0.0.1"
 UNGUARDED: Final = 'handshakeExempt: "127.0.0.0/8"'
 
 
 def garbage() -> tuple[bytes, ...]:
-    """What is sent, in turn: other protocols, random octets, and what begins as AMQP or SASL and goes on otherwise."""
+    """Return the garbage to send in turn: other protocols, random bytes, and invalid bytes after a valid header."""
     noise = random.Random(1).randbytes
     return (
         b"GET / HTTP/1.1\r\nHost: router\r\n\r\n",
@@ -49,16 +49,16 @@ def garbage() -> tuple[bytes, ...]:
 
 
 def garbage_at(port: int, count: int = 0) -> AbstractContextManager[list[float]]:
-    """While this lasts garbage comes; afterwards the list has how many connections brought some.
+    """Send garbage for the length of the block; afterwards the list has the count of connections.
 
-    With ``count`` this ends once so many have.
+    With ``count`` the block ends after so many connections.
     """
     return beside("bench.strangers", port, count, ends=bool(count))
 
 
 @dataclass(frozen=True, slots=True)
 class HalfOpen:
-    """What connections cost that never say anything: octets at their peak and when all are gone, and how soon that is.
+    """The cost of silent connections: bytes at their peak and after all have ended, and the seconds until then.
 
     ``gone_s`` counts from the last connection on.
     """
@@ -69,7 +69,7 @@ class HalfOpen:
 
 
 def half_open(router: Router, count: int) -> HalfOpen:
-    """Connect so many clients that say nothing, and wait until the router has closed all of them."""
+    """Connect ``count`` clients that send nothing, and wait until the router has closed all of them."""
     own = len(sockets_of(router.process.pid))
     before = router.memory("VmRSS")
     router.forget_peak()

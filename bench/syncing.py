@@ -1,7 +1,7 @@
-"""How long routers take to know each other's addresses: a great many that appear at once, and to one that joins late.
+"""How long routers need to learn each other's addresses: many that appear at once, and all of them for a new router.
 
-`python -m bench.syncing` measures alone, and prints one JSON object. Whole routers in one process, joined in memory as
-in `tests/sim`: what is told is the CPU time of all of them, and the seconds of simulated time that they wait besides.
+`python -m bench.syncing` measures this alone, and prints one JSON object. Whole routers run in one process, joined in
+memory as in `tests/sim`: the figures are the CPU time of all of them, and the simulated seconds that pass.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Final
 from tests.sim.routers import Network
 
 ADDRESSES: Final = 100_000
-#: The hint of an address that is balanced.
+#: The hint of an address with balanced distribution.
 HINT: Final = 3
 
 
 def until(network: Network, done: Callable[[], bool]) -> float:
-    """Seconds that pass until it is ``done``, both of CPU time and of simulated time."""
+    """Run until ``done``; return the seconds of CPU time and of simulated time."""
     began_s, began_ns = network.now_s, time.process_time_ns()
     while not done():
         network.run(0.05)
@@ -30,13 +30,13 @@ def until(network: Network, done: Callable[[], bool]) -> float:
 
 
 def known_by(network: Network, router: str) -> int:
-    """Addresses of R1's that the routing of another router knows."""
+    """Return the count of R1's addresses that another router knows."""
     found = network.sites[router].memory.core.network.routers.get("R1")
     return 0 if found is None else sum(key.startswith("M") for key in found.addresses)
 
 
 def measured() -> dict[str, float]:
-    """One run in a process of its own."""
+    """Run the measurement in a process of its own; return its figures."""
     root = Path(__file__).parents[1]
     command = [sys.executable, "-m", "bench.syncing"]
     found: dict[str, float] = json.loads(subprocess.run(command, cwd=root, check=True, capture_output=True).stdout)

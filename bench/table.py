@@ -1,4 +1,4 @@
-"""The results for people: two tables in Markdown that also read well on a terminal."""
+"""Render the results as two tables in Markdown that are readable on a terminal too."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ END: Final = "<!-- bench: end -->"
 
 
 def render(results: Results) -> str:
-    """Everything."""
+    """Return all tables as text."""
     about = results.environment
     where = f"{about['processor']}, {about['cores']} cores, Linux {about['kernel']}, Python {about['python']}"
     what = f"trouter {about['trouter']} {about['commit']}, {about['haproxy']}, RabbitMQ {about['rabbitmq']}"
@@ -32,7 +32,7 @@ def render(results: Results) -> str:
 
 
 def put_into(page: Path, text: str, begin: str = BEGIN, end: str = END) -> None:
-    """Replace what stands between the page's two marks; ValueError when it has none."""
+    """Replace the text between the page's two marks; raise ValueError if it has none."""
     old = page.read_text(encoding="utf-8")
     before, begun, rest = old.partition(begin)
     _, ended, after = rest.partition(end)
@@ -42,7 +42,7 @@ def put_into(page: Path, text: str, begin: str = BEGIN, end: str = END) -> None:
 
 
 def number_text(value: float) -> str:
-    """Three digits or so."""
+    """Return a number with about three digits."""
     if value >= 1000:
         return f"{value:,.0f}"
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
@@ -80,7 +80,7 @@ def _figure(figure: Figure) -> tuple[str, ...]:
 
 
 def _aligned(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """A Markdown table whose columns line up; all but names are set to the right."""
+    """Return a Markdown table with aligned columns; all but names are aligned to the right."""
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
     names = {column for column, title in enumerate(head) if title in {"Load", "Subject", "Figure", "target", ""}}
 

@@ -8,7 +8,7 @@ const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url
 /** PatternFly's base names its own font files and pictures; the console uses the system's fonts and loads none of them. */
 const withoutFontFiles: AcceptedPlugin = {
   postcssPlugin: "without-font-files",
-  // Once, since Vite collects the files that a style sheet names before the rules are visited one by one.
+  // `Once` runs before Vite collects the files that a style sheet names.
   Once(root) {
     root.walkAtRules("font-face", (rule) => {
       rule.remove();
@@ -19,7 +19,7 @@ const withoutFontFiles: AcceptedPlugin = {
   },
 };
 
-/** rhea is written for Node: what it asks of Node is answered by these files, and its files and sockets by nothing. */
+/** rhea is written for Node: these files replace the modules of Node that it imports; files and sockets are left empty. */
 const nothing = at("src/amqp/node/nothing.ts");
 const nodeModules = {
   fs: nothing,

@@ -1,4 +1,4 @@
-"""Greetings from a client of one router to a client of another: `python examples/across.py [FROM_URL [TO_URL]]`."""
+"""Send greetings from one router's client to another's: `python examples/across.py [FROM_URL [TO_URL]]`."""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""An authentication service for `saslPlugin`: users and what they may do, from a JSON file (docs/auth-service.md).
+"""An authentication service for `saslPlugin`: users and their rights, from a JSON file (docs/auth-service.md).
 
-python examples/auth_service.py hash            # reads a password, prints what to write into the file
+python examples/auth_service.py hash            # reads a password, prints its hash for the file
 python examples/auth_service.py serve users.json [--host H] [--port P] [--certificate FILE --key FILE]
 
 {"alice": {"password": "scrypt$...", "rights": {"orders/*": ["send", "recv"], "${user}/inbox": ["recv"]}}}
@@ -26,22 +26,22 @@ from trouter.wire.performatives import Open
 from trouter.wire.types import Array
 
 LIMITS = EngineLimits(max_frame_bytes=65536, max_sasl_frame_bytes=4096, idle_timeout_s=0)
-#: A router that takes longer has gone, or is none.
+#: Seconds after which the service drops a router that has not finished a login.
 LONGEST_S = 30
-#: Passwords checked at once: each takes 16 MiB and all of a core.
+#: Passwords checked at once: each check takes 16 MiB and all of a core.
 CHECKS = 4
 SCRYPT = {"n": 2**14, "r": 8, "p": 1}
-#: What the password of an unknown user is compared with, so that the answer takes as long as for others.
+#: A hash to compare the password of an unknown user with, so that the answer takes as long as for a known one.
 NOBODY = "scrypt$00000000000000000000000000000000$" + "00" * 64
 
 
 def hashed(password: bytes, salt: bytes) -> str:
-    """Return a password as it stands in the file."""
+    """Return a password as it is written in the file."""
     return f"scrypt${salt.hex()}${hashlib.scrypt(password, salt=salt, **SCRYPT).hex()}"
 
 
 def check(path: Path, response: bytes) -> tuple[str, dict[str, list[str]]] | None:
-    """Return the user of a PLAIN response with the rights, None if refused. The file is read anew: it may change."""
+    """Return the user and the rights for a PLAIN response, None if refused. It reads the file anew each time."""
     parts = response.split(b"\0")
     if len(parts) != 3 or parts[0] not in (b"", parts[1]) or not all(parts[1:]):
         return None
@@ -52,14 +52,14 @@ def check(path: Path, response: bytes) -> tuple[str, dict[str, list[str]]] | Non
 
 
 class Service:
-    """Answers the routers that call."""
+    """The service of the routers that connect."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.limiter = trio.CapacityLimiter(CHECKS)
 
     async def serve(self, stream: trio.abc.Stream) -> None:
-        """One login: SASL, an open that says who it is, and the router hangs up."""
+        """Serve one login: SASL, an open with the user, and the end of the connection by the router."""
         sasl = SaslServer(("PLAIN",), required=True)
         opening = Open(container_id="auth-service")
         engine = Connection(LIMITS, opening, [], sasl, server=True)
@@ -80,12 +80,12 @@ class Service:
                     await stream.send_all(bytes(engine.out))
                     engine.out.clear()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # the router hung up
+            pass  # the router disconnected
         finally:
             await trio.aclose_forcefully(stream)
 
     async def answer(self, sasl: SaslServer, opening: Open, event: SaslInitReceived | SaslResponseReceived) -> None:
-        """Yes or no; after a yes the open says who and what."""
+        """Accept or refuse a login; after an accepted one the open has the user and the rights."""
         if event.response is None:
             sasl.challenge(b"")
             return
@@ -93,7 +93,7 @@ class Service:
             found = await trio.to_thread.run_sync(check, self.path, event.response, limiter=self.limiter)
         except (OSError, ValueError, KeyError, AttributeError, IndexError) as error:
             print(f"{self.path} is of no use: {error!r}", file=sys.stderr)
-            sasl.finish(SASL_SYS_TEMP)  # not the user's fault: come back later
+            sasl.finish(SASL_SYS_TEMP)  # not the user's fault: the client may try again later
             return
         if found is None:
             sasl.finish(SASL_AUTH)

@@ -1,4 +1,4 @@
-"""A queue that two brokers share: both keep a part of the jobs, and the consumer gets all of them.
+"""Share a queue between two brokers: each stores a part of the jobs, and the consumer gets all of them.
 
 trouter run -c examples/broker_sharding.conf
 python examples/broker_sharding.py [URL [BROKERS_URL]]
@@ -20,7 +20,7 @@ JOBS = 20
 
 
 class Broker(MessagingHandler):
-    """As much of a broker as it takes: it keeps what comes until it may be sent on."""
+    """A minimal broker: it stores each message until a receiver has credit for it."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Greetings through a running router with trouter's own client: `python examples/client_hello.py [URL]`."""
+"""Send greetings through a running router with trouter's own client: `python examples/client_hello.py [URL]`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Requests and responses, over a service that doubles numbers.
+"""Send requests to a service that doubles numbers, and receive its responses.
 
 trouter run
 python examples/client_request.py [URL]
@@ -14,7 +14,7 @@ URL = sys.argv[1] if len(sys.argv) > 1 else "amqp://127.0.0.1:5672"
 
 
 async def serve(connection: Connection) -> None:
-    """Answer each request at the address that it names."""
+    """Answer each request at its reply-to address."""
     async with connection.open_receiver("double") as requests, connection.open_sender() as replies:
         async for request in requests:
             asked = request.message.properties
@@ -29,7 +29,7 @@ async def serve(connection: Connection) -> None:
 
 
 async def ask(connection: Connection) -> None:
-    """Send the questions at once; tell the answers apart by their correlation-ids."""
+    """Send all requests at once; match the answers by their correlation-ids."""
     async with connection.open_receiver(dynamic=True) as inbox, connection.open_sender("double") as sender:
         for number in range(5):
             await sender.submit(Message(number, properties=Properties(message_id=number, reply_to=inbox.address)))

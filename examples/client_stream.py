@@ -1,4 +1,4 @@
-"""A file of any size as one message, a piece at a time: `python examples/client_stream.py FILE COPY [URL]`."""
+"""Send a file of any size as one message, a piece at a time: `python examples/client_stream.py FILE COPY [URL]`."""
 
 import sys
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ async def pieces() -> AsyncIterator[bytes]:
 
 
 async def store(receiver: Receiver) -> None:
-    """Take in the message as it arrives; a slow disk slows down the sender."""
+    """Store the message as it arrives; a slow disk slows down the sender."""
     delivery = await receiver.receive()
     head = await delivery.head()
     async with await trio.open_file(COPY, "wb") as file:

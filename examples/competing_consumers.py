@@ -1,4 +1,4 @@
-"""Two workers share the jobs of one address: each job is done once.
+"""Share the jobs of one address between two workers: each job is done once.
 
 trouter run
 python examples/competing_consumers.py [URL]
@@ -20,7 +20,7 @@ async def work(connection: Connection, name: str, task_status: trio.TaskStatus[N
     async with connection.open_receiver("jobs", credit=2) as receiver:
         task_status.started()
         async for delivery in receiver:
-            await trio.sleep(0.01)  # the work; a worker that is busy has no credit, and the other one gets the job
+            await trio.sleep(0.01)  # the work; a busy worker has no credit, so the other one gets the job
             done[name] += 1
             await delivery.accept()
 

@@ -1,4 +1,4 @@
-"""A login by a plugin of one's own (examples/plugins/house_keys.py); a wrong key does not open.
+"""Log in with a plugin's mechanism (examples/plugins/house_keys.py); the plugin refuses a wrong key.
 
 PYTHONPATH=examples/plugins trouter run -c examples/custom_auth.conf
 python examples/custom_auth.py [URL]

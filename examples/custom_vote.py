@@ -1,4 +1,4 @@
-"""A plugin's vote on each link (examples/plugins/read_only.py): the archive may be read and not written.
+"""Let a plugin vote on each link (examples/plugins/read_only.py): clients may read the archive but not write to it.
 
 PYTHONPATH=examples/plugins trouter run -c examples/custom_vote.conf
 python examples/custom_vote.py [URL]

@@ -1,4 +1,4 @@
-"""A service moves from one router to another; its clients keep the address, and go on.
+"""Move a service from one router to another; its clients keep the address, and their requests continue.
 
 trouter run -c examples/east.conf
 trouter run -c examples/west.conf
@@ -16,7 +16,7 @@ WEST = sys.argv[2] if len(sys.argv) > 2 else "amqp://127.0.0.1:5673"
 
 
 async def serve(connection: Connection, place: str) -> None:
-    """Answer one request, from where we are."""
+    """Answer one request with the name of the place."""
     async with connection.open_receiver("clock") as requests, connection.open_sender() as replies:
         request = await requests.receive()
         await request.accept()
@@ -25,7 +25,7 @@ async def serve(connection: Connection, place: str) -> None:
 
 
 async def ask(sender: Sender, answers: Receiver, text: str) -> None:
-    """Send a request to wherever the service is; a message that comes too late for it is released, and sent again."""
+    """Send a request until it is accepted: the router releases a message that arrives after the service has moved."""
     request = Message(text, Properties(reply_to=answers.address))
     while True:
         if await sender.send(request) == ACCEPTED:

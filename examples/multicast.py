@@ -1,4 +1,4 @@
-"""Each reader gets each piece of news.
+"""Send news to several readers: each gets each message.
 
 trouter run -c examples/multicast.conf
 python examples/multicast.py [URL]

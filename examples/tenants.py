@@ -1,4 +1,4 @@
-"""Two tenants use the same address, and neither gets a message of the other.
+"""Use the same address in two tenants; neither gets a message of the other.
 
 trouter run -c examples/tenants.conf
 python examples/tenants.py [URL]

@@ -1,9 +1,9 @@
-"""Any row of arrivals, logins and ends is counted as it happened: no count outlives its connection, no lock its time.
+"""Any sequence of arrivals, logins and ends keeps the counts of open connections right and each lock for its time.
 
-Each two octets are an act: which, and of what host, role and user, or how many seconds pass. The reference counts the
-open connections and remembers how long each lock lasts; of past failures no more is kept than allowed.
+Each two bytes are an act: the first chooses it, the second its host, role and user, or the seconds that pass. The
+reference counts the open connections and stores the end of each lock. The lockout keeps at most `MOST_ENTRIES` entries.
 
-Allowed: nothing. What is too much is answered, not raised.
+Allowed: nothing. The router refuses a connection over a limit; it raises no exception.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LIMITS: Final = Limits(connections=8, per_user=4, per_host=3)
 
 
 class Door:
-    """The counters, what is open, and until when each user from a place is locked out."""
+    """The counters under test, the reference's open connections, and the end of each lock of a user and place."""
 
     def __init__(self) -> None:
         self.now_s = 1000.0

@@ -1,8 +1,9 @@
-"""Any octets are annotations or raise InvalidAnnotation; the sender's entries are the same whether or not the routers'
-are honoured, and composing what was parsed loses nothing.
+"""Any bytes are annotations or raise InvalidAnnotation; parsed annotations that are composed again keep each value.
 
-Allowed: InvalidAnnotation from parse_annotations, because most octets are no annotations.
-Not allowed: EncodeError, because what was parsed can be said.
+The sender's entries are the same whether or not the parser honours the routers' entries.
+
+Allowed: InvalidAnnotation from parse_annotations, because most bytes are no annotations. Not allowed: EncodeError,
+because parsed annotations can be encoded.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def compose(found: RouterAnnotations) -> bytes:
 
 
 def check_text(text: str) -> None:
-    """Check the text that goes to the sender as the rejection's description."""
+    """Check the text that the router sends to the sender as the description of the rejection."""
     assert text.isprintable()
     assert len(text) < 200
 

@@ -1,9 +1,9 @@
-"""Any answers of an authentication service admit only the user whom its open names, with the rights it grants.
+"""Any answers of an authentication service admit only the user that its open names, with the rights that it grants.
 
-The first octet chooses the mechanism and the leniency. The octets are all that the service says, read by the router's
-client of it: SASL, outcome, open.
+The first byte chooses the mechanism and the leniency. The other bytes are the whole output of the service: SASL,
+outcome and open. The router's client of the service reads them.
 
-Allowed: _Failure where its mechanisms are read, because most octets offer none. Later every fault is a refusal.
+Allowed: _Failure while the client reads the mechanisms, because most bytes offer none. A later fault is a refusal.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_STEPS: Final = 20
 
 
 class Silent:
-    """Takes alarms, and knows no TLS."""
+    """A sink for alarms that drops them; it also stands in for the TLS settings, which the target does not use."""
 
     def emit(self, record: object) -> None:
         pass
@@ -59,7 +59,7 @@ def granted(opened: Open, lenient: bool, optional: bool) -> tuple[object, object
 
 
 def frames_of(stream: bytes) -> list[Any]:
-    """Return the performatives of a stream, as far as they can be read."""
+    """Return the performatives of a stream, up to the first that does not decode."""
     found: list[Any] = []
     at = 0
     while at < len(stream):
@@ -78,7 +78,7 @@ def frames_of(stream: bytes) -> list[Any]:
 
 
 async def converse(how: int, stream: bytes) -> object:
-    """Return the last answer that the peer gets, None where it gets none."""
+    """Return the last answer that the peer gets, or None where the service offered no mechanisms."""
     near, far = trio.testing.memory_stream_pair()
     terms = auth_service.Terms(FACTS, lenient=bool(how & 1), authz_optional=bool(how & 2))
     silent: Any = Silent()
@@ -87,7 +87,7 @@ async def converse(how: int, stream: bytes) -> object:
     await far.send_all(stream)
     await far.send_eof()
     try:
-        await session.hear_mechanisms()
+        await session.receive_mechanisms()
     except auth_service._Failure:
         return None
     mechanisms = session.mechanisms

@@ -1,7 +1,9 @@
-"""Any octets are one value or raise DecodeError; skip ends where decode ends; a value encodes to what decodes to it.
+"""Any bytes are one value or raise DecodeError; skip and decode end at the same byte; a decoded value can be encoded.
 
-Allowed: DecodeError from decode, decode_all and skip, because most octets are no value.
-Not allowed: EncodeError, because a value that was decoded can be said in AMQP.
+The encoded value decodes and encodes to the same bytes.
+
+Allowed: DecodeError from decode, decode_all and skip, because most bytes are no value. Not allowed: EncodeError,
+because a decoded value can be encoded.
 """
 
 from __future__ import annotations

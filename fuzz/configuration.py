@@ -1,8 +1,8 @@
-"""Any text is a configuration or a list of all that is wrong with it, each with a place in the file, and soon.
+"""Any text loads as a configuration or raises ConfigurationError with the line of each problem.
 
-Of a configuration the entities hold what their table says, and comparing it with itself finds no change.
+A configuration that loads and is compared with itself has no change. The text of each problem and warning is printable.
 
-Allowed: ConfigurationError, with at least one problem; it is how the loader says that a text is no configuration.
+Allowed: ConfigurationError with at least one problem, because most texts are no configuration.
 """
 
 from __future__ import annotations

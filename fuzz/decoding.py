@@ -1,7 +1,9 @@
-"""Any octets as a message are one row of the source, and the rows beside it are what they would be without them.
+"""Any bytes as a message become one row of the source and do not change the rows beside it.
 
-A row either has an error and nothing of the message but its octets, or no error; every text is UTF-8 and every offset
-in order. Allowed: nothing is raised, for what a sender got wrong is a row like any other.
+A row has an error and the raw bytes of the message, or it has no error. Each text is UTF-8 and the offsets of each
+column ascend.
+
+Allowed: nothing. A message that does not decode becomes a row with an error.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ def items(column: Items, name: str) -> list[bytes | None]:
 
 
 def said(name: str, column: Numbers | Texts | Lists, count: int) -> list[Any]:
-    """Return what each row says in a column."""
+    """Return the value of each row in a column; None where the row has none."""
     if not column.used:
         return [None] * count
     if isinstance(column, Numbers):

@@ -1,9 +1,10 @@
-"""Any octets from a peer, at any point of a conversation and in any pieces, raise nothing; what we answer is frames.
+"""Any bytes from a peer, at any point of a conversation and in any pieces, raise nothing; the engine answers in frames.
 
-The first octet chooses the conversation and the second how the rest is cut. Beyond that: no frame of ours is larger
-than was agreed, what is held stays within window and credit, what is gone holds no link, and nothing follows the close.
+The first byte chooses the conversation and the second the size of the pieces. The target also checks that no frame
+exceeds the agreed size, that buffered data and deliveries stay within window and credit, that a detached link has no
+handle, and that the engine sends nothing after the close.
 
-Allowed: nothing. Every fault of a peer is an event.
+Allowed: nothing. The engine reports each fault of the peer as an event.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from trouter.engine.ports import Budget, Delivery, LinkSink
 from trouter.engine.sasl import SaslClient, SaslServer
 from trouter.engine.states import LinkState
 from trouter.testing.fuzz import behind, frames
+from trouter.wire.framing import HEADER_BYTES
 from trouter.wire.performatives import Close, Open, Source, Target
 
 MUTATOR = behind(2, frames)
@@ -56,11 +58,12 @@ OPENING = Open("fuzzed", max_frame_size=LIMITS.max_frame_bytes, channel_max=LIMI
 OFFER = ("ANONYMOUS", "X")
 CREDIT = 5
 MOST_SENT = 40
-#: An input comes in about as many reads at most; target framing reads octet by octet.
+#: An input is fed in about this many reads at most; the target `framing` also feeds single bytes.
 MAX_PIECES = 16
 ACCEPTED = b"\x00\x53\x24\x45"
 
-#: What a connection holds at most: links, two of ours among them, and on each session handles and deliveries.
+#: The maximum that a connection holds: links (two of them opened by the engine), sessions, and per session handles and
+#: deliveries.
 MOST_LINKS = LIMITS.max_links + 2
 MOST_SESSIONS = LIMITS.channel_max + 2
 MOST_HANDLES = LIMITS.handle_max + 1
@@ -69,7 +72,7 @@ MOST_OUTGOING = MOST_SENT * LIMITS.max_links
 
 
 class Sink(LinkSink):
-    """Takes what comes, settles it, and sends a little whenever it may."""
+    """A link sink that settles each delivery that arrives, and sends a small message whenever it has credit."""
 
     def __init__(self) -> None:
         self.left = MOST_SENT
@@ -115,7 +118,7 @@ class Sink(LinkSink):
 
 
 class Holder:
-    """Says yes to everything, and looks at all that happens."""
+    """The application above the engine: it accepts each event of the peer and checks the limits after each step."""
 
     def __init__(self, how: int) -> None:
         self.budget = Budget(10_000)
@@ -126,14 +129,14 @@ class Holder:
             sasl = SaslServer(offer, bool(how & 4), LIMITS.max_sasl_rounds) if server else SaslClient(3)
         self.connection = Connection(LIMITS, OPENING, [], sasl, server, self.budget)
         self.sasl = sasl
-        self.lazy = bool(how & 8)  # answers only when everything has been read
+        self.lazy = bool(how & 8)  # answers only after the whole input was read
         self.closes = 0
         self.agreed = 512
         if not server and not layer:
             self.begin()
 
     def begin(self) -> None:
-        """Send a client's first words."""
+        """Open a connection as a client: the open, a session and two links."""
         connection = self.connection
         connection.open()
         session = connection.add_session()
@@ -245,10 +248,15 @@ class Holder:
         assert len(sessions) <= MOST_SESSIONS
 
     def look_at_frames(self, octets: bytes) -> None:
-        largest, closes = summary(octets)
-        agreed = 600 if largest > 512 and self.sasl is not None and not self.sasl.done else self.agreed
-        assert largest <= agreed, f"{largest} octets to a peer that takes {agreed}"
-        assert closes, "something follows a close"
+        agreed, at, closed = self.agreed, 0, False
+        while at < len(octets):
+            assert not closed, "something follows a close"
+            size = HEADER_BYTES if octets.startswith(b"AMQP", at) else int.from_bytes(octets[at : at + 4], "big")
+            closed = is_close(octets[at : at + size])
+            if size > 512 and self.sasl is not None and not self.sasl.done:
+                agreed = 600
+            assert size <= agreed, f"{size} bytes to a peer that takes {agreed}"
+            at += size
 
 
 ANSWERS: Final[dict[type, Callable[[Holder, Any], None]]] = {
@@ -267,12 +275,11 @@ ANSWERS: Final[dict[type, Callable[[Holder, Any], None]]] = {
 }
 
 
-@lru_cache(maxsize=10_000)
-def summary(octets: bytes) -> tuple[int, bool]:
-    """Return the size of the largest frame of these octets, and whether a close is the last; most is said often."""
-    sent = decode(octets)
-    closes = [at for at, one in enumerate(sent, 1) if isinstance(one.performative, Close)]
-    return max((one.size for one in sent), default=0), closes in ([], [len(sent)])
+@lru_cache(maxsize=20_000)
+def is_close(octets: bytes) -> bool:
+    """Return whether these bytes, which must be one frame or a protocol header, are a close; most are sent often."""
+    (sent,) = decode(octets)
+    return isinstance(sent.performative, Close)
 
 
 def check(data: bytes) -> None:

@@ -1,6 +1,6 @@
-"""Any octets are the same frames, and then the same error, in whatever pieces they come; no more is kept than a frame.
+"""Any bytes yield the same frames, then the same error, in whatever pieces they arrive; less than one frame is kept.
 
-The first octet seeds the cuts and picks the largest frame. Allowed: FramingError, because most octets are no frames.
+The first byte seeds the cuts and picks the maximum frame size. Allowed: FramingError, because most bytes are no frames.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Frame = tuple[int, int, bytes]
 
 
 def read(pieces: list[bytes], most: int) -> tuple[list[Frame], str]:
-    """Return the frames, and what was wrong behind the last."""
+    """Return the frames, and the text of the framing error behind the last one ("" for none)."""
     reader = FrameReader(most)
     found: list[Frame] = []
     for piece in pieces:

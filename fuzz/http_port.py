@@ -1,9 +1,9 @@
-"""Any octets on an HTTP port are answered or dropped, in whatever pieces they come, and none make a fault of ours.
+"""Any bytes on an HTTP port, in whatever pieces they arrive, are answered or dropped; the answer is never status 500.
 
-The first octet chooses the settings and the cuts. A WebSocket is opened for a handshake that is one, from a page that
-may, and for nothing else; what is carried through it is what stood in its frames.
+The first byte chooses the settings and the size of the pieces. The port opens a WebSocket only for a valid handshake
+from an allowed origin.
 
-Allowed: nothing. A client that goes away is no fault.
+Allowed: nothing. A client that disconnects causes no exception.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PATIENCE_S: Final = 60.0
 
 
 class Site(PagesOnly):
-    """A router that is well; what comes through a WebSocket is swallowed."""
+    """A healthy router that reads and drops the data of a WebSocket."""
 
     def exposition(self, tenant: str) -> bytes:
         return b"up 1\n"
@@ -70,10 +70,10 @@ def check(data: bytes) -> None:
 
 
 async def serve(how: int, stream: bytes) -> bytes:
-    """Return what the client reads until the connection ends."""
+    """Return the bytes that the client reads until the connection ends."""
     near, far = trio.testing.memory_stream_pair()
     site, entity = Site(), entity_of(how)
-    settings = replace(http_settings(entity), console=False)  # files are read in threads, which our clock does not see
+    settings = replace(http_settings(entity), console=False)  # threads read files; the mock clock does not see them
     service = Service(entity, settings, site, Pages(settings, site), Door())
     connection = HttpConnection(Secured(near, None), "127.0.0.1", ("192.0.2.1", 40000), service)
     answered = bytearray()
@@ -98,7 +98,7 @@ async def serve(how: int, stream: bytes) -> bytes:
 
 
 def check_handshake(stream: bytes) -> None:
-    """Check that an answer that switches follows from a key, the version and a page that may."""
+    """Check that the port accepts a WebSocket only with a key, the right version and an allowed origin."""
     parser = h11.Connection(h11.SERVER)
     try:
         parser.receive_data(stream)

@@ -1,10 +1,10 @@
-"""Any damage that a line does to the talk of two engines raises nothing, and without damage there is no fault.
+"""Any damage to the bytes that two engines exchange raises nothing, and without damage neither engine reports a fault.
 
-The first octet chooses the two, every four behind it one change: what happens to the next octets that are carried
-(none, lost, doubled, changed, cut, exchanged with those behind them), where, and with what.
+The first byte chooses the two engines. Each four bytes behind it are one change to the next bytes that are carried: the
+kind (none, lost, doubled, changed, cut, exchanged with the bytes behind them), the position (two bytes) and the value.
 
-Allowed: nothing. Every fault of a peer is an event, and both ends stay within their limits. Without damage each
-delivery is settled at both ends.
+Allowed: nothing. An engine reports each fault of its peer as an event, and both stay within their limits. Without
+damage each delivery is settled at both ends.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_ROUNDS = 60
 
 
 class End(Holder):
-    """One end of the line: its octets are kept, and faults are counted."""
+    """One engine at an end of the line; it keeps the bytes that it sends and the faults that it reports."""
 
     def __init__(self, how: int) -> None:
         self.sent = bytearray()
@@ -36,7 +36,7 @@ class End(Holder):
         super().look()
 
     def unsettled(self) -> list[tuple[int, int]]:
-        """Return how many deliveries each session has that came or went and are not settled, where there are any."""
+        """Return the counts of unsettled incoming and outgoing deliveries of each session that has any."""
         sessions = self.connection.sessions()
         return [
             (one.incoming.count, one.outgoing.count) for one in sessions if one.incoming.count or one.outgoing.count

@@ -1,8 +1,8 @@
-"""Any message to the management node is read without an exception and, if it says where to, answered once.
+"""Any message to the management node is read without an exception and gets at most one answer.
 
-Requests that change something are carried out; the node goes on answering whatever they do.
+The node carries out requests that change the router. After each message it answers GET-MGMT-NODES with status 200.
 
-Allowed: nothing. What is wrong with a request is the answer to it, and none is a fault of ours (500).
+Allowed: nothing. An invalid request gets an answer with its error, and no answer has status 500.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def check(data: bytes) -> None:
 async def ask(data: bytes) -> None:
     async with trio.open_nursery() as nursery:
         asker = await serve(nursery)
-        # A seed names no address of ours; its own stand-in is as long as the real one.
+        # A seed does not contain the receiver's real address; its stand-in REPLY-TO is replaced by the address.
         address = asker.reply_to.encode()
         named = data.replace(b"\xa1" + bytes((len(REPLY_TO),)) + REPLY_TO, b"\xa1" + bytes((len(address),)) + address)
         asker.sender.send(named)

@@ -1,6 +1,6 @@
-"""Any octets are a message to the client or DecodeError, and what is written of it is the same message again.
+"""Any bytes decode to a client's message or raise DecodeError; a decoded message encodes to the same message again.
 
-Allowed: DecodeError, because most octets are no message.
+Allowed: DecodeError, because most bytes are no message.
 """
 
 from __future__ import annotations

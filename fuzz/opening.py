@@ -1,6 +1,6 @@
-"""Any first octets on a port for TLS, SASL and AMQP begin one of them, however they are cut, and none are lost.
+"""Any first bytes on a port for TLS, SASL and AMQP choose one protocol, in whatever pieces they come; none are lost.
 
-Allowed: nothing. A peer that begins with something else is answered in AMQP.
+Allowed: nothing. A peer that begins with other bytes gets an AMQP header.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ COVERS = ("trouter.tls.opening",)
 def check(data: bytes) -> None:
     answers = [layer_of(data[:end]) for end in range(min(len(data), 16) + 1)]
     decided = [answer for answer in answers if answer is not None]
-    assert len(set(decided)) <= 1, "more octets made another protocol of it"
+    assert len(set(decided)) <= 1, "more bytes made another protocol of it"
     assert answers[: len(answers) - len(decided)] == [None] * (len(answers) - len(decided))
     if len(data) >= MAX_OPENING_BYTES:
         assert decided
@@ -30,7 +30,7 @@ def check(data: bytes) -> None:
 
 
 async def over_a_socket(data: bytes) -> tuple[Layer, bytes]:
-    """Return what is found, and all that can be read behind it."""
+    """Return the layer that the opening chooses, and the bytes that were looked at and stay for its reader."""
     near, far = socket.socketpair()
     with near, far:
         near.setblocking(False)

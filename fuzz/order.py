@@ -1,8 +1,9 @@
-"""Any octets are a message's sections in order or InvalidMessage, whole or in pieces; a slow reader says the same.
+"""Any bytes are a message's sections in order or raise InvalidMessage, whole or in pieces, as the reference decides.
 
-The first octet seeds the cuts. The reference decodes section after section and compares descriptors with the standard.
+The first byte seeds the cuts. The reference decodes one section after the other and compares the descriptors with the
+order of the standard.
 
-Allowed: InvalidMessage, because most octets are no message.
+Allowed: InvalidMessage, because most bytes are no message.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ COVERS = ("trouter.wire.order",)
 
 
 def in_order(data: bytes) -> bool | None:
-    """Return whether the sections follow each other as they may; None where that cannot be told slowly."""
+    """Return whether the sections are in the standard's order; None where a section does not decode."""
     last = 0x6F
     at = 0
     while at < len(data):

@@ -1,7 +1,7 @@
-"""Any octets are a performative, a delivery state or a DecodeError; what is decoded encodes to what decodes to it.
+"""Any bytes are a performative, a delivery state or raise DecodeError; a decoded one can be encoded without a change.
 
-Allowed: DecodeError from decode_performative and decode_state, because most octets are neither.
-Not allowed: EncodeError, because what was decoded can be said in AMQP.
+Allowed: DecodeError from decode_performative and decode_state, because most bytes are neither. Not allowed:
+EncodeError, because a decoded performative or state can be encoded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ COVERS = ("trouter.wire.performatives", "trouter.wire.composite")
 
 
 def check_text(text: str) -> None:
-    """Check the text that goes into a log line and to the peer."""
+    """Check the text that the router logs and sends to the peer."""
     assert text.isprintable()
     assert len(text) < 200
 

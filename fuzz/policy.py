@@ -1,9 +1,10 @@
-"""Any octets, taken for a policy file, are a policy or a list of what is wrong; a policy decides twice alike, and soon.
+"""Any text as a policy file is a policy or a list of problems; a policy gives the same verdict for the same question.
 
-Whatever is wrong has a place in the file. Of what loads, each vhost is asked about users and addresses taken from the
-file itself: nobody without a name has the addresses of somebody, and a grant to nobody opens nothing.
+Each problem names the file. If the file loads, the target asks each vhost about users and addresses taken from the
+file: a user who has not authenticated gets no address that the same user would not get with proof, and empty
+permissions grant no address.
 
-Allowed: ConfigurationError, with at least one problem; it is how the loader says that a file is no policy.
+Allowed: ConfigurationError with at least one problem, because most texts are no policy.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ COVERS = (
 )
 
 FILE: Final = Path("fuzzed.json")
-#: Of what is in a file, as much as this is asked about.
+#: Maximum count of vhosts and of words of a file that the target asks about.
 MOST: Final = 20
 HOSTS: Final = ("10.0.0.1", "::1", "")
 
 
 def words(text: str) -> list[str]:
-    """Pieces of the file, to be names of users and addresses."""
+    """Return words of the file that serve as names of users and addresses."""
     found = dict.fromkeys(re.findall(r"[^\s\",\[\]{}]+", text))
     return ["", "*", "a/b", *found][:MOST]
 
@@ -75,7 +76,8 @@ def ask(policy: Policy, hostname: str, user: str, host: str, addresses: list[str
     for address in addresses:
         verdicts = (proven.may_receive(address), proven.may_send(address))
         assert verdicts == (proven.may_receive(address), proven.may_send(address))
-        # A user has with proof what he has without it, unless only the proven user has a name of his own.
+        # An authenticated user gets at least what the same user gets without proof, unless only the authenticated one
+        # has a name.
         if proven.user_text == unproven.user_text or not unproven.user_text:
             assert proven.may_receive(address).allowed >= unproven.may_receive(address).allowed
         if not nothing.sources.label.endswith("Pattern"):

@@ -1,7 +1,7 @@
-"""Any octets as a segment of records are records in order with right numbers, then the end, a gap told, or Corrupt.
+"""Any bytes as a segment of records are records with ascending numbers, then the end, a reported gap, or Corrupt.
 
-The first octet says whether the segment is still being written. A file that is read to its trailer is what was written;
-the fault is told with an octet of the file.
+The first byte chooses whether the segment is still being written. Each record equals the bytes at its offset; Corrupt
+names an offset in the file.
 
 Allowed: Corrupt, because most files are no segment.
 """
@@ -21,7 +21,7 @@ PATH = Path("R1~1700000000~0000000000000000.jsonl")
 
 
 def lines(rng: random.Random, data: bytes, other: bytes) -> bytes:
-    """Drop, double or exchange lines, or change one; else what becomes of files."""
+    """Drop, double or exchange lines or change one; in other cases mutate the input as a file."""
     rows = data.splitlines(keepends=True)
     if len(rows) < 2 or rng.random() < 0.4:
         return files(rng, data, other)

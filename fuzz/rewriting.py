@@ -1,10 +1,9 @@
-"""Any annotations that are read, changed and written are what decoding, changing and encoding them would make.
+"""Any annotations that are parsed, changed and composed equal those that the reference decodes, changes and encodes.
 
-The first octet chooses what the router changes. The slow reference decodes the section, drops the routers' keys and
-puts those that are to be there behind; the sender's entries keep their octets besides.
+The first byte chooses the router's changes. The reference decodes the section, drops the routers' keys and appends the
+new ones. The bytes of the sender's entries stay as they were.
 
-Allowed: InvalidAnnotation, because most octets are no annotations; then the slow way finds no map with text keys that
-the routers could take, or a value of theirs of a wrong type.
+Allowed: InvalidAnnotation, because most bytes are no annotations.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ def pairs_of(section: Any) -> list[tuple[Any, Any]]:
 
 
 def slow(data: bytes, here: str, phase: int, to: str | None) -> bytes:
-    """Return the section as a router without tricks would write it; octets of its encoding, to compare values by."""
+    """Return the section as the reference writes it, encoded, so that two sections can be compared by value."""
     kept: list[tuple[Any, Any]] = []
     theirs: dict[str, Any] = {}
     for key, value in pairs_of(decode_all(data)):
@@ -52,7 +51,7 @@ def slow(data: bytes, here: str, phase: int, to: str | None) -> bytes:
 
 
 def comparable(pairs: list[tuple[Any, Any]]) -> bytes:
-    """Pairs as octets in which a number has one form."""
+    """Return pairs as bytes in which each number has one encoding."""
     return b"".join(encode(key) + encode(plain(value, key)) for key, value in pairs)
 
 
@@ -80,14 +79,14 @@ def check(data: bytes) -> None:
     try:
         expected = slow(section, here, phase, to)
     except DecodeError:
-        return  # a value of the sender's that nothing looks into
+        return  # a value of the sender that only the reference decodes
     except AssertionError:
-        return  # a map with a key twice, which only the slow way minds
+        return  # a map with a key twice, which only the reference refuses
     if not keys_twice(section):
         assert comparable(pairs_of(decode_all(composed))) == expected
 
 
 def keys_twice(section: bytes) -> bool:
-    """Return whether a key of the routers stands there twice, of which the last counts."""
+    """Return whether a key occurs twice; the parser takes the last."""
     names = [key for key, _ in pairs_of(decode_all(section)) if isinstance(key, Symbol)]
     return len(names) != len(set(names))

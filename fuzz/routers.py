@@ -1,10 +1,11 @@
-"""Any octets from a router are one of the six messages or DecodeError, and no row of them harms the mesh that hears it.
+"""Any bytes from a router are one of the six messages or raise DecodeError, and no sequence of them breaks the mesh.
 
-Behind two octets of choice each message has two octets of length; the octet before it says over which connection it
-comes and how much time has passed. What a mesh believes stays bounded, what it says is one of the six, too, and an
-advertisement that it passes on is the one that came. Its ways are those of the links that it knows of.
+The input is a row of messages: a byte that chooses the connection and the time that passes, two bytes of length, the
+message. The target checks that the count of routers that the mesh knows stays bounded, that each message that the mesh
+sends parses, that an advertisement that it relays keeps its bytes behind the annotations, and that its paths follow
+from the links that it knows.
 
-Allowed: DecodeError from `parse`, because most octets are no message of routers; the mesh counts that as a fault.
+Allowed: DecodeError from `parse`, because most bytes are no message of routers; the mesh counts it as a fault.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ TIMES_S = (0.0, 0.1, 1.0, 4.0, 70.0)
 
 
 def messages(data: bytes) -> list[tuple[int, bytes]]:
-    """Return the octets of choice, and the messages; one alone where no lengths fit."""
+    """Return pairs of the choosing byte and a message."""
     found: list[tuple[int, bytes]] = []
     at = 0
     while at + 3 <= len(data) and len(found) < 50:
@@ -50,7 +51,7 @@ def check_one(data: bytes) -> None:
 
 
 def check(data: bytes) -> None:
-    if data[:1] == b"\0":  # one message, as it stands on the wire
+    if data[:1] == b"\0":  # one message without a length
         check_one(data)
     mesh = Mesh("R1", 1000)
     mesh.add_address("M0own", 0)
@@ -79,7 +80,7 @@ def check(data: bytes) -> None:
 
 
 def look_at_ways(mesh: Mesh) -> None:
-    """Behind a tick the ways are those that all links that are known of now make."""
+    """Check that after a tick the next hops are those that follow from all known links."""
     links: dict[str, Mapping[str, int]] = {router: node.peers for router, node in mesh._nodes.items() if node.peers}
     links[mesh.me] = {router: mesh._links[connection].cost for router, connection in mesh.neighbours.items()}
     assert mesh.paths.next_hop == Paths(mesh.me, links).next_hop
@@ -100,7 +101,7 @@ def listen(mesh: Mesh) -> None:
 
 
 def look_at_relayed(came: bytes, went: bytes) -> None:
-    """But for the annotations it is octet for octet what came."""
+    """Check that a relayed message equals the received one, except for the annotations."""
     before, behind = MessageScan(), MessageScan()
     before.scan(came, 0, len(came), THROUGH_PROPERTIES, True)
     behind.scan(went, 0, len(went), THROUGH_PROPERTIES, True)

@@ -1,9 +1,10 @@
-"""Any octets from a client of a whole router leave the others as they were: their messages come, and are settled once.
+"""Any bytes from a client of a whole router do not disturb the other clients: each message arrives and is settled once.
 
-The first octet chooses what the client begins with, and whether it is cut off or closes. When it is gone, so is all
-that it had: links, addresses, messages, credit. As long as it is there it has all the credit that it is owed.
+The first byte chooses the client's first frames, the size of the pieces, and whether the client closes or is cut off.
+After it is gone, its links, addresses, messages and credit are gone. While it is connected, each of its senders has the
+credit that the router owes it.
 
-Allowed: nothing. Every fault of a client ends with the client.
+Allowed: nothing. A fault of a client ends only that client's connection.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ LIMITS: Final = EngineLimits(
     max_sasl_rounds=3,
     high_water_bytes=4096,
 )
-#: A sender may have so few messages under way that an input can use its credit up.
+#: A small link capacity, so that an input can use up a sender's credit.
 TERMS: Final = PeerTerms(link_capacity=4)
 
 
 class Hostile:
-    """A client whose octets are given: it takes no notice of what it is told."""
+    """A client that sends the input's bytes and ignores the router's answers."""
 
     def __init__(self, router: MemoryRouter, how: int) -> None:
         self.client: MemoryClient = router.connect(TERMS, limits=LIMITS) if how & 1 else fresh(router)
@@ -67,7 +68,7 @@ class Hostile:
 
 
 def fresh(router: MemoryRouter) -> MemoryClient:
-    """Return a client that has not said anything yet."""
+    """Return a client that has sent nothing yet."""
     terms = replace(TERMS, connection_number=len(router.clients) + 1)
     client = MemoryClient(router, "hostile", terms, LIMITS, LIMITS, router._outbox)
     router.clients.append(client)
@@ -78,7 +79,7 @@ def check(data: bytes) -> None:
     how, stream = (data[0], data[1:]) if data else (0, b"")
     router = MemoryRouter(RULES)
     good = router.connect()
-    own = hashlib.sha256(data).hexdigest()  # no input contains it
+    own = hashlib.sha256(data).hexdigest()  # an address that no input contains
     receiver = good.receiver(own, credit=10)
     sender = good.sender(own)
     before = state(router)
@@ -101,7 +102,7 @@ def check(data: bytes) -> None:
 
 
 def look_at_credit(router: MemoryRouter) -> None:
-    """Demand that no sender waits for credit: what is owed is not as much as what it has."""
+    """Check that the router owes no sender as much credit as the sender has left."""
     for sender in router.core.ingresses():
         if sender.link.attached and not sender.link.draining:
             owed = sender.capacity - sender.pending - sender.link.credit - sender.unsettled

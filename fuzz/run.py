@@ -1,8 +1,8 @@
-"""Fuzz targets of the project: `python fuzz/run.py codec --seconds 60`, or all of them.
+"""The project's fuzz targets: `python fuzz/run.py codec --seconds 60` runs one, without a name it runs all.
 
-A target is a module beside this one; trouter.testing.fuzz.command says what it has. An input that fails is kept in
-`seeds/TARGET/` as `crash-...`, where tests/fuzz replays it from then on. Inputs that others made (`../shared/corpus`)
-are tried as well where they are; TROUTER_FUZZ_CORPUS names another folder for them.
+A target is a module in this folder; trouter.testing.fuzz.command documents its attributes. The runner stores an input
+that fails in `seeds/TARGET/` as `crash-...`; tests/fuzz replays it in each later run. If a folder with the inputs of
+other projects (`../shared/corpus`, or the folder that TROUTER_FUZZ_CORPUS names) exists, the runner tries these too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 
 HERE: Final = Path(__file__).resolve().parent
 SEEDS: Final = HERE / "seeds"
-#: What a target takes from archives of other projects' fuzzers, and the octets that it wants before each input.
+#: Per target: an archive of another project's fuzzer, and the bytes to put before each of its inputs.
 CORPUS: Final = {
     "decoding": ("proton-message-decode.tar.gz", b""),
     "message": ("proton-message-decode.tar.gz", b""),
@@ -36,12 +36,12 @@ from trouter.testing.fuzz.command import Target, parser_of, run, target_of  # no
 
 
 def targets() -> list[str]:
-    """Return every target there is."""
+    """Return the names of all targets, sorted."""
     return sorted(path.stem for path in HERE.glob("*.py") if path.stem != "run")
 
 
 def corpus_folder() -> Path | None:
-    """Return where the inputs of others are, None if they are not here."""
+    """Return the folder of other projects' inputs, or None if it does not exist."""
     named = os.environ.get("TROUTER_FUZZ_CORPUS")
     places = [Path(named)] if named else [HERE.parents[1] / "shared" / "corpus", HERE.parents[2] / "shared" / "corpus"]
     return next((place for place in places if place.is_dir()), None)
@@ -49,7 +49,7 @@ def corpus_folder() -> Path | None:
 
 @cache
 def inputs_of(archive: str) -> tuple[bytes, ...]:
-    """Return the inputs of an archive in the corpus, none where it is not here."""
+    """Return the inputs of an archive in the corpus; none if the archive does not exist."""
     folder = corpus_folder()
     if folder is None or not (folder / archive).is_file():
         return ()
@@ -59,7 +59,7 @@ def inputs_of(archive: str) -> tuple[bytes, ...]:
 
 
 def load(target: str) -> Target:
-    """Return a target by its name."""
+    """Return the target of this name."""
     archive, head = CORPUS.get(target, ("", b""))
     borrowed = [head + data for data in inputs_of(archive)] if archive else []
     return target_of(importlib.import_module(f"fuzz.{target}"), target, SEEDS, borrowed)

@@ -1,9 +1,10 @@
-"""Any octets from a client, above and inside SASL, raise nothing, and log no client in without a password.
+"""Any bytes from a client, above and inside SASL, raise nothing, and log no client in without a password.
 
-The first octet chooses what is behind the mechanisms, the second how the rest is cut. What is said to the exchanges of
-the plugins comes from the frames; so many rounds and no more are gone through, and after a refusal nothing is answered.
+The first byte chooses whether a login is required, the second the size of the pieces. The plugins' exchanges get the
+responses of the frames. The target also checks that the rounds stay within their limit and that the engine answers
+nothing after a refusal.
 
-Allowed: nothing. Every fault of a peer is an event, and every wrong word a refusal.
+Allowed: nothing. The engine reports each fault of a peer as an event, and each wrong response is a refusal.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ Answer = Challenge | Authenticated | Refused
 
 
 class Plain:
-    """PLAIN without the threads that hash."""
+    """PLAIN without the hashing threads of the plugin."""
 
     async def respond(self, response: bytes) -> Answer:
         credentials = parse_response(response)

@@ -1,9 +1,10 @@
-"""Any change to what the two ends of SCRAM say ends without a login; without a change there is one, on both sides.
+"""Any change to the messages of the two ends of SCRAM logs no other user in; without a change both ends accept.
 
-The first octet picks what is changed: the client's first message, the server's first, the proof, or the server's word.
-The rest is the script: an octet that says where, then what is put there instead of how many octets.
+The first byte picks the message that is changed: the client's first, the server's first, the proof, the server's
+signature, or the empty response after it. The rest is the script: the position, the count of bytes to replace, and the
+bytes that replace them.
 
-Allowed: AuthenticationFailed from our client; our server refuses. No other exception.
+Allowed: AuthenticationFailed from trouter's client. The server refuses and raises nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ MOST_TURNS: Final = 4096
 
 
 def changed(message: bytes, script: bytes) -> bytes:
-    """Return the message with octets of the script in place of its own; it asks for few turns where it asks for any."""
+    """Return the message with the script's bytes in place of its own, unless it would then request many iterations."""
     if len(script) < 2:
         return message
     at, length = script[0] % (len(message) + 1), script[1]
@@ -38,7 +39,7 @@ def changed(message: bytes, script: bytes) -> bytes:
 
 
 def turns_of(message: bytes) -> int:
-    """Return how many turns a server's first message asks for: many take long, and mean nothing here."""
+    """Return the iteration count that a server's first message requests; high counts would only slow the target."""
     found = [part[2:] for part in message.split(b",") if part.startswith(b"i=")]
     return max((int(each) for each in found if each.isdigit()), default=0)
 
@@ -73,7 +74,7 @@ async def talk(how: int, script: bytes) -> None:
     elif isinstance(answer, Refused):
         assert PASSWORD not in answer.reason
     else:
-        # Only what neither end looks at may have been changed: then both are content, or the server waits.
+        # Only bytes that neither end checks may have been changed: then both accept, or the server waits.
         assert isinstance(answer, Authenticated | Challenge)
         assert not isinstance(answer, Authenticated) or answer.user == "alice"
 

@@ -1,6 +1,6 @@
-"""Any octets are scanned or raise InvalidMessage, and what was found in a part is what is found in the whole.
+"""Any bytes are scanned or raise InvalidMessage; if a scan of a part finds the sections, they are those of the whole.
 
-The first octet picks the depth. Allowed: InvalidMessage from scan and to_text, because some octets are no message.
+The first byte picks the depth. Allowed: InvalidMessage from scan and to_text, because some bytes are no message.
 """
 
 from __future__ import annotations
@@ -64,4 +64,4 @@ def check(data: bytes) -> None:
             assert facts(scan, data, 1, cut) == whole
         else:
             assert answer == NEED_MORE
-            assert waited, "more octets made a message less known"
+            assert waited, "more bytes made a message less known"

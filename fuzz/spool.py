@@ -1,9 +1,9 @@
-"""Any octets as a segment of a spool are whole frames of the messages asked for, then the end or SpoolCorrupt.
+"""Any bytes as a segment of a spool are whole frames of the requested messages, then the end or SpoolCorrupt.
 
-The first octet picks how much is read at a time. Each frame that is given is one whose checksum and sequence are right,
-whatever the block; and a spool that finds the file as its last one goes on behind its last good frame.
+The first byte picks the size of a read. The checksum and the sequence number of each frame are right, whatever the size
+of a read. A spool that opens the file as its last segment appends behind the last good frame.
 
-Allowed: SpoolCorrupt, because most files are no segment; SpoolReplaced for one of another spool.
+Allowed: SpoolCorrupt, because most files are no segment; SpoolReplaced for a segment of another spool.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EVERY = 8
 
 
 def read(descriptor: int, block_bytes: int) -> tuple[list[Frame], bool]:
-    """Return the frames, and whether the file ends well behind them."""
+    """Return the frames, and whether the file ends without a fault behind them."""
     found: list[Frame] = []
     path = Path("fuzzed.spool")
     try:
@@ -60,7 +60,7 @@ def check(data: bytes) -> None:
 
 
 def check_frames(octets: bytes, frames: list[Frame]) -> None:
-    """Their checksums, counted anew from the octets."""
+    """Check the checksum of each frame against one computed from the bytes of the file."""
     at = HEADER_BYTES
     for frame in frames:
         length = int.from_bytes(octets[at : at + 4], "big")
@@ -70,7 +70,7 @@ def check_frames(octets: bytes, frames: list[Frame]) -> None:
 
 
 def recover(octets: bytes, frames: list[Frame]) -> None:
-    """Recover the file of a spool whose process died: what is good of it stays, and new messages come behind."""
+    """Open the file as the last segment of a dead process's spool, append a message, and check the sequence numbers."""
     with tempfile.TemporaryDirectory(dir=FOLDER) as name:
         folder = Path(name)
         with Spool.open(folder, address="a"):

@@ -1,9 +1,9 @@
-"""Any text for a token is refused unless one of the issuer's keys has signed it, for us, and it has not run out.
+"""Any text as a token is refused unless a key of the issuer signed it for this audience and it has not expired.
 
-The input is the text of a token: three parts in base64, of which `0` stands for a signature that we make with the
-issuer's key over the parts before it, so that claims of every kind come through to be judged.
+The input is the text of a token, three parts in base64. A third part `0` stands for a signature that the target makes
+with the issuer's key over the parts before it, so that signed claims of every kind reach the judge.
 
-Allowed: BadToken, because most texts are no token; its text quotes nothing of it.
+Allowed: BadToken, because most texts are no token; its text is printable and short.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ AUDIENCE: Final = "trouter"
 
 
 class Published(Keys):
-    """Keys that are there."""
+    """The keys of the issuer, without a fetch."""
 
     def __init__(self) -> None:
         self._url = None
@@ -52,7 +52,7 @@ def encoded(octets: bytes) -> bytes:
 
 
 def inside(rng: Any, data: bytes, other: bytes) -> bytes:
-    """Change the JSON of a part, and write it anew."""
+    """Mutate the JSON of a part and encode it again."""
     parts = data.split(b".")
     others = other.split(b".")
     at = rng.randrange(len(parts))
@@ -67,7 +67,7 @@ MUTATOR = inside
 
 
 def signed(data: bytes) -> tuple[str, bool]:
-    """Return the token, and whether we have signed it."""
+    """Return the token, and whether the target signed it."""
     head, dot, signature = data.rpartition(b".")
     text = data.decode("latin-1")
     if not dot or signature != b"0" or not text.isascii():

@@ -1,8 +1,8 @@
-"""Any octets, in any pieces, are told in the same lines: printable, short, and without what SASL keeps secret.
+"""Any bytes, in any pieces, give the same lines of trace: printable, short, and without the secrets of SASL.
 
-The first octet chooses how the rest is cut and whether tracing begins midway.
+The first byte chooses the size of the pieces and whether the trace begins midway.
 
-Allowed: nothing. A trace is a look at what others do.
+Allowed: nothing. A trace must not disturb the connection that it shows.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def check(data: bytes) -> None:
     for line in whole:
         assert line.isprintable()
         assert len(line) <= MAX_SHOWN + 100
-    # Whatever a peer puts into the fields of a SASL frame, and whatever it is behind, the response stays hidden.
+    # The response stays hidden, whatever the fields of a SASL frame contain and whatever bytes follow it.
     init = Described(ULong(0x41), [Symbol("PLAIN"), [SECRET, stream[:64]], "h", SECRET])
     hidden = frame(how, encode(init) + SECRET.encode(), FRAME_SASL)
     assert SECRET not in "".join(lines_of(hidden, (how >> 1) or 1, False))

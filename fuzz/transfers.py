@@ -1,9 +1,10 @@
-"""Any octets that the readers of the data path take for a transfer, disposition or flow are that to the decoder, too.
+"""Any bytes that a reader of the data path accepts as a transfer, disposition or flow give the decoder the same fields.
 
-The first octet picks the reader. What the two find in the octets is the same, field by field.
+The descriptor picks the reader; the first byte is ignored.
 
-Allowed: DecodeError from both, because most octets are no performative. The readers of the data path leave alone what
-they have no use for, so they may take what the decoder refuses over such a field; never the other way round.
+Allowed: DecodeError from both, because most bytes are no performative. A reader of the data path skips fields that it
+does not use, so it may accept a frame that the decoder refuses for such a field. The decoder accepts no frame that a
+reader refuses.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def decoded(data: bytes) -> tuple[Performative, int] | None:
 
 
 def same(found: object, number: int) -> bool:
-    """Return whether a number of a reader, -1 for none, is what the decoder found."""
+    """Return whether a reader's number, -1 for none, equals the decoder's value."""
     return number == (-1 if found is None else int(found))  # type: ignore[call-overload]
 
 

@@ -1,7 +1,6 @@
-"""Any octets from a peer are answered alike by the compiled engine and the interpreted one: events, frames, windows.
+"""Any bytes from a peer give the same events, frames and windows in the compiled engine and in the interpreted one.
 
-The input is that of the target `engine`. Allowed: nothing; what one twin raises, the other would have to raise as well,
-and the target `engine` allows neither.
+The input is that of the target `engine`. Allowed: nothing; the target `engine` allows no exception either.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Any octets that we take for a value python-qpid-proton takes for the same value, and what either writes of it, too.
+"""Any bytes that trouter decodes to a value mean the same value to python-qpid-proton, and so does their re-encoding.
 
-Allowed: DecodeError, because most octets are no value. Proton is compared where it is able to: it knows no maps with a
-key twice and no descriptors that are lists or maps, and loses what stands behind a described value in another value.
+Allowed: DecodeError, because most bytes are no value. The target compares only values that proton's binding can
+represent: it has no maps with a key twice and no descriptors that are lists or maps, and it loses the elements behind a
+described value inside another value.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from trouter.wire.errors import DecodeError
 MUTATOR = typed_values
 COVERS = ("trouter.wire.codec", "trouter.wire.encodings")
 
-#: Our types, and those that proton has for them; a number of another type is another value.
+#: trouter's types and those of proton; a number of another type is another value.
 KINDS: dict[type, type] = {
     types.UByte: proton.ubyte,
     types.UShort: proton.ushort,
@@ -37,11 +38,11 @@ KINDS: dict[type, type] = {
 
 
 class CannotCompare(Exception):
-    """Proton's Python binding has no such value."""
+    """Raised for a value that proton's Python binding cannot represent."""
 
 
 def comparable(value: Any, depth: int = 0) -> None:
-    """Raise CannotCompare for a value that proton's binding is known to get wrong."""
+    """Raise CannotCompare for a value that proton's binding is known to decode wrongly."""
     if isinstance(value, types.Described):
         if depth or not isinstance(value.descriptor, types.ULong | types.Symbol):
             raise CannotCompare

@@ -1,8 +1,9 @@
-"""Any acts of a peer and of ours keep both windows of a session as the standard's sums say; overruns alone end one.
+"""Any acts of both ends keep both windows of a session as the standard computes them; only an overrun ends the session.
 
-Each octet is an act: its low three bits say which, the others how often or how large. The reference keeps the peer's
-sums (AMQP 1.0 part 2, 2.5.6) from the frames alone. Beyond them: no promised window is narrowed, no transfer that fits
-in the peer's window waits, and a window that is half used opens again unless something is held.
+Each byte is an act: its low three bits choose it, the others its count or size. The reference computes the peer's
+windows (AMQP 1.0 part 2, 2.5.6) from the frames alone. The target also checks that the engine narrows no advertised
+window, that no transfer that fits in the peer's window waits, and that a window that is half used opens again unless
+the application holds data.
 
 Allowed: nothing. Only a transfer beyond the window ends the session.
 """
@@ -27,7 +28,7 @@ WINDOW = 8
 WINDOW_BYTES = WINDOW * FRAME_BYTES
 PAYLOAD = bytes(400)
 CREDIT = 100_000
-#: Both sides count from just below the wrap.
+#: Both sides count from a number just below the wrap.
 OUR_FIRST = 0xFFFFFFFE
 PEER_FIRST = 0xFFFFFFF0
 LIMITS = EngineLimits(max_frame_bytes=FRAME_BYTES, session_window_frames=WINDOW, first_outgoing_id=OUR_FIRST)
@@ -40,7 +41,7 @@ OPENING = (
 
 
 class Sink(LinkSink):
-    """Holds what comes until it is released, and sends what is queued, in order."""
+    """A link sink that holds incoming data until it is released, and sends the queued messages in order."""
 
     def __init__(self) -> None:
         self.queue: list[tuple[Delivery, int]] = []
@@ -58,17 +59,17 @@ class Sink(LinkSink):
 
 
 class Talk:
-    """A peer that counts as the standard says, and the engine that it talks to."""
+    """A peer that computes its windows as the standard defines them, and the engine that it talks to."""
 
     def __init__(self) -> None:
         self.sink = Sink()
         self.connection = Connection(LIMITS, Open("we", max_frame_size=FRAME_BYTES), [], None, True, Budget(1 << 30))
-        #: Transfer frames that the peer sent, and how many it may still send.
+        #: Count of transfer frames that the peer sent, and of those that it may still send.
         self.sent = 0
         self.remote_window = WINDOW
-        #: The last of them leaves its message incomplete.
+        #: Whether the message of the peer's last frame is incomplete.
         self.begun = False
-        #: Transfer frames that the peer received, and how many more it takes.
+        #: Count of transfer frames that the peer received, and of those that it still takes.
         self.received = 0
         self.window = 4
         self.ended = False
@@ -91,7 +92,7 @@ class Talk:
         self.flow(0, handle=1, delivery_count=OUR_FIRST, link_credit=CREDIT)
 
     def transfers(self, count: int, more: bool) -> None:
-        """Send this many frames of the peer's at once; ``more`` says whether each leaves its message incomplete."""
+        """Send ``count`` frames of the peer at once; ``more`` says whether each leaves its message incomplete."""
         octets = b""
         for _ in range(count):
             first = None if self.begun else (PEER_FIRST + self.sent) & MASK32
@@ -103,15 +104,15 @@ class Talk:
         self.connection.receive_data(octets)
 
     def overrun(self, more: bool) -> None:
-        """Send a frame whatever the window is: only the rest of a message is borne with, for a window more."""
+        """Send one frame regardless of the window; the engine tolerates the rest of a message for one more window."""
         bearable = self.remote_window > 0 or (self.begun and self.remote_window > -WINDOW)
         self.transfers(1, more)
         if not bearable:
             self.ended = True
-            self.sent -= 1  # what ends the session is not received
+            self.sent -= 1  # the frame that ends the session does not count as received
 
     def flow(self, unseen: int, **fields: Any) -> None:
-        """Open the peer's window, before it saw the last ``unseen`` frames."""
+        """Send a flow of the peer that has not seen the last ``unseen`` frames."""
         seen = OUR_FIRST + self.received - unseen
         flow = Flow(
             next_incoming_id=seen & MASK32,
@@ -123,7 +124,7 @@ class Talk:
         self.connection.receive_data(encode(flow))
 
     def message(self, size: int) -> None:
-        """We send a message, as far as it goes now."""
+        """Send a message of ``size`` bytes, as far as the window permits now."""
         delivery = Delivery(self.out)
         delivery.settled = True
         self.sink.queue.append((delivery, size))
@@ -131,7 +132,7 @@ class Talk:
             self.sink.on_credit(self.out)
 
     def look(self) -> None:
-        """Hold everything that we wrote to the peer's sums."""
+        """Check the frames that the engine wrote against the peer's windows."""
         connection = self.connection
         connection.flush()
         octets = bytes(connection.out)
@@ -156,7 +157,7 @@ class Talk:
             assert self.session.held_bytes or self.remote_window * 2 > WINDOW, "a window that stays half closed"
 
     def take(self, flow: Flow) -> None:
-        """Check a flow of ours by the peer's sums: it saw every frame, and the window is as it was or opened again."""
+        """Check a flow of the engine: it counts every frame, and its window is unchanged or wider."""
         assert flow.next_incoming_id == (PEER_FIRST + self.sent) & MASK32, "next-incoming-id"
         assert flow.next_outgoing_id == (OUR_FIRST + self.received) & MASK32, "next-outgoing-id"
         room = WINDOW - -(-self.session.held_bytes * WINDOW // WINDOW_BYTES)

@@ -1,4 +1,4 @@
-"""The manual's pages on the commands, as Markdown, written from the parsers of their command lines."""
+"""The manual's pages on the commands, as Markdown, written from the parsers of the command lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def pages() -> dict[str, str]:
 
 
 def subcommands(command: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """Yield the commands right below one, each with its name."""
+    """Yield the direct subcommands of a command, each with its name."""
     for action in command._actions:
         if isinstance(action, argparse._SubParsersAction):
             yield from action.choices.items()
@@ -34,19 +34,19 @@ def _page(command: argparse.ArgumentParser) -> str:
 
 
 def _usage(command: argparse.ArgumentParser) -> str:
-    """Return the line of usage, at one width on every machine."""
+    """Return the usage line, at one width on every machine."""
     formatter = _formatter_class(command)(command.prog, width=WIDTH)
     formatter.add_usage(command.usage, command._actions, command._mutually_exclusive_groups, "")
     return formatter.format_help().strip()
 
 
 def _formatter_class(command: argparse.ArgumentParser) -> type[argparse.HelpFormatter]:
-    """Return what lays out the help of a command; each of ours is a class."""
+    """Return the class that formats the help of a command."""
     return cast("type[argparse.HelpFormatter]", command.formatter_class)
 
 
 def _chapter(command: argparse.ArgumentParser, level: int) -> list[str]:
-    """Return what one command does and takes, and then those below it; those of trouter have pages of their own."""
+    """Return the chapters of a command and its subcommands; trouter's own subcommands have pages of their own."""
     lines = [_text(command.description or ""), "", "```", _usage(command), "```", ""]
     for group in command._action_groups:
         shown = [action for action in group._group_actions if action.help != argparse.SUPPRESS]
@@ -88,7 +88,7 @@ def _help(command: argparse.ArgumentParser, action: argparse.Action) -> str:
 
 
 def _epilog(command: argparse.ArgumentParser, level: int) -> list[str]:
-    """Text as it stands where its lines are kept, else a paragraph."""
+    """Return a text as it is where its lines are kept, else as a paragraph."""
     kept = issubclass(_formatter_class(command), argparse.RawDescriptionHelpFormatter)
     epilog = (command.epilog or "").strip("\n")
     shown = ["```", epilog, "```"] if kept else [_text(epilog)]
@@ -96,7 +96,7 @@ def _epilog(command: argparse.ArgumentParser, level: int) -> list[str]:
 
 
 def _text(text: str) -> str:
-    """Return a text as one paragraph, without what only holds on the machine that writes the page."""
+    """Return a text as one paragraph, without values of the machine that writes the page."""
     told = re.sub(r"\s+", " ", text).strip().replace(str(default_configuration()), f"/{CONFIGURATION}")
     return told.replace("<", "&lt;").replace("*", r"\*")
 

@@ -1,5 +1,6 @@
-"""The manual's table of what the older router has and what becomes of it, written from the tables that the router and
-its tools are made of (`make docs`).
+"""The manual's table of the older router's options and what trouter does with them (`make docs`).
+
+It is written from the tables that the router and its tools use.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def _older(kind: EntityType) -> list[Attribute]:
 
 
 def _section(title: str, kind: EntityType) -> str:
-    """Return one section of files as a table."""
+    """Return one section of configuration files as a table."""
     lines = [f"### {title}", ""]
     if kind.unserved:
         lines += [f"Accepted, and not served: {kind.unserved}.", ""]
@@ -129,7 +130,7 @@ def _here(row: Attribute) -> str:
 def _program(parser: argparse.ArgumentParser) -> str:
     """Return the options of one program as a table."""
     lines = [f"### {parser.prog}", "", "| option or word | here |", "|---|---|"]
-    for action in parser._actions:  # argparse has no other way to list them
+    for action in parser._actions:  # argparse has no other way to list its actions
         if action.help != argparse.SUPPRESS:
             given = action.option_strings or [str(action.metavar or action.dest).upper()]
             accepted = str(action.help).startswith("accepted")

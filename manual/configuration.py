@@ -1,4 +1,4 @@
-"""The manual's pages on configuration, written from the table; `make docs` puts them where they belong."""
+"""The manual's pages on configuration, written from the table of attributes; `make docs` puts them into docs/."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ vhost {
 ```
 """
 
-#: Below the heading of each section's page.
+#: The note below the heading of each section's page.
 NOTE: Final = """\
 *This page is written from the table that the router reads its configuration by (`make docs`).
 [Configuration](../configuration.md) describes the file, the columns, and when a change takes effect.*"""
@@ -191,7 +191,7 @@ def _section(kind: EntityType) -> str:
 
 
 def _attributes(title: str, kind: EntityType, rules: str) -> list[str]:
-    """Return a chapter with the table of attributes, and what holds for them together."""
+    """Return a chapter with the table of attributes, and the rules between them."""
     rows = sorted(kind.fields, key=lambda row: (row.name == "name", row.extra))
     lines = [f"## {title}", ""]
     if title != "Attributes":
@@ -238,7 +238,7 @@ def _default(row: Attribute) -> str:
 
 
 def _without_effect(rows: list[Attribute]) -> list[str]:
-    """Return one line for each reason, naming the attributes it holds for."""
+    """Return one line for each reason, with the attributes that it applies to."""
     if not rows:
         return []
     by_reason: dict[str, list[str]] = {}

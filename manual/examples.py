@@ -1,6 +1,6 @@
-"""What the manual's page of each section shows beside its attributes: an example, commands, metrics and pages about it.
+"""The parts of each section's page beside its attributes: an example, commands, metrics and related pages.
 
-A test loads each example, asks the commands of their parsers, and looks for the metrics and pages.
+A test loads each example, gives the commands to their parsers, and checks that the metrics and pages exist.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from typing import Final, NamedTuple
 
 
 class Shown(NamedTuple):
-    """What a section's page shows."""
+    """The example, commands, metrics and pages of one section."""
 
-    #: A whole configuration that is served as it stands.
+    #: A whole configuration that is valid as it stands.
     example: str
-    #: What an operator asks a running router about it.
+    #: Commands with which an operator queries a running router about it.
     commands: tuple[str, ...]
     #: Pages of the manual about it.
     pages: tuple[str, ...]
     metrics: tuple[str, ...] = ()
 
 
-#: The sections that an example stands on which is about none of them.
+#: The other sections of an example.
 _LISTENER: Final = "listener { host: 127.0.0.1, port: amqp, saslMechanisms: ANONYMOUS }\n"
 _BROKER: Final = "connector { name: broker, role: route-container, host: 127.0.0.1, port: 5673 }\n"
 _VHOST: Final = """\

@@ -1,6 +1,6 @@
-"""The overload ladder: what the router does, rung by rung, as a budget of memory, places or log lines runs out.
+"""The overload ladder: the router's reaction, rung by rung, when a budget of memory, places or log lines runs out.
 
-docs/limits.md shows it; a test holds each rung to the tests that reach it.
+docs/limits.md shows it; a test maps each rung to the tests that reach it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MEMORY: Final = "alarm `memory`"
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One step of one budget. ``condition`` is what the peer is sent, ``ends`` what leads back down."""
+    """One step of one budget. ``condition`` is the error that the peer gets, ``ends`` the event that reverses it."""
 
     budget: str
     at: str

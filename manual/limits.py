@@ -1,6 +1,6 @@
-"""The one table of limits: what each is by default, what happens at it, what sets it, and which metric counts it.
+"""The table of limits: the default of each, the router's reaction, the attribute that sets it, and the metric.
 
-docs/limits.md is written from this table; a test holds numbers that stand here to the constants of the code.
+docs/limits.md is written from this table; a test compares its numbers with the constants of the code.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One limit. ``at`` says what happens; AMQP conditions that a peer is sent stand there in backticks."""
+    """One limit. ``at`` describes the reaction, with the AMQP conditions that a peer gets in backticks."""
 
     name: str
     value: str
     at: str
-    #: Kinds of entities, and in backticks their attributes; empty for a limit that cannot be set.
+    #: Types of entities, and in backticks their attributes; empty for a limit that cannot be set.
     set_by: str = ""
     metric: str = ""
 
@@ -24,11 +24,11 @@ class Limit:
 LIMITS: Final = (
     Limit(
         "frame size",
-        "16384 octets",
+        "16384 bytes",
         "connection closed, `amqp:connection:framing-error`",
         set_by="listener `maxFrameSize`",
     ),
-    Limit("frames that the router sends", "65536 octets, or the peer's max-frame-size if smaller", "split"),
+    Limit("frames that the router sends", "65536 bytes, or the peer's max-frame-size if smaller", "split"),
     Limit(
         "sessions per connection",
         "1024 on listeners of role `normal`, 256 with `secureDefaults`; else 32768",
@@ -107,10 +107,10 @@ LIMITS: Final = (
         set_by="vhost, its groups, `perUser`, `perHost`",
         metric="`trouter_vhost_quota_alarms_total`",
     ),
-    Limit("delivery-tag", "32 octets", "delivery rejected, `amqp:invalid-field`"),
+    Limit("delivery-tag", "32 bytes", "delivery rejected, `amqp:invalid-field`"),
     Limit(
         "frames of one delivery",
-        "65536, and one more for each 256 octets of the delivery",
+        "65536, and one more for each 256 bytes of the delivery",
         "link detached, `amqp:resource-limit-exceeded`",
     ),
     Limit("nesting of a value", "32", "connection closed, `amqp:decode-error`"),
@@ -132,11 +132,11 @@ LIMITS: Final = (
     Limit("items of zero width in an array", "4096", "connection closed, `amqp:decode-error`"),
     Limit("header, annotations or properties of a message", "1 MiB each", "delivery rejected, `amqp:decode-error`"),
     Limit("trace entries of a message", "64", "delivery rejected, `amqp:invalid-field`"),
-    Limit("address", "4096 octets", "attach refused, `amqp:invalid-field`; an anonymous message is released"),
+    Limit("address", "4096 bytes", "attach refused, `amqp:invalid-field`; an anonymous message is released"),
     Limit(
-        "key of a [binding](exchanges.md)", "4096 octets, 128 tokens", 'refused: "The binding key pattern is invalid"'
+        "key of a [binding](exchanges.md)", "4096 bytes, 128 tokens", 'refused: "The binding key pattern is invalid"'
     ),
-    Limit("subject of a message to an exchange", "4096 octets, 128 tokens", "fits no binding"),
+    Limit("subject of a message to an exchange", "4096 bytes, 128 tokens", "fits no binding"),
     Limit("exchanges in a row that a message passes on one router", "8, each once", "its copy goes no further"),
     Limit(
         "copies of an exchange that wait for slow next hops",
@@ -170,22 +170,22 @@ LIMITS: Final = (
         "2 MiB",
         "the router does not read from the peer until the peer reads",
     ),
-    Limit("frame before the open is answered", "65536 octets", "connection closed, `amqp:connection:framing-error`"),
-    Limit("SASL frame", "8192 octets", "refused"),
-    Limit("container-id", "1024 octets", "connection closed, `amqp:invalid-field`"),
+    Limit("frame before the open is answered", "65536 bytes", "connection closed, `amqp:connection:framing-error`"),
+    Limit("SASL frame", "8192 bytes", "refused"),
+    Limit("container-id", "1024 bytes", "connection closed, `amqp:invalid-field`"),
     Limit(
         "sessions for routed links on a broker's connection", "32, or what its channel-max leaves", "clients share them"
     ),
     Limit("link routes that a connection creates for itself", "1000", "CREATE answered with 403"),
     Limit(
         "an error that the router passes on over a routed link",
-        "400 octets",
+        "400 bytes",
         "its condition and the first 60 characters of its description go on",
     ),
     Limit("a detach of a routed link that the other side does not answer", "10 s", "the router answers it"),
     Limit("a routed link's attach", "one frame of the other side", "link refused, `amqp:connection:framing-error`"),
-    Limit("name of a link", "8192 octets", "session ended, `amqp:invalid-field`"),
-    Limit("symbol", "1024 octets", "connection closed, `amqp:decode-error`"),
+    Limit("name of a link", "8192 bytes", "session ended, `amqp:invalid-field`"),
+    Limit("symbol", "1024 bytes", "connection closed, `amqp:decode-error`"),
     Limit(
         "connections that have not sent their open yet",
         "1000, of which 20 from one host",
@@ -194,7 +194,7 @@ LIMITS: Final = (
         metric="`trouter_connections_refused_total`",
     ),
     Limit(
-        "octets a second before the open, after 2 s, once a peer has begun",
+        "bytes a second before the open, after 2 s, once a peer has begun",
         "64",
         "socket closed",
         set_by="router `minHandshakeRate`",
@@ -227,13 +227,13 @@ LIMITS: Final = (
     ),
     Limit(
         "a [decision](decisions.md) sent to the router",
-        "4096 octets, a day, 10 in a second, 1000 in force",
+        "4096 bytes, a day, 10 in a second, 1000 in force",
         "rejected; beyond the rate, released",
         set_by="router `pluginSettings` (feedback)",
     ),
     Limit(
         "bodies of messages in records of a vhost",
-        "100 in a second, 256 octets each",
+        "100 in a second, 256 bytes each",
         "not recorded",
         set_by="vhost `sampleBytes`",
     ),
@@ -255,7 +255,7 @@ LIMITS: Final = (
         "5",
         "the router does not use it for 10 s, then tries it with one login; it refuses logins meanwhile with outcome 4",
     ),
-    Limit("a frame of an authentication service", "16384 octets in SASL, 1 MiB for its open", "refused with outcome 4"),
+    Limit("a frame of an authentication service", "16384 bytes in SASL, 1 MiB for its open", "refused with outcome 4"),
     Limit("rights of a user, from a service or a token", "10,000", "refused"),
     Limit(
         "remembered answers of an authentication service",
@@ -336,7 +336,7 @@ LIMITS: Final = (
     Limit("listings that requesters read page by page", "32 requesters, 60 s", "the listing starts again"),
     Limit(
         "log lines kept for GET-LOG",
-        "1000, of 2047 octets",
+        "1000, of 2047 bytes",
         "the oldest are forgotten",
         metric="`trouter_log_lines_lost_total`",
     ),

@@ -1,4 +1,4 @@
-"""The manual's page on limits, written from the tables of limits and rungs; `make docs` puts it where it belongs."""
+"""The manual's page on limits, written from the tables of limits and rungs; `make docs` puts it into docs/."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def page() -> str:
 
 
 def attributes_of(limit: Limit) -> list[Attribute]:
-    """Return the attributes that set a limit, from the table of attributes; KeyError for one that is not there."""
+    """Return the attributes that set a limit, from the table of attributes; raise KeyError for an unknown one."""
     names = re.findall(r"`(\w+)`", limit.set_by)
     kinds = [kind for kind in CONFIGURED if kind.section in re.findall(r"\w+", limit.set_by)]
     found = [row for kind in kinds for name in names if (row := kind.field_spelled(name)) is not None]
@@ -64,7 +64,7 @@ def attributes_of(limit: Limit) -> list[Attribute]:
 
 
 def conditions_of(limit: Limit) -> list[str]:
-    """Return the conditions that peers are sent at a limit, each once."""
+    """Return the conditions that peers get at a limit, each once."""
     return list(dict.fromkeys(_CONDITION.findall(limit.at)))
 
 

@@ -1,6 +1,6 @@
-"""Manual pages for `man`, written from the same pages as the site: those of the commands and of the configuration.
+"""Write the manual's pages on the commands and the configuration for `man`.
 
-`make docs` calls it with the folder: below it `man1/trouter-stat.1`, `man5/qdrouterd.conf.5` and so on.
+`make docs` calls it with the folder; it writes `man1/trouter-stat.1`, `man5/qdrouterd.conf.5` and so on below it.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import trouter
 from manual import commands
 from manual.configuration import pages as configuration_pages
 
-#: What reads the configuration and runs as a daemon; all else is a command of users.
+#: Programs that run as a daemon, with their section; all others are commands of users.
 DAEMONS: Final = {"qdrouterd": 8}
 FILE: Final = "qdrouterd.conf"
-#: The blocks of a page, the first that fits.
+#: The kinds of blocks of a page; the first match counts.
 BLOCK: Final = re.compile(
     r"(?P<fence>^```\w*\n(?s:.*?)^```$)|(?P<table>(?:^\|.*\n?)+)|(?P<heading>^#+ .*$)|(?P<items>(?:^(?:- |  ).*\n?)+)"
     r"|(?P<text>(?:^(?!```|\||#+ |- ).+\n?)+)",
     re.MULTILINE,
 )
-#: What Markdown writes within a line; its first group stays.
+#: Markdown within a line; the first group is kept.
 INLINE: Final = (
     re.compile(r"\[([^\]]+)\]\([^)]*\)"),
     re.compile(r"\*\*([^*]+)\*\*"),
@@ -43,7 +43,7 @@ def pages() -> dict[str, str]:
 
 
 def write(folder: Path) -> None:
-    """Write them below ``folder``, in a folder for each section."""
+    """Write all pages below ``folder``, in a folder for each section."""
     for name, text in pages().items():
         path = folder / f"man{name.rpartition('.')[2]}" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def write(folder: Path) -> None:
 
 
 def _file() -> str:
-    """All pages on the configuration as one: what is said of the file, then the sections, each a level deeper."""
+    """Return all pages on the configuration as one: the page about the file, then the sections, each a level deeper."""
     told = configuration_pages()
     about = told.pop("configuration.md").partition("## Sections")[0].split("\n", 2)[2]
     about, told = _without_note(about), {name: _without_note(text) for name, text in told.items()}
@@ -60,12 +60,12 @@ def _file() -> str:
 
 
 def _without_note(text: str) -> str:
-    """Return a page without what it says of how it was made."""
+    """Return a page without its note on how it was generated."""
     return re.sub(r"^\*This page is written.*?\*\n\n", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
 def _page(name: str, section: int, text: str) -> str:
-    """A page of Markdown as roff: its heading, its first paragraph and its first block are what `man` wants first."""
+    """Return a page of Markdown as roff; `man` needs its heading, first paragraph and first block first."""
     blocks = [*_blocks(text)]
     (_, _), (_, description), *rest = blocks
     sentence = description.partition(". ")[0].rstrip(".")
@@ -86,7 +86,7 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _words(text: str) -> str:
-    """Text within a line: code is bold, what roff would obey is escaped."""
+    """Return text within a line as roff: code is bold, roff's control characters are escaped."""
     for pattern in INLINE:
         text = pattern.sub(r"\1", text)
     text = re.sub(r"\\([|*])", r"\1", text).replace("&lt;", "<").replace("\\", r"\e").replace("-", r"\-")
@@ -99,7 +99,7 @@ def _paragraph(block: str) -> list[str]:
 
 
 def _heading(block: str) -> list[str]:
-    """Return the sections of a page, those within them, and what is deeper as a line of its own."""
+    """Return a heading: sections, subsections, and deeper ones as a line of their own."""
     level, _, title = block.partition(" ")
     shown = _words(title).replace('"', "")
     macros = {"##": f'.SH "{shown.upper()}"', "###": f'.SS "{shown}"'}
@@ -112,7 +112,7 @@ def _fence(block: str) -> list[str]:
 
 
 def _items(block: str) -> list[str]:
-    """A list."""
+    """Return a list as roff."""
     lines: list[str] = []
     for line in block.splitlines():
         if line.startswith("- "):
@@ -122,7 +122,10 @@ def _items(block: str) -> list[str]:
 
 
 def _table(block: str) -> list[str]:
-    """A row is a term, and what its other cells say, the last one first; a cell below a heading begins with it."""
+    """Return a table as roff: each row becomes a term, and its other cells the text, last one first.
+
+    A cell below a heading begins with that heading.
+    """
     rows = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in block.splitlines()]
     titles, _, *body = rows
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""The manual's page on coming from the older router, written from the table of strictness (`make docs`)."""
+"""The manual's page on migration from the older router, written from the table of strictness (`make docs`)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ With the switch and without it, these are not as on the older router.
 |---|---|---|---|
 """
 
-#: What a finding fills in.
+#: The placeholders in a finding.
 _PLACES: Final = re.compile(r"\{(\w+)\}")
 SHOWN: Final = {Severity.PROBLEM: "problem", Severity.UNSAFE: "unsafe", Severity.NOTE: "warning"}
 

@@ -1,4 +1,4 @@
-"""What the site of the manual has beside the pages in docs/: mkdocs calls these functions while it builds."""
+"""Hooks of mkdocs for the site of the manual: they add pages beside those in docs/."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from mkdocs.structure.pages import Page
 from manual import commands
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-#: Where the files of the repository stand on the site that pages link to.
+#: The folder of the site for files of the repository that pages link to.
 REPOSITORY: Final = "repository"
-#: Where the pages of the commands stand, which are written from their parsers.
+#: The folder of the site for the pages of the commands, which are written from their parsers.
 COMMANDS: Final = "reference/commands"
-#: `[text](target)` or `[text](target#anchor)`, of something that is not on another host.
+#: `[text](target)` or `[text](target#anchor)` with a target on this host.
 LINK: Final = re.compile(r"\[([^\]\n]*)\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Add to the navigation the pages of the commands, and those of the sections of the configuration."""
+    """Add the pages of the commands and of the sections of the configuration to the navigation."""
     sections = sorted(path.name for path in (ROOT / "docs" / "reference").glob("*.md"))
     chapters = _chapters(config.nav or [])
     chapters["Configuration"] += [f"reference/{name}" for name in sections]
@@ -49,7 +49,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lead links to files of the repository to their pages, and call other pages by their titles."""
+    """Point links to files of the repository at their pages, and use titles as the text of links to pages."""
     here = posixpath.dirname(page.file.src_uri)
 
     def led(match: re.Match[str]) -> str:
@@ -65,7 +65,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def _chapters(nav: list[Any]) -> dict[str, list[Any]]:
-    """The lists of the navigation by their titles, at every level."""
+    """Return the lists of the navigation by their titles, at every level."""
     named = [item for entry in nav if isinstance(entry, dict) for item in entry.items() if isinstance(item[1], list)]
     return {title: below for name, items in named for title, below in [(name, items), *_chapters(items).items()]}
 
@@ -78,7 +78,7 @@ def _linked(page: str, text: str) -> Iterator[str]:
 
 
 def _outside(page: str, target: str) -> str | None:
-    """The name of the file of the repository that a link leads to, if it is not in docs/."""
+    """Return the name of the repository's file that a link points to; None if it is in docs/."""
     name = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page), target))
     return None if name.startswith("docs/") or not (ROOT / name).exists() else name
 
@@ -88,7 +88,7 @@ def _page_of(name: str) -> str:
 
 
 def _shown(name: str) -> str:
-    """A file as a page that shows its text, a folder as one that lists what is in it."""
+    """Return a file as a page with its text, or a folder as a page with a list of its files."""
     path = ROOT / name
     if path.is_dir():
         listed = "".join(
@@ -100,7 +100,7 @@ def _shown(name: str) -> str:
 
 @cache
 def _title(page: str) -> str:
-    """The heading of a page in docs/."""
+    """Return the heading of a page in docs/."""
     path = ROOT / "docs" / page
     heading = re.search(r"^# (.*)", path.read_text(encoding="utf-8"), re.MULTILINE) if path.is_file() else None
     return heading[1] if heading else posixpath.basename(page)

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Run a command in a copy of this checkout, on a machine that has nothing but Debian's smallest system and make:
+# Run a command in a copy of this checkout, on a machine with only Debian's minimal system and make:
 #     packaging/fresh-machine.sh [--until TEXT] [--keep FOLDER] COMMAND...
 #     packaging/fresh-machine.sh --until Operational make run
-# It prints after how many seconds each line came, and how long the whole took; with --until it ends at the first line that
-# has TEXT, and with --keep it copies the files that the command left in dist/ to FOLDER. Packages come from where this machine
-# has them from: its settings for apt, pip and npm are copied, and nothing else of it. It needs root, debootstrap and unshare.
-# FRESH_BASE names the folder of the smallest system, made if it is absent.
+# It prints the seconds at which each line came, and how long the whole took; with --until it ends at the first line that
+# has TEXT, and with --keep it copies the files that the command left in dist/ to FOLDER. Packages come from the same sources
+# as this machine's: only its settings for apt, pip and npm are copied. It needs root, debootstrap and unshare.
+# FRESH_BASE names the folder of the minimal system, which is created if it is absent.
 set -eu -o pipefail
 until="" keep=""
 while :; do
@@ -40,7 +40,7 @@ kept=(PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/ro
 while IFS= read -r -d '' setting; do
     case $setting in PIP_*|npm_config_*|NPM_CONFIG_*|*_proxy=*|*_PROXY=*|SSL_CERT_*|NODE_EXTRA_CA_CERTS=*|FRESH_*) kept+=("$setting") ;; esac
 done < /proc/self/environ
-# The processes live in a namespace of their own, which ends with its first: whatever the command left behind ends too.
+# The processes run in a namespace that ends with its first process, so that the command leaves no process behind.
 exec 3< <(exec unshare --mount --pid --fork --kill-child env -i "${kept[@]}" sh -c '
     mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && cd "$0/trouter" && exec chroot "$0" sh -c "cd /trouter && exec \"\$@\"" sh "$@"
     ' "$machine" "$@" 2>&1; )

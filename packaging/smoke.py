@@ -1,6 +1,6 @@
-"""Start the `trouter` that is installed, route one message through it and stop it: `python packaging/smoke.py [PORT]`.
+"""Start the installed `trouter`, route one message through it and stop it: `python packaging/smoke.py [PORT]`.
 
-With a port, use the router that listens there. Only the standard library and the installed package are used.
+With a port, use the router that listens there. It needs only the standard library and the installed package.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ async def route(port: int) -> None:
 
 
 def start() -> None:
-    """Start a router on a free port, route through it, stop it with TERM; fail unless it exits with 0."""
+    """Start a router on a free port, route through it, and stop it with SIGTERM; fail unless it exits with 0."""
     command = Path(sys.executable).with_name("trouter")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "smoke.conf")

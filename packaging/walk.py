@@ -1,11 +1,11 @@
-"""Type commands of the manual as they are printed, and say how long each took.
+"""Run commands of the manual as they are printed, and print how long each took.
 
     packaging/fresh-machine.sh sh -c 'make running && unshare --net python3 packaging/walk.py docs/tutorial.md'
     python3 packaging/walk.py '$ trouter run &' 'README.md#A first message' examples/tenants.py
 
 A word is a page, a chapter of one, an example, whose head has its commands, or a command behind `$ `. One shell types
-all, in this folder, with the commands of `.venv`; it ends at the first that fails. Python and bash are enough for it.
-Where the loopback interface is down, as in a network of its own, it is put up.
+all commands, in this folder, with the programs of `.venv`; it ends at the first that fails. It needs only Python and
+bash. If the loopback interface is down, as in a network namespace, the program brings it up.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from pathlib import Path
 
 CODE = re.compile(r"^```(?:sh|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"Write this to `([\w.]+)`:\n\n```\n(.*?)^```", re.MULTILINE | re.DOTALL)
-#: A router that runs on, and a question whose answer changes while routers find each other.
+#: A router in the background, and a query whose answer changes while routers find each other.
 RUNS_ON = re.compile(r"(\w+=\S+ )?(trouter run|qdrouterd) .*&$|trouter run &$")
 ASKS = re.compile(r"(trouter stat|qdstat) ")
 LONGEST_S = 180
-#: Of Linux: the request that sets the flags of an interface, and the flag that it is up.
+#: Linux: the request that sets the flags of an interface, and the flag IFF_UP.
 SET_FLAGS, UP = 0x8914, 1
 END_ALL = "kill $(jobs -p)"
 
 
 class Shell:
-    """One bash, whose output is kept in a file."""
+    """One bash, whose output goes to a file."""
 
     def __init__(self) -> None:
         self.output = Path(tempfile.mkdtemp(), "output")
@@ -51,11 +51,11 @@ class Shell:
         self.type("set -m")
 
     def type(self, command: str) -> tuple[int, str]:
-        """Type a command; return its exit status and what was printed, of a router until it is of use."""
+        """Type a command; return its exit status and its output, for a router the output until it is operational."""
         self.count += 1
         begun, end = self.output.stat().st_size, re.compile(rf"@@{self.count} (\d+)\n")
         if command.startswith("kill "):
-            command += "; wait"  # so that the numbers of jobs begin anew, as in a new terminal
+            command += "; wait"  # so that job numbers start again, as in a new terminal
         typed = f"{{ {command}\n}} </dev/null; echo @@{self.count} $?\n"
         if self.bash.stdin is not None:
             self.bash.stdin.write(typed.encode())
@@ -69,7 +69,7 @@ class Shell:
         return 124, said
 
     def step(self, command: str, wanted: Sequence[str]) -> bool:
-        """Type a command and print how long it took; return whether it did what it is said to do."""
+        """Type a command and print how long it took; return whether its status and output were as the page says."""
         begun = time.monotonic()
         while True:
             status, said = self.type(command)
@@ -83,7 +83,7 @@ class Shell:
 
 
 def steps_of(word: str) -> Sequence[tuple[str, Sequence[str]]]:
-    """Return what to type for a word of the command line, with the lines that are to be printed; write its files."""
+    """Return the commands for a word of the command line, with the expected lines; write the files that it shows."""
     if word.startswith("$ "):
         return [(word.removeprefix("$ "), [])]
     page, _, chapter = word.partition("#")

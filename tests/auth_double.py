@@ -1,7 +1,7 @@
-"""An authentication service that does what a script says, over real TCP or TLS: it hangs, lies and dies on order.
+"""An authentication service that follows a test's script, over real TCP or TLS; a script may hang, lie or disconnect.
 
-A script is a function that is called with the wire of each connection, in a thread of its own. When it returns the
-connection is closed; what it raises besides the end of the connection fails the test that uses the double.
+A script is a function that the service calls with the wire of each connection, in a thread of its own. When it returns,
+the connection is closed; an exception other than the end of the connection fails the test that uses the double.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ ALICE: Final[Mapping[str, Any]] = {"sub": "alice"}
 
 
 def words(*given: str) -> Array:
-    """Rights as services write them."""
+    """Return rights as an array of strings, as authentication services encode them."""
     return Array("string", given)
 
 
 class Gone(Exception):
-    """The router dropped the connection."""
+    """The router closed the connection."""
 
 
 class Wire:
@@ -53,19 +53,19 @@ class Wire:
         self._input = b""
 
     def header(self, header: bytes) -> None:
-        """Take the router's header, which must be this one, and answer in kind."""
+        """Receive the router's header, check that it is ``header``, and send the same."""
         assert self._read(8) == header
         self._sock.sendall(header)
 
     def say(self, performative: Performative, frame_type: int = 1) -> None:
-        """Send a frame, of SASL unless told otherwise."""
+        """Send a frame, by default a SASL frame."""
         self.raw(frame(0, encode_performative(performative), frame_type))
 
     def raw(self, octets: bytes) -> None:
         self._sock.sendall(octets)
 
     def expect(self, kind: type[P]) -> P:
-        """The next frame, which must be of this kind."""
+        """Return the performative of the next frame; AssertionError if it is not of this kind."""
         (size,) = struct.unpack(">I", self._read(4))
         octets = self._read(size - 4)
         performative = decode_performative(octets, octets[0] * 4 - 4, len(octets))[0]
@@ -73,13 +73,13 @@ class Wire:
         return performative
 
     def until_gone(self) -> None:
-        """Say nothing until the router has dropped the connection."""
+        """Send nothing, and wait until the router closes the connection."""
         with suppress(Gone):
             while True:
                 self._read(1)
 
     def offer(self, *mechanisms: str) -> SaslInit:
-        """Go as far as the client's choice."""
+        """Send the mechanisms; return the client's sasl-init."""
         self.header(SASL_HEADER)
         self.say(SaslMechanisms(mechanisms))
         return self.expect(SaslInit)
@@ -87,7 +87,10 @@ class Wire:
     def let_in(
         self, properties: Mapping[Any, Any] | None, additional: bytes | None = None, container_id: str = "service"
     ) -> Open:
-        """Say yes, and in the open who and what; the router's open. Ends when the router drops the connection."""
+        """Accept the login, and send an open with these properties; return the router's open.
+
+        Return only when the router has closed the connection.
+        """
         self.say(SaslOutcome(0, additional))
         self.header(AMQP_HEADER)
         opened = self.expect(Open)
@@ -112,7 +115,7 @@ Script = Callable[[Wire], None]
 
 
 class Double:
-    """The service; ``port`` is where it listens, ``seen`` what its scripts note down."""
+    """The service: ``port`` is the port that it listens on, ``seen`` a list for its scripts."""
 
     def __init__(self, script: Script, tls: ssl.SSLContext | None = None) -> None:
         self.script = script
@@ -127,7 +130,7 @@ class Double:
         self._threads[0].start()
 
     def close(self) -> None:
-        """End it all, and fail if a script has."""
+        """Close all sockets, and raise the exception of a script that failed."""
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
@@ -168,7 +171,7 @@ class Double:
 
 @contextmanager
 def service(script: Script, tls: ssl.SSLContext | None = None) -> Iterator[Double]:
-    """A double for as long as the block lasts."""
+    """Run a double for as long as the block lasts."""
     double = Double(script, tls)
     try:
         yield double
@@ -180,7 +183,7 @@ def service(script: Script, tls: ssl.SSLContext | None = None) -> Iterator[Doubl
 
 
 def plain(properties: Mapping[Any, Any] | None, *mechanisms: str) -> Script:
-    """Lets in whoever chooses anything, with these properties."""
+    """Return a script that accepts every login, with these properties."""
 
     def script(wire: Wire) -> None:
         wire.offer(*(mechanisms or ("PLAIN",)))
@@ -199,7 +202,7 @@ def says_no(code: int) -> Script:
 
 
 def stops_before(stage: str, *, dies: bool = False) -> Script:
-    """Goes along as far as ``stage``, and then hangs, or dies."""
+    """Return a script that proceeds up to ``stage``, and then hangs or closes the connection."""
 
     def script(wire: Wire) -> None:
         go_along(wire)

@@ -1,7 +1,7 @@
-"""A small broker by python-qpid-proton, for the links that routers attach to brokers: queues, and transactions.
+"""A small broker on python-qpid-proton for the links that routers attach to brokers: queues and transactions.
 
-It listens for routers, or dials one; it answers attaches with the termini that it is asked for. All that happens to it
-happens in a thread of its own.
+It listens for routers, or dials one; it answers attaches with the termini of the attach. It runs in a thread of its
+own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DECLARE, DISCHARGE, DECLARED, TRANSACTIONAL = 0x31, 0x32, 0x33, 0x34
 
 
 class Broker(MessagingHandler):
-    """What it has been told; ``wait`` for it. ``refused`` addresses get no link."""
+    """A broker that records what it receives; a test waits with ``wait``. It refuses links to ``refused`` addresses."""
 
     def __init__(self, name: str, dials: int = 0) -> None:
         super().__init__(prefetch=100, auto_accept=False)
@@ -30,12 +30,12 @@ class Broker(MessagingHandler):
         self.port = 0
         self.queues: dict[str, deque[Message]] = defaultdict(deque)
         self.refused: dict[str, Condition] = {}
-        #: What comes to an address is for those who receive from it.
+        #: Whether it forwards messages to the receivers of their address.
         self.keeps = False
-        #: Links as they were attached: name, whether we send, address, capabilities.
+        #: The links as they were attached: name, whether the broker sends, address, capabilities.
         self.attached: list[tuple[str, bool, str | None, str | list[str]]] = []
         self.detached: list[tuple[str, bool, str | None]] = []
-        #: What was asked of the coordinator, and the transactions that messages came under.
+        #: The requests to the coordinator, and the transaction ids of messages.
         self.asked: list[int] = []
         self.enlisted: list[bytes] = []
         self.received: list[Message] = []
@@ -48,24 +48,24 @@ class Broker(MessagingHandler):
         self._container = Container(self)
         self._container.container_id = name
         self._transactions = 0
-        #: Transactions that were declared and are not discharged: there are no others to brokers.
+        #: Transactions that were declared and not discharged; the broker refuses all other ids.
         self._open: set[bytes] = set()
         self._acceptor: Any = None
         self._sent: dict[str, tuple[Any, Message]] = {}
         self._refusing: dict[Any, Condition] = {}
 
-    # --- from the test's thread
+    # --- called in the test's thread
 
     def run(self) -> None:
         self._container.run()
 
     def wait(self, condition: Callable[[Broker], Any]) -> None:
-        """Wait until it holds."""
+        """Wait until the condition holds."""
         with self._changed:
             assert self._changed.wait_for(lambda: condition(self), DEADLINE_S), f"never came to be: {vars(self)}"
 
     def do(self, what: Callable[[Broker], Any]) -> None:
-        """Have something done in the broker's thread, and wait for it."""
+        """Run a function in the broker's thread, and wait until it returns."""
         done = threading.Event()
 
         def run() -> None:
@@ -85,7 +85,7 @@ class Broker(MessagingHandler):
             listening.close()
         self._container.stop()
 
-    # --- in the broker's thread
+    # --- called in the broker's thread
 
     def on_order(self, event: Any) -> None:
         event.subject()
@@ -168,7 +168,7 @@ class Broker(MessagingHandler):
             self._sent[sender.send(message).tag] = sender, message
 
     def put(self, address: str, message: Message) -> None:
-        """A message for whoever receives from the address."""
+        """Queue a message for the receivers of the address, and send it if there is credit."""
         self.queues[address].append(message)
         for link in self.links:
             if link.is_sender and link.source.address == address and link.state & Endpoint.REMOTE_ACTIVE:
@@ -212,7 +212,7 @@ class Broker(MessagingHandler):
         delivery.settle()
 
     def _refuse_unknown(self, delivery: Any) -> None:
-        """There is no such transaction (part 4, 4.5.8)."""
+        """Reject a delivery with an unknown transaction id (part 4, 4.5.8)."""
         delivery.local.condition = Condition("amqp:transaction:unknown-id")
         delivery.update(Delivery.REJECTED)
         delivery.settle()
@@ -230,7 +230,7 @@ class Broker(MessagingHandler):
         self._tell()
 
     def on_released(self, event: Any) -> None:
-        """It is sent again, unless the credit is wanted back: then when there is new credit."""
+        """Queue the message again, and send it at once unless the router drains the link."""
         self.dispositions.append("released")
         sender, message = self._sent[event.delivery.tag]
         self.queues[sender.source.address].appendleft(message)
@@ -240,7 +240,7 @@ class Broker(MessagingHandler):
 
 
 def _symbols(data: Any) -> str | list[str]:
-    """A bare symbol as a text and an array of symbols as a list: to some peers the one is not the other."""
+    """Return a bare symbol as a text and an array of symbols as a list, because some peers distinguish the two."""
     data.rewind()
     if not data.next():
         return []
@@ -254,9 +254,9 @@ def _symbols(data: Any) -> str | list[str]:
 
 @contextmanager
 def broker(name: str = "B", dials: int = 0, *, keeps: bool = False) -> Iterator[Broker]:
-    """A broker that runs; with ``dials`` it calls the router at that port, else it listens.
+    """Run a broker; with ``dials`` it dials the router at that port, else it listens.
 
-    With ``keeps`` it has what comes to an address for those who receive from it.
+    With ``keeps`` it forwards messages to the receivers of their address.
     """
     made = Broker(name, dials)
     made.keeps = keeps

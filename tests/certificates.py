@@ -1,4 +1,4 @@
-"""Authorities and certificates for a test, made on the spot with openssl."""
+"""Make certificate authorities and certificates for a test with openssl."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
 
 
 class Authority:
-    """Signs certificates for servers; ``certificate`` is its own."""
+    """A certificate authority for servers; ``certificate`` is its own certificate."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._folder = folder
@@ -20,7 +20,7 @@ class Authority:
         _openssl("req", "-x509", *_KEY, "-days", "2", "-subj", f"/CN={name}", *made)
 
     def pair(self, address: str) -> tuple[Path, Path]:
-        """The certificate and the key of a server at this IP address."""
+        """Return the files with the certificate and the key of a server at this IP address."""
         stem = address.replace(".", "-")
         certificate, key = self._folder / f"{stem}.pem", self._folder / f"{stem}.key"
         extension = f"subjectAltName=IP:{address}"
@@ -29,7 +29,7 @@ class Authority:
         return certificate, key
 
     def server(self, address: str) -> ssl.SSLContext:
-        """What a server at this IP address speaks TLS with."""
+        """Return the TLS settings of a server at this IP address."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(*self.pair(address))
         return context

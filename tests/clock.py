@@ -1,4 +1,4 @@
-"""Time that a test moves on."""
+"""A clock that a test moves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clocks of one process that a test moves, those of the machine being left alone."""
+"""Clocks of one process that a test moves; those of the machine stay as they are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SOURCE: Final = Path(__file__).with_name("shifted_clock.c")
 
 
 class Clock:
-    """Moves the clocks of a process."""
+    """Move the clocks of a process that runs with ``environment``."""
 
     def __init__(self, folder: Path) -> None:
         compiler = shutil.which("cc") or shutil.which("gcc")

@@ -1,4 +1,4 @@
-"""What every test shares: Hypothesis profiles, chosen with --hypothesis-profile, and signals that are not ignored."""
+"""Hypothesis profiles (chosen with --hypothesis-profile), assertion rewriting and signal handlers for all tests."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
-# What several folders of tests import from each other: its asserts tell what they compared.
+# Modules that several folders of tests share: their failed assertions show the compared values.
 pytest.register_assert_rewrite(
     "tests.routers", "tests.e2e.peer", "tests.e2e.neighbours", "tests.interop.agents", "tests.management.node"
 )
 
-# No deadline: tests make no claim about time. The database would make two runs differ, so CI goes without.
+# No deadline: tests make no claim about time. The database would make two runs differ, so CI does not use it.
 settings.register_profile("default", deadline=None, max_examples=100)
 settings.register_profile(
     "ci", deadline=None, max_examples=100, database=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
-# For the interpreted twin, beside which the compiled one has all examples.
+# For the interpreted twin; the compiled twin runs all examples.
 settings.register_profile(
     "brief",
     deadline=None,
@@ -33,12 +33,12 @@ settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 
 def pytest_collection_finish() -> None:
-    """What was made for the tests stays to the end: the garbage collector need not look through it a thousand times."""
+    """Freeze the objects that the collection made, so that the garbage collector does not scan them in each test."""
     gc.collect()
     gc.freeze()
 
 
-# A shell has what it starts in the background ignore these, and so would every process that a test starts.
+# A shell makes its background processes ignore these signals; each process that a test starts would inherit that.
 for number in (signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""`trouter` as it runs where packages of the extras are not installed."""
+"""Run `trouter` as if packages of the extras were not installed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if __name__ == "__main__":
 
 
 def run_without(packages: Iterable[str], *words: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command in ``folder`` to its end, with imports of these packages as if they were not installed."""
+    """Run a command in ``folder`` to its end; imports of these packages fail as if they were not installed."""
     return subprocess.run(
         [sys.executable, "-c", _PROGRAM, " ".join(packages), *words],
         cwd=folder,

@@ -1,6 +1,6 @@
-"""Routers that are forked from a process which has imported all that a router imports: most of the work of a start.
+"""Routers that are forked from a process which has already imported a router's modules, to start them quickly.
 
-Each is a process of its own, as `python -m trouter` makes it, with the streams of the process of the tests.
+Each router is a process of its own with the standard streams of the test process, as with `python -m trouter`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAX_REQUEST_BYTES = 65_536
 
 
 class Process(Protocol):
-    """What tests want of the process of a router, be it of subprocess or forked here."""
+    """The methods that tests need of a router's process, started by subprocess or forked here."""
 
     pid: int
     returncode: int | None
@@ -43,7 +43,7 @@ class Process(Protocol):
 
 
 class Forked:
-    """A command of ours, started now; stderr is a pipe. It has the methods of a Popen that Process names."""
+    """A trouter command started by a fork; stderr is a pipe. It has the methods of Popen that Process names."""
 
     def __init__(self, command: Sequence[str]) -> None:
         errors, into_errors = os.pipe()
@@ -52,7 +52,7 @@ class Forked:
         os.close(into_errors)
         os.close(into_told)
         self.stderr: IO[str] | None = os.fdopen(errors, encoding="utf-8")
-        #: A line with the number of the process, and one with its status when it has ended.
+        #: Two lines: the process id, and the exit status after the end.
         self._told = os.fdopen(told, encoding="ascii")
         self._reading = threading.Lock()
         self.returncode: int | None = None
@@ -79,7 +79,7 @@ class Forked:
     def _ended_within(self, seconds: float | None) -> int | None:
         if self.returncode is None and select.select([self._told], [], [], seconds)[0]:
             with self._reading:
-                if self.returncode is None:  # no other thread of the test has read it meanwhile
+                if self.returncode is None:  # another thread of the test may have read it meanwhile
                     self.returncode = int(self._told.readline())
         return self.returncode
 
@@ -92,7 +92,7 @@ class Forked:
 
 
 def serves_here() -> bool:
-    """Whether a router of the stock would start as one of subprocess: with this environment, in this network."""
+    """Return whether a forked router would start like one of subprocess: same environment, same network namespace."""
     return _surroundings() == _AT_START
 
 
@@ -103,7 +103,7 @@ def _surroundings() -> tuple[dict[str, str], str]:
 
 @cache
 def _stock() -> socket.socket:
-    """The way to the process that routers are forked from; it ends with this one."""
+    """Return the socket to the process that routers are forked from; that process ends with this one."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     command = [sys.executable, "-m", "tests.forks", str(theirs.fileno())]
     stock = subprocess.Popen(command, cwd=ROOT, pass_fds=[theirs.fileno()])
@@ -118,7 +118,7 @@ def _stock() -> socket.socket:
 
 
 def _keep_stock(requests: socket.socket) -> None:
-    """Fork a router for each request. Return in the router, with sys.argv as its command line."""
+    """Fork a router for each request. Return in the router, with its command line in sys.argv."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:

@@ -1,8 +1,7 @@
-"""Network namespaces, and lines between them that delay and lose packets, or are cut in one direction or both.
+"""Network namespaces, and lines between them that delay or lose packets, or are cut in one direction or both.
 
-At each end of a line is a TUN device, and a thread carries packets from one to the other, so that what routers speak
-over it is the kernel's own TCP. `tc netem` does the same where the kernel has it, which is not everywhere; here packets
-are lost by a seed besides.
+Each end of a line is a TUN device, and a thread carries the packets, so that routers use the kernel's TCP over it. `tc
+netem` does the same, but only some kernels have it; here the lost packets also follow from a seed.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ _CLONE_NEWNET = 0x40000000
 _TUNSETIFF = 0x400454CA
 _IFF_TUN, _IFF_NO_PI = 0x0001, 0x1000
 _MAX_PACKET = 65536
-#: A packet that others overtake comes this much later.
+#: Seconds that a packet is delayed so that others overtake it.
 _OVERTAKEN_S = 0.02
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def why_not() -> str:
-    """Return what keeps this machine from having such lines; "" if nothing does."""
+    """Return the reason why this machine cannot have such lines; "" if it can."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     if shutil.which("ip") is None:
@@ -52,7 +51,7 @@ def _call(result: int) -> None:
 
 
 class Namespace:
-    """A network of its own, with a loopback interface that works."""
+    """A network namespace with a working loopback interface."""
 
     def __init__(self) -> None:
         with _here() as back:
@@ -65,7 +64,7 @@ class Namespace:
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """Sockets that this thread makes in the block, and processes that it starts, are in the namespace."""
+        """Run the block in the namespace, with the sockets of this thread and the processes that it starts."""
         with _here() as back:
             _call(_libc.setns(self._fd, _CLONE_NEWNET))
             try:
@@ -74,7 +73,7 @@ class Namespace:
                 _call(_libc.setns(back, _CLONE_NEWNET))
 
     def close(self) -> None:
-        """Let go of it: it ends with its last process and socket."""
+        """Release the namespace; the kernel removes it after its last process and socket."""
         os.close(self._fd)
 
 
@@ -94,8 +93,8 @@ def _ip(*arguments: str) -> None:
 class Line:
     """A line between two namespaces; ``addresses`` are those of its ends.
 
-    ``delay_s``, ``loss`` and ``reorder`` (0 to 1) and ``rate`` (octets a second; 0 for no limit) hold for packets in
-    both directions from now on, ``dead`` for those from the one end and from the other.
+    ``delay_s``, ``loss`` and ``reorder`` (0 to 1) and ``rate`` (bytes a second; 0 for no limit) apply to packets in
+    both directions, ``dead`` to those from the one end and from the other.
     """
 
     def __init__(self, number: int, one: Namespace, other: Namespace) -> None:
@@ -105,7 +104,7 @@ class Line:
         self.reorder = 0.0
         self.rate = 0
         self.dead = [False, False]
-        #: How many packets were lost by chance.
+        #: Count of packets lost by chance.
         self.lost = 0
         self._dice = random.Random(number)
         self._fds = [
@@ -120,17 +119,17 @@ class Line:
         self._carrier.start()
 
     def cut(self) -> None:
-        """Cut the line: nothing arrives any more."""
+        """Cut the line in both directions."""
         self.dead = [True, True]
 
     def mend(self) -> None:
-        """Everything arrives at once again."""
+        """Remove all delays and losses."""
         self.dead = [False, False]
         self.delay_s = self.loss = self.reorder = 0.0
         self.rate = 0
 
     def close(self) -> None:
-        """Take the devices away."""
+        """Remove the devices."""
         os.close(self._end)
         self._carrier.join()
         for fd in (*self._fds, self._over):

@@ -1,4 +1,4 @@
-"""Networks of router processes: each with a port for clients and one for other routers."""
+"""Networks of router processes: each has a port for clients and one for other routers."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ OPEN = "host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS"
 def interior(
     name: str, dials: Mapping[str, int], more: str = "", costs: Mapping[str, int] | None = None, router: str = ""
 ) -> str:
-    """The configuration of an interior router that dials others, given by name and port.
+    """Return the configuration of an interior router that dials others, given by name and port.
 
-    ``more`` is added as it is; ``costs`` are those of connections that do not cost 1; ``router`` has attributes of that
+    ``more`` is appended; ``costs`` has the connections with a cost other than 1; ``router`` has attributes of that
     section.
     """
     lines = [
@@ -39,12 +39,12 @@ def interior(
     return "\n".join([*lines, more, ""])
 
 
-#: Interior routers that edge routers may hang on; the port for these comes after the others.
+#: A listener for edge routers; its port comes after the other two.
 EDGE_LISTENER = f"listener {{ {OPEN}, role: edge, allowInsecureRole: yes }}"
 
 
 def edge(name: str, ports: Sequence[int], more: str = "") -> str:
-    """The configuration of an edge router that dials interior ones at these ports."""
+    """Return the configuration of an edge router that dials interior routers at these ports."""
     lines = [f"router {{ mode: edge, id: {name} }}", f"listener {{ {OPEN} }}"]
     for number, port in enumerate(ports):
         lines.append(
@@ -54,28 +54,28 @@ def edge(name: str, ports: Sequence[int], more: str = "") -> str:
 
 
 def edge_port(router: RunningRouter) -> int:
-    """Where edge routers go."""
+    """Return the port for edge routers."""
     return router.ports[2]
 
 
 def client_port(router: RunningRouter) -> int:
-    """Where clients go."""
+    """Return the port for clients."""
     return router.ports[0]
 
 
 def router_port(router: RunningRouter) -> int:
-    """Where other routers go."""
+    """Return the port for other routers."""
     return router.ports[1]
 
 
 def wait_for_reach(routers: Mapping[str, RunningRouter]) -> None:
-    """Wait until everybody has a way to everybody; by the log, since a policy may keep management from the tests."""
+    """Wait until each router reaches all others; by the log, since a policy may refuse management to the tests."""
     for router in routers.values():
         router.wait_for_line(rf"paths through the network .* {len(routers) - 1} routers can be reached")
 
 
 def wait_for_links(routers: Mapping[str, RunningRouter], dials: Mapping[str, Sequence[str]]) -> None:
-    """Wait until everybody knows everybody's links: until then the ways may still change."""
+    """Wait until each router knows the links of all others: until then the paths may still change."""
     links: dict[str, set[str]] = {name: set(others) for name, others in dials.items()}
     for name, others in dials.items():
         for other in others:
@@ -91,20 +91,20 @@ def wait_for_links(routers: Mapping[str, RunningRouter], dials: Mapping[str, Seq
 
 
 def wait_for_row(router: RunningRouter, kind: str, right: Callable[[dict[str, Any]], bool], there: bool = True) -> None:
-    """Wait until management shows a row of ``kind`` that is ``right``, or (not ``there``) none any more."""
+    """Wait until management shows a row of ``kind`` that is ``right``, or (not ``there``) shows none any more."""
     with node_of(client_port(router)) as node:
         until(lambda: any(map(right, node.query(kind))) == there, f"a {kind}")
 
 
 def until_routed(router: RunningRouter, key: str) -> None:
-    """Wait until a router knows of a container that links with this key are routed to."""
+    """Wait until a router has a container for links with this key, of its own or at another router."""
     wait_for_row(
         router, "router.address", lambda row: row["key"] == key and bool(row["containerCount"] or row["remoteCount"])
     )
 
 
 async def until_known(router: RunningRouter, key: str, count: int) -> None:
-    """Wait until ``count`` others are known to a router that listen on an address; others may work meanwhile."""
+    """Wait until ``count`` other routers listen on an address (0: none does); other tasks run meanwhile."""
 
     def right(row: dict[str, Any]) -> bool:
         known: int = row["remoteCount"]
@@ -114,7 +114,7 @@ async def until_known(router: RunningRouter, key: str, count: int) -> None:
 
 
 async def until_led(router: RunningRouter, other: str, hop: str | None) -> None:
-    """Wait until the way to ``other`` leads over ``hop``, None for a neighbour itself."""
+    """Wait until the path to ``other`` leads over ``hop``, None for a neighbour."""
 
     def right(row: dict[str, Any]) -> bool:
         return bool(row["id"] == other and row["nextHop"] == hop)
@@ -139,10 +139,10 @@ def network(
     costs: Mapping[tuple[str, str], int] | None = None,
     router: str = "",
 ) -> Iterator[dict[str, RunningRouter]]:
-    """Interior routers of which each dials some of those before it; all can reach each other when the block begins.
+    """Run interior routers, each of which dials some of those before it; all reach each other when the block begins.
 
-    ``more`` is configuration besides, by router; ``costs`` those of connections, by who dials and whom, 1 if not given;
-    ``router`` has attributes of everybody's section of that name.
+    ``more`` has further configuration by router; ``costs`` those of connections by dialler and dialled router, 1 if not
+    given; ``router`` has attributes for the section `router` of all.
     """
     routers: dict[str, RunningRouter] = {}
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Ports for those that have to name one beforehand, or that come back to the one they had."""
+"""Free ports for tests that must know a port before it is opened, or open it again."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import socket
 from collections.abc import Collection, Container
 from typing import Final
 
-#: Below the ports that systems give to clients (Linux: from 32768): a connection that somebody opens while nobody
-#: listens at a port of these cannot take it.
+#: Below the ports that systems give to clients (Linux: from 32768), so that an outgoing connection cannot take one of
+#: these while no process listens on it.
 _PORTS: Final = range(20_000, 32_768)
 
 
 def free_port(taken: Container[int] = ()) -> int:
-    """A port that nobody listens on at any interface, and that is not one of ``taken``."""
+    """Return a port that no process listens on at any interface, and that is not in ``taken``."""
     while True:
         port = random.choice(_PORTS)
         if port not in taken and _is_free(port):
@@ -21,7 +21,7 @@ def free_port(taken: Container[int] = ()) -> int:
 
 
 def free_ports(count: int) -> list[int]:
-    """So many ports, different ones."""
+    """Return ``count`` different free ports."""
     found: list[int] = []
     while len(found) < count:
         found.append(free_port(found))
@@ -29,7 +29,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def ports_for(names: Collection[str]) -> dict[str, str]:
-    """A port for each name, as text."""
+    """Return a free port for each name, as text."""
     return dict(zip(names, map(str, free_ports(len(names))), strict=True))
 
 

@@ -1,6 +1,6 @@
-"""A real broker: RabbitMQ with its AMQP 1.0 plugin, with ports and folders of its own, for this machine only.
+"""A real broker: RabbitMQ with its AMQP 1.0 plugin, with ports and folders of its own, on this machine only.
 
-A node survives being killed: started again it has the same port and the same durable queues.
+A node that was killed and is started again has the same port and the same durable queues.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from tests.ports import free_port
 from tests.routers import DEADLINE_S
 
 _SCRIPTS: Final = Path("/usr/lib/rabbitmq/bin")
-#: Erlang and RabbitMQ are slow starters on a busy machine; only a hang takes this long.
+#: Erlang and RabbitMQ start slowly on a busy machine; only a hang takes this long.
 START_S: Final = 4 * DEADLINE_S
 _READY: Final = r"completed with \d+ plugins"
-#: Small figures, for a test has one of these beside its routers: no threads that spin, one scheduler.
+#: Small settings, because a node runs beside the routers of a test: no spinning threads, one scheduler.
 _ERLANG: Final = "+S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none"
 _CONFIGURATION: Final = """
 listeners.tcp.1 = 127.0.0.1:{port}
@@ -79,7 +79,7 @@ class _Process:
             self._changed.notify_all()
 
     def wait_for_line(self, pattern: str) -> None:
-        """Wait until a line of its output matches; it must not end before."""
+        """Wait until a line of its output matches; AssertionError if the process ends before."""
         wanted = re.compile(pattern)
 
         def there() -> bool:
@@ -92,7 +92,7 @@ class _Process:
         assert any(map(wanted.search, self.lines)), f"it ended without {pattern!r}:\n{text}"
 
     def kill(self) -> None:
-        """End it and all that it started, at once."""
+        """Kill the process and all that it started."""
         try:
             os.killpg(self._process.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -102,7 +102,7 @@ class _Process:
 
 
 class RabbitMQ:
-    """One node; ``start`` and ``kill`` it as often as wanted."""
+    """One node; a test may ``start`` and ``kill`` it repeatedly."""
 
     def __init__(self, folder: Path, epmd_port: int) -> None:
         self.name = f"trouter-{secrets.token_hex(4)}@localhost"
@@ -128,29 +128,29 @@ class RabbitMQ:
             "RABBITMQ_MNESIA_BASE": str(folder / "mnesia"),
             "RABBITMQ_LOG_BASE": str(folder / "log"),
             "RABBITMQ_PID_FILE": str(folder / "pid"),
-            # The script becomes the node, and no shell stays that would have to be killed first.
+            # With this the script becomes the node, so that no shell is left that would have to be killed first.
             "RUNNING_UNDER_SYSTEMD": "true",
         }
 
     def start(self) -> None:
-        """Run it; return when it takes connections."""
+        """Start the node; return when it accepts connections."""
         assert self._process is None
         self._process = _Process([str(_SCRIPTS / "rabbitmq-server")], self._environment)
         self._process.wait_for_line(_READY)
 
     def kill(self) -> None:
-        """End it as kill -9 does; nothing when it does not run."""
+        """Kill the node with SIGKILL, if it runs."""
         if self._process is not None:
             self._process.kill()
             self._process = None
 
     def text(self) -> str:
-        """What it has logged since it was started."""
+        """Return its log since it was started."""
         return "" if self._process is None else "\n".join(self._process.lines)
 
 
 def connector(name: str, node: RabbitMQ) -> str:
-    """The section with which a router dials a node."""
+    """Return the connector section with which a router dials a node."""
     return (
         f"connector {{ name: {name}, role: route-container, host: 127.0.0.1, port: {node.port}, "
         "saslMechanisms: ANONYMOUS }\n"
@@ -159,7 +159,7 @@ def connector(name: str, node: RabbitMQ) -> str:
 
 @contextmanager
 def nodes(folder: Path, count: int = 1) -> Iterator[list[RabbitMQ]]:
-    """Nodes that run, each a broker of its own, with a port mapper of their own; all are killed at the end."""
+    """Run ``count`` nodes, each a broker of its own, with one port mapper; all are killed at the end."""
     port = free_port()
     with ExitStack() as stack:
         mapper = _Process(["epmd", "-address", "127.0.0.1", "-port", str(port), "-d", "-d"], {})
@@ -173,7 +173,7 @@ def nodes(folder: Path, count: int = 1) -> Iterator[list[RabbitMQ]]:
 
 
 def declare(rabbit: RabbitMQ, queue: str) -> None:
-    """A queue that outlives its broker: RabbitMQ makes it for a link with a durable terminus, and no others."""
+    """Declare a durable queue: RabbitMQ creates one for a link with a durable terminus."""
     client = BlockingConnection(f"127.0.0.1:{rabbit.port}", timeout=DEADLINE_S, allowed_mechs="ANONYMOUS")
     client.create_sender(f"/queue/{queue}", options=_Durable())
     client.close()

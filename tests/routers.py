@@ -19,7 +19,7 @@ from tests.forks import Forked, Process, serves_here
 from trouter import _twin
 
 ROOT = Path(__file__).parents[1]
-#: Only a hang takes this long; no test waits for it to pass.
+#: Seconds that only a hang takes; no test waits for them to pass.
 DEADLINE_S = 120.0
 PLAIN_LISTENER = "router { id: R }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
 _LISTENING = re.compile(r"SERVER \(notice\) Listening on (\S+):(\d+)")
@@ -28,11 +28,11 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class RunningRouter:
-    """A started router. ``ports`` are those of its listeners, in the order in which they were opened."""
+    """A started router. ``ports`` are those of its listeners, in the order in which it opened them."""
 
     def __init__(self, process: Process, configuration: Path) -> None:
         self.process = process
-        #: The file it was started with.
+        #: The file that it was started with.
         self.configuration = configuration
         self.ports: list[int] = []
         self.lines: list[str] = []
@@ -43,7 +43,7 @@ class RunningRouter:
 
     @property
     def port(self) -> int:
-        """The port of the only listener, or of the first."""
+        """Return the port of the first listener."""
         return self.ports[0]
 
     def _read(self) -> None:
@@ -59,7 +59,7 @@ class RunningRouter:
             self._changed.notify_all()
 
     def wait_for_line(self, pattern: str, count: int = 1) -> re.Match[str]:
-        """Wait until ``count`` log lines match; the last of these."""
+        """Wait until ``count`` log lines match; return the match of the last of these."""
         wanted = re.compile(pattern)
         found: list[re.Match[str]] = []
 
@@ -74,37 +74,37 @@ class RunningRouter:
         return found[count - 1]
 
     def matching(self, pattern: str) -> list[str]:
-        """The log lines so far that match."""
+        """Return the log lines so far that match."""
         wanted = re.compile(pattern)
         with self._changed:
             return [line for line in self.lines if wanted.search(line)]
 
     def text(self) -> str:
-        """The whole log so far."""
+        """Return the whole log so far."""
         with self._changed:
             return "\n".join(self.lines)
 
     def wait(self) -> int:
-        """Wait for the process to end and for the rest of its log; its exit status."""
+        """Wait for the process to end and for the rest of its log; return its exit status."""
         status = self.process.wait(DEADLINE_S)
         self._reader.join(DEADLINE_S)
         return status
 
     def stop(self) -> int:
-        """Send TERM, wait for the end; the exit status."""
+        """Send SIGTERM and wait for the end; return the exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self.wait()
 
     def resident_bytes(self) -> int:
-        """Memory of the process."""
+        """Return the resident memory of the process in bytes."""
         return int(Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii").split()[1]) * _PAGE_BYTES
 
     def open_files(self) -> int:
-        """How many descriptors the process has."""
+        """Return the count of the process's open descriptors."""
         return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
 
     def assert_no_fault_of_ours(self, since: int = 0) -> None:
-        """Nothing in the log from line ``since`` on is a bug of the router's."""
+        """Check that the log has no traceback or internal error from line ``since`` on."""
         text = "\n".join(self.lines[since:])
         found = re.search(r"Traceback|internal error", text)
         assert found is None, text[max(0, found.start() - 500) : found.start() + 5_000]
@@ -114,7 +114,7 @@ class RunningRouter:
 def watched(
     command: Sequence[str], configuration: Path, cwd: Path = ROOT, environment: Mapping[str, str] | None = None
 ) -> Iterator[RunningRouter]:
-    """The process of a command whose log is read; killed at the end if it still runs."""
+    """Run a command and read its log; kill it at the end if it still runs."""
     with _watched(
         subprocess.Popen(command, cwd=cwd, env=environment, stderr=subprocess.PIPE, text=True), configuration
     ) as router:
@@ -135,7 +135,7 @@ def _watched(process: Process, configuration: Path) -> Iterator[RunningRouter]:
 
 @contextmanager
 def _started(configuration: Path) -> Iterator[RunningRouter]:
-    """A router as `trouter run` starts it: forked, unless the test has changed what it would inherit."""
+    """Start a router as `trouter run` does: forked, unless the test has changed its environment or network."""
     words = [str(Path(sys.executable).with_name("trouter")), "run", "-c", str(configuration)]
     with _watched(Forked(words), configuration) if serves_here() else watched(words, configuration) as router:
         yield router
@@ -143,7 +143,7 @@ def _started(configuration: Path) -> Iterator[RunningRouter]:
 
 @contextmanager
 def stopped_cleanly(router: RunningRouter) -> Iterator[None]:
-    """At the end a router must stop cleanly, if it has not been stopped."""
+    """Check at the end of the block that the router stops cleanly; stop it if it still runs."""
     yield
     if router.process.poll() is None:
         assert router.stop() == 0, router.text()
@@ -152,7 +152,7 @@ def stopped_cleanly(router: RunningRouter) -> Iterator[None]:
 
 @contextmanager
 def process(configuration: str, folder: Path) -> Iterator[RunningRouter]:
-    """A router process with ``configuration``; killed at the end if it still runs."""
+    """Run a router process with ``configuration``; kill it at the end if it still runs."""
     check_twin()
     path = folder / f"trouter-{len(list(folder.iterdir()))}.conf"
     path.write_text(configuration, encoding="utf-8")
@@ -162,7 +162,7 @@ def process(configuration: str, folder: Path) -> Iterator[RunningRouter]:
 
 @contextmanager
 def running(configuration: str, folder: Path) -> Iterator[RunningRouter]:
-    """A router that listens already. At the end it must stop cleanly, if the test has not stopped it."""
+    """Run a router and wait until it listens. At the end it must stop cleanly, if the test has not stopped it."""
     with process(configuration, folder) as router:
         router.wait_for_line(_OPERATIONAL.pattern)
         with stopped_cleanly(router):
@@ -171,7 +171,7 @@ def running(configuration: str, folder: Path) -> Iterator[RunningRouter]:
 
 @cache
 def check_twin() -> None:
-    """The routers that tests start run the same twin of the hot modules as the tests themselves claim to test."""
+    """Check that the routers that tests start run the same twin of the hot modules as the tests."""
     version = subprocess.run(
         [sys.executable, "-m", "trouter", "--version"],
         cwd=ROOT,
@@ -188,13 +188,13 @@ StartRouter = Callable[[str], RunningRouter]
 
 @pytest.fixture
 def start_router(tmp_path: Path) -> Iterator[StartRouter]:
-    """Start routers that live as long as the test, and must then stop cleanly."""
+    """Start routers that live as long as the test and must then stop cleanly."""
     with ExitStack() as stack:
         yield lambda configuration: stack.enter_context(running(configuration, tmp_path))
 
 
 @pytest.fixture
 def router(start_router: StartRouter, tmp_path: Path) -> RunningRouter:
-    """A router of the test's own, with one listener for everybody; management may do what it likes with it."""
+    """Return a router for this test alone, with one listener without logins; management may write files and listen."""
     allowed = f"router {{\n    id: R\n    logDir: {tmp_path}\n    allowedBindAddresses: *\n}}\n"
     return start_router(allowed + PLAIN_LISTENER.partition("\n")[2])

@@ -1,8 +1,8 @@
 """A conversation written down: the peer sends, the engine reports, the engine sends; each line asserts as it goes.
 
 The engine under test is a ``Connection``; the peer is the script, frame by literal frame. ``engine_reports`` and
-``engine_sends`` name everything that happened since they were last asked, in order: an expectation is a value, a class,
-or ``like(cls, field=...)``, which compares the named fields only. ``b""`` stands for an empty frame, other bytes for a
+``engine_sends`` list everything that happened since the last call, in order: an expectation is a value, a class, or
+``like(cls, field=...)``, which compares the named fields only. ``b""`` stands for an empty frame, other bytes for a
 protocol header.
 
     talk = Script(connection)
@@ -37,7 +37,7 @@ _SASL = (SaslMechanisms, SaslInit, SaslChallenge, SaslResponse, SaslOutcome)
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One frame of ``size`` octets: ``performative`` is None in an empty one, and the octets of a protocol header."""
+    """One frame of ``size`` bytes; ``performative`` is None for an empty frame, and the bytes of a protocol header."""
 
     channel: int
     performative: Performative | bytes | None
@@ -75,7 +75,7 @@ def like(cls: type, **fields: object) -> Like:
 
 
 def encode(what: Performative | bytes, channel: int = 0, payload: bytes = b"") -> bytes:
-    """Return a frame around a performative; octets stay as they are."""
+    """Return the bytes of a frame with a performative; bytes are returned as they are."""
     if isinstance(what, bytes):
         return what
     kind = FRAME_SASL if isinstance(what, _SASL) else FRAME_AMQP
@@ -83,7 +83,7 @@ def encode(what: Performative | bytes, channel: int = 0, payload: bytes = b"") -
 
 
 def decode(octets: bytes) -> list[Sent]:
-    """Return the headers and frames that ``octets`` are made of; AssertionError when they are not."""
+    """Return the headers and frames in ``octets``; AssertionError if there is anything else."""
     found: list[Sent] = []
     at = 0
     while at < len(octets):
@@ -93,7 +93,7 @@ def decode(octets: bytes) -> list[Sent]:
             continue
         size = int.from_bytes(octets[at : at + 4], "big")
         left = len(octets) - at
-        _demand(HEADER_BYTES <= size <= left, f"a frame of {size} octets where {left} are left")
+        _demand(HEADER_BYTES <= size <= left, f"a frame of {size} bytes where {left} are left")
         _demand(octets[at + 4] == 2, f"data offset {octets[at + 4]}")
         kind, channel = octets[at + 5], int.from_bytes(octets[at + 6 : at + 8], "big")
         start, end = at + HEADER_BYTES, at + size
@@ -105,20 +105,20 @@ def decode(octets: bytes) -> list[Sent]:
         if kind != (FRAME_SASL if isinstance(performative, _SASL) else FRAME_AMQP):
             raise AssertionError(f"{performative} in a frame of type {kind}")
         if behind != end and not isinstance(performative, Transfer):
-            raise AssertionError(f"octets behind {performative}")
+            raise AssertionError(f"bytes behind {performative}")
         found.append(Sent(channel, performative, octets[behind:end], size))
     return found
 
 
 class Script:
-    """Drives ``connection``, whose holder is the test; with ``piecemeal`` the peer's octets arrive one by one."""
+    """Drive ``connection`` in the place of the peer; with ``piecemeal`` the peer's bytes arrive one by one."""
 
     def __init__(self, connection: Connection, *, piecemeal: bool = False) -> None:
         self.connection = connection
         self.piecemeal = piecemeal
 
     def peer_sends(self, *what: Performative | bytes, channel: int = 0, payload: bytes = b"") -> Script:
-        """Feed the peer's frames on ``channel`` in one read, ``payload`` behind the last. Bytes stay as they are."""
+        """Feed the peer's frames on ``channel`` in one read, ``payload`` behind the last; bytes are fed as they are."""
         octets = b"".join(encode(each, channel) for each in what[:-1])
         if what:
             octets += encode(what[-1], channel, payload)
@@ -128,18 +128,18 @@ class Script:
         return self
 
     def engine_reports(self, *expected: Expected) -> Script:
-        """Check that the events since the last time are those ``expected``; AssertionError when they are not."""
+        """Check that the events since the last call are those ``expected``; AssertionError if they are not."""
         events, self.connection.events[:] = self.connection.events[:], []
         _compare("reported", events, expected)
         return self
 
     def engine_sends(self, *expected: Expected) -> Script:
-        """Check that the frames since the last time are those ``expected``; AssertionError when they are not."""
+        """Check that the frames since the last call are those ``expected``; AssertionError if they are not."""
         _compare("sent", self.sent(), expected)
         return self
 
     def sent(self) -> list[Sent]:
-        """Return the frames since the last time, for a test to look at itself."""
+        """Return the frames since the last call."""
         connection = self.connection
         connection.flush()
         octets = bytes(connection.out)

@@ -1,4 +1,4 @@
-/* For tests, by LD_PRELOAD: the clocks of one process, ahead of those of the machine by what stands in a file.
+/* For tests, by LD_PRELOAD: move the clocks of one process ahead of the machine's by the numbers in a file.
    SHIFTED_CLOCK names the file: two signed 64-bit numbers of seconds, of the day and of the monotonic clock. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

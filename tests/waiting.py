@@ -1,4 +1,4 @@
-"""Waiting for what another process or thread does, and does not tell of."""
+"""Wait for an effect of another process or thread that no event reports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def until(look: Callable[[], T], what: str = "it") -> T:
-    """Look until there is something to be seen, and give that; only a hang takes as long as ``DEADLINE_S``."""
+    """Call ``look`` until it returns a true value; return that. Fail after ``DEADLINE_S``, which only a hang takes."""
     give_up_s = time.monotonic() + DEADLINE_S
     while not (found := look()):
         assert time.monotonic() < give_up_s, f"{what} did not come"

@@ -1,4 +1,4 @@
-"""A page of the manual as somebody types it: its commands one by one, which print what the page says they print."""
+"""Run the commands of a page of the manual one by one, and check that they print what the page shows."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from tests.routers import DEADLINE_S, ROOT, RunningRouter, stopped_cleanly, watc
 
 _BLOCK: Final = re.compile(r"^```(?:sh|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _PROMPT: Final = re.compile(r"^\$ ", re.MULTILINE)
-#: What a program logs that runs until it is stopped, once it is of use: a router, or a receiver into a spool.
+#: The log line with which a program that runs until it is stopped (a router, a receiver into a spool) has started.
 _BEGUN: Final = "Operational|receiving|into spool"
 _PROGRAMS: Final = {"trouter": f'"{sys.executable}" -m trouter', "python": f'"{sys.executable}"'}
 
 
 class Step(NamedTuple):
-    """What is typed. ``! `` before it says that it fails, ``&`` behind it that it runs on."""
+    """One command. A leading ``! `` means that it fails, a trailing ``&`` that it runs in the background."""
 
     command: str
-    #: The words of each line that it is said to print.
+    #: The lines that the page shows as its output.
     said: list[str]
 
 
 def steps_in(page: str) -> list[Step]:
-    """The commands of a page or chapter: what stands behind `$ ` in its blocks."""
+    """Return the commands of a page or chapter: the lines behind `$ ` in its blocks."""
     typed = [each.splitlines() for block in _BLOCK.findall(page) for each in _PROMPT.split(block)[1:]]
     return [Step(lines[0], lines[1:]) for lines in typed]
 
 
 class Shell:
-    """Somebody who types in a folder of their own, with `trouter` and `python` on the path.
+    """A shell in a folder of its own, with `trouter` and `python` on the path.
 
-    ``brings`` are folders of the project that are copied there; ``ports`` those that the page and configurations name:
-    free ones are used in their place. A command that takes longer than ``deadline_s`` fails.
+    ``brings`` are folders of the project that are copied there; ``ports`` are those in the page and its configurations,
+    which are replaced by free ones. A command that takes longer than ``deadline_s`` fails.
     """
 
     def __init__(
@@ -72,11 +72,11 @@ class Shell:
         }
 
     def moved(self, text: str) -> str:
-        """The same with ports that are free."""
+        """Return the text with each port replaced by a free one."""
         return re.sub(r"\b(?:" + "|".join(self.ports) + r")\b", lambda found: self.ports[found[0]], text)
 
     def start(self, command: str) -> None:
-        """Start what runs on, and wait until it is of use."""
+        """Start a background command, and wait until it has started."""
         words = shlex.split(self.moved(command))
         started = self._ends.enter_context(watched(words, Path(words[-1]), self.folder, self._environment))
         started.wait_for_line(_BEGUN)
@@ -84,7 +84,7 @@ class Shell:
         self.running.append(started)
 
     def type(self, command: str) -> tuple[int, str]:
-        """The exit status of a command, and what it says."""
+        """Run a command; return its exit status and its output."""
         done = subprocess.run(
             ["bash", "-c", self.moved(command)],
             cwd=self.folder,
@@ -97,12 +97,12 @@ class Shell:
         return done.returncode, done.stdout + done.stderr
 
     def stop(self) -> None:
-        """Stop what runs, the last one first; each must end cleanly."""
+        """Stop the background commands, the last one first; each must end cleanly."""
         self.running.clear()
         self._ends.close()
 
     def walk(self, steps: Iterable[Step]) -> None:
-        """Take these steps; what still runs behind the last one is stopped."""
+        """Run these steps, and stop the background commands at the end."""
         with self._ends:
             for command, said in steps:
                 if command.endswith(" &"):

@@ -1,1 +1,1 @@
-"""The pipeline's bench: what receiving, storing, reading and landing take, beside the same in python-qpid-proton."""
+"""The pipeline's bench: receiving, storing, reading and landing, beside the same in python-qpid-proton."""

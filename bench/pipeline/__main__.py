@@ -1,4 +1,4 @@
-"""`python -m bench.pipeline`: run the chapters, print the tables, leave JSON."""
+"""`python -m bench.pipeline`: run the chapters, print the tables, write JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from trouter import _twin
 from . import alerting, landing, metering, receiving, rows, sending
 from .processes import MeasureError
 
-#: Each measures into the results; a new chapter is a line here.
+#: Each chapter measures into the results; a new chapter is a line here.
 CHAPTERS: Final[dict[str, Callable[[Bench], None]]] = {
     "receive": receiving.receive_to_spool,
     "shards": receiving.shards,
@@ -48,7 +48,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """0 when everything asked for was measured, whether or not the figures are met."""
+    """Return 0 when everything requested was measured, whether or not the figures are met."""
     asked = arguments()
     if _twin.running() != "compiled":
         print("bench: the compiled twin is needed; try `make bench-pipeline`", file=sys.stderr)

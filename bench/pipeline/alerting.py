@@ -1,4 +1,4 @@
-"""How many logins a second are judged: by the judges alone, and with Spark around them, over a table and a stream."""
+"""How many logins a second the judges take: alone, and with Spark around them, over a table and a stream."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from trouter.pipeline.jobs import audit
 from trouter.pipeline.session import session
 from trouter.pipeline.streams import Pace, watch
 
-#: Logins that come to a judge at once in a stream.
+#: Logins that a judge gets at once in a stream.
 _BATCH: Final = 2000
 _LATE_S: Final = 120
 
 
 def alerts(bench: Bench) -> None:
-    """Ordinary days, one after the other, about 25,000 logins and denials each."""
+    """Measure ordinary days, one after the other, with about 25,000 logins and denials each."""
     days = 8 if bench.extent.everything else 2
     records = numbered(record for day in range(days) for record in noisy_day(day, begin=START + day * DAY))
     bench.interleave(
@@ -54,7 +54,7 @@ def alerts(bench: Bench) -> None:
 
 
 def _timed(count: int, work: Callable[[], None]) -> Sample:
-    """CPU is that of this process, in which judges run alone; Spark's is elsewhere."""
+    """Return the sample of some work; CPU is that of this process, which contains the judges without Spark."""
     cpu_ns, begun = time.process_time_ns(), time.perf_counter()
     work()
     took_s = time.perf_counter() - begun

@@ -1,4 +1,4 @@
-"""A load that ours and the same in python-qpid-proton are given in turn, each as a module that is run."""
+"""Give trouter and an equivalent in python-qpid-proton the same load in turn, each as a module that is run."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Final
 from bench.chapters import Bench
 from bench.measure import Sample, Spread, ratios
 
-#: Of a bench that is to be quick, this part of the messages.
+#: The quick bench sends this part of the messages.
 _QUICK: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Messages of ``size`` octets, and how many times as many a second ours is to do."""
+    """Messages of ``size`` bytes, and the target: how many times as many a second trouter must handle."""
 
     name: str
     size: int
@@ -42,5 +42,5 @@ def beside_proton(
 
 
 def rates(over: list[Sample], under: list[Sample]) -> Spread:
-    """Messages a second of one to the other, repetition by repetition."""
+    """Return the ratio of messages a second, repetition by repetition."""
     return Spread.of([above.per_second / below.per_second for above, below in zip(over, under, strict=True)])

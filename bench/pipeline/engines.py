@@ -1,7 +1,7 @@
-"""One engine makes the sums of the meter of a data set: `python -m bench.pipeline.engines ENGINE ROOT OUT`.
+"""One engine computes the sums of the meter of a data set: `python -m bench.pipeline.engines ENGINE ROOT OUT`.
 
-All write the same rows: seven sums by hour, tenant, user, address and direction, as Parquet. What it took is printed:
-seconds until the engine was ready and until it was done, CPU, and the most memory.
+All write the same rows: seven sums by hour, tenant, user, address and direction, as Parquet. The program prints the
+seconds until the engine was ready and until it was done, CPU, and peak memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from trouter.pipeline.datasets import dataset, files_of
 KIND: Final = "delivery.interval"
 SUMS: Final = ("msgs", "bytes", "accepted", "rejected", "released", "modified", "presettled")
 KEY: Final = ("vhost", "user", "addr", "dir")
-#: What an engine is given to have for itself, in GB; polars takes what it wants.
+#: Memory limit of an engine in GB; polars has none.
 MEMORY_GB: Final = {"duckdb": 2, "spark": 1}
 
 
@@ -34,7 +34,7 @@ def duckdb(root: Path, out: Path) -> Callable[[], int]:
     )
 
     def run() -> int:
-        # A path is no parameter of COPY.
+        # COPY takes no parameter for its path.
         connection.execute(f"COPY ({query}) TO '{out}' (FORMAT parquet, COMPRESSION zstd)", [files_of(root, KIND)])
         found = connection.execute(f"SELECT sum(msgs) FROM '{out}'").fetchone()
         assert found is not None
@@ -82,7 +82,7 @@ ENGINES: Final[dict[str, Callable[[Path, Path], Callable[[], int]]]] = {
 
 
 def used(pids: list[str]) -> tuple[float, float]:
-    """CPU seconds and the most resident megabytes of processes, each at its own worst moment."""
+    """Return the CPU seconds and the sum of the processes' peak resident megabytes."""
     cpu_s = resident_mb = 0.0
     for pid in pids:
         fields = Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()

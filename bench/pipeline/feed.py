@@ -1,8 +1,8 @@
-"""A server that sends: as many messages as it was told to, on whatever links are attached, and a report of outcomes.
+"""A server that sends a given count of messages on the links that are attached, and reports the outcomes.
 
-`python -m bench.pipeline.feed SIZE COUNT LINKS`: a line with its port, then, when COUNT messages have their outcome,
-its report. It sends once LINKS links are attached, on connections of their own. Whoever measures receivers uses it: it
-is `trouter.load` turned round, and takes a fraction of what they take.
+`python -m bench.pipeline.feed SIZE COUNT LINKS` prints a line with its port, then, when COUNT messages have their
+outcome, its report. It sends once LINKS links are attached, on connections of their own. Measurements of receivers use
+it: it is the reverse of `trouter.load`, and needs a fraction of a receiver's CPU.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from trouter.load.pump import Sender, Wire
 from trouter.load.report import report_of
 from trouter.load.roles import SinkFleet
 
-#: Deliveries without outcome on each link; the receiver's credit is the narrower bound.
+#: Deliveries without outcome on each link; the receiver's credit is the lower limit.
 _WINDOW = 100_000
 
 
 class FeedFleet(SinkFleet):
-    """The sink, sending."""
+    """A fleet of the sink that sends."""
 
     role = "feed"
 
@@ -34,7 +34,7 @@ class FeedFleet(SinkFleet):
         self._ready: list[tuple[Wire, OutgoingLink]] = []
 
     def feed(self) -> None:
-        """Send them all."""
+        """Send all messages."""
         print(json.dumps({"port": self.port}), flush=True)
         self._loop(lambda: self.tally.messages >= self.load.count)
         print(report_of(self.role, self.tally, 0.0, 1).to_json(), flush=True)

@@ -1,6 +1,6 @@
-"""From a sender to a Parquet table: receive, spool, settle, read by Spark; ours beside the same in python-qpid-proton.
+"""From a sender to a Parquet table: receive, spool, settle, read by Spark; trouter beside python-qpid-proton.
 
-Both stream into Parquet in batches of what has come since the last one, and Spark was up before the first message. The
+Both stream into Parquet in batches of the messages since the last one, and Spark was up before the first message. The
 clock runs from the first message that is sent to the commit of the batch with the last one.
 """
 
@@ -25,7 +25,7 @@ _LINGER_S: Final = 0.005
 
 
 def landed(bench: Bench) -> None:
-    """One receiver, two cores' worth of tasks, 100 B."""
+    """Measure one receiver, two cores of tasks, 100 B."""
     count = _COUNT if bench.extent.everything else _COUNT // 4
     sides: dict[str, Callable[[], Sample]] = {
         "trouter": partial(_land, bench, "ours", count),
@@ -37,7 +37,7 @@ def landed(bench: Bench) -> None:
 
 
 def _land(bench: Bench, side: str, count: int) -> Sample:
-    """A round that warms up, and the one that counts."""
+    """Run a warm-up round, and return the sample of the next."""
     counts = (count // 4, count)
     with ExitStack() as stack:
         feeds = [stack.enter_context(Process("bench.pipeline.feed", _SIZE, each, 1)) for each in counts]
@@ -53,7 +53,7 @@ def _land(bench: Bench, side: str, count: int) -> Sample:
 
 
 def _round(spark: Process, feed: Process, receiver: Callable[[], Process] | None) -> Sample:
-    """From the first message to the last row; the CPU is Spark's with its workers, and a receiver's of its own."""
+    """Measure from the first message to the last row; CPU is that of Spark, its workers and a separate receiver."""
     spark.line()
     spark.go()
     with ExitStack() as stack:

@@ -1,7 +1,8 @@
-"""Spark, landing: `python -m bench.pipeline.landing_spark ours|theirs PORT:COUNT:FOLDER ...`.
+"""The Spark process of the landing chapter: `python -m bench.pipeline.landing_spark ours|theirs PORT:COUNT:FOLDER ...`.
 
-For each round a line when it may begin; then, told to go on, one when theirs streams; at its end one with when COUNT
-rows were in the table (`time.monotonic`), and the CPU that Spark, its workers and this process took for it.
+For each round it prints a line when the round may begin; after a line on its input, one when theirs streams; at its end
+one with the time when COUNT rows were in the table (`time.monotonic`), and the CPU of Spark, its workers and this
+process.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _LOOK_S = 0.02
 
 
 def cpu_s(pid: int) -> float:
-    """What a process and all below it have taken, those that have ended included."""
+    """Return the CPU seconds of a process and all its descendants, those that have ended included."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     own = sum(int(each) for each in fields[11:15]) / _TICKS
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
@@ -35,7 +36,7 @@ def cpu_s(pid: int) -> float:
 
 
 def source(spark: SparkSession, side: str, port: str, folder: str) -> Any:
-    """What one side reads from."""
+    """Return the input stream of one side."""
     if side == "ours":
         register(spark)
         options = {"url": f"amqp://127.0.0.1:{port}", "address": "bench", "spool": f"{folder}/spool"}
@@ -45,7 +46,7 @@ def source(spark: SparkSession, side: str, port: str, folder: str) -> Any:
 
 
 def land(spark: SparkSession, side: str, port: str, folder: str, count: int) -> None:
-    """Stream until ``count`` rows are in a table, and say when that was."""
+    """Stream until ``count`` rows are in a table, and print the time."""
     before_s = cpu_s(os.getpid())
     query = (
         source(spark, side, port, folder)

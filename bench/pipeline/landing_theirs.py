@@ -1,6 +1,7 @@
-"""A Spark source of what `bench.pipeline.theirs` received, as somebody would write it with python-qpid-proton.
+"""A Spark source for the file of `bench.pipeline.theirs`, as a user would write it with python-qpid-proton.
 
-Frames of its file, by octet; each message decoded by ``proton.Message``, and a tuple of what most want of it.
+It reads the frames of the file by offset, decodes each message with ``proton.Message``, and returns a tuple of the
+fields that most users need.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from pyspark.sql.types import StructType
 
 _GUARD = struct.Struct(">II")
 _HEAD = struct.Struct(">QQIHB")
-#: A batch has no more, and neither has one task's part of it more than half.
+#: Maximum bytes of a batch; a task's part of it has at most half.
 _BATCH_BYTES = 64 << 20
 _TASKS = 2
 
 
 class Octets(InputPartition):
-    """Whole frames."""
+    """A range of whole frames, by offset."""
 
     def __init__(self, begin: int, end: int) -> None:
         self.begin = begin
@@ -57,7 +58,7 @@ class FramesReader(DataSourceStreamReader):
         return {"at": 0}
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802 - Spark's name
-        """The end of the last whole frame; on the way, where a batch may be cut."""
+        """Return the end of the last whole frame; on the way, store where a batch may be cut."""
         at = self._ends[-1]
         if self._file.exists():
             with self._file.open("rb") as file:
@@ -91,7 +92,7 @@ class FramesReader(DataSourceStreamReader):
             length, crc = _GUARD.unpack_from(data, at)
             body = data[at + _GUARD.size : at + _GUARD.size + length]
             if zlib.crc32(body) != crc:
-                raise ValueError(f"octet {partition.begin + at}: a wrong checksum")
+                raise ValueError(f"byte {partition.begin + at}: a wrong checksum")
             seq, ingest_us, _, _, _ = _HEAD.unpack_from(body)
             message.decode(bytes(body[_HEAD.size :]))
             yield (

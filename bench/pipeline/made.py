@@ -1,6 +1,6 @@
-"""A data set of records by the formula by which ``recorded`` makes segments, made by DuckDB: a hundred million of them.
+"""Make a data set of the records of ``recorded``'s formula with DuckDB: a hundred million of them.
 
-What compaction would make of the segments, with one file for each, and with the manifest that it would write.
+The data set is what compaction would write for the segments, with one file for each and the same manifest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .recorded import BEGIN_US, MINUTE_US, ROUTER, Faults, Records
 KIND: Final = "delivery.interval"
 DATE: Final = "2026-03-01"
 _BOOT: Final = BEGIN_US // 1_000_000
-#: What is not null and not 0, by column.
+#: The formula by column, for columns that are neither null nor 0.
 _MADE: Final = {
     "v": "1::INTEGER",
     "router": f"'{ROUTER}'",
@@ -46,7 +46,7 @@ _MADE: Final = {
 
 
 def make(root: Path, faults: Faults) -> int:
-    """Every segment but those that are lost, as a data set under ``root``; how many records that is."""
+    """Write every segment but those that are lost, as a data set under ``root``; return the count of records."""
     import duckdb  # noqa: PLC0415  # not where records are made otherwise
 
     records = faults.records
@@ -90,7 +90,7 @@ def _told_us(records: Records, n: int) -> int:
 
 
 def _query(records: Records, first: int, segment: str) -> str:
-    """The rows of one segment; COPY takes no parameters."""
+    """Return the query for the rows of one segment; COPY takes no parameters."""
     none = {"string": "NULL::VARCHAR", "boolean": "false", "bigint": "0::BIGINT"}
     columns = ", ".join(
         f'{_MADE.get(column.name, none.get(column.type, "NULL"))} AS "{column.name}"' for column in columns_of(KIND)

@@ -1,4 +1,4 @@
-"""The meter on large data sets: compaction, the job as it is used, and its sums by Spark, DuckDB and polars."""
+"""The meter on large data sets: compaction, the job as users run it, and its sums by Spark, DuckDB and polars."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from .made import make
 from .processes import MeasureError, Process
 from .recorded import Faults, Records
 
-#: Between two looks at memory.
+#: Seconds between two readings of memory.
 _LOOK_S = 0.2
-#: The ways in which the job runs, and the memory in GB that it may take where that is bounded.
+#: The ways in which the job runs, and its memory limit in GB if it has one.
 _WAYS = {"in DuckDB": (), "on Spark": ("--conf", "spark.driver.memory=1g")}
 _MOST_GB = {"on Spark": (3.0,)}
 
 
 def meter(bench: Bench) -> None:
-    """Ten million records, of which one segment is twice, one overlaps, and two are lost; a tenth of it if quick."""
+    """Measure ten million records (quick: a tenth) with one segment twice, one that overlaps, and two lost."""
     count = 10_000_000 if bench.extent.everything else 1_000_000
     records = Records(links=count // 200, steps=200, each=count // 400)
     folder, copies, root = (bench.new_folder(name) for name in ("in", "copies", "root"))
@@ -54,7 +54,7 @@ def meter(bench: Bench) -> None:
 
 
 def large(bench: Bench) -> None:
-    """A hundred million records, two segments lost, a tenth of it if quick; every total is compared to the truth."""
+    """Measure a hundred million records (quick: a tenth) with two segments lost; compare every total with the truth."""
     count = 100_000_000 if bench.extent.everything else 10_000_000
     records = Records(links=count // 200, steps=200, each=count // 400)
     faults = Faults(records)
@@ -73,7 +73,10 @@ def large(bench: Bench) -> None:
 
 
 def _compare(root: Path, faults: Faults) -> None:
-    """Every subject's messages are the truth but for what nobody can know, and just those rows say so; MeasureError."""
+    """Check that each subject's messages are the truth except for lost records, and that those rows are marked.
+
+    Raise MeasureError if they are not.
+    """
     table = Table(root, "meter")
     manifest = table.manifest()
     assert manifest is not None
@@ -83,7 +86,7 @@ def _compare(root: Path, faults: Faults) -> None:
     key = 'vhost, "user", addr, dir'
     found = duckdb.connect().execute(f"SELECT {key}, sum(msgs) FROM read_parquet(?) GROUP BY ALL", [files]).fetchall()
     truth = faults.records.truth()
-    truth.subtract(faults.untold())
+    truth.subtract(faults.unreported())
     wrong = sum(truth[tuple(row[:4])] != row[4] for row in found)
     if wrong or len(found) != len(truth):
         raise MeasureError(f"{wrong} of {len(found)} totals are wrong, and there should be {len(truth)}")
@@ -94,7 +97,7 @@ def _compare(root: Path, faults: Faults) -> None:
 
 
 def _job(root: Path, options: Sequence[str]) -> tuple[float, float]:
-    """Seconds of the whole command, and the most memory in GB that it and its processes had at once."""
+    """Return the seconds of the whole command, and the peak memory in GB of all its processes."""
     begun = time.perf_counter()
     command = [
         sys.executable,
@@ -120,7 +123,7 @@ def _job(root: Path, options: Sequence[str]) -> tuple[float, float]:
 
 
 def resident_gb(pid: int) -> float:
-    """What a process and all below it take now; pages that several share count for each."""
+    """Return the memory in GB of a process and its descendants; pages that several share count for each."""
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
         children = [
@@ -132,7 +135,7 @@ def resident_gb(pid: int) -> float:
 
 
 def _sums(bench: Bench, engine: str, root: Path, count: int) -> Sample:
-    """One run of one engine; how long it took to be ready and how much memory it had is remarked."""
+    """Measure one run of one engine; remark the seconds until it was ready and its memory."""
     out = bench.new_folder(f"{engine}.parquet")
     with Process("bench.pipeline.engines", engine, root, out) as process:
         said = process.line()

@@ -1,4 +1,4 @@
-"""The receiver that is measured: `python -m bench.pipeline.ours PORT FOLDER LINGER`, then its CPU time."""
+"""The receiver under test: `python -m bench.pipeline.ours PORT FOLDER LINGER`; it prints its CPU time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def run(port: str, folder: str, linger_s: float) -> None:
             began = time.process_time()
             nursery.start_soon(receive, spool, settings, progress)
             print("{}", flush=True)
-            await trio.to_thread.run_sync(sys.stdin.readline)  # the sender has every outcome
+            await trio.to_thread.run_sync(sys.stdin.readline)  # the line arrives when the sender has every outcome
             print(json.dumps({"cpu_s": time.process_time() - began, "groups": progress.groups}), flush=True)
             nursery.cancel_scope.cancel()
 

@@ -1,4 +1,4 @@
-"""Processes that are measured, and what they say: a line of JSON each time."""
+"""Processes under test that print a line of JSON for each step."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import subprocess
 import sys
 from typing import Any, Self
 
-#: Only a hang takes this long.
+#: Seconds that only a hang takes.
 _PATIENCE_S = 600.0
 
 
 class MeasureError(Exception):
-    """What was to be measured did not come to its end."""
+    """A measurement did not complete."""
 
 
 class Process:
-    """`python -m MODULE ARGUMENTS`, ended with the block."""
+    """Run `python -m MODULE ARGUMENTS` for the length of the block."""
 
     def __init__(self, module: str, *arguments: object) -> None:
         self.module = module
@@ -28,7 +28,7 @@ class Process:
         )
 
     def line(self) -> dict[str, Any]:
-        """The next line; MeasureError if there is none."""
+        """Return the next line; raise MeasureError if there is none."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -37,7 +37,7 @@ class Process:
         return said
 
     def go(self) -> None:
-        """Tell it to go on, or to end."""
+        """Send a line to the process, so that it goes on or ends."""
         assert self._process.stdin is not None
         self._process.stdin.write("\n")
         self._process.stdin.flush()

@@ -1,4 +1,4 @@
-"""Receive into a spool, each message accepted after fdatasync: ours beside the same in python-qpid-proton."""
+"""Receive into a spool, each message accepted after fdatasync: trouter beside python-qpid-proton."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROWS: Final = (Row("100 B", 100, 300_000, 8.0), Row("10 kB", 10_000, 40_000, 3.0
 
 
 def receive(bench: Bench, module: str, size: int, count: int, shards: int = 1) -> Sample:
-    """One run: from the first transfer to the last outcome, as the sender sees it; CPU of all receivers."""
+    """Measure one run, from the first transfer to the last outcome at the sender; CPU is that of all receivers."""
     with ExitStack() as stack:
         feed = stack.enter_context(Process("bench.pipeline.feed", size, count, shards))
         port = feed.line()["port"]
@@ -39,13 +39,13 @@ def receive(bench: Bench, module: str, size: int, count: int, shards: int = 1) -
 
 
 def receive_to_spool(bench: Bench) -> None:
-    """One process."""
+    """Measure one process."""
     for row in ROWS:
         beside_proton(bench, "receive to spool", row, OURS, THEIRS, receive)
 
 
 def shards(bench: Bench) -> None:
-    """Four processes beside one, on however many cores there are."""
+    """Compare four processes with one, on the cores of this machine."""
     row = ROWS[0]
     count = row.count_for(bench)
     samples = bench.interleave(

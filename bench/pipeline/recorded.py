@@ -1,7 +1,7 @@
-"""Segments of delivery.interval in any number, by a formula: what the meter must say of them is known beforehand.
+"""Segments of delivery.interval in any number, by a formula that gives the expected rows of the meter.
 
-Each of ``links`` tells of itself once in each of ``steps`` minutes; record ``n`` is of step ``n // links``. Whose link
-it is comes from its number too, so that neighbours in number are of one user.
+Each of ``links`` reports once in each of ``steps`` minutes; record ``n`` is of step ``n // links``. The user of a link
+follows from its number too, so that neighbours in number belong to one user.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Subject = tuple[str, str, str, str]
 
 @dataclass(frozen=True)
 class Records:
-    """So many records, in segments of ``each``."""
+    """A count of records, in segments of ``each``."""
 
     links: int
     steps: int
@@ -52,7 +52,7 @@ class Records:
         return self.count // self.each
 
     def moved(self, link: int, step: int) -> int:
-        """Messages of one link in one step."""
+        """Return the messages of one link in one step."""
         return 1 + (7 * link + 13 * step) % 100
 
     def subject(self, link: int) -> Subject:
@@ -60,11 +60,11 @@ class Records:
         return f"tenant-{user % 40}", f"user-{user}", f"queue/{link % 5}", "out" if link % 2 else "in"
 
     def begun_us(self, link: int, step: int) -> int:
-        """When the interval of a step begins."""
+        """Return the start of the interval of a step, in microseconds."""
         return BEGIN_US + step * MINUTE_US + link * MINUTE_US // self.links
 
     def truth(self) -> Counter[Subject]:
-        """All messages that really went through."""
+        """Return the count of all messages by subject."""
         sums = [sum(self.moved(residue, step) for step in range(self.steps)) for residue in range(100)]
         total: Counter[Subject] = Counter()
         for link in range(self.links):
@@ -72,13 +72,13 @@ class Records:
         return total
 
     def write(self, folder: Path, numbers: Sequence[int], processes: int) -> None:
-        """Write these segments, compressed, by their numbers."""
+        """Write the segments with these numbers, compressed."""
         folder.mkdir(parents=True, exist_ok=True)
         with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
             list(pool.map(partial(self.write_one, folder), [number * self.each for number in numbers]))
 
     def write_one(self, folder: Path, first: int) -> None:
-        """Write ``each`` records, beginning with this one, as a segment."""
+        """Write ``each`` records, beginning with ``first``, as a segment."""
         runs = [list(accumulate(self.moved(residue, step) for step in range(self.steps))) for residue in range(100)]
         header = Header(v=1, router=ROUTER, boot=BEGIN_US // 1_000_000, first=first, utc=BEGIN_US, mono=0)
         lines = [line_of(header)]
@@ -102,9 +102,9 @@ class Records:
 
 @dataclass(frozen=True)
 class Faults:
-    """Records of which one segment is lost amidst the others and one at the end, one is twice, and one overlaps two.
+    """Records with one segment lost in the middle and one at the end, one twice, and one that overlaps two.
 
-    The one that is lost at the end told of the last of its links: what these did in the last step nobody knows.
+    The one lost at the end belongs to the last links: no record has their last step.
     """
 
     records: Records
@@ -114,24 +114,24 @@ class Faults:
         return self.records.segments // 3, self.records.segments - 2
 
     def write(self, folder: Path, copies: Path, processes: int) -> None:
-        """In two folders, and in the first the last segments first."""
+        """Write the segments in two folders, and in the first folder the last segments first."""
         every = range(self.records.segments)
         self.records.write(folder, [number for number in reversed(every) if number not in self.lost], processes)
         self.records.write(copies, [self.records.segments // 2], processes)
         self.records.write_one(copies, self.records.segments // 4 * self.records.each + self.records.each // 2)
 
-    def untold(self) -> Counter[Subject]:
-        """Messages of which nobody can know."""
+    def unreported(self) -> Counter[Subject]:
+        """Return the messages that no remaining record reports."""
         records = self.records
         first = self.lost[1] * records.each
-        untold: Counter[Subject] = Counter()
+        unreported: Counter[Subject] = Counter()
         for n in range(first, first + records.each):
             step, link = divmod(n, records.links)
-            untold[records.subject(link)] += records.moved(link, step)
-        return untold
+            unreported[records.subject(link)] += records.moved(link, step)
+        return unreported
 
     def incomplete(self) -> set[tuple[int, Subject]]:
-        """The rows of the meter that must say so: those of the last records of these links, by hour."""
+        """Return the rows of the meter that must be marked: those of the last records of these links, by hour."""
         records = self.records
         first = self.lost[1] * records.each
         rows = set()

@@ -1,7 +1,7 @@
 """From a spool to rows for Spark: Arrow batches, beside ``proton.Message.decode`` to tuples.
 
-Both read the same spool, which proves every frame. The tuples have what a user of that library would take of a message,
-and leave Spark's conversion of tuples to Arrow, which costs as much again, out of the account.
+Both read the same spool and check every frame. The tuples have the fields that a user of that library would take of a
+message; Spark's conversion of tuples to Arrow, which costs as much again, is not measured.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from trouter.pipeline.arrow import Origin, batches
 from trouter.pipeline.slices import BLOCK_BYTES
 from trouter.spool import Spool, SpoolReader, parse_frames
 
-#: (size of the body, messages, times as many rows for each second of CPU)
+#: (size of the body, messages, target: times as many rows for each second of CPU)
 SIZES = ((100, 200_000, 5.0), (10_000, 20_000, 5.0))
 FIELDS = (
     "id",
@@ -49,7 +49,7 @@ FIELDS = (
 
 
 def rows(bench: Bench) -> None:
-    """An id and a data section; the CPU of one process from the file to the rows."""
+    """Measure messages with an id and a data section; CPU is that of one process from the file to the rows."""
     for size, most, target in SIZES:
         count = most if bench.extent.everything else most // 4
         folder = bench.new_folder("spool")

@@ -1,4 +1,4 @@
-"""Rows to settled messages: what the sink does in a task, beside the same in python-qpid-proton; no Spark in either."""
+"""Rows to settled messages: the sink's work in a task, beside the same in python-qpid-proton; both without Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROWS: Final = (Row("100 B", 100, 100_000), Row("10 kB", 10_000, 20_000))
 
 
 def send(bench: Bench, module: str, size: int, count: int) -> Sample:
-    """One run: from Arrow batches to the last outcome, as the sender sees it; its CPU."""
+    """Measure one run, from Arrow batches to the last outcome at the sender, and the sender's CPU."""
     with Led("sink", Load(port=0, size=size, count=count)) as sink:
         port = sink.ready()["port"]
         with Process(module, port, size, count, _WINDOW) as sender:
@@ -30,6 +30,6 @@ def send(bench: Bench, module: str, size: int, count: int) -> Sample:
 
 
 def sink(bench: Bench) -> None:
-    """One partition, one connection, a window of 500."""
+    """Measure one partition, one connection, a window of 500."""
     for row in ROWS:
         beside_proton(bench, "rows to settled messages", row, OURS, THEIRS, send)

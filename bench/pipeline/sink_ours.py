@@ -1,4 +1,4 @@
-"""The sink's sending: `python -m bench.pipeline.sink_ours PORT SIZE COUNT WINDOW`, then what it took."""
+"""The sink's sending: `python -m bench.pipeline.sink_ours PORT SIZE COUNT WINDOW`; it prints its time and CPU."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trouter.pipeline.options import Options, Side
 from trouter.pipeline.sending import Terms, send_rows
 from trouter.pipeline.sink import chunks
 
-#: As Spark cuts them.
+#: The size of Spark's batches.
 _BATCH_ROWS = 10_000
 
 

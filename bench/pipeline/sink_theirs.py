@@ -1,5 +1,6 @@
-"""The same in python-qpid-proton, as somebody would write it who knows the library: a window of unsettled deliveries,
-one delivery for each row, the message encoded by `proton.Message`.
+"""The sink's sending in python-qpid-proton, as a user who knows the library would write it.
+
+It has a window of unsettled deliveries and one delivery for each row; `proton.Message` encodes the message.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The same receiver in python-qpid-proton: `python -m bench.pipeline.theirs PORT FOLDER LINGER`.
 
-Written as one who knows the library would: raw octets, no decoding; manual credit; frames like the spool's, gathered
-for the same time and to the same size, one write and one fdatasync for a group, and then the outcomes. Without the
-delivery-tag: the library gives it as text only, and fails where it is none.
+It is written as a user who knows the library would: raw bytes, no decoding; manual credit; frames like the spool's,
+gathered for the same time and to the same size, one write and one fdatasync for a group, and then the outcomes. It
+omits the delivery-tag, because the library gives it as text only, and fails where it is none.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Receiver(Handler):
 
 
 def end() -> None:
-    """The sender has every outcome."""
+    """End the receiver; the sender has every outcome."""
     sys.stdin.readline()
     print(json.dumps({"cpu_s": time.process_time() - BEGAN, "groups": receiver.groups}), flush=True)
     os._exit(0)

@@ -1,12 +1,12 @@
 import { expect, inspect, test } from "./support";
 
-test("charts are drawn, added, edited, copied, enlarged and removed, and the choice is kept", async ({ page, open }) => {
+test("charts are drawn, added, edited, copied, enlarged, removed and stored", async ({ page, open }) => {
   await open("/charts", "Charts");
   const charts = page.locator("figure.console-chart");
   await expect(charts).toHaveCount(2);
   await expect(page.locator(".u-legend").first()).toContainText("A");
   await page.locator(".u-over").first().hover();
-  // As the viewer's language writes it.
+  // In the format of the browser's language.
   await expect(page.locator(".u-legend").first()).toContainText(/\d{1,2} \w+ \d{4}, \d\d:\d\d:\d\d/);
   await page.getByRole("button", { name: "Add a chart" }).click();
   await page.getByLabel("Router", { exact: true }).selectOption("A");
@@ -35,7 +35,7 @@ test("charts are drawn, added, edited, copied, enlarged and removed, and the cho
   await page.reload();
   await expect(page.getByRole("heading", { name: "Orders", exact: true })).toBeVisible();
   await expect(charts).toHaveCount(3);
-  // Who opens this address sees the same charts, and keeps their own.
+  // A user who opens this URL sees the same charts; the stored charts of that user stay.
   const link = page.url();
   await page.evaluate(() => localStorage.removeItem("trouter-console-charts"));
   await page.goto("about:blank");

@@ -37,7 +37,7 @@ test.describe("tables", () => {
     await expect(grid).toBeVisible();
   });
 
-  test("are saved as CSV and JSON, as they are shown", async ({ open, page }) => {
+  test("are exported as CSV and JSON with the visible cells", async ({ open, page }) => {
     await open("/entities/router.node?router=A", "Entities");
     await expect(page.getByRole("grid").getByRole("row", { name: /router.node\/C/ })).toBeVisible();
     const saved = async (button: string): Promise<string> => {
@@ -53,7 +53,7 @@ test.describe("tables", () => {
 });
 
 test.describe("changes", () => {
-  test("an entity is made, with an error at its field first, changed, and deleted after a question", async ({ open, page }) => {
+  test("an entity is created after an error at its field, changed, and deleted after a confirmation", async ({ open, page }) => {
     await open("/entities/router.config.address?router=B", "Entities");
     await page.getByRole("button", { name: "Create router.config.address" }).click();
     await page.getByLabel("name", { exact: true }).fill("made-here");
@@ -72,7 +72,7 @@ test.describe("changes", () => {
     await page.getByRole("button", { name: "Delete" }).click();
     const question = page.getByRole("dialog", { name: /Delete this/ });
     await expect(question).toContainText("made-here");
-    await question.getByRole("button", { name: "Keep" }).click();
+    await question.getByRole("button", { name: "Cancel" }).click();
     await expect(question).toBeHidden();
     await page.getByRole("button", { name: "Delete" }).click();
     await question.getByRole("button", { name: "Delete" }).click();
@@ -80,7 +80,7 @@ test.describe("changes", () => {
     await expect(page.getByRole("grid").getByRole("row", { name: /made-here/ })).toBeHidden();
   });
 
-  test("a client's connection is closed after a question", async ({ open, page, network }) => {
+  test("a client's connection is closed after a confirmation", async ({ open, page, network }) => {
     const client = await connectTo(network.a.port(), "to-be-closed");
     const closed = new Promise((resolve) => client.once("connection_close", resolve));
     await open("/entities/connection?router=A&filter=to-be-closed", "Entities");
@@ -91,11 +91,11 @@ test.describe("changes", () => {
     await expect(page.getByText(/Closed connection/)).toBeVisible();
   });
 
-  test("a log is changed", async ({ open, page }) => {
+  test("the levels of a log are changed", async ({ open, page }) => {
     await open("/entities/log?router=C&identity=log%2FPOLICY", "Entities");
     await page.getByRole("button", { name: "Change", exact: true }).click();
     await page.getByLabel("enable", { exact: true }).fill("error+");
-    // What an update cannot change has no field.
+    // An attribute that an UPDATE cannot change has no field.
     await expect(page.getByLabel("module", { exact: true })).toHaveCount(0);
     await page.getByRole("button", { name: "Change", exact: true }).click();
     await expect(page.getByText("Changed log log/POLICY")).toBeVisible();

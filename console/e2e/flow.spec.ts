@@ -1,6 +1,6 @@
 import { expect, inspect, test } from "./support";
 
-// Axe looks at each picture in both themes and sizes, which takes a busy machine minutes.
+// axe checks each picture in both themes and sizes, which takes minutes on a busy machine.
 test.setTimeout(300_000);
 
 test("flows between routers are drawn as chords, a Sankey and a table", async ({ open, page }) => {
@@ -25,13 +25,13 @@ test("flows between routers are drawn as chords, a Sankey and a table", async ({
   await inspect(page, "flow-table");
 });
 
-test("messages of an edge router's clients come in at the router above", async ({ open, page }) => {
+test("messages of an edge router's clients enter at its interior router", async ({ open, page }) => {
   await open("/flow?view=table", "Message flow");
   const row = page.getByRole("grid", { name: "Flows" }).locator("tr", { hasText: "bids" });
   await expect(row.getByText("B", { exact: true })).toHaveCount(2);
 });
 
-test("addresses and routers are chosen, kept in the page's address, and totals shown", async ({ open, page }) => {
+test("addresses and routers are filtered, the URL keeps the choice, and totals are shown", async ({ open, page }) => {
   await open("/flow?by=address&view=sankey", "Message flow");
   const label = (name: string): ReturnType<typeof page.locator> => page.locator("text.flow-label", { hasText: name });
   await expect(label("orders")).toBeVisible();
@@ -48,7 +48,7 @@ test("addresses and routers are chosen, kept in the page's address, and totals s
   await expect(label("orders")).toBeVisible();
 });
 
-test("a network without traffic says so", async ({ open, page }) => {
+test("a network without traffic shows that nothing flows", async ({ open, page }) => {
   await open("/flow?address=unheard", "Message flow");
   await expect(page.getByText("Nothing flows")).toBeVisible();
   await inspect(page, "flow-nothing");

@@ -1,12 +1,12 @@
 import { expect, inspect, test } from "./support";
 
-test("a listener that offers ANONYMOUS shows the console at once", async ({ page, network }) => {
+test("a listener that offers ANONYMOUS needs no login page", async ({ page, network }) => {
   await page.goto(network.url);
   await expect(page.getByText("Connected to A")).toBeVisible();
   await expect(page.getByText("anonymous", { exact: true })).toBeVisible();
 });
 
-test("the theme follows the system until the user chooses one, which is remembered", async ({ page, network }) => {
+test("the theme follows the system until the user chooses one, which the browser stores", async ({ page, network }) => {
   await page.emulateMedia({ colorScheme: "dark" });
   await page.goto(network.url);
   const root = page.locator("html");
@@ -18,7 +18,7 @@ test("the theme follows the system until the user chooses one, which is remember
   await expect(root).not.toHaveClass(/pf-v6-theme-dark/);
 });
 
-test("an address that names no page says so", async ({ open, page }) => {
+test("an unknown URL shows that there is no such page", async ({ open, page }) => {
   await open("/nowhere", "No such page");
   await inspect(page, "missing");
 });

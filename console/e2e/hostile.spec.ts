@@ -2,7 +2,7 @@ import type { Connection } from "rhea";
 
 import { connectTo, expect, inspect, test } from "./support";
 
-/** What a stranger may call a container or an address. */
+/** A hostile name of a container or an address. */
 const NAMES = {
   script: `<script>window.hit=1</script><img src=x onerror="window.hit=1">`,
   quotes: `"quo'ted" {{7*7}} \${7*7} &lt;b&gt;`,
@@ -10,7 +10,7 @@ const NAMES = {
   control: "bell\u0007null\u0000esc\u001b[31mline\nend",
 } as const;
 
-/** About the longest address that the router takes in; a container or a link of 10 kB is refused by it. */
+/** About the longest address that the router accepts; it refuses a container id or link name of 10 kB. */
 const LONG = `long-${"x".repeat(1_800)}-end`;
 
 const connections: Connection[] = [];
@@ -19,7 +19,7 @@ test.beforeAll(async ({ network }) => {
   for (const name of Object.values(NAMES)) {
     const connection = await connectTo(network.a.port(), name);
     connections.push(connection);
-    // A subscriber makes the address known; the router refuses one with a null character.
+    // A subscriber adds the address to the table; the router refuses addresses with a null character.
     connection.on("receiver_error", () => undefined);
     connection.open_receiver({ source: { address: `hostile/${name}` } });
   }
@@ -32,7 +32,7 @@ test.afterEach(async ({ page }) => {
   expect(await page.evaluate(() => "hit" in window)).toBe(false);
 });
 
-test("names of strangers are shown as text, with what is invisible in them written out", async ({ open, page }) => {
+test("hostile names are shown as text with invisible characters written out", async ({ open, page }) => {
   await open("/entities/connection?router=A", "Entities");
   const grid = page.getByRole("grid", { name: "connection" });
   await expect(grid.getByText("<script>window.hit=1</script>", { exact: false })).toBeVisible();
@@ -42,7 +42,7 @@ test("names of strangers are shown as text, with what is invisible in them writt
   await inspect(page, "hostile-table");
 });
 
-test("a long name is cut in a table, and shown in full in a detail", async ({ open, page }) => {
+test("a long name is cut in a table and shown in full in a detail", async ({ open, page }) => {
   await open("/entities/router.address?router=A&filter=long-xxx", "Entities");
   const row = page.getByRole("grid", { name: "router.address" }).getByRole("row").nth(1);
   await expect(row.getByText(/long-x+…$/).first()).toBeVisible();
@@ -51,7 +51,7 @@ test("a long name is cut in a table, and shown in full in a detail", async ({ op
   await inspect(page, "hostile-detail");
 });
 
-test("addresses and log lines of strangers keep the page whole", async ({ open, page }) => {
+test("hostile addresses and log lines do not break the layout", async ({ open, page }) => {
   await open("/entities/router.address?router=A&filter=hostile", "Entities");
   const grid = page.getByRole("grid", { name: "router.address" });
   await expect(grid.getByText("<script>window.hit=1</script>", { exact: false }).first()).toBeVisible();
@@ -61,11 +61,11 @@ test("addresses and log lines of strangers keep the page whole", async ({ open, 
   await inspect(page, "hostile-logs");
 });
 
-test("an address of the console with a hostile entity, router and identity says that there is none", async ({ open, page }) => {
+test("a URL with a hostile entity, router and identity shows that they do not exist", async ({ open, page }) => {
   const evil = encodeURIComponent(NAMES.script + NAMES.bidi);
   await open(`/entities/${evil}?router=${evil}&identity=${evil}`, "Entities");
   await expect(page.getByText(/^There is no <script>/)).toBeVisible();
-  // What is no text at all when it is decoded.
+  // An escape that decodes to no text.
   await open("/entities/%E0%A4%A", "Entities");
   await expect(page.getByText("There is no %E0%A4%A.")).toBeVisible();
   await open("/schema/%E0%A4%A", "Schema");

@@ -12,7 +12,7 @@ test.beforeAll(async () => {
 
 test.afterAll(() => large.stop());
 
-/** Move the pointer or wheel for a while and return how long the frames took meanwhile, in ms, shortest first. */
+/** Run `act` and return the durations of the frames meanwhile, in ms, the shortest first. */
 async function frames(page: Parameters<typeof watch>[0], act: () => Promise<void>): Promise<readonly number[]> {
   await page.evaluate(() => {
     const seen: number[] = [];
@@ -28,7 +28,7 @@ async function frames(page: Parameters<typeof watch>[0], act: () => Promise<void
   return seen.slice(1).map((at, index) => at - (seen[index] ?? at)).sort((one, other) => one - other);
 }
 
-test("a hundred routers and ten thousand clients are drawn, and can be moved through", async ({ page }) => {
+test("a picture of 100 routers and 10,000 clients is drawn, zoomed and moved", async ({ page }) => {
   const wrong = watch(page);
   await openConsole(page, large.url, "/topology", "Topology");
   await expect(page.getByText(`${String(ROUTERS)} routers, 1 broker, 10000 clients`)).toBeVisible();
@@ -63,7 +63,7 @@ test("the list of a large network scrolls, and a group of clients opens", async 
   await expect(page.getByRole("grid", { name: "Connections" })).toBeVisible();
 });
 
-test("flows of a large network are drawn, the smallest ones joined", async ({ page }) => {
+test("flows of a large network are drawn with the smallest ones merged", async ({ page }) => {
   await openConsole(page, large.url, "/flow?by=address&view=sankey&measure=total", "Message flow");
   await expect(page.getByRole("img", { name: /Sankey/ })).toBeVisible();
   await expect(page.locator("text.flow-label", { hasText: "others" }).first()).toBeVisible();

@@ -22,7 +22,7 @@ async function logIn(page: Page, password: string): Promise<void> {
   await page.getByRole("button", { name: "Log in" }).click();
 }
 
-test("a user logs in, is named, and logs out", async ({ page }) => {
+test("a user logs in, sees the user name, and logs out", async ({ page }) => {
   const wrong = watch(page);
   await page.goto(url());
   await expect(page.getByRole("heading", { name: "Log in to trouter" })).toBeVisible();
@@ -39,7 +39,7 @@ test("a user logs in, is named, and logs out", async ({ page }) => {
   expect(wrong).toEqual([]);
 });
 
-test("a wrong password is refused, said so, and leaves the form", async ({ page }) => {
+test("a wrong password shows an error and keeps the form", async ({ page }) => {
   await page.goto(url());
   await logIn(page, "wrong");
   await expect(page.getByText("The router refuses this login.")).toBeVisible();
@@ -48,7 +48,7 @@ test("a wrong password is refused, said so, and leaves the form", async ({ page 
   await expect(page.getByText("Connected to L")).toBeVisible();
 });
 
-test("a listener that offers SCRAM alone takes the right password, which never crosses the network", async ({ page }) => {
+test("a listener with SCRAM alone accepts the right password, which is never sent", async ({ page }) => {
   const sent: string[] = [];
   page.on("websocket", (socket) => socket.on("framesent", ({ payload }) => sent.push(payload.toString())));
   await page.goto(url(1));
@@ -60,7 +60,7 @@ test("a listener that offers SCRAM alone takes the right password, which never c
   expect(sent.join("")).not.toContain(PASSWORD);
 });
 
-test("a connection that is cut comes back by itself, and the page says so", async ({ page }) => {
+test("the console reconnects after a cut connection and shows a notice", async ({ page }) => {
   let cut: (() => Promise<void>) | undefined;
   await page.routeWebSocket(/management/, (socket) => {
     const server = socket.connectToServer();

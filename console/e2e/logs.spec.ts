@@ -1,11 +1,11 @@
 import { expect, inspect, test } from "./support";
 
-test("entries of all routers, by level, module and words, in an address that can be shared", async ({ open, page }) => {
+test("log entries of all routers are filtered by level, module and words, which the URL keeps", async ({ open, page }) => {
   await open("/logs", "Logs");
   const entries = page.getByRole("grid", { name: "Log entries" });
   await expect(entries.getByRole("row").nth(1)).toBeVisible();
   await page.getByLabel("Router", { exact: true }).selectOption("B");
-  await page.getByLabel("Least level").selectOption("notice");
+  await page.getByLabel("Minimum level").selectOption("notice");
   await page.getByLabel("Filter: Log entries").fill("listening");
   await expect(entries.getByRole("row").nth(1)).toContainText("Listening");
   await expect(page).toHaveURL(/router=B.*level=notice.*filter=listening/);
@@ -16,7 +16,7 @@ test("entries of all routers, by level, module and words, in an address that can
   await inspect(page, "logs");
 });
 
-test("counts by module lead to the entries of that module", async ({ open, page }) => {
+test("a row of the counts by module opens the entries of that module", async ({ open, page }) => {
   await open("/logs", "Logs");
   await page.getByLabel("Filter: Entries by module").fill("router:A module:SERVER");
   const counts = page.getByRole("grid", { name: "Entries by module" }).getByRole("row").nth(1);

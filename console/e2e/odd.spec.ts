@@ -9,7 +9,7 @@ import { consoleListener, section } from "./support/router";
 
 const PREFIX = "org.apache.qpid.dispatch.";
 const LATE_MS = 2_000;
-/** The tables of a node that has few. */
+/** The tables of a small node. */
 const FEW: Readonly<Record<string, readonly string[]>> = {
   router: ["id", "mode", "version", "identity"],
   connection: ["identity", "container", "host", "role", "dir"],
@@ -26,7 +26,7 @@ const wordOf = (message: Message, name: string): string => {
 };
 const idIn = (address: string): string => /_topo\/0\/(.+)\/\$management/.exec(address)?.[1] ?? "good";
 
-/** One row whose cells name the router and the column; what the older router does not have is refused. */
+/** Return one row whose cells name the router and the column; refuse types that the older router lacks. */
 function plain(address: string, message: Message): { status: number; body: unknown } {
   const id = idIn(address);
   switch (wordOf(message, "operation")) {
@@ -57,14 +57,14 @@ function plain(address: string, message: Message): { status: number; body: unkno
 const table = (reply: { body: unknown }): { attributeNames: string[]; results: unknown[][] } =>
   reply.body as { attributeNames: string[]; results: unknown[][] };
 
-/** Spoil the answers of the routers that are named for how they answer. */
+/** Damage or delay the answers of the routers whose names say how they answer. */
 const odd: Answer = (address, message) => {
   const reply = plain(address, message);
   switch (reply.status === 200 && wordOf(message, "operation") === "QUERY" ? idIn(address) : "good") {
     case "late":
       return new Promise((resume) => setTimeout(() => resume(reply), LATE_MS));
     case "partial":
-      // A row without its last cells, and what is no row.
+      // A row without its last cells, and an element that is no row.
       return { ...reply, body: { ...table(reply), results: ["rubbish", null, table(reply).results[0]?.slice(0, 3)] } };
     case "swapped":
       return { ...reply, body: { attributeNames: [...table(reply).attributeNames].reverse(), results: table(reply).results.map((row) => [...row].reverse()) } };
@@ -75,7 +75,7 @@ const odd: Answer = (address, message) => {
   }
 };
 
-test("routers that answer late, in part, in another order or never keep no other from being shown", async ({ page }) => {
+test("routers that answer late, in part, in another order or never do not hide the others", async ({ page }) => {
   const wrong = watch(page);
   const node = await startNode(odd);
   await openConsole(page, node.url, "/entities/connection", "Entities");
@@ -89,7 +89,7 @@ test("routers that answer late, in part, in another order or never keep no other
   expect(wrong).toEqual([]);
 });
 
-test("every page shows what a router of the older kind has, from its recorded answers", async ({ page }) => {
+test("every page works with the recorded answers of the older router", async ({ page }) => {
   const wrong = watch(page);
   const node = await startNode(olderRouter());
   await page.goto(node.url);
@@ -109,7 +109,7 @@ test("every page shows what a router of the older kind has, from its recorded an
   expect(wrong).toEqual([]);
 });
 
-test("a clock that jumps back and forth leaves the page at work", async ({ page }) => {
+test("the page keeps working when the clock jumps back and forth", async ({ page }) => {
   const wrong = watch(page);
   await page.clock.install();
   const node = await startNode(plain);
@@ -124,7 +124,25 @@ test("a clock that jumps back and forth leaves the page at work", async ({ page 
   expect(wrong).toEqual([]);
 });
 
-test("a listener without a policy that other machines reach is a warning", async ({ page }) => {
+test("a page whose timers the browser delays keeps its connection", async ({ page }) => {
+  await page.clock.install();
+  const heartbeats: number[] = [];
+  page.on("websocket", (socket) => {
+    socket.on("framesent", ({ payload }) => {
+      if (payload.length === 8 && payload[3] === 8) heartbeats.push(payload.length);
+    });
+  });
+  const router = await startRouter(section("router", { id: "H", mode: "standalone" }) + consoleListener({ idleTimeoutSeconds: "6" }));
+  await openConsole(page, `http://127.0.0.1:${router.port()}/`, "/overview", "Overview");
+  await page.clock.pauseAt(Date.now() + 1_000);
+  const before = heartbeats.length;
+  // The router sends one each 4 s, and closes the connection after 6 s without a frame.
+  await expect.poll(() => heartbeats.length, { timeout: 30_000 }).toBeGreaterThanOrEqual(before + 3);
+  await expect(page.getByText("Connected to H")).toBeVisible();
+  await router.stop();
+});
+
+test("a listener without a policy that other machines reach raises an alarm", async ({ page }) => {
   const open = consoleListener({ host: "0.0.0.0" });
   const router = await startRouter(section("router", { id: "O", mode: "standalone" }) + open);
   await openConsole(page, `http://127.0.0.1:${router.port()}/`, "/overview", "Overview");

@@ -1,6 +1,6 @@
 import { expect, inspect, test } from "./support";
 
-test("the overview counts, names the blocked receiver, and leads to it", async ({ page, open }) => {
+test("the overview shows figures, an alarm for the blocked receiver and a link to its address", async ({ page, open }) => {
   await open("/overview", "Overview");
   const figure = (name: string) => page.locator("dl.console-figures > div", { hasText: name }).locator("dd");
   await expect(figure("Routers")).toHaveText("4");
@@ -11,11 +11,11 @@ test("the overview counts, names the blocked receiver, and leads to it", async (
   await expect(page.getByText("Everything that is configured is served.")).toBeVisible();
   await expect(page.locator(".console-chart canvas")).toBeVisible();
   await inspect(page, "overview");
-  // The receiver's connection, which stays open after all.
+  // The dialog about the receiver's connection is cancelled, so the connection stays open.
   await page.getByRole("button", { name: "Close reader-lonely-0" }).click();
   const question = page.getByRole("dialog", { name: "Close this connection?" });
   await expect(question).toContainText("connection reader-lonely-0 on router B");
-  await question.getByRole("button", { name: "Keep" }).click();
+  await question.getByRole("button", { name: "Cancel" }).click();
   const alarm = page.getByRole("list", { name: "Alarms" }).getByRole("link", { name: /receiver of lonely gives no credit/ });
   await expect(alarm).toBeVisible();
   await alarm.click();

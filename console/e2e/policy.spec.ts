@@ -42,7 +42,7 @@ async function logIn(page: Page, place: number, route: string, user: string, hos
   await page.getByRole("button", { name: "Log in" }).click();
 }
 
-/** A login with a wrong password, and a sender to what the policy denies. */
+/** Cause two denials: a login with a wrong password, and a sender to an address that the policy denies. */
 async function denyTwice(): Promise<void> {
   const port = router.port(2);
   await new Promise<void>((resolve) => {
@@ -58,7 +58,7 @@ async function denyTwice(): Promise<void> {
   client.close();
 }
 
-test("an admin sees vhosts, groups, users, denials as they come, and why", async ({ page }) => {
+test("an admin sees vhosts, groups, users, new denials and explained decisions", async ({ page }) => {
   const wrong = watch(page);
   await logIn(page, 0, "/policy", "admin");
   await expect(page.getByRole("heading", { level: 1, name: "Policy" })).toBeVisible();
@@ -83,7 +83,7 @@ test("an admin sees vhosts, groups, users, denials as they come, and why", async
   await page.getByRole("button", { name: "Explain" }).click();
   await expect(page.getByText("Denied by acme.example:no-group")).toBeVisible();
   await page.getByLabel("User").fill("bert");
-  await page.getByLabel("To do").selectOption("target");
+  await page.getByLabel("Operation").selectOption("target");
   await page.getByLabel("Address").fill("orders");
   await page.getByRole("button", { name: "Explain" }).click();
   await expect(page.getByText("Allowed by acme.example:staff:targets:1")).toBeVisible();
@@ -91,7 +91,7 @@ test("an admin sees vhosts, groups, users, denials as they come, and why", async
   expect(wrong).toEqual([]);
 });
 
-test("the overview tells a denied login and what is configured and not served", async ({ page }) => {
+test("the overview reports a denied login and unserved configuration", async ({ page }) => {
   await denyTwice();
   await logIn(page, 0, "/overview", "admin");
   const alarms = page.getByRole("list", { name: "Alarms" });
@@ -103,7 +103,7 @@ test("the overview tells a denied login and what is configured and not served", 
   await expect(page.getByRole("grid", { name: "Denials" }).getByText("mallory")).toBeVisible();
 });
 
-test("a login that may only read sees the pages without what it may not do", async ({ page }) => {
+test("a login that may only read sees the pages without buttons for changes", async ({ page }) => {
   await logIn(page, 0, "/policy", "reader");
   await expect(page.getByRole("grid", { name: "Vhosts" }).getByText("acme.example")).toBeVisible();
   await openConsole(page, url(0), "/overview", "Overview");
@@ -112,7 +112,7 @@ test("a login that may only read sees the pages without what it may not do", asy
   await expect(page.getByRole("list", { name: "Explanations" }).getByText(/unknown address/)).toBeVisible();
 });
 
-test("a tenant's login sees its own, and what it may not see is called so", async ({ page }) => {
+test("a tenant's login sees its own entities, and a message in place of forbidden ones", async ({ page }) => {
   const wrong = watch(page);
   await logIn(page, 1, "/overview", "bert", "acme.example");
   await expect(page.getByRole("heading", { level: 1, name: "Overview" })).toBeVisible();

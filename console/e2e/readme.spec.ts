@@ -1,4 +1,4 @@
-/** What the README prints for a newcomer, typed as it stands there: the first message, and its address in the console. */
+/** The README's chapter about the first message: its commands are run as they are, and the console shows the address. */
 
 import { execFile, execFileSync, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -13,13 +13,13 @@ const BLOCKS = (/\n## A first message\n([\s\S]*?)\n## /.exec(readFileSync(join(R
   .slice(1)
   .map((block) => [...block.matchAll(/^\$ (.*)/gm)].map(([, command]) => command).join("\n"));
 
-/** What `make run` serves, on free ports. */
+/** The configuration that `make run` serves, on free ports. */
 const configuration = (): string =>
   execFileSync(PYTHON, ["-c", "from trouter.config.load import DEFAULT_TEXT; print(DEFAULT_TEXT)"], { cwd: ROOT, encoding: "utf8" })
     .replaceAll("port: amqp", "port: 0")
     .replaceAll("port: 5680", "port: 0");
 
-test("a newcomer's first message is seen in the console", async ({ page }) => {
+test("the console shows the first message of the README's steps", async ({ page }) => {
   const wrong = watch(page);
   expect(BLOCKS).toHaveLength(2);
   const [greeting = "", flow = ""] = BLOCKS;
@@ -29,7 +29,7 @@ test("a newcomer's first message is seen in the console", async ({ page }) => {
   const { stdout } = await promisify(execFile)("bash", ["-c", greeting], { env });
   expect(stdout).toBe("Hello, world\n");
 
-  // A group of its own, to be ended with all that it started.
+  // A process group of its own, so that the test can end all processes in it.
   const flowing = spawn("bash", ["-c", flow], { env, stdio: "ignore", detached: true });
   await openConsole(page, `http://127.0.0.1:${router.port(1)}/`, "/overview", "Overview");
   const row = page.getByRole("grid", { name: "Most active addresses" }).getByRole("row", { name: /greetings/ });

@@ -33,9 +33,9 @@ async function logIn(page: Page, place: number, user: keyof typeof PASSWORDS, ho
   await page.getByRole("button", { name: "Log in" }).click();
 }
 
-test("a login that may only read sees no buttons that change", async ({ page }) => {
+test("a login that may only read sees no buttons for changes", async ({ page }) => {
   await logIn(page, 0, "reader");
-  await expect(page.getByText("reads only")).toBeVisible();
+  await expect(page.getByText("read only")).toBeVisible();
   await page.goto(`${page.url().split("#")[0] ?? ""}#/entities/log`);
   const grid = page.getByRole("grid", { name: "log" });
   await expect(grid.getByRole("row").nth(1)).toBeVisible();
@@ -45,12 +45,12 @@ test("a login that may only read sees no buttons that change", async ({ page }) 
   await expect(page.getByRole("button", { name: /^(Change|Delete)$/ })).toHaveCount(0);
 });
 
-test("a login without any right to management is told so", async ({ page }) => {
+test("a login without management rights gets a message", async ({ page }) => {
   await logIn(page, 0, "zoe");
-  await expect(page.getByText("This login may not look at the router's management.")).toBeVisible();
+  await expect(page.getByText("This login has no management rights.")).toBeVisible();
 });
 
-test("a tenant's login sees the connections of its tenant alone", async ({ page }) => {
+test("a tenant's login sees only the connections of its tenant", async ({ page }) => {
   const other = await connectTo(router.port(2), "someone-else");
   await logIn(page, 1, "ann", "t1.example");
   await expect(page.getByText("tenant", { exact: true })).toBeVisible();

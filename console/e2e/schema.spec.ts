@@ -1,6 +1,6 @@
 import { expect, inspect, test } from "./support";
 
-test("all attributes are searched, and a type is browsed", async ({ open, page }) => {
+test("the filter searches all attributes, and a type shows its own", async ({ open, page }) => {
   await open("/schema", "Schema");
   const all = page.getByRole("grid", { name: "Attributes of all types" });
   await page.getByLabel(/^Filter/).fill("entity:listener attribute:saslMechanisms");

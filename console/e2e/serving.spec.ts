@@ -1,4 +1,4 @@
-/** What the listener gives the browser: headers that hold, logins by certificate, many consoles, a router that restarts. */
+/** The console as a listener serves it: the content security policy, logins by certificate, many consoles, a restarted router. */
 
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -8,7 +8,7 @@ import { chromium, type Page } from "@playwright/test";
 
 import { amqpListener, consoleListener, expect, PYTHON, ROOT, section, startRouter, test, watch } from "./support";
 
-/** Keep what the content policy of every page of this browser refuses in the list. */
+/** Add each violation of the content security policy on any page of this browser to the list. */
 async function violations(page: Page): Promise<string[]> {
   const refused: string[] = [];
   await page.exposeFunction("noteViolation", (text: string) => refused.push(text));
@@ -21,7 +21,7 @@ async function violations(page: Page): Promise<string[]> {
   return refused;
 }
 
-test("every page keeps to the content policy and asks no other host", async ({ page, network }) => {
+test("every page obeys the content security policy and requests nothing from other hosts", async ({ page, network }) => {
   const refused = await violations(page);
   const wrong = watch(page);
   const answer = await page.goto(network.url);
@@ -38,7 +38,7 @@ test("every page keeps to the content policy and asks no other host", async ({ p
   expect(wrong).toEqual([]);
 });
 
-test("code that stands inline is refused", async ({ page, network }) => {
+test("the browser refuses inline code", async ({ page, network }) => {
   const refused = await violations(page);
   await page.goto(network.url);
   await page.evaluate(() => {
@@ -50,7 +50,7 @@ test("code that stands inline is refused", async ({ page, network }) => {
   await expect(page).not.toHaveTitle("run");
 });
 
-test("ten consoles are open at once, and closing them leaves none behind", async ({ context, network }) => {
+test("ten open consoles end their connections when they are closed", async ({ context, network }) => {
   const pages = await Promise.all(Array.from({ length: 10 }, () => context.newPage()));
   await Promise.all(pages.map((page) => page.goto(network.url)));
   for (const page of pages) await expect(page.getByText("Connected to A")).toBeVisible();
@@ -60,7 +60,7 @@ test("ten consoles are open at once, and closing them leaves none behind", async
   await network.a.waitForLine(/Connection Closed/);
 });
 
-test("a router that is started again has its console back", async ({ page }) => {
+test("the console reconnects to a restarted router", async ({ page }) => {
   const first = await startRouter(section("router", { id: "P", mode: "standalone" }) + consoleListener());
   const port = first.port();
   await page.goto(`http://127.0.0.1:${port}/`);
@@ -68,12 +68,12 @@ test("a router that is started again has its console back", async ({ page }) => 
   await first.kill();
   await expect(page.getByText("The connection to the router is lost")).toBeVisible();
   const again = await startRouter(section("router", { id: "P", mode: "standalone" }) + consoleListener({ port }));
-  // Not the notice, which may come and go while the router starts.
+  // Check the masthead and not the notice, which may disappear while the router starts.
   await expect(page.getByText("Connected to P")).toBeVisible();
   await again.stop();
 });
 
-test("a certificate of the browser is a login", async () => {
+test("a client certificate of the browser logs in", async () => {
   const folder = mkdtempSync(join(tmpdir(), "console-certs-"));
   const certs = (...words: string[]): Buffer =>
     execFileSync(PYTHON, ["-m", "trouter", "certs", ...words, "--dir", folder], { cwd: ROOT });

@@ -1,4 +1,4 @@
-/** Ten kilobytes of a stranger's text wherever strangers write, on every page: shown as text, and the layout stands. */
+/** 10 kB of hostile text in every attribute that peers choose, on every page: shown as text, with the layout intact. */
 
 import type { Locator, Page } from "@playwright/test";
 
@@ -17,7 +17,7 @@ const open = (find: Find): ((page: Page) => Promise<void>) => (page) => find(pag
 interface Place {
   readonly route: string;
   readonly heading: string | RegExp;
-  /** What leads there, on that page. */
+  /** Opens the part of the page that is checked. */
   readonly go?: (page: Page) => Promise<void>;
   readonly shown: readonly Find[];
 }
@@ -56,7 +56,7 @@ test.beforeAll(async () => {
 
 test.afterAll(() => node.stop());
 
-test("every page shows it as text, and keeps its layout", async ({ page }) => {
+test("every page shows hostile texts as text and keeps its layout", async ({ page }) => {
   const wrong = watch(page);
   for (const [at, { route, heading, go, shown }] of PLACES.entries()) {
     await test.step(route.slice(0, 60), async () => {

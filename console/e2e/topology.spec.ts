@@ -4,7 +4,7 @@ import { connectTo, expect, inspect, test } from "./support";
 
 const HOSTILE = `"><img src=x onerror=alert(1)>\u202egnp.exe\u0000${"<script>alert(1)</script>".repeat(30)}`;
 
-// Axe looks at each picture in both themes and sizes, which takes a busy machine minutes.
+// axe checks each picture in both themes and sizes, which takes minutes on a busy machine.
 test.setTimeout(300_000);
 
 test("the picture has every router, edge router, broker and group of clients", async ({ open, page, network }) => {
@@ -19,11 +19,11 @@ test("the picture has every router, edge router, broker and group of clients", a
   await inspect(page, "topology");
   broker.close();
   await expect(page.getByText(/gone since/)).toBeVisible();
-  await page.getByRole("button", { name: "Forget what is gone" }).click();
+  await page.getByRole("button", { name: "Remove gone entries" }).click();
   await expect(node(/^broker store/)).toBeHidden();
 });
 
-test("nodes stay where they are between updates, and where the user puts them", async ({ open, page, network }) => {
+test("nodes keep their places between updates and after a drag", async ({ open, page, network }) => {
   await open("/topology", "Topology");
   const place = (id: string): Promise<string | null> => page.locator(`[data-node="${id}"]`).getAttribute("transform");
   await expect(page.locator('[data-node="clients:edge:E/producer"]')).toBeVisible();
@@ -46,9 +46,9 @@ test("nodes stay where they are between updates, and where the user puts them", 
   guest.close();
 });
 
-test("an address brings out who sends, who receives and the way between", async ({ open, page }) => {
+test("a searched address highlights its producers, consumers and paths", async ({ open, page }) => {
   await open("/topology?address=orders", "Topology");
-  await expect(page.getByText("orders: 1 producer, 1 consumer, by way of 2 routers.")).toBeVisible();
+  await expect(page.getByText("orders: 1 producer, 1 consumer, through 2 routers.")).toBeVisible();
   await expect(page.locator('[data-node="clients:router:A/producer"]')).toHaveClass(/part-producer/);
   await expect(page.locator('[data-node="clients:router:C/consumer"]')).toHaveClass(/part-consumer/);
   await expect(page.locator('[data-node="edge:E"]')).toHaveClass(/part-dim/);
@@ -57,12 +57,12 @@ test("an address brings out who sends, who receives and the way between", async 
   const search = page.getByLabel("Address whose messages to show");
   await search.fill("bids");
   await search.press("Enter");
-  await expect(page.getByText("bids: 1 producer, 1 consumer, by way of 1 router.")).toBeVisible();
+  await expect(page.getByText("bids: 1 producer, 1 consumer, through 1 router.")).toBeVisible();
   await expect(page).toHaveURL(/address=bids/);
   await expect(page.locator('[data-edge="edge:E>router:B"] .way')).toBeVisible();
 });
 
-test("keys alone lead through the picture to a router's attributes and connections", async ({ open, page }) => {
+test("the keyboard reaches a router's attributes and connections in the picture", async ({ open, page }) => {
   await open("/topology", "Topology");
   const home = page.getByRole("button", { name: "router A", exact: true });
   await expect(page.getByRole("button", { name: "router C", exact: true })).toBeVisible();
@@ -85,7 +85,7 @@ test("keys alone lead through the picture to a router's attributes and connectio
   await expect(panel.getByText("isEncrypted")).toBeVisible();
 });
 
-test("a click on clients lists them, and a click on one its links", async ({ open, page }) => {
+test("a click on a group of clients lists them, and a click on a client its links", async ({ open, page }) => {
   await open("/topology?node=clients%3Arouter%3AA%2Fproducer", "Topology");
   const panel = page.getByRole("complementary", { name: "Selected" });
   await expect(panel.getByRole("heading", { name: "2 producers at router A" })).toBeVisible();
@@ -107,7 +107,7 @@ test("the list has the same facts as the picture", async ({ open, page }) => {
   await inspect(page, "topology-list");
 });
 
-test("a router that is killed is shown as gone, and comes back", async ({ open, page, network }) => {
+test("a killed router is shown as gone until it is back", async ({ open, page, network }) => {
   await open("/topology", "Topology");
   await expect(page.getByRole("button", { name: "router C", exact: true })).toBeVisible();
   const [b, moment] = [page.locator('[data-node="router:B"]'), Date.now()];
@@ -123,14 +123,14 @@ test("a router that is killed is shown as gone, and comes back", async ({ open, 
   await expect(page.getByText(/gone since/)).toBeHidden();
 });
 
-test("names of strangers are text, however they are made", async ({ open, page, network }) => {
+test("hostile names are shown as text", async ({ open, page, network }) => {
   const dialogs: string[] = [];
   page.on("dialog", (dialog) => {
     dialogs.push(dialog.message());
     void dialog.dismiss();
   });
   const hostile: Connection = await connectTo(network.b.port(), HOSTILE, { product: "qpid-cpp" });
-  // The router takes no control characters in an address.
+  // The router refuses control characters in an address.
   hostile.open_receiver(HOSTILE.replaceAll("\0", ""));
   await open("/topology", "Topology");
   const mark = page.locator('[data-node^="broker:"]');

@@ -1,4 +1,4 @@
-/** What the console costs and how fast it is: printed, and judged by nobody but the reader. */
+/** Measurements of the console's cost and speed. They are printed, and no test checks them. */
 
 import { execFile, execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -14,16 +14,16 @@ const MEASURED_S = 20;
 const ROWS = 10_000;
 const run = promisify(execFile);
 
-/** Let a process, and what it starts from now on, run on these cores alone. */
+/** Restrict a process, and the processes that it starts from now on, to these cores. */
 function pin(pid: number, cores: string): void {
   execFileSync("taskset", ["--all-tasks", "--cpu-list", "--pid", cores, String(pid)]);
 }
 
 const CORES = availableParallelism();
 const ROUTERS_CORE = "0";
-// The load has a core of its own, and so have the browsers where there are three.
+// The load has a core of its own, and so have the browsers if the machine has three.
 const LOADS_CORE = CORES > 1 ? "1" : "0";
-// What is started here inherits it, such as the browser.
+// Processes that are started here, such as the browser, inherit the cores.
 if (CORES > 1) pin(process.pid, CORES > 2 ? `2-${CORES - 1}` : "1");
 
 /** Start a standalone router with a listener for clients and one for consoles, on the routers' core. */
@@ -33,13 +33,13 @@ async function startAlone(id: string): Promise<RunningRouter> {
   return router;
 }
 
-/** The seconds of CPU time that a process has used. */
+/** Return the CPU time that a process has used, in s. */
 function cpuOf(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_S;
 }
 
-/** The part of a core, in percent, that a process uses over a while. */
+/** Return the share of a core that a process uses over some time, in percent. */
 async function load(pid: number): Promise<number> {
   const before = cpuOf(pid);
   await new Promise((resume) => setTimeout(resume, MEASURED_S * 1000));
@@ -49,8 +49,8 @@ async function load(pid: number): Promise<number> {
 const median = (values: readonly number[]): number =>
   [...values].sort((one, other) => one - other)[Math.floor(values.length / 2)] ?? NaN;
 
-function tell(what: string, value: number, unit: string): void {
-  process.stdout.write(`${what}: ${value.toFixed(2)} ${unit}\n`);
+function report(title: string, value: number, unit: string): void {
+  process.stdout.write(`${title}: ${value.toFixed(2)} ${unit}\n`);
 }
 
 async function connected(page: Page, url: string): Promise<void> {
@@ -60,18 +60,18 @@ async function connected(page: Page, url: string): Promise<void> {
 
 interface Throughput {
   readonly perSecond: number;
-  /** Messages for each second of CPU time that the router used while they went through, whatever else it did meanwhile. */
+  /** Messages for each second of CPU time that the router used meanwhile, including its other work. */
   readonly perCpuSecond: number;
 }
 
-/** Send through a router as fast as it goes, from one sender to one receiver. */
+/** Send messages through a router at full speed, from one sender to one receiver. */
 async function throughput(router: RunningRouter): Promise<Throughput> {
   const words = ["-c", LOADS_CORE, PYTHON, "-m", "trouter", "bench", "pair", "--port", String(router.port()), "--seconds", "5", "--json"];
   const before = cpuOf(router.pid);
   const { stdout } = await run("taskset", words, { cwd: ROOT });
   const used = cpuOf(router.pid) - before;
-  const told = JSON.parse(stdout) as { send: { messages_per_second: number; messages: number } };
-  return { perSecond: told.send.messages_per_second, perCpuSecond: told.send.messages / used };
+  const report = JSON.parse(stdout) as { send: { messages_per_second: number; messages: number } };
+  return { perSecond: report.send.messages_per_second, perCpuSecond: report.send.messages / used };
 }
 
 async function openConsoles(browser: Browser, url: string, count: number): Promise<() => Promise<void>> {
@@ -89,7 +89,7 @@ test("first view", async ({ browser, network }) => {
     took.push(performance.now() - begun);
     await page.close();
   }
-  tell("first view, median of 7, nothing cached", median(took) / 1000, "s");
+  report("first view, median of 7, nothing cached", median(took) / 1000, "s");
 });
 
 test("one browser on three routers", async ({ browser, network }) => {
@@ -97,10 +97,10 @@ test("one browser on three routers", async ({ browser, network }) => {
   const close = await openConsoles(browser, network.url, 1);
   const watched = await load(network.a.pid);
   await close();
-  tell("router asked by one browser, beyond its traffic", watched - alone, "% of a core");
+  report("router asked by one browser, beyond its traffic", watched - alone, "% of a core");
 });
 
-test("a hundred routers a second through the router asked", async ({ network }) => {
+test("a hundred routers polled each second through one router", async ({ network }) => {
   const connection = await connectTo(network.a.port(), "figures");
   const receiver = connection.open_receiver({ source: { dynamic: true } as Source });
   await new Promise((resume) => connection.once("receiver_open", resume));
@@ -123,11 +123,11 @@ test("a hundred routers a second through the router asked", async ({ network }) 
   let replies = 0;
   connection.on("message", () => (replies += 1));
   const timer = setInterval(ask, 1000);
-  const asked = await load(network.a.pid);
+  const withPolls = await load(network.a.pid);
   clearInterval(timer);
   expect(replies).toBeGreaterThan(MEASURED_S * 100);
   connection.close();
-  tell("router asked, passing on two tables of each of 100 routers at 1 Hz", asked - alone, "% of a core");
+  report("router asked, passing on two tables of each of 100 routers at 1 Hz", withPolls - alone, "% of a core");
 });
 
 test("ten consoles cost the router", async ({ browser }) => {
@@ -137,7 +137,7 @@ test("ten consoles cost the router", async ({ browser }) => {
   const close = await openConsoles(browser, url, 10);
   const watched = await load(router.pid);
   await close();
-  tell("router asked by ten consoles on the Overview page, without other load", watched - alone, "% of a core");
+  report("router asked by ten consoles on the Overview page, without other load", watched - alone, "% of a core");
   await router.stop();
 });
 
@@ -154,9 +154,9 @@ test("throughput beside ten consoles", async ({ browser }) => {
     capacities.push(beside.perCpuSecond / alone.perCpuSecond);
   }
   await router.stop();
-  tell("messages for each CPU second of the router beside ten consoles to those without, median of 5", median(capacities), "x");
+  report("messages for each CPU second of the router beside ten consoles to those without, median of 5", median(capacities), "x");
   const shared = CORES > 2 ? "" : ", where the browsers share a core with the load";
-  tell(`messages a second beside ten consoles to those without${shared}, median of 5`, median(rates), "x");
+  report(`messages a second beside ten consoles to those without${shared}, median of 5`, median(rates), "x");
 });
 
 test("scrolling a table", async ({ page }) => {
@@ -182,5 +182,5 @@ test("scrolling a table", async ({ page }) => {
   const took = ((seen.at(-1) ?? 0) - (seen[0] ?? 0)) / 1000;
   connection.close();
   await router.stop();
-  tell(`frames a second while a table of ${ROWS} rows scrolls`, (seen.length - 1) / took, "");
+  report(`frames a second while a table of ${ROWS} rows scrolls`, (seen.length - 1) / took, "");
 });

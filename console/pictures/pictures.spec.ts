@@ -9,9 +9,9 @@ import { expect, test } from "@playwright/test";
 import { PYTHON, ROOT } from "../e2e/support";
 
 const FOLDER = join(ROOT, "docs/images/console");
-/** How long the pages collect figures before the pictures are taken, so that rates and charts have something to show. */
+/** Time for which the pages collect figures before the screenshots, so that rates and charts are not empty. */
 const COLLECTING_MS = 20_000;
-/** Make the files small: 128 colours are enough for these pages. */
+/** Reduce the colours of the files to 128, which suffice for these pages, to make them small. */
 const SHRINK = `
 import sys
 from PIL import Image
@@ -26,7 +26,7 @@ interface Demonstration {
   readonly password: string;
 }
 
-/** Start the demonstration, and read its console's address and the operator's password from what it prints. */
+/** Start the demonstration, and read the console's URL and the operator's password from its output. */
 async function demonstration(): Promise<Demonstration> {
   const child = spawn(PYTHON, ["-m", "trouter", "run", "--demo", "--no-browser"], {
     cwd: ROOT,

@@ -1,4 +1,4 @@
-// Beside each file of the build that shrinks: the same compressed, which the router sends to browsers that take gzip.
+// Write a compressed copy beside each file of the build that shrinks; the router sends it to browsers that accept gzip.
 
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { extname, join } from "node:path";

@@ -1,6 +1,6 @@
-"""Changes of a table, each a message to `changes/SOURCE`: `python examples/capture/changes.py SOURCE FIRST LAST [URL]`.
+"""Send changes of a table to `changes/SOURCE`: `python examples/capture/changes.py SOURCE FIRST LAST [URL]`.
 
-A change has a number, which is its message-id too: a reader that sees it twice can tell.
+A change has a number, which is its message-id too: a reader recognises a duplicate by it.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What was captured, by source, asked of the files alone: `python examples/capture/totals.py ROOT`. Needs duckdb."""
+"""Print the captured changes by source: `python examples/capture/totals.py ROOT`. Needs duckdb."""
 
 import sys
 

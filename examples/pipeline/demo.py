@@ -1,7 +1,8 @@
-"""The pipeline from end to end: `make pipeline-demo`, or `python examples/pipeline/demo.py [FOLDER]`.
+"""Run the pipeline from end to end: `make pipeline-demo`, or `python examples/pipeline/demo.py [FOLDER]`.
 
-A router of its own on a free port, traffic with an attack and a fraud in it, then every job, and a report. The exit
-status is 1 if what was planted was not found. All files are in FOLDER (build/pipeline-demo), which is emptied.
+It starts a router on a free port, sends traffic with an attack and a fraud in it, runs every job, and prints a report.
+The exit status is 1 if the jobs did not find what the traffic planted. All files are in FOLDER (build/pipeline-demo),
+which is emptied first.
 """
 
 import json
@@ -23,9 +24,9 @@ from trouter.pipeline.session import session
 HERE = Path(__file__).parent
 USERS = ("acme", "globex", "initech", "bank")
 TROUTER = (sys.executable, "-m", "trouter")
-#: Made in the folder, so that no other folder is ever emptied.
+#: A file in the folder, so that the program never empties another folder.
 MARK = ".trouter-demo"
-#: What is in the body of a message about a card.
+#: The fields in the body of a message about a card.
 CARD = "id bigint, card string, channel string, amount string, t string"
 PATIENCE_S = 60
 
@@ -35,7 +36,7 @@ def say(text: str) -> None:
 
 
 def emptied(folder: Path) -> Path:
-    """The folder with nothing in it but our mark, the configuration and the users."""
+    """Empty the folder, except for the mark, and write the configuration and the users; return the folder."""
     if folder.exists() and any(folder.iterdir()) and not (folder / MARK).exists():
         sys.exit(f"{folder} is not empty, and no demonstration made it: name another folder")
     shutil.rmtree(folder, ignore_errors=True)
@@ -52,7 +53,7 @@ def emptied(folder: Path) -> Path:
 
 @contextmanager
 def running(folder: Path, name: str, *words: str) -> Iterator[Path]:
-    """A `trouter` command while the block lasts; the file that it logs to."""
+    """Run a `trouter` command during the block; yield its log file."""
     log = folder / f"{name}.log"
     with (
         log.open("w", encoding="utf-8") as file,
@@ -67,7 +68,7 @@ def running(folder: Path, name: str, *words: str) -> Iterator[Path]:
 
 
 def waited(log: Path, pattern: str) -> re.Match[str]:
-    """What was found in a log; ends the program if it takes too long."""
+    """Wait for a pattern in a log; return the match, or end the program after the time limit."""
     for _ in range(PATIENCE_S * 10):
         if found := re.search(pattern, log.read_text(encoding="utf-8")):
             return found
@@ -76,7 +77,7 @@ def waited(log: Path, pattern: str) -> re.Match[str]:
 
 
 def record(folder: Path) -> dict[str, object]:
-    """Have the router carry and record what is planted; what that is."""
+    """Send the traffic through a recording router; return what it planted."""
     with running(folder, "router", "run", "-c", "demo.conf") as log:
         waited(log, "Operational")
         url = "amqp://" + waited(log, r"Listening on (127\.0\.0\.1:\d+)")[1]
@@ -89,7 +90,7 @@ def record(folder: Path) -> dict[str, object]:
 
 
 def analyse(folder: Path) -> dict[str, set[object]]:
-    """Every job on one Spark, and the report; the rules and cards that raised an alert."""
+    """Run every job on one Spark, and the report; return the rules and cards that raised an alert."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415  # Spark was seen to be there
 
     from trouter.pipeline.datasource import register  # noqa: PLC0415
@@ -120,7 +121,7 @@ def analyse(folder: Path) -> dict[str, set[object]]:
 
 
 def main(folder: Path) -> int:
-    """0 if all that was planted was found."""
+    """Return 0 if the jobs found everything that was planted."""
     say(f"a router, its tenants, an attack and a fraud, in {folder}")
     planted = record(emptied(folder))
     say("starting Spark")

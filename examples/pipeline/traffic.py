@@ -1,8 +1,8 @@
-"""What `make pipeline-demo` sends through its router: the day's work of three tenants, an attack, and a fraud.
+"""The traffic of `make pipeline-demo`: the day's work of three tenants, an attack, and a fraud.
 
     python examples/pipeline/traffic.py amqp://127.0.0.1:5672 [PASSWORD_FILE]
 
-It prints what it planted as one line of JSON, so that the program that looks for it knows what there is to be found.
+It prints what it planted as one line of JSON, for the program that checks the alerts.
 """
 
 import json
@@ -17,18 +17,18 @@ import trio
 
 from trouter.client import AuthenticationFailed, Connection, Delivery, Message, Plain, connect
 
-#: Tenant to the messages that it sends to itself.
+#: By tenant: the count of messages that it sends to itself.
 TENANTS = {"acme": 3000, "globex": 1500, "initech": 600}
 GUESSES = 25
 CARDS = 2000
-#: A card that pays a small sum online and is emptied at a machine soon after.
+#: A card that pays a small sum online and is used for large withdrawals soon after.
 STOLEN = "4000-0000-0000-0002"
 TURN = trio.Lock()
 
 
 @asynccontextmanager
 async def logged_in(url: str, tenant: str, password: str) -> AsyncIterator[Connection]:
-    """A connection of a tenant. One after the other logs in, for passwords are slow to look at on purpose."""
+    """Connect as a tenant. Logins run one after the other, because the check of a password is slow on purpose."""
     async with AsyncExitStack() as stack:
         async with TURN:
             connection = await stack.enter_async_context(
@@ -38,7 +38,7 @@ async def logged_in(url: str, tenant: str, password: str) -> AsyncIterator[Conne
 
 
 async def work(url: str, tenant: str, count: int, password: str) -> None:
-    """Send so many orders and receive them; of those of initech some are sent back or refused."""
+    """Send ``count`` orders and receive them; some of initech's are released or rejected."""
     async with (
         logged_in(url, tenant, password) as here,
         logged_in(url, tenant, password) as there,
@@ -78,7 +78,7 @@ async def guess(url: str, password: str) -> None:
 
 
 async def pay(url: str, password: str) -> None:
-    """Send what cards were used for to the address `cards`, where a spool keeps it."""
+    """Send the payments of cards to the address `cards`, where a spool stores them."""
     chance, start = Random(7), datetime.now(UTC) - timedelta(hours=1)
     events = [
         (chance.uniform(0, 3000), f"5000-0000-0000-{chance.randrange(500):04}", "store", chance.uniform(3, 90))

@@ -1,4 +1,4 @@
-"""A SASL mechanism of one's own, HOUSE-KEY: the client sends `USER NUL KEY`, the keys stand in pluginSettings."""
+"""A custom SASL mechanism, HOUSE-KEY: the client sends `USER NUL KEY`; pluginSettings has the keys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MECHANISM = "HOUSE-KEY"
 
 
 class Plugin:
-    """One router's instance: its state is the keys."""
+    """The plugin of one router; its state is the keys."""
 
     def __init__(self) -> None:
         self.keys: Mapping[str, object] = {}
@@ -39,7 +39,7 @@ class Plugin:
 
 
 class Exchange:
-    """One login: it is over after one response."""
+    """One login; it is over after one response."""
 
     def __init__(self, keys: Mapping[str, object]) -> None:
         self._keys = keys

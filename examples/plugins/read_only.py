@@ -1,4 +1,4 @@
-"""A vote on every link that a client attaches: nothing is sent to the addresses that pluginSettings call read-only."""
+"""Vote on every link that a client attaches: deny sending to the addresses under the prefix in pluginSettings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from trouter.hooks import AttachRequest, RouterFacts, Vote, hookimpl
 
 
 class Plugin:
-    """One router's instance: its state is the prefix of those addresses."""
+    """The plugin of one router; its state is the prefix."""
 
     def __init__(self) -> None:
         self.prefix = ""
@@ -20,5 +20,5 @@ class Plugin:
         if not (self.prefix and request.sends):
             return None
         if request.address is None or request.address.startswith(self.prefix):
-            return Vote.DENY  # a sender without an address could name this one in each message
+            return Vote.DENY  # a sender without an address could name a read-only one in each message
         return Vote.ALLOW

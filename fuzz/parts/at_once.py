@@ -1,4 +1,4 @@
-"""The answers of coroutines that wait for nothing, without an event loop."""
+"""Run coroutines that never wait, without an event loop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Answer = TypeVar("Answer")
 
 
 def now(answer: Coroutine[Any, Any, Answer]) -> Answer:
-    """Return what the coroutine returns; AssertionError if it waits."""
+    """Return the result of a coroutine; raise AssertionError if it waits."""
     try:
         answer.send(None)
     except StopIteration as done:

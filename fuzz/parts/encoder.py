@@ -1,6 +1,6 @@
-"""Valid inputs for the targets, made with our own encoder: `python -m fuzz.parts.encoder` writes them as seeds.
+"""Valid inputs for the targets, made with trouter's encoder: `python -m fuzz.parts.encoder` writes them as seeds.
 
-Everything follows from one number, so that the same seeds come out again; their names begin with `encoded-`.
+One fixed number seeds the generator, so each run writes the same seeds; their names begin with `encoded-`.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def section_of(rng: Rng) -> bytes:
 
 
 def conversation(rng: Rng, *, sasl: bool = False) -> bytes:
-    """Return a stream of a connection, a session, some links and frames chosen by the random numbers."""
+    """Return a random stream of a connection: a session, some links and frames."""
     pieces: list[bytes] = []
     if sasl:
         pieces += [SASL_HEADER, frame_of(SaslInit(rng.choice(("ANONYMOUS", "PLAIN", "X")), b"\0alice\0secret"))]
@@ -282,7 +282,7 @@ def token(rng: Rng) -> bytes:
 
 
 def text_of(rng: Rng) -> bytes:
-    """Return a configuration of a few sections."""
+    """Return the text of a random configuration with a few sections."""
     sections = (
         "router { id: A\n mode: interior\n }",
         "listener { host: 0.0.0.0, port: 0, role: inter-router }",
@@ -309,7 +309,7 @@ def described(rng: Rng) -> bytes:
     return encode_performative(performative(rng))
 
 
-#: Target, how many, and what makes one.
+#: Per target: its name, the count of seeds, and the function that makes one.
 MAKERS: Final[tuple[tuple[str, int, Callable[[Rng], bytes]], ...]] = (
     ("codec", 70, lambda rng: encode(value(rng))),
     ("values", 70, lambda rng: encode(value(rng))),
@@ -338,7 +338,7 @@ MAKERS: Final[tuple[tuple[str, int, Callable[[Rng], bytes]], ...]] = (
 
 
 def seeds() -> Iterator[tuple[str, bytes]]:
-    """Yield every target's name with an input for it."""
+    """Yield pairs of a target's name and an input for it."""
     for target, count, make in MAKERS:
         rng = random.Random(f"{RNG_SEED} {target}")
         for _ in range(count):
@@ -346,7 +346,7 @@ def seeds() -> Iterator[tuple[str, bytes]]:
 
 
 def write(target: str, data: bytes, kind: str) -> None:
-    """Store an input as a seed; its name follows from its octets."""
+    """Store an input as a seed; its file name derives from its bytes."""
     (SEEDS / target).mkdir(parents=True, exist_ok=True)
     (SEEDS / target / f"{kind}-{hashlib.sha256(data).hexdigest()[:12]}").write_bytes(data)
 

@@ -1,7 +1,8 @@
-"""Talks of real clients as seeds: `python -m fuzz.parts.recorder proton rhea azure` starts each against a router here.
+"""Recorded talks of real clients as seeds: `python -m fuzz.parts.recorder proton rhea azure` runs each at a router.
 
-With the name of a `.jsonl` file of recorded reads (`connection`, `from`, `hex`) in the place of a client's, what it
-says is taken. What a talk is cut into goes to every target that reads such octets; the seeds begin with `captured-`.
+An argument may also be a `.jsonl` file of recorded reads (`connection`, `from`, `hex`). The recorder cuts each talk
+into frames, messages and sections, and stores each as a seed of the targets that read it; the names begin with
+`captured-`.
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ listener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }
 """
 MAX_STREAM_BYTES: Final = 3000
 MAX_PIECE_BYTES: Final = 1200
-#: Seeds of one source for one target.
+#: Maximum count of seeds of one source for one target.
 MOST: Final = 40
 REPLY_TO: Final = "REPLY-TO"
-#: What a client says to the router, and what the router says, by connection.
+#: Per connection: the bytes from the client to the router, and those from the router to the client.
 Streams = dict[int, tuple[bytearray, bytearray]]
 
 
 class Writer:
-    """Writes seeds, up to a number for each target."""
+    """Write seeds, up to a maximum for each target."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -53,7 +54,7 @@ class Writer:
             write(target, data, "captured")
 
     def stream(self, data: bytes, to_router: bool) -> None:
-        """Note what one side of a connection says."""
+        """Write one direction of a connection as seeds."""
         cut = data[:MAX_STREAM_BYTES]
         self.put("engine", bytes((3 if to_router else 2, 0)) + cut, MAX_STREAM_BYTES + 2)
         self.put("twins", bytes((3 if to_router else 2, 0)) + cut, MAX_STREAM_BYTES + 2)
@@ -97,7 +98,7 @@ class Writer:
 
 
 def asked(message: bytes) -> bytes:
-    """Return a request with the stand-in for the address of its answer."""
+    """Return a request whose reply-to is the stand-in that the target `management` replaces."""
     sections: list[Any] = []
     offset = 0
     while offset < len(message):
@@ -111,7 +112,7 @@ def asked(message: bytes) -> bytes:
 
 @contextmanager
 def listening_in(port: int, streams: Streams) -> Iterator[int]:
-    """Yield a port of this machine that leads to another, and note what goes through."""
+    """Yield a port that relays to ``port``, and append the bytes of each connection to ``streams``."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def accept() -> None:
@@ -143,7 +144,7 @@ def carry(here: socket.socket, there: socket.socket, kept: bytearray) -> None:
 
 
 def record(client: str) -> Streams:
-    """Record what a client that sends, receives and answers in several ways says and is told."""
+    """Record a client that sends and receives with several sizes, settlement modes and outcomes."""
     streams: Streams = {}
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -164,7 +165,7 @@ def record(client: str) -> Streams:
 
 
 def recorded(path: Path) -> Streams:
-    """Return the streams of a file."""
+    """Return the streams of a file of recorded reads."""
     streams: Streams = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)

@@ -1,6 +1,7 @@
-"""What an engine makes of an input, as text: run on both twins it must come out the same.
+"""The transcript of an engine on an input, as text; the compiled and the interpreted twin must write the same.
 
-Run as a program it is the other twin: inputs come on standard input, each behind its length, and transcripts go back.
+Run as a program it is the other twin: it reads inputs from standard input, each behind its length in four bytes, and
+writes the transcripts in the same form.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from fuzz import engine  # noqa: E402
 from trouter import _twin  # noqa: E402
 from trouter.engine.events import Event  # noqa: E402
 
-#: Fields of events that are values.
+#: Fields of events that the transcript contains.
 SAID = ("mechanism", "response", "mechanisms", "challenge", "code", "open", "begin", "attach", "closed")
 
 
 class Recorder(engine.Holder):
-    """Notes what the engine reports and sends."""
+    """Record the events and the output of an engine."""
 
     def __init__(self, how: int) -> None:
         self.lines: list[str] = []
@@ -47,7 +48,7 @@ class Recorder(engine.Holder):
 
 
 def transcript(data: bytes) -> bytes:
-    """Return what happened, a line each; an exception is the last of them."""
+    """Return the transcript, one line per event or output; the last line is an exception, if one was raised."""
     how, cut = (data[0], data[1]) if len(data) >= 2 else (0, 0)
     stream = data[2:]
     lines: list[str] = []
@@ -66,7 +67,7 @@ def transcript(data: bytes) -> bytes:
 
 
 class Other:
-    """The other twin, in a process of its own."""
+    """A process that runs the other twin."""
 
     def __init__(self) -> None:
         environment = {name: value for name, value in os.environ.items() if name != "TROUTER_PURE"}
@@ -78,7 +79,7 @@ class Other:
         atexit.register(self.close)
 
     def transcript(self, data: bytes) -> bytes:
-        """Return what it makes of an input; OSError when it is gone."""
+        """Return the other twin's transcript of an input; raise OSError when its process has ended."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         put(self._process.stdin, data)
@@ -94,7 +95,7 @@ class Other:
 
 @cache
 def other() -> Other:
-    """Return the other twin, started when it is first needed."""
+    """Return the other twin; start its process on the first call."""
     return Other()
 
 

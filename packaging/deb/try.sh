@@ -26,8 +26,8 @@ systemd-analyze --man=no verify /lib/systemd/system/trouter.service
 stat -c '%A %U:%G %n' /etc/trouter /etc/trouter/trouter.conf
 trouter check /etc/trouter/trouter.conf
 INSIDE
-# The router as its unit starts it, as its user; one message; a look at it, which changes nothing; and the end by TERM, after which its status is 0. It has a network of
-# its own, in which its ports are free.
+# Start the router as its unit does, as its user; route one message; query it; stop it with TERM and expect status 0. It runs in
+# a network namespace of its own, in which its ports are free.
 unshare --net sh -c 'ip link set lo up && exec chroot "$0" sh -eu' "$root" <<'INSIDE'
 setpriv --reuid trouter --regid trouter --init-groups trouter run -c /etc/trouter/trouter.conf 2>/tmp/trouter.log &
 router=$!

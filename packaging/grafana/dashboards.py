@@ -1,4 +1,4 @@
-"""Write the dashboards for Grafana beside this file: `python packaging/grafana/dashboards.py`."""
+"""Write the dashboards for Grafana into this folder: `python packaging/grafana/dashboards.py`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WIDTH: Final = 24
 class Panel(NamedTuple):
     title: str
     unit: str
-    #: Each expression, and how its lines are called.
+    #: Each expression, with the legend of its lines.
     queries: dict[str, str]
     kind: str = "timeseries"
     width: int = 8
@@ -23,7 +23,7 @@ class Panel(NamedTuple):
 class Dashboard(NamedTuple):
     uid: str
     title: str
-    #: A metric of each target; its instances are offered.
+    #: A metric of each target; the variable offers its instances.
     metric: str
     panels: tuple[Panel, ...]
 
@@ -219,7 +219,7 @@ DASHBOARDS: Final = {"routers.json": _ROUTERS, "tenants.json": _TENANTS, "pipeli
 
 
 def as_json(dashboard: Dashboard) -> str:
-    """Write a dashboard as Grafana imports it."""
+    """Return a dashboard in the JSON that Grafana imports."""
     query = f"label_values({dashboard.metric}, instance)"
     instances = {"name": "instance", "type": "query", "datasource": _SOURCE, "query": query, "refresh": 2}
     document = {
@@ -248,7 +248,7 @@ def as_json(dashboard: Dashboard) -> str:
 
 
 def _placed(panels: tuple[Panel, ...]) -> list[dict[str, Any]]:
-    """Lay panels in rows, from left to right."""
+    """Return the panels with their positions in rows, from left to right."""
     placed, x, y, row = [], 0, 0, 0
     for number, panel in enumerate(panels, 1):
         if x + panel.width > _WIDTH:

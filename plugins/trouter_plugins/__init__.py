@@ -1,1 +1,1 @@
-"""The plugins that come with trouter, one behaviour each; like other plugins they are loaded by entry point."""
+"""The plugins that come with trouter, one behaviour each; the router loads them by entry point like any plugin."""

@@ -1,4 +1,4 @@
-"""The authentication service that a listener's ``saslPlugin`` names, with an optional cache of its answers.
+"""Authenticates clients by the service that a listener's ``saslPlugin`` names, with an optional cache of its answers.
 
 Only a login that the service accepted upon the first response is cached: an answer to a challenge cannot be sent
 again. The cache has keyed hashes of responses instead of passwords, for the service's ``cacheSeconds``.

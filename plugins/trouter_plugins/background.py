@@ -1,4 +1,4 @@
-"""Runs slow work for unauthenticated peers in threads that give way to the router's own."""
+"""Runs slow work for unauthenticated peers in threads of lower priority than the router's own."""
 
 from __future__ import annotations
 

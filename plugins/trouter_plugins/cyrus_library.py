@@ -1,7 +1,7 @@
-"""Cyrus SASL, libsasl2, as its header sasl.h describes it: the server's side and the client's side.
+"""Calls the library of Cyrus SASL, libsasl2, by the declarations of its header sasl.h, as a server and as a client.
 
-Every call blocks, and the caller makes one call at a time. The library reads its configuration once, so it keeps the
-first folder and name that a process gives it.
+Each call blocks, and the caller makes one at a time. The library reads its configuration once in a process, so the
+first folder and name stay in force.
 """
 
 from __future__ import annotations
@@ -91,10 +91,10 @@ class Library:
         self._dropped: list[Any] = []
         #: Address of such a conversation -> the objects that must live until it is disposed of.
         self._kept: dict[int, object] = {}
-        self._told = self._ffi.callback("int(void *, int, const char *)", _make_logger(self._ffi), error=0)
+        self._logger = self._ffi.callback("int(void *, int, const char *)", _make_logger(self._ffi), error=0)
         self._callbacks = self._ffi.new("sasl_callback_t[2]")
         self._callbacks[0].id = _CALLBACK_LOG
-        self._callbacks[0].proc = self._ffi.cast("int (*)(void)", self._told)
+        self._callbacks[0].proc = self._ffi.cast("int (*)(void)", self._logger)
         self._lib.sasl_set_path(_PATH_OF_CONFIGURATION, self._ffi.new("char[]", folder.encode()))
         result = self._lib.sasl_server_init(self._callbacks, name.encode())
         if result == OK:
@@ -219,18 +219,18 @@ class Call:
             result[0] = held
             return OK
 
-        naming = ffi.callback("int(void *, int, const char **, unsigned *)", give_name, error=UNAVAILABLE)
-        telling = ffi.callback("int(sasl_conn_t *, void *, int, sasl_secret_t **)", give_secret, error=UNAVAILABLE)
-        given = [(_CALLBACK_USER, naming)]
+        name_proc = ffi.callback("int(void *, int, const char **, unsigned *)", give_name, error=UNAVAILABLE)
+        secret_proc = ffi.callback("int(sasl_conn_t *, void *, int, sasl_secret_t **)", give_secret, error=UNAVAILABLE)
+        given = [(_CALLBACK_USER, name_proc)]
         if user:
-            given.append((_CALLBACK_AUTHNAME, naming))
+            given.append((_CALLBACK_AUTHNAME, name_proc))
         if secret:
-            given.append((_CALLBACK_PASS, telling))
+            given.append((_CALLBACK_PASS, secret_proc))
         self.callbacks = ffi.new("sasl_callback_t[]", len(given) + 1)
         for place, (identity, function) in zip(self.callbacks, given, strict=False):
             place.id = identity
             place.proc = ffi.cast("int (*)(void)", function)
-        self.kept = (name, held, naming, telling, self.callbacks)
+        self.kept = (name, held, name_proc, secret_proc, self.callbacks)
 
     def start(self, mechanisms: Sequence[str]) -> tuple[str, int, bytes | None]:
         """Return the mechanism that the library chooses, the result, and the initial response, None without one."""
@@ -252,10 +252,10 @@ class Call:
 def _make_logger(ffi: Any) -> Callable[[Any, int, Any], int]:
     """Return the callback that logs errors of the library; messages of other levels may hold secrets."""
 
-    def tell(_: Any, level: int, message: Any) -> int:
+    def log_error(_: Any, level: int, message: Any) -> int:
         if level == _LOG_ERRORS and message != ffi.NULL:
             text = bytes(ffi.string(message, 200)).decode("utf-8", "replace")
             log.warning("Cyrus SASL: %s", "".join(each if each.isprintable() else "?" for each in text))
         return OK
 
-    return tell
+    return log_error

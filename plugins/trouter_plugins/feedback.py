@@ -1,4 +1,4 @@
-"""Takes decisions that jobs of the pipeline send: users are locked, hosts blocked, tenants slowed down for a time.
+"""Applies decisions of the pipeline's jobs: it locks users, blocks hosts and slows tenants down for a time.
 
 ``pluginSettings: {"feedback": {"address": "trouter.decisions", "senders": "audit, meter", "maxSeconds": 86400}}``. Off
 unless configured. A message is one decision: subject ``trouter.decision.v1``, content type ``application/json``, and a

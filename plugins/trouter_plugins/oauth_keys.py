@@ -1,12 +1,12 @@
-"""The public keys of a token issuer, a JSON Web Key Set (RFC 7517) in a file or behind a URL.
+"""Reads the public keys of a token issuer, a JSON Web Key Set (RFC 7517), from a file or a URL.
 
-A file is read at start and at each reload. A URL is fetched in a thread, when a key is needed: again once the keys are
-ten minutes old, and, not more often than every ten seconds, when a token names a key that is not among them. While the
-issuer cannot be reached the keys are good for an hour; after that all tokens are refused. Symmetric keys are never
-used: with one, every router that can check a token could make one.
+The plugin reads a file at start and at each reload. It fetches a URL in a thread when it needs a key: again if its keys
+are ten minutes old, and at most every ten seconds if a token names an unknown key. While the issuer cannot be reached,
+the keys are valid for an hour; after that all tokens are refused. Symmetric keys are never used: a router that checks
+tokens with such a key could also issue them.
 
 The fetch is written here because PyJWT's own client follows redirects, takes answers of any size and waits for as long
-as bytes trickle in.
+as bytes arrive.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Keys:
         self._url = _checked_url(source) if "://" in source else None
         self._keys: Sequence[Key] = ()
         self._read_at_s: float | None = None
-        self._asked_at_s: float | None = None
+        self._requested_at_s: float | None = None
         self._fetching = trio.CapacityLimiter(1)
         #: A fetch that outlived its deadline keeps its thread, and the next one waits for it.
         self._thread = trio.CapacityLimiter(1)
@@ -79,7 +79,7 @@ class Keys:
     def inherit(self, older: Keys) -> None:
         """Take over the keys that ``older`` has fetched."""
         if self._url is not None:
-            self._keys, self._read_at_s, self._asked_at_s = older._keys, older._read_at_s, older._asked_at_s
+            self._keys, self._read_at_s, self._requested_at_s = older._keys, older._read_at_s, older._requested_at_s
 
     async def find(self, key_id: str | None, algorithm: str) -> list[Any]:
         """Return the keys that may have signed a token with this header; Unreachable."""
@@ -97,7 +97,7 @@ class Keys:
         if self._fetching.statistics().tasks_waiting >= MAX_WAITING:
             raise Unreachable("too many wait for them")
         async with self._fetching:
-            if not (self._age_s() < FRESH_S and has_key()) and self._may_ask():
+            if not (self._age_s() < FRESH_S and has_key()) and self._may_request():
                 await self._fetch()
         if self._age_s() >= STALE_S:
             raise Unreachable("they are too old" if self._read_at_s is not None else "they were never fetched")
@@ -105,17 +105,17 @@ class Keys:
     def _age_s(self) -> float:
         return float("inf") if self._read_at_s is None else self._now() - self._read_at_s
 
-    def _may_ask(self) -> bool:
-        return self._asked_at_s is None or self._now() - self._asked_at_s >= PAUSE_S
+    def _may_request(self) -> bool:
+        return self._requested_at_s is None or self._now() - self._requested_at_s >= PAUSE_S
 
     async def _fetch(self) -> None:
         """Fetch the issuer's present keys; a failure is logged and leaves the former ones."""
         url = str(self._url)
-        self._asked_at_s = self._now()
+        self._requested_at_s = self._now()
         try:
             with trio.fail_after(TIMEOUT_S):
-                octets = await trio.to_thread.run_sync(_read_url, url, limiter=self._thread, abandon_on_cancel=True)
-            self._keys, self._read_at_s = parse_keys(octets), self._now()
+                data = await trio.to_thread.run_sync(_read_url, url, limiter=self._thread, abandon_on_cancel=True)
+            self._keys, self._read_at_s = parse_keys(data), self._now()
         except (KeysError, trio.TooSlowError) as error:
             why = "no answer in time" if isinstance(error, trio.TooSlowError) else error
             log.warning("cannot fetch the keys of the token issuer from %s: %s", _shown(url), why)
@@ -134,10 +134,10 @@ class Key:
         return algorithm in self._algorithms and (key_id is None or key_id == self._key_id)
 
 
-def parse_keys(octets: bytes) -> Sequence[Key]:
+def parse_keys(data: bytes) -> Sequence[Key]:
     """Return the usable keys of a set; KeysError if it is no set, or has no usable key."""
     try:
-        document = json.loads(octets)
+        document = json.loads(data)
     except (ValueError, RecursionError):
         raise KeysError("this is not JSON") from None
     listed = document.get("keys") if isinstance(document, dict) else None
@@ -263,10 +263,10 @@ def _read_url(url: str) -> bytes:
 
 
 def _bounded(file: IO[bytes]) -> bytes:
-    octets = file.read(MAX_BYTES + 1)
-    if len(octets) > MAX_BYTES:
+    data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
         raise KeysError(f"there are more than {MAX_BYTES} bytes")
-    return octets
+    return data
 
 
 def _checked_url(text: str) -> str:

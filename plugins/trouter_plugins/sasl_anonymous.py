@@ -1,6 +1,6 @@
-"""SASL ANONYMOUS (RFC 4505): admits every client under the name "anonymous"; what a client says of itself is ignored.
+"""SASL ANONYMOUS (RFC 4505): admits every client as the user "anonymous", and ignores the trace in its response.
 
-Served where the listener lists ANONYMOUS or lists nothing, and never where it requires authentication.
+Listeners that list ANONYMOUS or no mechanism offer it, unless they require authentication.
 """
 
 from __future__ import annotations

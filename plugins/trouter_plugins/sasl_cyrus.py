@@ -1,8 +1,8 @@
-"""SASL through Cyrus SASL: whatever the site has configured for it, such as GSSAPI, or the users of a sasldb.
+"""SASL through Cyrus SASL, with the mechanisms configured for it, such as GSSAPI, or the users of a sasldb.
 
-It serves once `saslConfigDir` names a folder with a file `saslConfigName`.conf. ANONYMOUS and EXTERNAL are left to
-others, and what is weak by today's measure is offered only where a listener names it. Calls into the library are made
-in a thread, one at a time, within a deadline; there is no security layer after the exchange, TLS does that.
+It serves if `saslConfigDir` names a folder with a file `saslConfigName`.conf. Other plugins serve ANONYMOUS and
+EXTERNAL, and only listeners that name a weak mechanism offer it. A thread calls the library, one call at a time, within
+a deadline. After the exchange there is no security layer: TLS protects the connection.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Plugin:
             except Unreadable:
                 if router.secure_defaults:
                     raise
-                return  # the router tells of it, as the older one does, and serves the rest
+                return  # the router reports it, as the older one does, and serves the rest
             self._serves = True
 
     @hookimpl
@@ -143,7 +143,7 @@ class Plugin:
 
 
 class CyrusClient:
-    """Our authentication to one server: the library has said what it does, or is asked as soon as it is needed."""
+    """The router's login to one server, by one mechanism of the library."""
 
     def __init__(self, name: str, library: Library, connector: ConnectorFacts) -> None:
         self.name = name
@@ -189,7 +189,7 @@ class CyrusClient:
 
 
 class CyrusExchange:
-    """One client's authentication, step by step, until the library has said yes or no."""
+    """One client's authentication, step by step, until the library accepts or refuses it."""
 
     def __init__(
         self, mechanism: str, library: Library, calling: trio.CapacityLimiter, deadline_s: float = DEADLINE_S
@@ -247,8 +247,8 @@ class CyrusExchange:
 
     def _pretend(self, response: bytes) -> Challenge | Refused:
         """Return an answer like the library's for a known user; with as much work, so that it takes as long."""
-        said = {part[:2]: part[2:] for part in response.split(b",")}
-        nonce, user = said.get(b"r=", b""), said.get(b"n=", b"")
+        fields = {part[:2]: part[2:] for part in response.split(b",")}
+        nonce, user = fields.get(b"r=", b""), fields.get(b"n=", b"")
         if not nonce:
             return Refused("malformed SCRAM message")
         name = SCRAM_HASHES[self._mechanism]

@@ -1,7 +1,7 @@
-"""SASL EXTERNAL (RFC 4422, appendix A): the peer is whom its TLS client certificate stands for.
+"""SASL EXTERNAL (RFC 4422, appendix A): the user is the one of the peer's TLS client certificate.
 
-The certificate was verified and mapped to a user before SASL began (hook ``map_uid``); without such a user the
-mechanism is neither offered nor run.
+The router verified the certificate and mapped it to a user before SASL began (hook ``map_uid``); without such a user
+the plugin does not offer the mechanism.
 """
 
 from __future__ import annotations
@@ -34,6 +34,6 @@ class ExternalExchange:
 
     async def respond(self, response: bytes) -> Authenticated | Refused:
         if response and response != self._user.encode():
-            asked = response.decode(errors="replace")
-            return Refused("the certificate is for another user", user=self._user, authorization_id=asked)
+            requested = response.decode(errors="replace")
+            return Refused("the certificate is for another user", user=self._user, authorization_id=requested)
         return Authenticated(self._user)

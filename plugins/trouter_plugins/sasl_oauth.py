@@ -1,9 +1,9 @@
-"""SASL with a token instead of a password: OAUTHBEARER (RFC 7628), XOAUTH2, and PLAIN where `oauthPlain` says so.
+"""SASL with a token instead of a password: OAUTHBEARER (RFC 7628), XOAUTH2, and PLAIN with `oauthPlain`.
 
 The token is a JWT (RFC 7519) of one issuer for one audience, signed with one of the issuer's public keys
-(``oauth_keys``). A claim names the user; when the token expires, so does the connection. Another may say what the user
-may do (``oauth_rights``), and another whose user it is. An eavesdropper on the wire could use the token, so these
-mechanisms need encryption as PLAIN does.
+(``oauth_keys``). One claim names the user, a second may grant permissions (``oauth_rights``), a third the tenant.
+The connection ends when the token expires. An eavesdropper could use the token, so these mechanisms need encryption as
+PLAIN does.
 """
 
 from __future__ import annotations
@@ -160,12 +160,12 @@ def _name_in(claims: Mapping[str, Any], claim: str, what: str) -> str:
 
 
 class TokenExchange:
-    """One attempt: it asks for the response if none came with the init, and judges one token."""
+    """One login: it requests the response if none came with the init, and judges one token."""
 
     def __init__(self, mechanism: str, judge: Judge) -> None:
         self._mechanism = mechanism
         self._judge = judge
-        self._asked = False
+        self._challenged = False
         self._judged = False
         #: The answer that waits until the client has taken in why.
         self._verdict: Refused | None = None
@@ -175,8 +175,8 @@ class TokenExchange:
             return self._verdict
         if self._judged:
             return Refused("the exchange is over")
-        if not response and not self._asked:
-            self._asked = True
+        if not response and not self._challenged:
+            self._challenged = True
             return Challenge(b"")
         self._judged = True
         bearer = _PARSERS[self._mechanism](response) if len(response) <= MAX_RESPONSE_BYTES else None

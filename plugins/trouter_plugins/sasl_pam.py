@@ -1,8 +1,8 @@
-"""SASL PLAIN with the machine's own accounts: PAM checks the password, under the service that ``pamService`` names.
+"""SASL PLAIN with the accounts of the machine: PAM checks passwords by the service that ``pamService`` names.
 
-A PAM module may ask a directory server, or wait on purpose after a wrong password, so each check has a thread of its
-own, of which there are few, a place in a short queue, and a deadline. A check that outlives it keeps its thread, and
-the peer is asked to come back. PAM judges the account as well as the password; no session is opened.
+A PAM module may query a directory server, or wait on purpose after a wrong password, so each check runs in one of few
+threads, with a short queue and a deadline. A check that misses the deadline keeps its thread, and its peer is refused
+for now. PAM judges the account as well as the password; the plugin opens no PAM session.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAX_WAITING: Final = 64
 DEADLINE_S: Final = 8.0
 MAX_USER_BYTES: Final = 255
 
-#: PAM writes names of services in lower case. Without a file of that name it would ask the service `other`.
+#: PAM writes names of services in lower case. Without a file of that name it would use the service `other`.
 _SERVICE: Final = re.compile(r"[a-z0-9_][a-z0-9_.-]{0,63}")
 SERVICE_FOLDERS: Final = (Path("/etc/pam.d"), Path("/usr/lib/pam.d"))
 
@@ -119,9 +119,9 @@ def _prepare(service: str) -> Check:
         raise ConfigurationRefused("pamService needs the package python-pam and the library libpam") from None
 
     def check(user: str, password: bytes, service: str) -> int:
-        asking = authenticator()
-        allowed = asking.authenticate(user, password, service, resetcreds=False)
-        code = int(asking.code)
+        attempt = authenticator()
+        allowed = attempt.authenticate(user, password, service, resetcreds=False)
+        code = int(attempt.code)
         return code if bool(allowed) is (code == 0) else 4  # a contradiction is a system error
 
     return check

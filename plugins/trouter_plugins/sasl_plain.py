@@ -1,9 +1,8 @@
 """SASL PLAIN (RFC 4616): a name and a password, checked against a file of salted hashes (``users_file``).
 
-Without encryption it serves only whom the listener's ``allowInsecurePlain`` lets through. Checking is slow on purpose,
-so it runs in few threads beside the event loop, which give way to it, with a short queue; when that is full the peer is
-asked to come back.
-The file may change while the router runs: users that are removed, disabled or expired lose their connections.
+Without encryption it serves only peers that the listener's ``allowInsecurePlain`` admits. A check takes long, so checks
+run in few threads, of lower priority than the event loop, with a short queue; if that is full, peers are refused
+for now. If the file changes, users that were removed, disabled or have expired lose their connections.
 """
 
 from __future__ import annotations
@@ -86,25 +85,25 @@ class Credentials(NamedTuple):
 
 
 class PasswordExchange(ABC):
-    """One attempt: it asks for the response if none came with the init, and is over after judging one."""
+    """One login: it requests the response if none came with the init, and is over after judging one."""
 
     def __init__(self) -> None:
-        self._asked = False
+        self._challenged = False
         self._over = False
 
     async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
         if self._over:
             return Refused("the exchange is over")
-        if not response and not self._asked:
-            self._asked = True
+        if not response and not self._challenged:
+            self._challenged = True
             return Challenge(b"")
         self._over = True
         credentials = parse_response(response)
         if credentials is None or not self._is_acceptable(credentials.user):
             return Refused("malformed PLAIN response")
         if credentials.authorization_id not in {"", credentials.user}:
-            asked = credentials.authorization_id
-            return Refused("the authorization id is not the user", user=credentials.user, authorization_id=asked)
+            requested = credentials.authorization_id
+            return Refused("the authorization id is not the user", user=credentials.user, authorization_id=requested)
         return await self._judge(credentials.user, credentials.password)
 
     def _is_acceptable(self, user: str) -> bool:

@@ -1,9 +1,9 @@
-"""SASL SCRAM (RFC 5802, RFC 7677): the password is proven, not sent, to a server that proves that it knows the user.
+"""SASL SCRAM (RFC 5802, RFC 7677): the client proves its password without sending it, and the router its verifier.
 
-Served for users that have a verifier in the users file (``users_file``). SHA-1 is served where a listener names it. The
--PLUS variants tie the exchange to the TLS channel below it, so that no third party can sit in between; they are there
-where the connection says what to tie it to. An unknown user is led through the same steps with a salt of its own, and
-is refused in the end like a known user with a wrong password.
+It serves users with a verifier in the users file (``users_file``), and SHA-1 only on listeners that name it. The -PLUS
+variants bind the exchange to the TLS channel, so that no third party can relay it; connections without data for channel
+binding do not offer them. An unknown user goes through the same steps, with a salt of its own, and gets the refusal of
+a known user with a wrong password.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class ScramExchange:
         self._server: ScramServer | None = None
         self._user = ""
         self._real = False
-        self._asked = False
+        self._challenged = False
         self._proven = False
         self._over = False
         self._acts_for = ""
@@ -114,15 +114,15 @@ class ScramExchange:
     async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
         if self._over:
             return Refused("the exchange is over")
-        if not response and self._server is None and not self._asked:
-            self._asked = True
+        if not response and self._server is None and not self._challenged:
+            self._challenged = True
             return Challenge(b"")
         answer = self._step(response)
         self._over = not isinstance(answer, Challenge)
         return answer
 
     def _step(self, response: bytes) -> Challenge | Authenticated | Refused:
-        from scramp import ScramException  # noqa: PLC0415 - only who is asked for SCRAM needs its tables
+        from scramp import ScramException  # noqa: PLC0415 - only logins by SCRAM need its tables
 
         if self._proven:
             return Refused("words after the proof", user=self._user) if response else self._in()

@@ -1,7 +1,7 @@
-"""Reads the user database of Cyrus SASL, sasldb2, which holds passwords as they are: to be left behind.
+"""Reads the user database of Cyrus SASL, sasldb2, which holds passwords in clear, so that operators can migrate it.
 
 It is a hash of Berkeley DB (magic 0x061561), of which only the pages are read: a header, offsets of items, and the
-items, a key and its data in turn. A key is ``user NUL realm NUL userPassword``. Nothing in the file is trusted.
+items, keys and data by turns. A key is ``user NUL realm NUL userPassword``. Nothing in the file is trusted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Limits the addresses that clients may attach to by their network, in addition to the policy.
 
-``pluginSettings: {"source_hosts": {"10.1.0.0/16": "payroll*, audit", "0.0.0.0/0": "public*"}}``. The smallest network
-that has the client counts, alone; from outside of all of them nothing can be attached. Addresses are compared as they
-are written, and an asterisk at the end stands for any text. A client with ``*`` may send without an address too.
+``pluginSettings: {"source_hosts": {"10.1.0.0/16": "payroll*, audit", "0.0.0.0/0": "public*"}}``. Only the
+smallest network that has the client counts; a client outside of all of them can attach nothing. Addresses are compared
+as written, and an asterisk at the end stands for any text. A client with ``*`` may also send without an address.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The listener's ``stripAnnotations``: router annotations leave the messages on the way in, out, both or neither."""
+"""Applies a listener's ``stripAnnotations``: removes router annotations from messages that come in, go out, or both."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The user whom a client certificate stands for, as the sslProfile says: ``uidFormat`` and ``uidNameMappingFile``.
+"""Maps a client certificate to a user by the ``uidFormat`` and ``uidNameMappingFile`` of the sslProfile.
 
-Each letter of the format is a part of the certificate; parts are joined by ``;`` in the order of the letters. A part
-that occurs several times counts with its first occurrence. Without a format, and where the certificate has none of the
-parts, the user is the whole subject. Whatever comes of it may have another name in the mapping.
+Each letter of the format is a part of the certificate; parts are joined by ``;`` in the order of the letters. Of a part
+that occurs several times the first one counts. Without a format, or if the certificate has none of the parts, the user
+is the whole subject. The mapping may give the result another name.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Users, what their passwords are checked against, and the file of both: one ``user:WORD WORD...`` a line.
+"""Users with their verifiers of passwords, and the format of their file: one ``user:WORD WORD...`` a line.
 
-The words are verifiers (``verifiers``), one of each kind at most, then ``disabled`` for a user who may not come in, and
+The words are verifiers (``verifiers``), one of each kind at most, then ``disabled`` for a user who may not log in, and
 ``expires=2027-01-31T12:00:00Z`` for one who may until then. Blank lines and lines that begin with ``#`` are kept and
-ignored. A password exists here only as an argument: no message, repr or exception holds one, nor a line of the file.
+ignored. A password exists here only as an argument: no message, repr or exception shows one, nor a line of the file.
 ``users_file`` reads and writes such files.
 """
 
@@ -143,8 +143,8 @@ def _decoy(key: bytes, user: str, models: Sequence[V]) -> V:
     salt = hashlib.shake_256(draw).digest(len(model.salt))
     if isinstance(model, PasswordHash):
         return replace(model, salt=salt, digest=secrets.token_bytes(DIGEST_BYTES))
-    octets = len(model.stored_key)
-    return replace(model, salt=salt, stored_key=secrets.token_bytes(octets), server_key=secrets.token_bytes(octets))
+    length = len(model.stored_key)
+    return replace(model, salt=salt, stored_key=secrets.token_bytes(length), server_key=secrets.token_bytes(length))
 
 
 def _preference(verifier: Verifier) -> int:

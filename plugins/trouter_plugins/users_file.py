@@ -1,7 +1,7 @@
-"""Reads and writes files of users (``users``), trusting neither what is in the way nor who else writes.
+"""Reads and writes files of users (``users``), guarded against links, wide modes and other writers.
 
-A file is a regular one of mode 0600 or less, and no symbolic link: a user who may write there can admit any user. It is
-replaced as a whole, by one writer at a time.
+A file must be a regular one of mode 0600 or less, and no symbolic link: a user with access could admit any user. One
+writer at a time replaces it as a whole.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from trouter_plugins.verifiers import ALONE, DEFAULT_SCRAM, PasswordHash, ScramV
 MAX_FILE_BYTES: Final = 64 << 20
 MODE: Final = 0o600
 
-#: Problems of a file that changed while the router runs, told in the log.
-MAX_TOLD: Final = 10
+#: Problems of a changed file that are logged while the router runs.
+MAX_LOGGED: Final = 10
 
 log = logging.getLogger("trouter.PLUGIN")
 
-#: What tells one state of a file from another: device, inode, size, and the time of the last change.
+#: Distinguishes states of a file: device, inode, size, and the time of the last change.
 Signature = tuple[int, int, int, int]
 
 
@@ -63,7 +63,7 @@ class UsersStore:
         try:
             self.users, self._signature = _read(self.path, follow=self._follow)
         except UsersFileError as error:
-            for problem in error.problems[:MAX_TOLD]:
+            for problem in error.problems[:MAX_LOGGED]:
                 log.error("%s: %s; the router keeps the users that it has", self.path, problem)
             return False
         log.info("%s: read again, %d user(s)", self.path, len(self.users))

@@ -1,8 +1,8 @@
-"""What a password is checked against: salted hashes of two kinds, each with its text form, and no way back.
+"""Verifiers of passwords: salted hashes of two kinds, each with its text form, from which no password follows.
 
 ``$scrypt$ln=14,r=8,p=1$SALT$DIGEST`` is scrypt (RFC 7914), for PLAIN; ``ln`` is log2 of its N, salt and digest are
-base64 without padding. ``SCRAM-SHA-256$65536:SALT$STOREDKEY:SERVERKEY`` is what SCRAM needs (RFC 5803), in base64 with
-padding; PLAIN can do with it too. Neither shows itself in a repr, and both compare in constant time.
+base64 without padding. ``SCRAM-SHA-256$65536:SALT$STOREDKEY:SERVERKEY`` is for SCRAM (RFC 5803) and PLAIN, in padded
+base64. No repr shows them, and both compare in constant time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DIGEST_BYTES: Final = 32
 
 #: SCRAM by its hash, the strongest first.
 SCRAM_HASHES: Final = {"SCRAM-SHA-512": "sha512", "SCRAM-SHA-256": "sha256", "SCRAM-SHA-1": "sha1"}
-#: What a new user gets besides scrypt; SHA-1 only if the operator asks for it.
+#: The verifiers of a new user besides scrypt; SHA-1 only on request of the operator.
 DEFAULT_SCRAM: Final = ("SCRAM-SHA-512", "SCRAM-SHA-256")
 #: RFC 7677 wants 4096; clients of Cyrus SASL go along with no more than 65536. PLAIN pays for them here.
 MIN_ITERATIONS, DEFAULT_ITERATIONS, MAX_ITERATIONS = 4096, 65536, 2_000_000
@@ -96,7 +96,7 @@ class PasswordHash:
         return f"$scrypt$ln={cost.log2_n},r={cost.r},p={cost.p}${_base64(self.salt)}${_base64(self.digest)}"
 
     def fits(self, password: bytes) -> bool:
-        """Return whether ``password`` was hashed into this. Takes as long whatever the answer."""
+        """Return whether ``password`` was hashed into this, in the same time for either answer."""
         return hmac.compare_digest(_scrypt(password, self.salt, self.cost), self.digest)
 
 
@@ -129,9 +129,11 @@ class ScramVerifier:
             salt, *keys = (base64.b64decode(found[part], validate=True) for part in ("salt", "stored", "server"))
         except binascii.Error:
             salt, keys = b"", []
-        octets = hashlib.new(SCRAM_HASHES[mechanism]).digest_size
-        if len(salt) < MIN_SCRAM_SALT_BYTES or any(len(key) != octets for key in keys):
-            raise ValueError(f"{mechanism} needs a salt of {MIN_SCRAM_SALT_BYTES} bytes or more and keys of {octets}")
+        key_bytes = hashlib.new(SCRAM_HASHES[mechanism]).digest_size
+        if len(salt) < MIN_SCRAM_SALT_BYTES or any(len(key) != key_bytes for key in keys):
+            raise ValueError(
+                f"{mechanism} needs a salt of {MIN_SCRAM_SALT_BYTES} bytes or more and keys of {key_bytes}"
+            )
         return cls(mechanism, iterations, salt, *keys)
 
     def format(self) -> str:
@@ -140,7 +142,7 @@ class ScramVerifier:
         return f"{self.mechanism}${self.iterations}:{salt}${stored}:{server}"
 
     def fits(self, password: bytes) -> bool:
-        """Return whether it was made from ``password``. Takes as long whatever the answer."""
+        """Return whether it was made from ``password``, in the same time for either answer."""
         try:
             stored, _ = _scram_keys(self.mechanism, password, self.salt, self.iterations)
         except ValueError:  # no user can have this password
@@ -176,8 +178,8 @@ def _scrypt(password: bytes, salt: bytes, cost: Cost) -> bytes:
     )
 
 
-def _base64(octets: bytes) -> str:
-    return base64.b64encode(octets).decode().rstrip("=")
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode().rstrip("=")
 
 
 def _unbase64(text: str) -> bytes:

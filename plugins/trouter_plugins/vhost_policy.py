@@ -1,7 +1,7 @@
-"""Users of many domains on one address: a client that logs in as ``name@domain`` is held to the vhost ``domain``.
+"""Chooses vhosts by the user's domain: a client that logs in as ``name@domain`` gets the vhost ``domain``.
 
-``pluginSettings: {"vhost_policy": {"userDomain": true}}`` switches it on. Then what a client names in its Open says
-nothing any more, and a user without a domain, or who has not proven to be the user, is not let in.
+``pluginSettings: {"vhost_policy": {"userDomain": true}}`` switches it on. Then the hostname in a client's open
+has no effect, and users without a domain or without authentication are refused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What needs somebody: each alarm is a record of its own when it is raised, and another when it is over."""
+"""Alarms for the operator: each is a record when it is raised, and another when it is cleared."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ vhost {{
 
 
 class Alarms:
-    """Takes in the alarms among the records."""
+    """A sink that keeps the alarms among the records."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._taken: list[Alarm] = []
@@ -35,7 +35,7 @@ class Alarms:
             self._taken.append(record)
 
     def take(self) -> list[tuple[str | None, ...]]:
-        """Those since the last call, by what they say."""
+        """Return the kind and text of the alarms since the last call."""
         taken, self._taken = self._taken, []
         return [(each.name, each.severity, each.subject, each.state, each.value, each.limit) for each in taken]
 

@@ -1,4 +1,4 @@
-"""Those at the door: what is told of whom it is closed to."""
+"""The records and alarms of connections and logins that the router refuses before the open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections that have not come as far as their Open: how many there may be, how fast they come, how slow they are."""
+"""Limits on connections before their open: their number, their rate, and the time that they may take."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def take(handshakes: Handshakes, count: int, host: str = HOST, role: str = "norm
     return taken
 
 
-# How many
+# Number
 
 
 def test_twenty_of_a_host_and_no_more(handshakes: Handshakes) -> None:
@@ -89,7 +89,7 @@ def test_zero_is_no_limit(handshakes: Handshakes) -> None:
     assert not any(handshakes.too_fast(HOST) for _ in range(2000))
 
 
-# How fast
+# Rate
 
 
 def test_a_hundred_at_once_then_fifty_a_second(handshakes: Handshakes, clock: Clock) -> None:
@@ -107,7 +107,7 @@ def test_a_failed_handshake_counts_as_more_than_one_arrival(handshakes: Handshak
         assert handshakes.too_fast(HOST) == ""
         handshakes.came_in_vain(HOST)
     assert [bool(handshakes.too_fast(HOST)) for _ in range(2)] == [False, True]
-    handshakes.came_in_vain(HOST)  # and now he owes
+    handshakes.came_in_vain(HOST)  # the host's count of free arrivals is negative now
     assert handshakes.too_fast("192.0.2.2") == ""
     clock.now_s += 0.2
     assert handshakes.too_fast(HOST)
@@ -139,7 +139,7 @@ def test_arrivals_are_remembered_of_so_many_hosts(handshakes: Handshakes, monkey
     assert len(handshakes._arrivals) == 10
 
 
-# How slow
+# Time
 
 
 def cut(handshakes: Handshakes, newcomer: Newcomer) -> bool:

@@ -1,4 +1,4 @@
-"""Who guesses passwords is slowed down and locked out, and nobody else (security.md 8.1)."""
+"""A client that guesses passwords is delayed and locked out, and no other client (security.md 8.1)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def fail(lockout: Lockout, times: int, user: str = "alice", host: str = HOST) ->
 
 
 def guess(lockout: Lockout, clock: Clock, user: str = "alice", host: str = HOST) -> tuple[float, Verdict]:
-    """One wrong password as a login does it: the wait before it and the one before the outcome."""
+    """Fail one login; return the delay before it, and the verdict with the delay before its outcome."""
     before_s = lockout.wait_s(host)
     assert before_s is not None
     clock.now_s += before_s
@@ -124,7 +124,7 @@ def test_a_minute_without_failure_is_forgiven(lockout: Lockout, clock: Clock) ->
 
 
 def test_thirty_wrong_passwords(lockout: Lockout, clock: Clock) -> None:
-    """The test of security.md 8.1."""
+    """Check the test that security.md 8.1 requires."""
     began: list[int] = []
     total_s = 0.0
     for number in range(1, 31):
@@ -177,7 +177,7 @@ def test_without_a_name_the_host_alone_is_counted(lockout: Lockout) -> None:
     assert lockout.wait_s(HOST) == 1.0
 
 
-# Who is counted, and where
+# Users and hosts that are counted
 
 
 def test_a_network_of_64_bits_is_one_place(lockout: Lockout) -> None:
@@ -222,7 +222,7 @@ def test_the_lockout_can_be_switched_off(lockout: Lockout) -> None:
     assert len(lockout) == 0
 
 
-# What is remembered
+# Memory
 
 
 def test_so_many_are_remembered_and_no_more_the_last_touched_longest(clock: Clock) -> None:
@@ -236,6 +236,14 @@ def test_so_many_are_remembered_and_no_more_the_last_touched_longest(clock: Cloc
     assert len(lockout) == 10
     assert lockout.state(Key("198.51.100.0")) is None
     assert lockout.state(Key(HOST)) is not None
+
+
+def test_an_attempt_in_a_full_table_does_not_end_the_lock_of_its_user(clock: Clock) -> None:
+    """The place of a locked pair was dropped for another user, and returns with the next attempt."""
+    lockout = Lockout(clock, LockoutRules(lock_after=2), max_entries=2)
+    assert fail(lockout, 2)[-1].began
+    fail(lockout, 1, "bob", "127.0.0.1")
+    assert [verdict.locked for verdict in fail(lockout, 2)] == [True, True]
 
 
 def test_a_million_names_take_bounded_room(clock: Clock) -> None:

@@ -1,4 +1,4 @@
-"""Who pays when memory runs out: the user who takes most, and no newcomer (trouter.admission.memory)."""
+"""When memory runs out, the user with the most memory loses connections (trouter.admission.memory)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Connected:
         self.closed_with = error
 
     def suspend_credit(self, withheld: bool) -> None:
-        """No messages are kept of any of these."""
+        """Do nothing: these connections keep no messages."""
 
 
 def watch_at(percent: int, *connections: Connected) -> MemoryWatch:
@@ -60,7 +60,7 @@ def test_the_user_with_the_most_memory_loses_connections_and_new_connections_are
     """Two connections of user b take more together than the single one of user a, which is larger than each."""
     connections = [Connected(1, "a", 120), Connected(2, "b", 100), Connected(3, "b", 110), Connected(4, "c", 1)]
     watch = watch_at(95, *connections)
-    assert closed(*connections) == [3]  # enough for the ten percent that are too many
+    assert closed(*connections) == [3]  # enough for the ten percent above the limit
     assert connections[2].closed_with is not None
     assert connections[2].closed_with.condition == "amqp:resource-limit-exceeded"
     assert not watch.refusal

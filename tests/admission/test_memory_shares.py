@@ -1,4 +1,4 @@
-"""What connections take, grouped (trouter.admission.memory_shares)."""
+"""The memory of connections, grouped by user and host (trouter.admission.memory_shares)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trouter.admission.memory_shares import CONNECTION_BYTES, MAX_ROWS, shares
 
 
 class Remote(Connected):
-    """A connection that has a host, too."""
+    """A connection with a host."""
 
     def about(self) -> dict[str, object]:
         return {**super().about(), "host": f"10.0.0.{self.number}"}

@@ -1,4 +1,4 @@
-"""What the policy decides, counts and records in one process: each denial is one record, and names have addresses."""
+"""The policy's decisions, counters and records in one process: each denial is one record; host names are resolved."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ def test_a_plugin_chooses_no_vhost_without_a_policy() -> None:
 
 @pytest.fixture
 def resolver(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str] | None]:
-    """What the system's resolver would say: there is none here that a test could change."""
+    """Return the answers of the system's resolver, which a test can set."""
     known: dict[str, list[str] | None] = {}
 
     async def look_up(host: str, *_: object, **__: object) -> list[Any]:
@@ -304,7 +304,7 @@ async def test_names_are_looked_up_again(resolver: dict[str, list[str] | None]) 
     holder = enter(made, who)
     resolver["some.where.example"] = ["192.0.2.9"]
     await host_names.look_again(made, names)
-    assert not holder.errors  # whoever is there stays
+    assert not holder.errors  # connected clients stay
     assert made.admit(request(2, hostname="named")) is None
 
 
@@ -323,7 +323,7 @@ def test_a_denial_of_a_tenant_is_recorded_although_no_rule_reads_its_messages() 
     assert (record.op, record.allow, record.rule, record.addr) == ("send", False, "reserved", "_local/q")
 
 
-# --- those whom no vhost holds
+# --- connections without a vhost
 
 
 @pytest.mark.parametrize(("level", "rights"), [("none", NOTHING), ("read", Rights("read")), ("admin", EVERYTHING)])
@@ -352,7 +352,7 @@ def test_a_connection_admitted_without_a_policy_is_judged_by_a_later_policy() ->
     assert held.errors == [CONNECTION_DENIED]
 
 
-# --- what messages and sessions are held to
+# --- limits of messages and sessions
 
 
 def hold_of(made: Policing, who: OpenRequest, *, stamps: bool = False) -> ConnectionPolicy:

@@ -1,4 +1,4 @@
-"""Sanctions: what stands, for how long, and what is remembered of those that were obeyed."""
+"""Sanctions: which are in force, for how long, and how long the router remembers the ended ones."""
 
 from __future__ import annotations
 

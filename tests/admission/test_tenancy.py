@@ -1,4 +1,4 @@
-"""Whose a connection through a multi-tenant listener is, where no policy says it: one tenant, or nobody's."""
+"""The tenant of a connection through a multi-tenant listener without a policy: one tenant, or none."""
 
 from __future__ import annotations
 

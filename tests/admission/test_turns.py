@@ -1,4 +1,4 @@
-"""So many logins of one place at a time."""
+"""The limit on concurrent logins of one place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trouter.admission.turns import Turns
 
 
 class Holder:
-    """Takes turns in the background; ``go`` ends one."""
+    """A task that holds a turn in the background; ``go`` ends it."""
 
     def __init__(self, turns: Turns, nursery: trio.Nursery) -> None:
         self.turns = turns
@@ -17,7 +17,7 @@ class Holder:
         self.held: dict[str, list[trio.Event]] = {}
 
     async def start(self, place: str, most: int = 2) -> int:
-        """Ask for a turn; how many of the place are held then."""
+        """Request a turn; return how many turns of the place are held then."""
         self.nursery.start_soon(self._hold, place, most)
         await wait_all_tasks_blocked()
         return len(self.held.get(place, []))

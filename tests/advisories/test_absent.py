@@ -1,4 +1,4 @@
-"""What is not there cannot be abused (security.md 7.3, 7.4): the sources are searched for what no router needs."""
+"""Features that the router must not have (security.md 7.3, 7.4): the sources are searched for them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.house.sources import PACKAGE, ROOT, imported_by
 
 PLUGINS = ROOT / "plugins" / "trouter_plugins"
 RECORDS = PACKAGE / "records"
-#: The rooms of the router as it runs.
+#: The rooms that the running router imports.
 ROOMS = ("net", "telemetry", "tls", "admission", "auth", "backbone", "connections", "http", "app")
 ROUTER = [PACKAGE / room for room in ROOMS]
 SOURCES = sorted([*PACKAGE.rglob("*.py"), *PLUGINS.rglob("*.py")])
-#: Whatever unpacks; checksums come from zlib, too.
+#: Modules that decompress data; zlib is allowed because it also computes checksums.
 PACKERS = {"gzip", "bz2", "lzma", "zipfile", "tarfile", "brotli", "zstandard", "lz4", "snappy"}
-#: Whatever makes objects or programs of octets.
+#: Modules that make objects or code from bytes.
 REVIVERS = {"pickle", "marshal", "shelve", "dill", "yaml", "code", "codeop"}
 CALLS = {"eval", "exec", "compile", "__import__"}
 PATTERNS = {"compile", "match", "search", "fullmatch", "sub", "split", "findall", "finditer"}
@@ -27,7 +27,7 @@ PATTERNS = {"compile", "match", "search", "fullmatch", "sub", "split", "findall"
 
 @pytest.fixture(scope="module", autouse=True)
 def nodes_are_forgotten() -> Iterator[None]:
-    """Millions of nodes, which the garbage collector would look through to the end."""
+    """Clear the caches of millions of nodes, which the garbage collector would otherwise scan."""
     yield
     nodes_of.cache_clear()
 
@@ -39,7 +39,7 @@ def nodes_of(path: Path) -> tuple[ast.AST, ...]:
 
 @cache
 def imports_of(path: Path) -> set[str]:
-    """The first names of what it imports."""
+    """Return the top-level names that a source imports."""
     found: set[str] = set()
     for node in nodes_of(path):
         if isinstance(node, ast.Import):
@@ -62,10 +62,10 @@ def test_there_are_sources_to_search() -> None:
 
 
 def test_nothing_is_unpacked() -> None:
-    """CVE-2026-92573: nothing that a peer sends is compressed, so no bomb.
+    """CVE-2026-92573: the router decompresses nothing that a peer sends, so it cannot be bombed.
 
-    Segments of records may be; the router only packs them, and their readers read them piece by piece. An archive of
-    `trouter diagnose` is only written.
+    Segments of records may be compressed; the router only writes them, and their readers read them piece by piece. An
+    archive of `trouter diagnose` is only written.
     """
     packed = [*RECORDS.iterdir(), PACKAGE / "pipeline" / "proof.py", PACKAGE / "tools" / "diagnosis.py"]
     found = [str(path) for path in SOURCES if imports_of(path) & PACKERS and path not in packed]
@@ -81,7 +81,7 @@ def test_nothing_is_unpacked() -> None:
 
 
 def test_octets_make_values_only() -> None:
-    """CVE-2026-57822: octets of a peer never become objects of other classes, or code."""
+    """CVE-2026-57822: a peer's bytes never become objects of other classes, or code."""
     found = [str(path) for path in SOURCES if imports_of(path) & REVIVERS]
     called = [
         where(path, call)
@@ -93,7 +93,7 @@ def test_octets_make_values_only() -> None:
 
 
 def is_ours(pattern: ast.expr) -> bool:
-    """Written in the source, or put together from names of constants there."""
+    """Return whether a pattern is a literal, or composed of constants of the source."""
     if isinstance(pattern, ast.Constant):
         return True
     if isinstance(pattern, ast.Name):
@@ -105,7 +105,7 @@ def is_ours(pattern: ast.expr) -> bool:
     return False
 
 
-#: Patterns of other forms, with the reason for which no stranger has a say in them.
+#: Patterns of other forms, with the reason why no peer can influence them.
 OTHERS = {
     "re.compile(f'(?:[\\\\s{also}]+|#[^\\\\n]*)*')": "the separators of a configuration file, from a list of three",
     "re.compile(f'{USER_TOKEN.pattern}|\\\\*\\\\Z')": "the token of a user's name, a constant",

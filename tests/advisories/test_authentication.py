@@ -1,4 +1,4 @@
-"""Who is let in, and what is done for somebody before that (security.md 7.4)."""
+"""Logins: which succeed, and the effect of frames around them (security.md 7.4)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from contextlib import suppress
 import pytest
 
 from tests.admission.test_policing import POLICY, policing, request
+from tests.advisories.examples import PERFORMATIVES, name
 from tests.auth_double import ALICE, IDENTITY, plain, service
 from tests.e2e.peer import Gone, Peer, connected
 from tests.e2e.test_authentication import address_of_this_machine
@@ -18,21 +19,12 @@ from tests.routers import DEADLINE_S, ROOT, RunningRouter, running
 from trouter.hooks import ConnectionRequest, VhostPolicy, hookimpl
 from trouter.wire.framing import AMQP_HEADER, SASL_HEADER, frame
 from trouter.wire.performatives import (
-    Attach,
-    Begin,
     Close,
-    Detach,
-    Disposition,
-    End,
-    Flow,
     Open,
     Performative,
     SaslInit,
     SaslMechanisms,
     SaslOutcome,
-    Source,
-    Target,
-    Transfer,
     encode_performative,
 )
 from trouter_plugins.users_file import put_user
@@ -53,17 +45,6 @@ listener {{
     saslMechanisms: PLAIN ANONYMOUS
 }}
 """
-EARLY: list[Performative] = [
-    Open("intruder"),
-    Begin(next_outgoing_id=0, incoming_window=1, outgoing_window=1),
-    Attach("intruder", 0, True, source=Source("intruder"), target=Target()),
-    Flow(incoming_window=1, next_outgoing_id=0, outgoing_window=1),
-    Transfer(0, 0, b"tag"),
-    Disposition(True, 0),
-    Detach(0),
-    End(),
-    Close(),
-]
 
 
 @pytest.fixture(scope="module")
@@ -87,11 +68,7 @@ def other_peers_can_log_in_afterwards(router: RunningRouter) -> Iterator[None]:
     router.assert_no_fault_of_ours()
 
 
-def name(performative: object) -> str:
-    return type(performative).__name__
-
-
-@pytest.mark.parametrize("early", EARLY, ids=name)
+@pytest.mark.parametrize("early", PERFORMATIVES, ids=name)
 @pytest.mark.parametrize("when", ["with the init", "after the outcome", "before the init"])
 def test_frames_around_a_refused_login_have_no_effect(router: RunningRouter, when: str, early: Performative) -> None:
     """CVE-2015-0224, CVE-2016-4432, CVE-2026-27446: frames of AMQP around a login that fails."""
@@ -102,7 +79,7 @@ def test_frames_around_a_refused_login_have_no_effect(router: RunningRouter, whe
         peer.expect_header(SASL_HEADER)
         peer.expect(SaslMechanisms)
         peer.raw({"before the init": octets + init, "with the init": init + octets}.get(when, init))
-        with suppress(Gone, OSError):  # who begins with something else need not hear more
+        with suppress(Gone, OSError):  # the router may close before it has read everything
             assert peer.expect(SaslOutcome).code != OK
             if when == "after the outcome":
                 peer.raw(octets)
@@ -110,7 +87,7 @@ def test_frames_around_a_refused_login_have_no_effect(router: RunningRouter, whe
     assert not router.matching("intruder")
 
 
-@pytest.mark.parametrize("early", EARLY[1:], ids=name)
+@pytest.mark.parametrize("early", PERFORMATIVES[1:], ids=name)
 def test_a_client_without_sasl_is_refused_with_any_first_frames(router: RunningRouter, early: Performative) -> None:
     with Peer(router.port, opened=False) as peer:
         opened = frame(0, encode_performative(Open("intruder"))) + frame(0, encode_performative(early))

@@ -1,4 +1,4 @@
-"""Limits and rights hold whichever way somebody comes, and whatever is left out (security.md 7.1, 7.2, 7.4)."""
+"""Limits and rights apply to every way of connecting, and to incomplete frames (security.md 7.1, 7.2, 7.4)."""
 
 from __future__ import annotations
 
@@ -105,11 +105,11 @@ listener {{
         yield router
 
 
-# --- four ways in
+# --- four ways to connect
 
 
 class Way(Peer):
-    """A peer that comes by TCP, TLS, or a WebSocket within one of them, and has opened."""
+    """A peer that has connected by TCP, TLS, or a WebSocket within one of them, and has exchanged opens."""
 
     def __init__(self, scene: Scene, name: str, hostname: str) -> None:
         ports = {"tcp": scene.router.ports[0], "tls": scene.router.ports[1], "ws": scene.web, "wss": scene.secure_web}
@@ -148,7 +148,7 @@ def test_limits_count_whichever_way_a_client_comes(scene: Scene, first: str, hos
     scene.router.wait_for_line(rf"\[C{inside.number}\] Connection Closed")
 
 
-# --- Q-02: TLS without SASL, policy on, a message in the name of somebody
+# --- Q-02: TLS without SASL, policy on, a message in another user's name
 
 
 @pytest.mark.parametrize("way", ["tcp", "tls"])
@@ -225,7 +225,7 @@ def test_dispatch_1821_a_wrong_policy_ends_the_start_with_the_reason(tmp_path: P
         started.assert_no_fault_of_ours()
 
 
-# --- Q-28: what the router says of itself in its open
+# --- Q-28: the properties of the router's open
 
 
 @pytest.mark.parametrize("key", sorted({*RESERVED_PROPERTIES, "qd.conn-id", "x-opt-qd.address"}))

@@ -1,6 +1,6 @@
-"""What a stranger's octets cost before anybody knows who it is (security.md 7.3), and odd words in an open (7.1, 7.2).
+"""The cost of a peer's bytes before it has logged in (security.md 7.3), and unusual values in an open (7.1, 7.2).
 
-Costs are counted: allocations, and processor time only as a multiple of what an ordinary frame of the size takes.
+Costs are allocations, and processor time only as a multiple of the time for an ordinary frame of the size.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.advisories.examples import PERFORMATIVES, name
 from tests.e2e.peer import Peer
 from tests.engine.talks import server
 from tests.management.node import node_of
@@ -32,11 +33,6 @@ from trouter.wire.framing import AMQP_HEADER, SASL_HEADER, frame
 from trouter.wire.performatives import (
     Attach,
     Begin,
-    Close,
-    Detach,
-    Disposition,
-    End,
-    Flow,
     Open,
     Performative,
     SaslChallenge,
@@ -46,7 +42,6 @@ from trouter.wire.performatives import (
     SaslResponse,
     Source,
     Target,
-    Transfer,
     encode_performative,
 )
 from trouter.wire.types import Array, PairMap, Symbol, UInt
@@ -57,13 +52,13 @@ DECODE = "amqp:decode-error"
 
 
 def sized(code: int, body: bytes, count: int | None = None) -> bytes:
-    """A value with its length, and its count if it has one, in four octets."""
+    """Return a value with its length, and its count if it has one, in four bytes."""
     counted = b"" if count is None else count.to_bytes(4, "big")
     return bytes([code]) + (len(body) + len(counted)).to_bytes(4, "big") + counted + body
 
 
 def open_with(properties: bytes) -> bytes:
-    """An open of these properties, right or wrong."""
+    """Return an open with these properties, valid or not."""
     return frame(0, b"\0\x53\x10" + sized(0xD0, b"\xa1\x04peer" + b"\x40" * 8 + properties, 10))
 
 
@@ -84,13 +79,13 @@ def before_login(octets: bytes) -> Connection:
 
 
 def condition(connection: Connection) -> str:
-    """Why it was closed, nothing if it was not."""
+    """Return the condition of the close, "" if the connection is open."""
     faults = [event.fault for event in connection.events if isinstance(event, ConnectionClosed)]
     return faults[0].condition if faults and faults[0] is not None else ""
 
 
 def growth(what: Callable[[], object]) -> int:
-    """How much more is kept after ``what`` than before; what is made once is made in a first call."""
+    """Return how many more bytes are allocated after ``what`` than before; a first call makes what is made once."""
     what()
     gc.collect()
     tracemalloc.start()
@@ -107,7 +102,7 @@ def growth(what: Callable[[], object]) -> int:
 
 
 def peak(what: Callable[[], object]) -> int:
-    """The most that is held on the way, beyond what there was."""
+    """Return the peak of allocated bytes during ``what``, above those before it."""
     gc.collect()
     tracemalloc.start()
     try:
@@ -132,7 +127,7 @@ FRESH = numbers()
 
 
 def symbol() -> Symbol:
-    """One that was never seen before."""
+    """Return a symbol that was never decoded before."""
     return Symbol(f"x-a-symbol-of-a-stranger-{next(FRESH)}")
 
 
@@ -191,10 +186,10 @@ def test_tens_of_thousands_of_symbols_leave_nothing_behind() -> None:
 LIES = {
     "a list of 2^31 items": sized(0xD0, b"\x40", 1 << 31),
     "a map of 2^31 items": sized(0xD1, b"\x40\x40", 1 << 31),
-    "a text of 2^32 - 1 octets": b"\xb1\xff\xff\xff\xff" + b"x" * 10,
-    "a binary of 2^32 - 1 octets": b"\xb0\xff\xff\xff\xff" + b"x" * 10,
-    "a symbol of 2^31 octets": b"\xb3\x80\0\0\0" + b"x" * 10,
-    "a list of 2^32 - 1 octets": b"\xd0\xff\xff\xff\xff\0\0\0\1\x40",
+    "a text of 2^32 - 1 bytes": b"\xb1\xff\xff\xff\xff" + b"x" * 10,
+    "a binary of 2^32 - 1 bytes": b"\xb0\xff\xff\xff\xff" + b"x" * 10,
+    "a symbol of 2^31 bytes": b"\xb3\x80\0\0\0" + b"x" * 10,
+    "a list of 2^32 - 1 bytes": b"\xd0\xff\xff\xff\xff\0\0\0\1\x40",
     "an array of 2^31 nulls": sized(0xF0, b"\x40", 1 << 31),
     "an array of 2^31 trues": sized(0xF0, b"\x41", 1 << 31),
     "an array of 2^31 empty lists": sized(0xF0, b"\x45", 1 << 31),
@@ -209,7 +204,7 @@ LIES = {
 def test_announced_sizes_allocate_no_memory(name: str, said: Callable[[bytes], Connection]) -> None:
     octets = open_with(LIES[name]) if said is before_open else init_with(LIES[name])
     assert len(octets) < 100
-    said(octets)  # whatever is made once
+    said(octets)  # so that what is made once exists
 
     def listen() -> None:
         assert condition(said(octets)) == DECODE
@@ -295,7 +290,7 @@ def test_nesting_ends_the_connection_before_any_user_is_known(nested: Callable[[
 
 
 def filled(value: Callable[[int], bytes], size: int = 60_000) -> bytes:
-    """Items until ``size`` octets are there, as the body of a compound."""
+    """Repeat items up to ``size`` bytes, as the body of a compound."""
     return b"".join(value(number) for number in range(size // len(value(0))))
 
 
@@ -376,17 +371,6 @@ def test_values_of_a_performative_are_counted() -> None:
 
 # --- performatives where they do not belong: PROTON-2945, CVE-2016-4432
 
-PERFORMATIVES: list[Performative] = [
-    Open("x"),
-    Begin(next_outgoing_id=0, incoming_window=1, outgoing_window=1),
-    Attach("x", 0, True, source=Source("x"), target=Target()),
-    Flow(incoming_window=1, next_outgoing_id=0, outgoing_window=1),
-    Transfer(0, 0, b"tag"),
-    Disposition(True, 0),
-    Detach(0),
-    End(),
-    Close(),
-]
 SASL: list[Performative] = [
     SaslMechanisms(("PLAIN",)),
     SaslInit("PLAIN", b"\0a\0b"),
@@ -394,10 +378,6 @@ SASL: list[Performative] = [
     SaslResponse(b""),
     SaslOutcome(0),
 ]
-
-
-def name(performative: object) -> str:
-    return type(performative).__name__
 
 
 @pytest.mark.parametrize("kind", [0, 1])
@@ -424,7 +404,7 @@ def test_nothing_is_done_before_the_open(early: Performative) -> None:
     assert connection.sessions() == []
 
 
-# --- odd words in an open, through a real router: Q-01, DISPATCH-883, DISPATCH-2307
+# --- unusual values in an open, through a real router: Q-01, DISPATCH-883, DISPATCH-2307
 
 CONFIGURATION = """
 router { id: R }
@@ -441,7 +421,7 @@ def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
 
 @pytest.fixture(autouse=True)
 def others_are_served(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Whoever uses the router leaves it to the others as it was."""
+    """Check after the test that other clients are served."""
     yield
     if "router" in request.fixturenames:
         process: RunningRouter = request.getfixturevalue("router")

@@ -1,4 +1,4 @@
-"""Peers that make little of theirs into much of ours once they are in (security.md 7.2, 7.3): frames are counted."""
+"""Small input after the open must not cause much work or output (security.md 7.2, 7.3): frames are counted."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_the_widest_disposition_costs_only_the_present_deliveries(router: Runnin
 
 
 def send_frames(peer: Peer, octets: bytes, count: int) -> None:
-    """The same transfer frame again and again, as the session's window lets it through."""
+    """Send the same transfer frame repeatedly, as the session's window permits."""
     while count > 0:
         while peer.window <= 0:
             peer.take_flow(peer.expect(Flow))
@@ -116,10 +116,10 @@ def test_a_message_of_countless_frames_ends_its_link(router: RunningRouter, size
         error = sender.expect_detach()
         assert error is not None
         assert error.condition == "amqp:resource-limit-exceeded"
-    router.wait_for_line(rf"Link detached: .*a delivery of \d+ octets in more than {most} frames")
+    router.wait_for_line(rf"Link detached: .*a delivery of \d+ bytes in more than {most} frames")
 
 
-#: Annotations that claim more than there is, and a header that is no list.
+#: Annotations that claim more bytes than they have, and a header that is no list.
 UNREADABLE = (b"\0\x53\x72\xd1\0\0\0\x0a\xff\xff\xff\xffxxxxxx", b"\0\x53\x70\xa1\x01x")
 
 
@@ -139,7 +139,7 @@ def test_a_bad_message_harms_its_own_delivery_only(router: RunningRouter) -> Non
 
 
 def reset(peer: Peer) -> None:
-    """Go without a word."""
+    """Reset the connection."""
     peer.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     peer.sock.close()
 

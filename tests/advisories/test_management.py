@@ -1,4 +1,4 @@
-"""Management with very much to tell, with odd bodies, and with secrets in its keeping (security.md 7.1, 7.2, 7.4)."""
+"""Management with large answers, unusual bodies, and secrets in the configuration (security.md 7.1, 7.2, 7.4)."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
 
 
 def everything(node: Node) -> Iterator[Any]:
-    """What each operation says of each type, in pieces as they come."""
+    """Yield the parts of the answers of each operation for each type."""
     for operation in ("GET-TYPES", "GET-ATTRIBUTES", "GET-OPERATIONS", "GET-SCHEMA", "GET-LOG", "GET-MGMT-NODES"):
         yield node.ask(operation, **NODE)[:3]
     for kind in node.node("GET-TYPES"):

@@ -1,7 +1,7 @@
 """Every known weakness of security.md section 7 and the tests that would fail if this router had it.
 
-A test is named as folder.module.function, without what all of them share (tests. and test_). Rows without the feature
-that was weak say so: the text behind ``NO`` is the reason, and the tests show that the feature is refused or absent.
+A test is named as folder.module.function, without the common tests. and test_. For a feature that this router does not
+have the text behind ``NO`` is the reason, and the tests show that the feature is refused or absent.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ FOUND: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 REPORTED: dict[str, tuple[str, ...]] = {
-    "CVE-2017-15699 / DISPATCH-924": ("engine.any_bytes.any_frames_and_octets_behind_any_beginning",
+    "CVE-2017-15699 / DISPATCH-924": ("engine.any_bytes.any_frames_and_bytes_behind_any_beginning",
                                       "engine.any_bytes.frames_in_an_open_session",
                                       "fuzz.replay.some_mutations_of_the_seeds_pass"),
     "DISPATCH-1011, 1025": ("security.addresses.the_name_of_a_user_is_text",
@@ -148,7 +148,7 @@ DECODING: dict[str, tuple[str, ...]] = {
                               "security.addresses.a_search_made_long_on_purpose_is_given_up_and_denied"),
     "CVE-2024-21646, 25110, 27099": ("wire.codec.octets_that_lie_are_refused",
                                      "wire.transfers.any_octets_are_read_or_refused",
-                                     "engine.any_bytes.any_frames_and_octets_behind_any_beginning"),
+                                     "engine.any_bytes.any_frames_and_bytes_behind_any_beginning"),
 }  # fmt: skip
 
 RIGHTS: dict[str, tuple[str, ...]] = {
@@ -232,13 +232,13 @@ RIGHTS: dict[str, tuple[str, ...]] = {
                                      "http.websockets.a_message_beyond_the_limit_is_refused"),
 }  # fmt: skip
 
-#: The numbers of security.md 8.9, too.
+#: The numbers of security.md 8.9.
 NUMBERS: dict[str, tuple[str, ...]] = {
     "depth 32": ("advisories.decoding.nesting_is_bounded_for_every_type",),
     "nodes of a frame": ("advisories.decoding.values_of_a_performative_are_counted",),
-    "symbols of 1,024 octets": ("wire.codec.a_symbol_has_at_most_1024_octets_and_a_string_as_many_as_there_are",),
-    "link names of 8,192 octets, container ids of 1,024 octets": ("engine.limits.a_limit_holds_at_n_and_at_n_plus_1",),
-    "addresses of 4,096 octets": ("core.attaching.longer_addresses_are_refused",),
+    "symbols of 1,024 bytes": ("wire.codec.a_symbol_has_at_most_1024_octets_and_a_string_as_many_as_there_are",),
+    "link names of 8,192 bytes, container ids of 1,024 bytes": ("engine.limits.a_limit_holds_at_n_and_at_n_plus_1",),
+    "addresses of 4,096 bytes": ("core.attaching.longer_addresses_are_refused",),
     "addresses without NUL, CR and LF": ("advisories.authorization.no_address_has_control_characters",),
     "the processor's time": ("advisories.decoding.no_open_costs_much_more_than_an_ordinary_one",),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""TLS on the side that calls: a server that would rather not be verified is not trusted (security.md 7.4)."""
+"""TLS at the dialling end: a connector refuses a server that avoids verification (security.md 7.4)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def server(authority: Authority, ciphers: str = "", pair: bool = True) -> ssl.SS
 @pytest.mark.parametrize("verify", [True, False])
 @pytest.mark.parametrize("ciphers", ["aNULL:@SECLEVEL=0", "eNULL:@SECLEVEL=0", "aNULL:eNULL:@SECLEVEL=0"])
 def test_a_server_without_a_certificate_or_a_cipher_is_refused(tmp_path: Path, ciphers: str, verify: bool) -> None:
-    """CVE-2019-0223; a client that may would have taken it."""
+    """CVE-2019-0223; a client that accepts anonymous ciphers would have connected."""
     authority = Authority(tmp_path)
     here = client_context(profile(authority, None), ClientUse(verify), (authority.certificate,))
     assert agrees(server(authority), here, "localhost")

@@ -1,4 +1,4 @@
-"""Whatever rules there were before, a table follows the configuration it was given last."""
+"""The table has the rules of the configuration that it was given last, whatever rules it had before."""
 
 from __future__ import annotations
 

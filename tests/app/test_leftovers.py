@@ -1,4 +1,4 @@
-"""What is over is gone at once: a connection with all that was on it, a configuration that another took over from."""
+"""Ended connections and replaced configurations are freed at once."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def no_collector() -> Iterator[None]:
 
 
 def of_the_router() -> list[object]:
-    """What a router has for its connections, and no client has."""
+    """Return the objects that a router has for its connections and a client does not."""
     return [
         each
         for each in gc.get_objects()
@@ -89,7 +89,7 @@ async def test_a_closed_connection_is_gone_at_once(process: RouterProcess, broke
 
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often every connection was looked at, for whether its user may stay and for its heartbeats; which is soon."""
+    """Count how often the router checks a connection's user and heartbeats; the checks follow quickly here."""
     counts: Counter[str] = Counter()
 
     def counted(owner: type, name: str) -> None:

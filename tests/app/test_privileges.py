@@ -1,4 +1,4 @@
-"""A router that was started as root and is nobody in particular once its sockets are bound."""
+"""A router that is started as root drops to another user once its sockets are bound."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may become 
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    """A folder that nobody may enter, too."""
+    """Make a folder with a subfolder that no user may enter."""
     with tempfile.TemporaryDirectory() as name:
         path = Path(name)
         path.chmod(0o755)
@@ -46,7 +46,7 @@ def privileged_port() -> int:
 
 @pytest.fixture(scope="module")
 def router(folder: Path) -> Iterator[RunningRouter]:
-    """A router of nobody's, on a port that only root may bind, with a log file in a folder of nobody's."""
+    """Run a router that drops to `nobody`, on a port of root's, with a log file in a folder of `nobody`."""
     nobody = pwd.getpwnam(NOBODY)
     logs = folder / "logs"
     logs.mkdir()
@@ -87,7 +87,7 @@ def test_the_router_serves_a_port_that_its_user_could_not_bind(router: RunningRo
 
 def test_no_process_may_inspect_the_router_and_no_core_is_written(router: RunningRouter) -> None:
     process = Path(f"/proc/{router.process.pid}")
-    assert (process / "environ").stat().st_uid == 0  # the kernel's way to say: not even for processes of that user
+    assert (process / "environ").stat().st_uid == 0  # root owns it: even processes of that user may not read it
     limits = (process / "limits").read_text(encoding="ascii")
     assert re.search(r"^Max core file size\s+0\s+0\s", limits, re.MULTILINE)
 

@@ -1,4 +1,4 @@
-"""The module PYTHON: what the interpreter has to say of itself."""
+"""The log module PYTHON: warnings and errors of the interpreter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trouter.app.python_log import python_logged
 
 
 class Failing:
-    """An object whose end fails."""
+    """An object whose finaliser fails."""
 
     def __del__(self) -> None:
         raise ValueError("too late")

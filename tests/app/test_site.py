@@ -1,4 +1,4 @@
-"""What HTTP listeners are told of the router: true numbers, and whether it is well."""
+"""The numbers and the health that HTTP listeners get from the router."""
 
 from __future__ import annotations
 

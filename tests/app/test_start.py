@@ -1,4 +1,4 @@
-"""What a router's start does not need is not imported by it."""
+"""A router's start imports no module that it does not need."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 from tests.routers import DEADLINE_S
 
-#: What only routers with HTTP listeners, connectors or tools need.
+#: Modules that only routers with HTTP listeners, connectors or tools need.
 LATER = ("h11", "wsproto", "prometheus_client", "argcomplete", "trouter.client", "trouter.http", "trouter.tools")
 
 

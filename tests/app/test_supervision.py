@@ -1,4 +1,4 @@
-"""What a service manager hears of a router, and the unit that says so."""
+"""The notifications of a router to its service manager, and the systemd unit for them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_service_manager_is_notified_of_ready_watchdog_and_stop(
 def test_without_a_service_manager_no_notification_is_sent() -> None:
     supervisor = Supervisor({})
     supervisor.ready()
-    trio.run(supervisor.watch)  # and nobody waits
+    trio.run(supervisor.watch)  # with no manager
 
 
 def test_a_watchdog_for_another_process_is_ignored() -> None:
@@ -49,7 +49,7 @@ def test_a_watchdog_for_another_process_is_ignored() -> None:
     environment = {"NOTIFY_SOCKET": "/nowhere", "WATCHDOG_USEC": "3000000", "WATCHDOG_PID": str(os.getpid())}
     supervisor = Supervisor(environment)
     assert supervisor.pause_s == 1.0
-    supervisor.stopping()  # to nobody
+    supervisor.stopping()  # with no manager
 
 
 def test_systemd_verifies_the_unit(tmp_path: Path) -> None:

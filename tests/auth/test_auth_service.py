@@ -51,7 +51,7 @@ from trouter.wire.types import Array, Described, Symbol
 LISTENER = ListenerFacts("here", "127.0.0.1", "amqp", auth_service="there")
 PEER = PeerFacts(1, LISTENER, "192.0.2.1", 40000, encrypted=True, loopback=False)
 CREDENTIALS = b"\0alice\0secret"
-#: Only a hang is waited out; nothing else takes this long.
+#: A time-out that a test waits for, and one that only a hang reaches.
 SHORT_S, LONG_S = 0.05, 60.0
 
 
@@ -68,7 +68,7 @@ def bare() -> Secure:
 
 
 async def trusting(certificate: Path) -> Secure:
-    """With the profile that verifies services by an authority's certificate."""
+    """Return TLS settings that verify services by an authority's certificate."""
     secure = bare()
     text = f"sslProfile {{ name: tls, caCertFile: {certificate} }}\n"
     text += "authServicePlugin { name: there, host: 127.0.0.1, sslProfile: tls }\n"
@@ -78,7 +78,7 @@ async def trusting(certificate: Path) -> Secure:
 
 @contextmanager
 def closed_port() -> Iterator[int]:
-    """A port on which nobody listens, and nobody will meanwhile."""
+    """Yield a port on which no process listens."""
     with closing(socket.socket()) as bound:
         bound.bind(("127.0.0.1", 0))
         yield bound.getsockname()[1]
@@ -91,7 +91,7 @@ async def begun(asked: RemoteAuthService) -> AuthSession:
 
 
 async def logged_in(asked: RemoteAuthService, mechanism: str = "PLAIN", response: bytes | None = CREDENTIALS) -> Any:
-    """The answer to the first response."""
+    """Return the answer to the first response."""
     session = await begun(asked)
     try:
         return await session.start(mechanism, response)
@@ -104,7 +104,7 @@ async def answer_to(properties: Mapping[Any, Any] | None, **terms: Any) -> Any:
         return await logged_in(remote(double.port, **terms))
 
 
-# 3.1: what goes over the wire
+# 3.1: frames on the wire
 
 
 async def test_the_service_gets_the_mechanism_the_response_and_the_host_name() -> None:
@@ -189,7 +189,7 @@ async def test_each_peer_has_a_connection_of_its_own() -> None:
         assert double.accepted == 3
 
 
-# 3.2: who it is
+# 3.2: the user
 
 
 @pytest.mark.parametrize("key", [Symbol("sub"), "sub"])
@@ -239,7 +239,7 @@ async def test_a_service_that_lies_lets_no_user_in(
     assert "authServicePlugin there admits a user, but its description of the user is invalid" in caplog.text
 
 
-#: What existing services leave out or say in another form, and who their users are.
+#: Answers of existing services that leave something out or use another form, and the users of these.
 FORGIVEN: dict[str, tuple[Mapping[Any, Any] | None, str]] = {
     "no properties": (None, "anonymous"),
     "no identity": ({AUTHZ: {"*": words("recv")}}, "anonymous"),
@@ -272,7 +272,7 @@ async def test_fields_that_existing_services_leave_out_are_forgiven_unless_defau
 async def test_wrong_fields_are_never_forgiven(lie: str) -> None:
     answer = await answer_to(LIES[lie], authz_optional=True, lenient=True)
     prefixes = isinstance(answer, Authenticated) and answer.user == "anonymous"
-    assert prefixes == ("key" in lie), answer  # another key is no identity at all
+    assert prefixes == ("key" in lie), answer  # another key is no identity
 
 
 def test_a_key_that_is_no_symbol_is_another() -> None:
@@ -281,7 +281,7 @@ def test_a_key_that_is_no_symbol_is_another() -> None:
     assert permissions_of({"address-authz": {"*": ["recv"]}}, optional=False) == Permissions()
 
 
-# 3.3: what it may do
+# 3.3: the rights
 
 RIGHTS: dict[str, tuple[Mapping[Any, Any], Permissions]] = {
     "nothing": ({}, Permissions()),
@@ -317,7 +317,7 @@ async def test_rights_that_are_missing(named: str, optional: bool, expected: Per
     assert answer == Authenticated("alice", permissions=expected)
 
 
-# 3.4: what goes wrong
+# 3.4: failures
 
 
 async def test_a_service_that_is_not_there() -> None:
@@ -448,7 +448,7 @@ async def test_a_cancelled_login_leaves_no_connection_behind() -> None:
             while not double.accepted:
                 await trio.lowlevel.checkpoint()
             gone.cancel()
-    # The script has ended: closing the double would have failed otherwise.
+    # The script has ended; a failure of it would be raised when the double closes.
 
 
 # R-3c: passwords in the clear
@@ -594,7 +594,7 @@ def test_a_login_that_tries_and_goes_away_leaves_the_try_to_another() -> None:
 
 
 class Alarms:
-    """Takes in alarms, and nothing else comes."""
+    """A sink for alarms; it gets no other record."""
 
     def __init__(self) -> None:
         self.taken: list[Alarm] = []

@@ -1,4 +1,4 @@
-"""What a plugin says of who logs in, and what becomes of it: whatever is not a clear yes is a no."""
+"""A plugin's answers to a login: anything but a clear acceptance is a refusal."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Mine:
 
 
 class Answers:
-    """A plugin that always says the same."""
+    """A plugin that always gives the same answer."""
 
     def __init__(self, answer: Authenticated) -> None:
         self._answer = answer
@@ -54,7 +54,7 @@ class Answers:
 
 
 class Outcomes:
-    """Takes in how logins end."""
+    """A sink for the outcomes of logins."""
 
     def __init__(self) -> None:
         self.told: list[SaslOutcome] = []

@@ -1,4 +1,4 @@
-"""Scenarios with a broker behind the router, which is killed and started again."""
+"""Scenarios with a broker behind the router; the scenario kills the broker and starts it again."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from .worlds import World
 
 
 async def broker_behind_auto_links_killed(world: World, traffic: Traffic) -> None:
-    """The broker of a waypoint is killed and started again: its queue keeps what was accepted."""
+    """The broker of a waypoint is killed and started again: its queue keeps each accepted message."""
     await _kill_and_start(world, traffic)
 
 
 async def broker_behind_link_routes_killed(world: World, traffic: Traffic) -> None:
-    """The broker to which clients' links are routed is killed and started again: they attach again."""
+    """The broker to which clients' links are routed is killed and started again: the clients attach again."""
     await _kill_and_start(world, traffic)
 
 

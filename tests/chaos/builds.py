@@ -1,4 +1,4 @@
-"""A newer build of the router than the one under test."""
+"""Make a newer build of the router under test."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import trouter
 from tests.routers import ROOT
 
 NEWER: Final = f"{trouter.__version__}.post1"
-#: What is compiled is left out: the newer build is the interpreted twin.
+#: Compiled files are not copied: the newer build runs the interpreted twin.
 _LEFT_OUT: Final = shutil.ignore_patterns("*.so", "*.c", "__pycache__", "console")
 
 

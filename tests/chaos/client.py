@@ -1,7 +1,8 @@
 """A client in a process of its own, to be killed: `python -m tests.chaos.client send|receive URL ADDRESS NAME`.
 
 It writes a line to standard output for each step, before the step can have an effect elsewhere, so that a kill leaves
-no step unsaid: `+` with a message that is sent now, `=` or `-` with one that is accepted or not, `!` when it receives.
+no step unreported: `+` with a message before it is sent, `=` or `-` with a message that is accepted or not, `!` when
+the receiver has its link.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def _say(sign: str, key: object) -> None:
 
 
 class _Numbered:
-    """Messages `NAME.0`, `NAME.1` and so on, until SIGTERM comes."""
+    """Send the messages `NAME.0`, `NAME.1` and so on until SIGTERM arrives."""
 
     def __init__(self, name: str) -> None:
         self._name = name

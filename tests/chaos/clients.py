@@ -1,4 +1,4 @@
-"""Clients that are processes of their own, and the scenario in which they are killed."""
+"""Traffic of clients in processes of their own, and the scenario that kills these processes."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ _OUTCOMES: Final = {"=": Heard.ACCEPTED, "-": Heard.RETURNED}
 
 
 class ProcessTraffic(Traffic):
-    """Traffic of clients that are processes; one that is killed is started again."""
+    """Traffic of clients in processes; a client that is killed is started again."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._running: defaultdict[str, list[trio.Process]] = defaultdict(list)
         self._names = count()
-        #: Attempts by the text of their messages; the sender's word of it may come after the receiver's.
+        #: Attempts by the text of their messages. A receiver's line may be read before the sender's line for the same
+        #: message.
         self._numbers: dict[str, int] = {}
 
     def kill(self, role: str) -> None:
-        """End one of the senders ("send") or of the receivers ("receive") as kill -9 does."""
+        """Kill one of the senders ("send") or one of the receivers ("receive") with SIGKILL."""
         self._running[role][0].kill()
 
     def _number(self, key: str) -> int:
@@ -71,7 +72,7 @@ class ProcessTraffic(Traffic):
             self._receivers -= len(linked)
 
     async def _run(self, role: str, way: Way, take: Callable[[str, str], None]) -> None:
-        """Run one client until its end, and take what it says."""
+        """Run one client until it ends, and pass each line that it prints to ``take``."""
         command = [sys.executable, "-m", "tests.chaos.client", role, way.url, self.address, str(next(self._names))]
         process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE, cwd=ROOT)
         assert process.stdout is not None
@@ -85,7 +86,7 @@ class ProcessTraffic(Traffic):
                 if self._over and role == "send":
                     process.terminate()
             status = await process.wait()
-            # SIGTERM ends a sender that has not begun.
+            # SIGTERM ends a sender that has not started to send.
             assert status in {0, -signal.SIGKILL, -signal.SIGTERM}, f"a client ended with {status}"
         finally:
             process.kill()
@@ -93,14 +94,14 @@ class ProcessTraffic(Traffic):
             self._change()
 
     async def _until_all_came(self) -> None:
-        """End the receivers, and read what they have said."""
+        """Kill the receivers, and wait until their last lines are read."""
         for process in self._running["receive"]:
             process.kill()
         await self._until(lambda: not self._running["receive"])
 
 
 async def client_killed(world: World, traffic: Traffic) -> None:
-    """Senders and receivers are processes; one of the senders, then one of the receivers is killed, twice."""
+    """Clients are processes; one of the senders, then one of the receivers is killed, twice."""
     assert isinstance(traffic, ProcessTraffic)
     for number, role in enumerate(("send", "receive") * 2, 1):
         await traffic.until(number / 5)

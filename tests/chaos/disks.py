@@ -1,4 +1,4 @@
-"""Small volumes, which can be full."""
+"""Mount small volumes that a scenario can fill."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ import pytest
 
 @dataclass
 class Disk:
-    """A small volume of its own, which can be full."""
+    """A small mounted volume that a scenario can fill."""
 
     folder: Path
 
     def fill(self) -> None:
-        """Leave no room."""
+        """Write a file that takes all free space."""
         with suppress(OSError), (self.folder / "rest").open("wb", buffering=0) as rest:
             while True:
                 rest.write(bytes(4096))
 
     def make_room(self) -> None:
-        """Take away what filled it."""
+        """Delete the file that fills the volume."""
         (self.folder / "rest").unlink()
 
 
 def mounted(place: Path, stack: ExitStack, size: str) -> Disk:
-    """Mount one until the stack is left; skip where that cannot be."""
+    """Mount a volume of this size until the stack is closed; skip the test if mount is not permitted."""
     place.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(place)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

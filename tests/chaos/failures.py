@@ -10,27 +10,27 @@ from .builds import NEWER, newer_build
 from .traffic import Traffic, run_blocking
 from .worlds import World
 
-#: A stopped process is let go on after this long.
+#: A stopped process is resumed after this time.
 STOPPED_S = 5.0
 
 
 async def interior_killed(world: World, traffic: Traffic) -> None:
-    """The router between is killed, and started again."""
+    """The router between senders and receivers is killed and started again."""
     await _kill_and_start(world, traffic, "B")
 
 
 async def ingress_killed(world: World, traffic: Traffic) -> None:
-    """The senders' router is killed, and started again."""
+    """The senders' router is killed and started again."""
     await _kill_and_start(world, traffic, "A")
 
 
 async def egress_killed(world: World, traffic: Traffic) -> None:
-    """The receivers' router is killed, and started again."""
+    """The receivers' router is killed and started again."""
     await _kill_and_start(world, traffic, "D")
 
 
 async def edge_killed(world: World, traffic: Traffic) -> None:
-    """The edge router of the senders is killed, and started again."""
+    """The edge router of the senders is killed and started again."""
     await _kill_and_start(world, traffic, "E")
 
 
@@ -44,7 +44,7 @@ async def _kill_and_start(world: World, traffic: Traffic, name: str) -> None:
 
 
 async def interior_stopped(world: World, traffic: Traffic) -> None:
-    """The router between is stopped for a while: its connections stand, and say nothing."""
+    """The router between is stopped for a while: its connections stay open and carry nothing."""
     await traffic.until(0.3)
     traffic.fault()
     world.sites["B"].pause()
@@ -56,7 +56,7 @@ async def interior_stopped(world: World, traffic: Traffic) -> None:
 
 
 async def edge_moves(world: World, traffic: Traffic) -> None:
-    """The edge router's interior router is killed: it goes up over the other, and back in the end."""
+    """The edge router's interior router is killed: the edge router connects to the other one and returns in the end."""
     await _kill_and_start(world, traffic, "A")
 
 
@@ -71,7 +71,7 @@ async def connection_reset(world: World, traffic: Traffic) -> None:
 
 
 async def connection_half_open(world: World, traffic: Traffic) -> None:
-    """One end of the connection between two routers is gone, and the other end does not hear of it."""
+    """One end of the connection between two routers is gone, and the other end gets no notice."""
     assert world.relay is not None
     await traffic.until(0.3)
     world.relay.leave_half_open()
@@ -91,7 +91,7 @@ async def connection_slow(world: World, traffic: Traffic) -> None:
 
 
 async def replaced_in_turn(world: World, traffic: Traffic) -> None:
-    """Every router is stopped as an operator does, and a newer build started in its place, one after the other."""
+    """Each router in turn is stopped as an operator stops it, and a newer build is started in its place."""
     build = newer_build(world.folder)
     for number, name in enumerate("BCDAE", 1):
         site = world.sites[name]

@@ -1,4 +1,4 @@
-"""The ledger of a scenario: what became of each attempt to send a message, told by both ends."""
+"""The ledger of a scenario: the outcome of each attempt to send a message, entered from both ends."""
 
 from __future__ import annotations
 
@@ -9,49 +9,49 @@ from typing import NamedTuple
 
 
 class Heard(IntEnum):
-    """What a sender was told of an attempt."""
+    """The outcome that the sender of an attempt received."""
 
     NOTHING = 0
     ACCEPTED = 1
-    #: Released, modified or rejected: the sender knows that it must send the message again.
+    #: Released, modified or rejected: the sender must send the message again.
     RETURNED = 2
-    #: The sender's own connection ended before the outcome came.
+    #: The sender's own connection ended before the outcome arrived.
     CONNECTION_LOST = 3
 
 
 class Recovery(NamedTuple):
-    """How long after a fault the next message that was sent after it was accepted, in seconds."""
+    """The time from a fault until a message sent after it was accepted, in seconds."""
 
     seconds: float
-    #: Of these, until what the fault had ended took connections again; 0 when no message waited for that.
+    #: The part of it until the killed process took connections again; 0 if no message waited for that.
     away_s: float = 0.0
 
 
 @dataclass(frozen=True)
 class Totals:
-    """One row of the table; numbers of attempts, and seconds."""
+    """One row of the table: counts of attempts, and the longest recovery."""
 
     attempted: int
     accepted: int
     returned: int
     unknown: int
     received: int
-    #: The sender was told "accepted", and the message came to no receiver.
+    #: The sender received "accepted", and no receiver got the message.
     lost: int
-    #: The sender was told "accepted", and every receiver that it came to said otherwise.
+    #: The sender received "accepted", and each receiver that got the message refused it.
     falsely_accepted: int
-    #: One attempt came to receivers twice, and no broker promises only "at least once".
+    #: Receivers got one attempt twice, and no broker is involved that promises only "at least once".
     duplicated: int
-    #: One attempt came twice from a broker, which may deliver again what it did not hear of.
+    #: A broker delivered one attempt twice, as it may when it received no outcome.
     redelivered: int
-    #: The sender's connection stood to the end, and the outcome never came.
+    #: The sender's connection lasted to the end, and the outcome never arrived.
     stuck: int
-    #: The longest; None when none was awaited.
+    #: The longest recovery; None if the scenario waited for none.
     recovery: Recovery | None
 
     @property
     def failures(self) -> list[str]:
-        """Say what must not have happened and did; empty when the ledger is clean."""
+        """Return a text for each count that must be 0 and is not; empty for a clean ledger."""
         found = {name: getattr(self, name) for name in ("lost", "falsely_accepted", "duplicated", "stuck")}
         return [f"{name.replace('_', ' ')}: {count:,}" for name, count in found.items() if count]
 
@@ -63,7 +63,7 @@ class Ledger:
     heard: bytearray = field(default_factory=bytearray)
     arrived: bytearray = field(default_factory=bytearray)
     taken: bytearray = field(default_factory=bytearray)
-    #: A broker is between the senders and the receivers.
+    #: Whether a broker is between the senders and the receivers.
     at_least_once: bool = False
     recoveries: list[Recovery] = field(default_factory=list)
 
@@ -74,16 +74,16 @@ class Ledger:
         return len(self.heard) - 1
 
     def hear(self, number: int, outcome: Heard) -> None:
-        """Enter what the sender of an attempt was told."""
+        """Enter the outcome that the sender of an attempt received."""
         self.heard[number] = outcome
 
     def arrive(self, number: int, accepted: bool) -> None:
-        """Enter that an attempt came to a receiver, and whether that accepts it."""
+        """Enter that a receiver got an attempt, and whether it accepts it."""
         self.arrived[number] += 1
         self.taken[number] += accepted
 
     def totals(self) -> Totals:
-        """Add up."""
+        """Return the sums of the ledger."""
         heard = Counter(self.heard)
         twice = sum(count > 1 for count in self.arrived)
         accepted = [number for number, told in enumerate(self.heard) if told == Heard.ACCEPTED]
@@ -103,14 +103,14 @@ class Ledger:
 
 
 class SpoiledLedger(Ledger):
-    """A ledger whose entries are wrong for four attempts, one for each failure, so that it cannot be clean."""
+    """A ledger with wrong entries for four attempts, one for each kind of failure, so that it cannot be clean."""
 
     def hear(self, number: int, outcome: Heard) -> None:
-        """Enter it, but forget what the sender was told of attempt 4: it is stuck."""
+        """Enter the outcome, except for attempt 4, which is stuck."""
         if number != 4:
             super().hear(number, outcome)
 
     def arrive(self, number: int, accepted: bool) -> None:
-        """Enter it, but forget that 1 came (lost), have 2 refused (falsely accepted) and 3 come twice (duplicated)."""
+        """Enter the arrival; drop that of 1 (lost), refuse 2 (falsely accepted), enter 3 twice (duplicated)."""
         for _ in range({1: 0, 3: 2}.get(number, 1)):
             super().arrive(number, accepted and number != 2)

@@ -8,7 +8,7 @@ from functools import partial
 from .traffic import Traffic, run_blocking
 from .worlds import World
 
-#: The share of the messages that goes while a line is bad.
+#: A line is bad from the first to the second share of ``count``.
 _BAD_FROM, _BAD_TO = 0.3, 0.5
 
 
@@ -43,7 +43,7 @@ async def _bad_for_a_while(world: World, traffic: Traffic, **properties: float) 
 
 
 async def partition(world: World, traffic: Traffic) -> None:
-    """A is cut off from both others until they have given it up; then the lines are mended."""
+    """A is cut off from both others until they count it as lost; then the lines are repaired."""
     await traffic.until(_BAD_FROM)
     lost = [_loss_of(world, *pair) for pair in ("AB", "BA")]
     for name in ("AB", "AC"):
@@ -57,7 +57,7 @@ async def partition(world: World, traffic: Traffic) -> None:
 
 
 async def one_way_partition(world: World, traffic: Traffic) -> None:
-    """What A says to B is lost, and what B says arrives: the messages go over C."""
+    """Packets from A to B are lost, packets from B to A arrive: the messages go over C."""
     await traffic.until(_BAD_FROM)
     lost = _loss_of(world, "A", "B")
     world.lines["AB"].dead = [True, False]
@@ -69,7 +69,7 @@ async def one_way_partition(world: World, traffic: Traffic) -> None:
 
 
 async def half_open(world: World, traffic: Traffic) -> None:
-    """B is killed and started again while no packet gets through: its neighbours hold connections that it forgot."""
+    """B is killed and started again while no packet passes: its neighbours keep connections that B has lost."""
     await traffic.until(_BAD_FROM)
     for name in ("AB", "BC"):
         world.lines[name].cut()
@@ -81,7 +81,7 @@ async def half_open(world: World, traffic: Traffic) -> None:
 
 
 def _loss_of(world: World, name: str, neighbour: str) -> Callable[[], object]:
-    """Return what waits until a router gives up a neighbour that it has now."""
+    """Return a function that waits until the router drops a neighbour that it has now."""
     router = world.sites[name].router
     line = f"router {neighbour} is no longer a neighbour"
     return partial(router.wait_for_line, line, len(router.matching(line)) + 1)

@@ -1,4 +1,4 @@
-"""A TCP connection's way through the test: it can be reset, go half-open, or carry only so many octets a second."""
+"""A TCP relay of the tests: it can reset connections, leave them half open, or limit the bytes per second."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _RESET: Final = struct.pack("ii", 1, 0)
 
 
 class Relay:
-    """Listens at ``port`` and passes each connection on to ``target``, a port of this machine."""
+    """Listen at ``port`` and relay each connection to ``target``, a port of this machine."""
 
     def __init__(self, target: int) -> None:
         self._target = target
         self._pairs: list[_Pair] = []
-        #: Octets a second in each direction; 0 for no limit.
+        #: Limit in bytes per second for each direction; 0 for none.
         self.rate = 0
         self._door = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._door.getsockname()[1]
@@ -30,17 +30,17 @@ class Relay:
         self._porter.start()
 
     def reset(self) -> None:
-        """End every connection by a reset to both ends."""
+        """Reset each connection at both ends."""
         for pair in self._pairs:
             pair.reset(pair.near, pair.far)
 
     def leave_half_open(self) -> None:
-        """Reset the ends that dialled; the ends that were dialled hear nothing."""
+        """Reset the ends that dialled; the dialled ends get no notice."""
         for pair in self._pairs:
             pair.reset(pair.near)
 
     def close(self) -> None:
-        """Stop listening, and end what is open."""
+        """Stop listening, and close all connections."""
         self._door.shutdown(socket.SHUT_RDWR)
         self._porter.join(DEADLINE_S)
         self._door.close()
@@ -76,7 +76,7 @@ class _Pair:
             carrier.start()
 
     def reset(self, *ends: socket.socket) -> None:
-        """Carry nothing more, and reset these ends."""
+        """Stop relaying, and reset these ends."""
         self._cut = True
         for end in (self.near, self.far):
             with suppress(OSError):
@@ -89,7 +89,7 @@ class _Pair:
             end.close()
 
     def close(self) -> None:
-        """Close what is open yet."""
+        """Close both sockets."""
         self.near.close()
         self.far.close()
 

@@ -20,7 +20,7 @@ from .worlds import World
 
 
 async def play(world: World, scenario: Scenario, count: int, ledger: Ledger | None = None) -> Totals:
-    """Run one scenario until ``count`` messages are accepted; return what the ledger came to."""
+    """Run one scenario until ``count`` messages are accepted; return the totals of its ledger."""
     async with scenario.traffic(world, count, ledger or Ledger()) as traffic:
         await scenario.happens(world, traffic)
     return traffic.ledger.totals()
@@ -43,7 +43,7 @@ async def _play_all(chosen: Sequence[Scenario], count: int, make_ledger: type[Le
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Return 0 when every ledger is clean, 1 when one is not, 2 for a scenario that is not there."""
+    """Return 0 if every ledger is clean, 1 if one is not, 2 for an unknown scenario."""
     names = {each.name: each for each in SCENARIOS}
     parser = argparse.ArgumentParser(
         prog="make chaos", description="Faults in networks of real routers, with a ledger."

@@ -1,4 +1,4 @@
-"""The table of scenarios: where each happens, what happens, and between which clients."""
+"""The table of scenarios: the network, the fault, and the routers that the clients connect to."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from .worlds import World, WorldMaker, brokered, lonely, ring, spooled, talkativ
 
 @dataclass(frozen=True)
 class Scenario:
-    """One row; clients at ``here`` send to clients at ``there``."""
+    """One scenario; clients at ``here`` send to clients at ``there``."""
 
     world: WorldMaker
     happens: Callable[[World, Traffic], Awaitable[None]]
     here: str
     there: str
-    #: That of the queue; "" for one of the scenario's own.
+    #: The address of the queue; "" for an address named after the scenario.
     address: str = ""
-    #: Also in the short form, with `make test`.
+    #: Whether `make test` runs it too, with few messages.
     short: bool = False
     clients: type[Traffic] = Traffic
 
     @property
     def name(self) -> str:
-        """Return it as the command line takes it."""
+        """Return the scenario's name on the command line."""
         return self.happens.__name__
 
     @property
     def about(self) -> str:
-        """Say what happens, in a sentence."""
+        """Return the sentence that describes the scenario in the manual."""
         return " ".join((self.happens.__doc__ or "").split())
 
     def traffic(self, world: World, count: int, ledger: Ledger) -> AbstractAsyncContextManager[Traffic]:
-        """Return the traffic of two clients of ``here`` that send to two of ``there``, or to the spool of the world."""
+        """Return the traffic: two clients at ``here`` send to two at ``there`` or to the world's spool."""
         spool = world.spool
         return self.clients(
             self.address or f"chaos.{self.name}",
@@ -61,7 +61,7 @@ SCENARIOS = (
     Scenario(ring, failures.edge_killed, "E", "D"),
     Scenario(ring, failures.edge_moves, "E", "D", short=True),
     Scenario(ring, clients.client_killed, "A", "D", short=True, clients=clients.ProcessTraffic),
-    Scenario(ring, failures.replaced_in_turn, "E", "D"),  # the last of the ring: it leaves newer builds there
+    Scenario(ring, failures.replaced_in_turn, "E", "D"),  # the last in the ring: it leaves newer builds there
     Scenario(triangle, lines.line_delays, "A", "B"),
     Scenario(triangle, lines.line_loses, "A", "B"),
     Scenario(triangle, lines.line_reorders, "A", "B"),

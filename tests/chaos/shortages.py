@@ -1,4 +1,4 @@
-"""Scenarios of one router that runs out of room, of descriptors or of time, or is given new rules, under load."""
+"""Scenarios of one router under load: full disks, no descriptors, a stopped receiver, moved clocks, new rules."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DAY_S = 86_400
 
 
 async def log_disk_full(world: World, traffic: Traffic) -> None:
-    """The disk of the logs is full for some time: messages go on, and lines that could not be written are counted."""
+    """The disk of the logs is full for some time: messages flow on, and each line that is lost is counted."""
     disk = world.disks["logs"]
     await traffic.until(0.3)
     disk.fill()
@@ -37,7 +37,7 @@ async def log_disk_full(world: World, traffic: Traffic) -> None:
 
 
 async def records_disk_full(world: World, traffic: Traffic) -> None:
-    """The disk of the records is full for some time: messages go on, and every record that is lost is told of."""
+    """The disk of the records is full for some time: messages flow on, and each lost record is counted."""
     disk, router = world.disks["records"], world.sites["R"].router
     await traffic.until(0.3)
     assert not router.matching("cannot write records into")
@@ -53,7 +53,7 @@ async def records_disk_full(world: World, traffic: Traffic) -> None:
 
 
 async def no_descriptors_left(world: World, traffic: Traffic) -> None:
-    """The router may open no more descriptors: it turns newcomers away, keeps its clients, and goes on afterwards."""
+    """The router may open no more descriptors: it refuses new clients, keeps the connected ones, and recovers."""
     site = world.sites["R"]
     await traffic.until(0.3)
     before = resource.prlimit(site.pid, resource.RLIMIT_NOFILE)
@@ -71,7 +71,7 @@ async def no_descriptors_left(world: World, traffic: Traffic) -> None:
 
 
 async def reader_stops(world: World, traffic: Traffic) -> None:
-    """A receiver takes what its credit allows and says nothing of it; then its connection ends."""
+    """A receiver takes messages up to its credit and settles none; then its connection ends."""
     await traffic.until(0.3)
     async with AsyncExitStack() as stack:
         lazy = await stack.enter_async_context(connect(world.sites["R"].url))
@@ -83,7 +83,7 @@ async def reader_stops(world: World, traffic: Traffic) -> None:
 
 
 async def clock_steps(world: World, traffic: Traffic) -> None:
-    """The clock of the day goes a day ahead, two days back, and right again."""
+    """The system clock moves a day ahead, two days back, and to the right time again."""
     assert world.clock is not None
     for share, ahead_s in ((0.2, DAY_S), (0.4, -DAY_S), (0.6, 0)):
         await traffic.until(share)
@@ -93,7 +93,7 @@ async def clock_steps(world: World, traffic: Traffic) -> None:
 
 
 async def policy_reloaded(world: World, traffic: Traffic) -> None:
-    """The configuration is read again ten times, each time with another limit of the vhost."""
+    """The configuration is reloaded ten times, each time with another limit of the vhost."""
     site = world.sites["R"]
     text = site.file.read_text()
     for number in range(1, 11):
@@ -114,7 +114,7 @@ async def certificate_renewed(world: World, traffic: Traffic) -> None:
 
 
 async def certificate_expires(world: World, traffic: Traffic) -> None:
-    """The router's certificate ends: clients keep their connections, newcomers refuse it until there is another."""
+    """The router's certificate expires: clients keep their connections, new clients refuse it until it is replaced."""
     await traffic.until(0.2)
     await _renew(world, days=8 / DAY_S)
     traffic.fault()
@@ -135,7 +135,7 @@ async def _renew(world: World, days: float) -> None:
 
 
 def _serial(world: World) -> str | None:
-    """The serial number of the certificate that the router shows, hexadecimal; None when a client refuses it."""
+    """Return the serial number of the router's certificate, in hexadecimal; None if a client refuses it."""
     try:
         with (
             socket.create_connection(("127.0.0.1", world.sites["R"].ports[1]), DEADLINE_S) as plain,

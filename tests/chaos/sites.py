@@ -1,4 +1,4 @@
-"""Routers at their places: what is killed there is started again with the same file and the same ports."""
+"""Sites of routers: a router that is killed is started again with the same file and the same ports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ANY_PORT = re.compile(r"port: 0\b")
 
 
 class Site:
-    """A place for one router, and the one that runs there."""
+    """The place of one router: its file, its ports, and the router that runs now."""
 
     def __init__(
         self,
@@ -33,14 +33,14 @@ class Site:
         self.name = name
         self.namespace = namespace
         self.file = folder / f"{name}.conf"
-        #: They stand in the file, so that routers that are started here later are found again.
+        #: The ports are fixed in the file, so that a router that is started again has the same ones.
         self.ports = tuple(free_ports(len(_ANY_PORT.findall(text))))
         given = iter(self.ports)
         self.file.write_text(_ANY_PORT.sub(lambda _: f"port: {next(given)}", text))
         self._stack = stack
-        #: Where `python -m trouter` runs the build that is started here.
+        #: The folder in which `python -m trouter` runs the build that this site starts.
         self.build = ROOT
-        #: Added to the environment of the routers that are started here.
+        #: Added to the environment of the routers that this site starts.
         self.environment = dict(environment or {})
         self.past: list[RunningRouter] = []
         self.start()
@@ -54,7 +54,7 @@ class Site:
         return self.router.process.pid
 
     def start(self) -> None:
-        """Start a router here; return when it takes connections."""
+        """Start a router; return when it accepts connections."""
         command = [sys.executable, "-m", "trouter", "run", "-c", str(self.file)]
         environment = {**os.environ, **self.environment}
         with self.namespace.inside() if self.namespace else nullcontext():
@@ -63,30 +63,30 @@ class Site:
         self.past.append(self.router)
 
     def kill(self) -> None:
-        """End it as kill -9 does."""
+        """Kill the router with SIGKILL."""
         self.router.process.kill()
         self.router.wait()
 
     def restart(self) -> None:
-        """Kill it, and start another."""
+        """Kill the router, and start another."""
         self.kill()
         self.start()
 
     def stop(self) -> None:
-        """Stop it as an operator does."""
+        """Stop the router as an operator does, and check that its exit status is 0."""
         status = self.router.stop()
         assert status == 0, self.router.text()
 
     def pause(self) -> None:
-        """Stop its process: its connections stand, and say nothing."""
+        """Stop the process with SIGSTOP: its connections stay open and carry nothing."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a stopped process go on."""
+        """Resume a stopped process."""
         os.kill(self.pid, signal.SIGCONT)
 
     def reload(self) -> None:
-        """Have it read its configuration again, and wait until it did."""
+        """Make the router reload its configuration, and wait until it has."""
         before = len(self.router.matching(_RELOADED))
         os.kill(self.pid, signal.SIGHUP)
         self.router.wait_for_line(_RELOADED, before + 1)

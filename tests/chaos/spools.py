@@ -23,18 +23,18 @@ _LINKED: Final = rf"Link attached: dir=out source={{{ADDRESS} "
 
 
 class SpoolProcess:
-    """A folder, and the process of `trouter pipeline spool` that keeps there what it receives now."""
+    """A folder, and the process of `trouter pipeline spool` that stores messages in it."""
 
     def __init__(self, site: Site, folder: Path, stack: ExitStack) -> None:
         self.folder = folder
         self._site = site
         self._stack = stack
-        #: What is before this was entered already.
+        #: The sequence number up to which messages are in the ledger.
         self._entered = 0
         self.start()
 
     def start(self) -> None:
-        """Start it; return when the router has its link."""
+        """Start the process; return when the router has its link."""
         links = len(self._site.router.matching(_LINKED))
         where = ["--url", self._site.url, "--address", ADDRESS, "--dir", str(self.folder), "--segment-bytes", "1M"]
         command = [sys.executable, "-m", "trouter", "pipeline", "spool", *where]
@@ -42,17 +42,17 @@ class SpoolProcess:
         self._site.router.wait_for_line(_LINKED, links + 1)
 
     def kill(self) -> None:
-        """End it as kill -9 does."""
+        """Kill the process with SIGKILL."""
         self._running.process.kill()
         self._running.wait()
 
     def wait_for_full(self) -> None:
-        """Wait until it ends because its disk is full, and says so."""
+        """Wait until the process ends with the error that its disk is full."""
         status, said = self._running.wait(), self._running.text()
         assert (status, "No space left on device" in said) == (1, True), said
 
     def enter(self, ledger: Ledger) -> None:
-        """Enter what came since the last time, and let it go."""
+        """Enter the messages that arrived since the last call, and report them as consumed."""
         reader = SpoolReader(self.folder)
         end = reader.durable()
         for block in reader.blocks(self._entered, end):
@@ -65,7 +65,7 @@ class SpoolProcess:
 
 
 async def spool_killed(world: World, traffic: Traffic) -> None:
-    """The process of the spool is killed twice, and started again: the folder has what was accepted."""
+    """The process of the spool is killed twice and started again: the folder has each accepted message."""
     assert world.spool is not None
     for share in (0.3, 0.6):
         await traffic.until(share)
@@ -77,7 +77,7 @@ async def spool_killed(world: World, traffic: Traffic) -> None:
 
 
 async def spool_disk_full(world: World, traffic: Traffic) -> None:
-    """The disk of the spool is full: it accepts nothing more and ends; with room again it is started again."""
+    """The disk of the spool is full: the process accepts nothing more and ends; with free space it is started again."""
     assert world.spool is not None
     await traffic.until(0.3)
     world.disks["spool"].fill()

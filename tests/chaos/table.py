@@ -1,4 +1,4 @@
-"""The table of what scenarios came to, on the terminal and in the manual; a run replaces the rows of its scenarios."""
+"""The table of the scenarios' totals, on the terminal and in the manual; a run replaces the rows of its scenarios."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _COLUMNS: Final = (
     *("lost", "falsely accepted", "duplicated", "stuck"),
     "longest recovery",
 )
-#: The first two lines.
+#: The two head lines of the table.
 HEAD: Final = (f"| {' | '.join(_COLUMNS)} |", f"|---|---|{'---:|' * 10}---|")
 _ROW: Final = re.compile(r"\| `(\w+)` \|")
 
 
 def row(scenario: Scenario, totals: Totals) -> str:
-    """Write the row of a scenario, in Markdown."""
+    """Return the row of a scenario, in Markdown."""
     sent = (totals.attempted, totals.accepted, totals.returned, totals.unknown)
     came = (totals.received, totals.redelivered)
     failed = (totals.lost, totals.falsely_accepted, totals.duplicated, totals.stuck)
@@ -37,12 +37,15 @@ def _words(recovery: Recovery | None) -> str:
 
 
 def rows_in(text: str) -> dict[str, str]:
-    """Return the rows of a page by their scenarios."""
+    """Return the rows of a page by scenario."""
     return {found[1]: line for line in text.splitlines() if (found := _ROW.match(line))}
 
 
 def write_into(page: Path, fresh: Mapping[str, str]) -> None:
-    """Put rows into the table of a page, in the order of the scenarios; OSError, and ValueError if it has no table."""
+    """Write rows into the table of a page, in the order of the scenarios.
+
+    Raise OSError if the page cannot be read or written, ValueError if it has no table.
+    """
     before, head, rest = page.read_text().partition("\n".join(HEAD) + "\n")
     if not head:
         raise ValueError(f"{page} has no table of scenarios")

@@ -1,4 +1,4 @@
-"""The ledger finds what it is there to find."""
+"""The ledger detects each planted failure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.routers import ROOT
 
 @pytest.fixture
 def ledger() -> Ledger:
-    """Two attempts that came, were accepted, and were heard of so."""
+    """Return a ledger of two attempts that arrived and were accepted, with their outcomes."""
     made = Ledger()
     for _ in range(2):
         number = made.attempt()

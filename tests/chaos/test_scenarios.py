@@ -19,7 +19,7 @@ COUNT = 1500
 
 @pytest.fixture(scope="module")
 def world_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[WorldMaker], World]]:
-    """The worlds that are there already, and others as they are asked for."""
+    """Yield a function that returns a world; it is made on the first call."""
     with ExitStack() as stack:
         made: dict[WorldMaker, World] = {}
 

@@ -1,4 +1,4 @@
-"""Clients that send numbered messages, come back after a lost connection, and enter everything in the ledger."""
+"""Clients that send numbered messages, connect again after a lost connection, and enter each event in the ledger."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from trouter.client.message import Header
 
 from .ledger import Heard, Ledger, Recovery
 
-#: A client that lost its connection, or was refused, tries again after this long.
+#: Seconds until a client tries again after it lost its connection or was refused.
 RETRY_S: Final = 0.05
-#: The first time that a receiver sees an attempt of which this is a divisor, it releases it.
+#: A receiver releases an attempt whose number is a multiple of this when it gets it for the first time.
 RELEASED_EVERY: Final = 97
-#: A client gives a silent router up after so many seconds.
+#: A client closes the connection after the router was silent for so many seconds.
 _IDLE_S: Final = 8.0
-#: No fault of a scenario lasts as long; what has no outcome by then is stuck.
+#: Longer than any fault of a scenario, in seconds; an attempt without an outcome by then is stuck.
 PATIENCE_S: Final = 60.0
 _LOOK_S: Final = 0.1
 
-#: One client at a time dials from another namespace: the thread is there meanwhile.
+#: Only one client at a time dials from another namespace, because the thread is in that namespace meanwhile.
 _abroad = trio.Lock()
 
 
 @dataclass(frozen=True)
 class Way:
-    """How a client comes to a router: over TLS or not, from within a network namespace or not."""
+    """How a client connects to a router: over TLS or not, from within a network namespace or not."""
 
     url: str
     tls: ssl.SSLContext | None = None
@@ -42,7 +42,7 @@ class Way:
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Connection]:
-        """Connect for the length of the block; ClientError, OSError, trio.TooSlowError."""
+        """Connect for the length of the block; raise ClientError, OSError or trio.TooSlowError."""
         async with AsyncExitStack() as stack:
             connecting = connect(self.url, ssl_context=self.tls, idle_timeout=_IDLE_S)
             if self.namespace is None:
@@ -57,7 +57,7 @@ class Way:
 @dataclass
 class _Fault:
     since_s: float
-    #: The next attempt.
+    #: The number of the next attempt.
     number: int
     away_s: float = 0.0
 
@@ -68,31 +68,31 @@ class _Fault:
 
 @dataclass
 class Traffic:
-    """Senders and receivers of one address, which go on until ``count`` messages were accepted."""
+    """Senders and receivers of one address that run until ``count`` messages are accepted."""
 
     address: str
     sending: list[Way]
     receiving: list[Way]
     count: int
     in_flight: int = 200
-    #: A broker is between the ends: messages are durable, and may come again.
+    #: A broker is between the ends: messages are durable and may arrive twice.
     at_least_once: bool = False
     ledger: Ledger = field(default_factory=Ledger)
-    #: Enters what came, in the end, where no receiver here does.
+    #: Enters the arrivals at the end, if no receiver of the traffic does.
     read_back: Callable[[Ledger], None] | None = None
     accepted: int = 0
 
     def __post_init__(self) -> None:
         self.ledger.at_least_once = self.at_least_once
         self._changed = trio.Event()
-        #: Those whose recovery is awaited.
+        #: Faults after which no message was accepted yet.
         self._faults: list[_Fault] = []
         self._receivers = 0
         self._over = False
 
     @asynccontextmanager
     async def flowing(self) -> AsyncIterator[Traffic]:
-        """Send while the block runs and until ``count`` messages are accepted; then wait for every outcome."""
+        """Send while the block runs and until ``count`` messages are accepted; then wait for each outcome."""
         async with trio.open_nursery() as clients:
             for each in self.receiving:
                 clients.start_soon(self._receive, each)
@@ -108,7 +108,7 @@ class Traffic:
             clients.cancel_scope.cancel()
 
     async def until_all_receive(self) -> None:
-        """Wait until every receiver has its link."""
+        """Wait until each receiver has its link."""
         await self._until(lambda: self._receivers == len(self.receiving))
 
     async def until(self, share: float) -> None:
@@ -116,11 +116,11 @@ class Traffic:
         await self._until(lambda: self.accepted >= share * self.count)
 
     def fault(self) -> None:
-        """Note that a fault happens now: the ledger says how long the next message took."""
+        """Enter a fault: the ledger records the time until a message sent after it is accepted."""
         self._faults.append(_Fault(time.monotonic(), len(self.ledger.heard)))
 
     def back(self) -> None:
-        """Note that what the last fault ended takes connections again, if a message waits for that."""
+        """Enter that the killed process accepts connections again, if a message still waits for that."""
         if self._faults:
             self._faults[-1].away_s = self._faults[-1].age_s
 
@@ -134,7 +134,7 @@ class Traffic:
                 await self._changed.wait()
 
     async def _until_all_came(self) -> None:
-        """Enter what no receiver entered, or wait for what a broker has accepted and the receivers do not have yet."""
+        """Enter the arrivals with ``read_back``, or wait until the receivers have each accepted message."""
         if self.read_back is not None:
             await run_blocking(self.read_back, self.ledger)
         elif self.at_least_once:
@@ -210,5 +210,5 @@ class Traffic:
 
 
 async def run_blocking(work: Callable[..., object], *arguments: object) -> None:
-    """Do in a thread what waits for processes, while the clients go on."""
+    """Run blocking work in a thread, while the clients go on."""
     await trio.to_thread.run_sync(partial(work, *arguments))

@@ -1,4 +1,4 @@
-"""The networks in which scenarios happen: routers, the clients' ways in, and what can be done to them."""
+"""The networks of the scenarios: routers, the clients' ways to them, and the parts that a scenario can damage."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ _RING: Final = {"A": (), "D": (), "B": ("A", "D"), "C": ("A", "D")}
 
 @dataclass
 class World:
-    """Routers by name, and where clients send and receive."""
+    """Routers by name, and the parts that a scenario can damage."""
 
     folder: Path
     stack: ExitStack
     sites: dict[str, Site] = field(default_factory=dict)
-    #: Between B and D of the ring.
+    #: The relay between B and D of the ring.
     relay: Relay | None = None
-    #: Between routers that are in namespaces of their own, by the names of both.
+    #: The lines between routers in network namespaces, by the names of both.
     lines: dict[str, Line] = field(default_factory=dict)
-    #: That of logs, of records or of a spool.
+    #: The volume of the logs, of the records or of the spool.
     disks: dict[str, Disk] = field(default_factory=dict)
-    #: Of the lonely router: its certificate and signer, and its clocks.
+    #: The certificate authority of the lonely router, with its certificate files and its clocks.
     authority: Authority | None = None
     pair: Pair | None = None
     clock: Clock | None = None
-    #: Behind the brokered router.
+    #: The broker behind the brokered router.
     broker: RabbitMQ | None = None
-    #: In the place of receivers.
+    #: The spool that receives instead of clients.
     spool: SpoolProcess | None = None
 
     def at(self, name: str) -> Way:
-        """Return a client's way to the router that runs at a place; over TLS where there is an authority."""
+        """Return a client's way to the router of this name; over TLS if the world has an authority."""
         site = self.sites[name]
         if self.authority is not None:
             return Way(f"amqps://localhost:{site.ports[1]}", self.trust())
@@ -64,11 +64,11 @@ class World:
     def start(
         self, name: str, text: str, namespace: Namespace | None = None, environment: Mapping[str, str] | None = None
     ) -> None:
-        """Take a place, and start a router there."""
+        """Add a site and start its router."""
         self.sites[name] = Site(name, text, self.folder, self.stack, namespace, environment)
 
     def check(self) -> None:
-        """Check that no router ever logged a fault of its own."""
+        """Check that no router logged an internal fault."""
         for site in self.sites.values():
             for router in site.past:
                 router.assert_no_fault_of_ours()
@@ -87,9 +87,9 @@ def _started(folder: Path, start: Callable[[World], None]) -> Iterator[World]:
 
 
 def ring(folder: Path) -> AbstractContextManager[World]:
-    """Four interior routers with two ways from A to D, the cheaper over B; an edge E on A, with C to stand by.
+    """Start four interior routers with two ways from A to D, and an edge router E on A, with C as backup.
 
-    B dials D through a relay.
+    The cheaper way is the one over B. B dials D through a relay.
     """
     return _started(folder, _start_ring)
 
@@ -110,7 +110,7 @@ def _start_ring(world: World) -> None:
 
 
 def triangle(folder: Path) -> AbstractContextManager[World]:
-    """Three interior routers in network namespaces of their own, each joined with the two others by a line."""
+    """Start three interior routers in network namespaces, each joined to the other two by a line."""
     return _started(folder, _start_triangle)
 
 
@@ -137,7 +137,7 @@ def _start_triangle(world: World) -> None:
         site.router.wait_for_line(r"paths through the network .* 2 routers can be reached")
 
 
-#: Everything is recorded, on a disk that becomes full; every client passes the policy.
+#: The router records everything on a disk that a scenario fills; each client passes the policy.
 _LONELY: Final = """
 router {{ id: R }}
 listener {{ {open} }}
@@ -155,7 +155,7 @@ vhost {{
 
 
 def lonely(folder: Path) -> AbstractContextManager[World]:
-    """One router with records on a small disk, TLS, a policy, and clocks that can be moved."""
+    """Start one router with records on a small disk, TLS, a policy, and clocks that can be moved."""
     return _started(folder, _start_lonely)
 
 
@@ -168,7 +168,7 @@ def _start_lonely(world: World) -> None:
     world.start("R", text, environment=world.clock.environment)
 
 
-#: A queue as a waypoint, over auto links, and every queue that a client names itself, over link routes.
+#: A queue as a waypoint with auto links, and each queue that a client names, with link routes.
 _BROKERED: Final = """
 router {{ mode: interior, id: R }}
 listener {{ {open} }}
@@ -182,7 +182,7 @@ linkRoute {{ prefix: /amq/queue, dir: out, connection: broker }}
 
 
 def brokered(folder: Path) -> AbstractContextManager[World]:
-    """One router before RabbitMQ, with two durable queues."""
+    """Start one router before RabbitMQ, with two durable queues."""
     return _started(folder, _start_brokered)
 
 
@@ -194,7 +194,7 @@ def _start_brokered(world: World) -> None:
 
 
 def talkative(folder: Path) -> AbstractContextManager[World]:
-    """One router that logs every message, on a disk of its own."""
+    """Start one router that logs every message on a small disk."""
     return _started(folder, _start_talkative)
 
 
@@ -205,7 +205,7 @@ def _start_talkative(world: World) -> None:
 
 
 def spooled(folder: Path) -> AbstractContextManager[World]:
-    """One router, and a spool on a disk of its own that receives from it."""
+    """Start one router, and a spool on a small disk that receives from it."""
     return _started(folder, _start_spooled)
 
 

@@ -1,4 +1,4 @@
-"""The command under the names of the older router's programs, as an installer would put it on the path."""
+"""The trouter command under the names of the older router's programs, installed on the path."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-#: Only a hang takes this long; no test waits for it.
+#: Seconds that only a hang takes; no test waits for them to pass.
 TOO_LONG_S = 120
 
 
 def installed(folder: Path, name: str) -> Path:
-    """A program of this name."""
+    """Install a program of this name in ``folder``; return its path."""
     program = folder / name
     program.write_text(f"#!{sys.executable}\nimport sys\nfrom trouter.cli import main\nsys.exit(main())\n")
     program.chmod(0o755)
@@ -28,7 +28,7 @@ def called(
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """What became of a call."""
+    """Run a program to its end; return its status and output."""
     variables = {"COLUMNS": "100", "PYTHONPATH": f"{ROOT}:{ROOT / 'plugins'}", **(environment or {})}
     return subprocess.run(
         [program, *arguments],

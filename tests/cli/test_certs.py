@@ -1,4 +1,4 @@
-"""`trouter certs`: what OpenSSL makes of what it makes."""
+"""`trouter certs`: OpenSSL accepts the certificates that it makes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def openssl(*arguments: str | Path) -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An authority with a server, a client and a router."""
+    """Make an authority with a server, a client and a router."""
     path = tmp_path_factory.mktemp("authority") / "certs"
     certs(path, "ca")
     certs(path, "server", "router", "--host", "router.example.com", "--host", "127.0.0.1", "--host", "::1")
@@ -51,8 +51,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_a_certificate_is_valid_for_its_purpose_only(folder: Path, arguments: tuple[str, ...], good: bool) -> None:
     *options, name = arguments
-    said = openssl("verify", "-x509_strict", "-CAfile", folder / "ca.crt", *options, folder / name)
-    assert said.endswith(": OK\n") is good, said
+    output = openssl("verify", "-x509_strict", "-CAfile", folder / "ca.crt", *options, folder / name)
+    assert output.endswith(": OK\n") is good, output
 
 
 def test_the_key_fits_the_certificate_and_only_its_owner_may_read_the_key(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""`trouter check`: everything that start-up would find, and with --strict what an operator would rather know."""
+"""`trouter check`: all problems that start-up would report, and with --strict also unsafe settings."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def test_an_unsafe_file_passes_and_fails_with_strict(unsafe_file: Path, capsys: 
     message = "will let in every client from other machines, without a name (write authenticatePeer: yes)"
     line = f"unsafe: {unsafe_file}:1:1: listener.authenticatePeer: {message}"
     assert checked(unsafe_file) == 0
-    told = capsys.readouterr()
-    assert told.out == f"{unsafe_file}: good, 1 listener(s), 0 address rule(s), 0 warning(s), 1 unsafe\n"
-    assert told.err.splitlines()[0] == line
-    assert told.err.endswith(": 1 of 1 entities served, 1 unsafe, 0 renamed, 0 unused\n")
+    captured = capsys.readouterr()
+    assert captured.out == f"{unsafe_file}: good, 1 listener(s), 0 address rule(s), 0 warning(s), 1 unsafe\n"
+    assert captured.err.splitlines()[0] == line
+    assert captured.err.endswith(": 1 of 1 entities served, 1 unsafe, 0 renamed, 0 unused\n")
     assert checked(unsafe_file, strict=True) == 1
-    told = capsys.readouterr()
-    assert told.out == ""
-    first, _, last = told.err.splitlines()
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    first, _, last = captured.err.splitlines()
     assert (first, last) == (line, f"{unsafe_file}: not safe, 1 finding(s)")
 
 
@@ -73,9 +73,9 @@ def test_the_findings_as_a_document(
     unsafe_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert checked(unsafe_file, strict=True, as_json=True) == 1
-    told = capsys.readouterr()
-    assert told.err == ""
-    (file,) = json.loads(told.out)["files"]
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    (file,) = json.loads(captured.out)["files"]
     assert file["verdict"] == "not safe"
     assert file["counts"] == {"problem": 0, "unsafe": 1, "warning": 0}
     (finding,) = file["findings"]
@@ -99,8 +99,8 @@ def test_a_memory_limit_below_the_memory_at_start_up_is_reported(
         path.write_text(f"router {{ maxMemoryBytes: {octets} }}\nlistener {{ host: ::1, port: 0 }}\n")
         path.chmod(0o644)
         assert checked(path) == status
-        told = capsys.readouterr().err
-        assert ("router.maxMemoryBytes: no client could connect: the router uses " in told) == bool(status)
+        captured = capsys.readouterr().err
+        assert ("router.maxMemoryBytes: no client could connect: the router uses " in captured) == bool(status)
 
 
 def test_a_safe_file_is_good_with_strict_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -124,9 +124,9 @@ def test_certificates_that_cannot_be_used_are_found(tmp_path: Path, capsys: pyte
     path = tmp_path / "tls.conf"
     path.write_text("sslProfile { name: a }\nlistener {\n    port: 0\n    sslProfile: a\n}\n")
     assert checked(path) == 1
-    told = capsys.readouterr().err
-    assert f"problem: {path}:1:1: sslProfile.a: certFile: a listener needs a certificate\n" in told
-    assert told.endswith(f"{path}: not served as written, 1 problem(s)\n")
+    captured = capsys.readouterr().err
+    assert f"problem: {path}:1:1: sslProfile.a: certFile: a listener needs a certificate\n" in captured
+    assert captured.endswith(f"{path}: not served as written, 1 problem(s)\n")
 
 
 @pytest.mark.parametrize("output", ["{folder}", "{folder}/none/a.log", '""'])
@@ -165,7 +165,7 @@ DIALS = "connector {{ name: out, host: 127.0.0.1, port: {0}, role: inter-router 
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "status", "said"),
+    ("first", "second", "status", "problem"),
     [
         (NETWORK.format(7001), DIALS.format(7001), 0, ""),
         (NETWORK.format(7001), DIALS.format(7001).replace(" }", ", cost: 5 }"), 0, "5 counts on both sides"),
@@ -180,15 +180,15 @@ DIALS = "connector {{ name: out, host: 127.0.0.1, port: {0}, role: inter-router 
     ],
 )
 def test_files_of_a_network_are_checked_together(
-    first: str, second: str, status: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    first: str, second: str, status: int, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     paths = [tmp_path / "a.conf", tmp_path / "b.conf"]
     for name, path, text in zip("AB", paths, (first, second), strict=True):
         path.write_text(f"router {{ mode: interior, id: {name} }}\n{text}\n")
     assert check.run(argparse.Namespace(files=paths, strict=False, json=False)) == status
-    told = capsys.readouterr().err
-    assert said in told
-    assert bool(said) is any(line.startswith(("network:", "warning:")) for line in told.splitlines())
+    captured = capsys.readouterr().err
+    assert problem in captured
+    assert bool(problem) is any(line.startswith(("network:", "warning:")) for line in captured.splitlines())
 
 
 def test_two_files_with_one_id_are_no_network(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -210,6 +210,6 @@ def test_severities_are_in_colour_on_a_terminal_only(
     assert "\x1b" not in capsys.readouterr().err
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert checked(path) == 0
-    told = capsys.readouterr().err
-    assert f"\x1b[2mwarning\x1b[0m: {path}" in told
-    assert told.splitlines()[-1].endswith("0 unsafe, 0 renamed, 1 unused")
+    captured = capsys.readouterr().err
+    assert f"\x1b[2mwarning\x1b[0m: {path}" in captured
+    assert captured.splitlines()[-1].endswith("0 unsafe, 0 renamed, 1 unused")

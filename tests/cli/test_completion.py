@@ -1,4 +1,4 @@
-"""What a shell offers at TAB: asked as a shell asks."""
+"""Shell completion, requested as a shell does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def trouter(tmp_path: Path) -> Path:
 
 
 def offered(program: Path, line: str) -> list[str]:
-    """The words for the end of ``line``."""
+    """Return the completions for the end of ``line``."""
     found = program.with_name("offered")
     found.unlink(missing_ok=True)
     variables = {

@@ -1,4 +1,4 @@
-"""How `trouter run` leads to the web console: what it prints, and when it opens a browser."""
+"""How `trouter run` points to the web console: the line that it prints, and when it opens a browser."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_where_the_console_of_a_configuration_is(text: str, url: str | None) -> 
 
 @pytest.fixture
 def configuration(tmp_path: Path) -> Path:
-    """A router with a console on a free port."""
+    """Write the configuration of a router with a console on a free port."""
     port = free_port()
     path = tmp_path / "trouter.conf"
     path.write_text(f"listener {{\n host: 127.0.0.1\n port: {port}\n http: yes\n}}\n")
@@ -46,7 +46,7 @@ def configuration(tmp_path: Path) -> Path:
 
 
 def browser(folder: Path) -> tuple[Path, dict[str, str]]:
-    """A file into which a stand-in for the browser writes the URL, and the environment that makes it the browser."""
+    """Make a browser that writes the URL to a file; return the file, and the environment that selects the browser."""
     seen = folder / "seen"
     os.mkfifo(seen)
     program = folder / "browser"
@@ -71,7 +71,7 @@ def test_where_no_console_is_the_wish_for_a_browser_is_answered(tmp_path: Path) 
         assert router.stop() == 0
 
 
-#: Whether a screen, a terminal and another user than root are there, and whether this is a desktop then.
+#: Whether there is a screen, a terminal and a user other than root, and whether this counts as a desktop.
 DESKTOPS = {
     "a screen and a terminal": ({"DISPLAY": ":0"}, True, os.geteuid() != 0),
     "Wayland": ({"WAYLAND_DISPLAY": "wayland-0"}, True, os.geteuid() != 0),

@@ -1,4 +1,4 @@
-"""`trouter run --demo` as a newcomer types it: a network with traffic, consoles to log in at, and a clean end."""
+"""`trouter run --demo` as a new user types it: a network with traffic, consoles with logins, and a clean end."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ USERS = ("operator", "watcher", "acme", "umbrella")
 
 @dataclass
 class Demonstration:
-    """One that runs: its process, what it printed, and the processes of its routers."""
+    """A running demo: its process, its output, and the processes of its routers."""
 
     process: subprocess.Popen[str]
     text: str
     routers: list[int]
 
     def ask(self, user: str, *requests: dict[str, Any]) -> list[dict[str, Any]]:
-        """What the console that is for ``user`` gets."""
+        """Return the answer that the console of ``user`` gets."""
         whole, acme, umbrella = re.findall(r"http(://127\.0\.0\.1:\d+/)", self.text)
         login = re.search(rf"^  {user} +(\S+) ", self.text, re.MULTILINE)
         assert login is not None
@@ -40,21 +40,21 @@ class Demonstration:
         return ask(f"ws{url}", requests, username=user, password=login[1])
 
     def wait_for(self, user: str, request: dict[str, Any], wanted: Any) -> list[dict[str, Any]]:
-        """Ask until the rows are as ``wanted``; its process is killed if that never comes."""
+        """Repeat the request until the rows are as ``wanted``; kill the process if they never are."""
         while not wanted(found := rows(self.ask(user, request)[0])):
             assert self.process.poll() is None, found
         return found
 
 
 def children_of(parent: int) -> list[int]:
-    """The processes that ``parent`` has started, in that order."""
+    """Return the processes that ``parent`` has started, in that order."""
     children = (path.read_text() for path in Path(f"/proc/{parent}/task").glob("*/children"))
     return sorted(int(pid) for listed in children for pid in listed.split())
 
 
 @contextmanager
 def demonstration(folder: Path) -> Iterator[Demonstration]:
-    """It runs and has said where to look; its process is killed at the end, and none of its routers may be left."""
+    """Run the demo until it has printed its URLs; kill it at the end, and check that none of its routers is left."""
     command = [sys.executable, "-m", "trouter", "run", "--demo", "--no-browser"]
     pipe = subprocess.PIPE
     environment = {**os.environ, "TMPDIR": str(folder)}

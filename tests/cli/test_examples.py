@@ -1,4 +1,4 @@
-"""The example programs do what they say, run as their heads print it; only the ports are free ones."""
+"""The example programs work, run with the commands in their heads; only the ports are changed to free ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from tests.routers import DEADLINE_S, PLAIN_LISTENER, ROOT, RunningRouter, stopped_cleanly, watched
 
 EXAMPLES = ROOT / "examples"
-#: What each prints, in any order.
+#: The expected output of each, in any order.
 PRINTED = {
     "client_request.py": [f"twice {number} is {2 * number}" for number in range(5)],
     "competing_consumers.py": ["20 jobs were done by Ann and Bob"],
@@ -31,7 +31,7 @@ PAGE = (EXAMPLES / "README.md").read_text(encoding="utf-8")
 
 @contextmanager
 def started(command: str, folder: Path, ports: dict[str, int]) -> Iterator[RunningRouter]:
-    """The router of a printed command, at free ports; `ports` maps those of its file to them."""
+    """Start the router of a printed command at free ports; `ports` maps those of its file to them."""
     variables, _, rest = command.rpartition("trouter run")
     conf = rest.removeprefix(" -c ").strip()
     text = (ROOT / conf).read_text(encoding="utf-8") if conf else PLAIN_LISTENER

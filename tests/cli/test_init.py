@@ -1,4 +1,4 @@
-"""`trouter init`: what it writes is good, strictly; and it overwrites nothing."""
+"""`trouter init`: it writes a configuration that passes `check --strict`, and overwrites nothing."""
 
 from __future__ import annotations
 

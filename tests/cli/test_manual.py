@@ -1,4 +1,4 @@
-"""The manual's pages on the commands tell every option that there is, and `man` shows them without a warning."""
+"""The manual's pages on the commands have every option, and `man` shows them without a warning."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAN = man.pages()
 
 
 def options(command: ArgumentParser) -> Iterator[str]:
-    """Every option of a command and of those below it."""
+    """Yield every option of a command and its subcommands."""
     for action in command._actions:
         if action.help != SUPPRESS:
             yield from action.option_strings
@@ -35,10 +35,10 @@ def options(command: ArgumentParser) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", sorted(PARSERS))
 def test_a_page_names_every_option(name: str) -> None:
-    told = {*re.findall(r"(?<![\w-])--?\w[\w-]*", PAGES[name])}
-    assert {*options(PARSERS[name])} <= told
+    documented = {*re.findall(r"(?<![\w-])--?\w[\w-]*", PAGES[name])}
+    assert {*options(PARSERS[name])} <= documented
     pages = [text.replace(r"\-", "-") for page, text in MAN.items() if page.rpartition(".")[0] == name]
-    assert [told <= {*re.findall(r"(?<![\w-])--?\w[\w-]*", text)} for text in pages] == [True]
+    assert [documented <= {*re.findall(r"(?<![\w-])--?\w[\w-]*", text)} for text in pages] == [True]
 
 
 def test_there_is_a_page_for_each_program_in_its_section() -> None:

@@ -1,4 +1,4 @@
-"""`trouter migrate`: what is written, what is reported, and the exit status."""
+"""`trouter migrate`: the file that it writes, its report, and the exit status."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ sslProfile {
     password: "file:@here@/pass#word"
 }
 """
-#: What a site of skupper-router has beside AMQP.
+#: Sections of a site of skupper-router that do not concern AMQP.
 OF_SKUPPER = """\
 [
   ["router", {"id": "A", "mode": "interior", "dataConnectionCount": "auto"}],
@@ -100,21 +100,21 @@ def test_old_names_are_replaced_and_settings_without_effect_are_removed(
     assert main(["migrate", str(old), "-o", str(new)]) == 0
     assert new.read_text() == NEW.replace("@here@", str(old.parent))
     assert new.stat().st_mode & 0o777 == 0o600
-    told = capsys.readouterr()
-    assert not told.err
-    assert f"changed: {old}:5: router.helloInterval -> helloIntervalSeconds: this is its name today" in told.out
-    assert f"unsupported: {old}:4: router.worker-threads: '4' -> (removed): trouter runs in one thread" in told.out
-    assert "connector.saslPassword: *** -> (removed)" in told.out
-    assert "very-secret" not in told.out
-    assert f"written to {new}" in told.out.splitlines()[-1]
+    captured = capsys.readouterr()
+    assert not captured.err
+    assert f"changed: {old}:5: router.helloInterval -> helloIntervalSeconds: this is its name today" in captured.out
+    assert f"unsupported: {old}:4: router.worker-threads: '4' -> (removed): trouter runs in one thread" in captured.out
+    assert "connector.saslPassword: *** -> (removed)" in captured.out
+    assert "very-secret" not in captured.out
+    assert f"written to {new}" in captured.out.splitlines()[-1]
     assert main(["migrate", str(new), "--check"]) == 0
 
 
 def test_without_an_output_the_text_alone_is_on_standard_output(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["migrate", str(old)]) == 0
-    told = capsys.readouterr()
-    assert told.out == NEW.replace("@here@", str(old.parent))
-    assert "helloIntervalSeconds: this is its name today" in told.err
+    captured = capsys.readouterr()
+    assert captured.out == NEW.replace("@here@", str(old.parent))
+    assert "helloIntervalSeconds: this is its name today" in captured.err
 
 
 def test_check_writes_nothing_and_fails_where_a_migration_would_change_the_file(old: Path) -> None:
@@ -177,8 +177,8 @@ def test_a_file_that_no_router_reads_is_reported_with_its_place(
     path = tmp_path / "bad.conf"
     path.write_text("router {\n    mode: sideways\n}\n")
     assert main(["migrate", str(path), "-o", str(tmp_path / "new.conf")]) == 1
-    told = capsys.readouterr()
-    assert told.err.startswith(f"problem: {path}:2:11: router.mode: ")
+    captured = capsys.readouterr()
+    assert captured.err.startswith(f"problem: {path}:2:11: router.mode: ")
     assert not (tmp_path / "new.conf").exists()
 
 
@@ -198,10 +198,10 @@ def test_a_directory_with_policies_and_files_of_others(tmp_path: Path, capsys: p
     ]
     assert not (new / "sasl.conf").exists()
     assert not (new / "names.json").exists()
-    told = capsys.readouterr().out
-    assert f"{old}/sasl.conf: left alone" in told
-    assert f"{old}/names.json: left alone" in told
-    assert "read where policyDir names its folder" in told
+    captured = capsys.readouterr().out
+    assert f"{old}/sasl.conf: left alone" in captured
+    assert f"{old}/names.json: left alone" in captured
+    assert "read where policyDir names its folder" in captured
 
 
 def test_settings_served_only_by_skupper_router_are_left_out_and_reported(
@@ -211,9 +211,9 @@ def test_settings_served_only_by_skupper_router_are_left_out_and_reported(
     old.write_text(OF_SKUPPER)
     assert main(["migrate", str(old), "-o", str(new)]) == 0
     assert [name for name, _ in json.loads(new.read_text())] == ["router", "listener", "address"]
-    told = capsys.readouterr().out
+    captured = capsys.readouterr().out
     for what in ("router.dataConnectionCount", "tcpListener", "log with module: FLOW_LOG"):
-        assert any(line.startswith("unsupported: ") and what in line for line in told.splitlines()), what
+        assert any(line.startswith("unsupported: ") and what in line for line in captured.splitlines()), what
 
 
 OPEN = "host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS, authenticatePeer: no"
@@ -249,7 +249,7 @@ def test_secure_names_the_reason_why_a_file_cannot_be_secure(
     assert main(["migrate", str(old), "-o", str(new)]) == 0
     capsys.readouterr()
     assert main(["migrate", str(old), "--secure", "-o", str(new), "--force"]) == 1
-    told = capsys.readouterr()
-    assert "without an sslProfile" in told.err
-    assert "cannot be secure yet" in told.out
+    captured = capsys.readouterr()
+    assert "without an sslProfile" in captured.err
+    assert "cannot be secure yet" in captured.out
     assert "secureDefaults" not in new.read_text()

@@ -1,4 +1,4 @@
-"""The guides on coming from other routers, command by command, as an operator types them."""
+"""The guides for migration from other routers, command by command, as an operator types them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.routers import ROOT
 from tests.walks import Shell, steps_in
 
 PORTS = ("5672", "5673", "55671", "55672")
-#: The guides are typed on one machine, where more than one router starts.
+#: Seconds for a command; more than one router starts on the machine.
 DEADLINE_S = 120
 
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
-    """A shell with the older programs; routers that a failed walk leaves are ended."""
+    """Yield a shell with the older programs; end the routers that a failed walk leaves."""
     typed = Shell(tmp_path, PORTS, deadline_s=DEADLINE_S)
     for name in ("qdstat", "qdmanage", "qdrouterd"):
         installed(tmp_path / "bin", name)

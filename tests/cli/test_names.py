@@ -1,4 +1,4 @@
-"""The tools under their older names: what they print when they do not even get to ask."""
+"""The tools under their older names: their output when they cannot connect."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOOLS = ("qdstat", "qdmanage")
 
 @pytest.fixture
 def closed_port() -> int:
-    """A port that nobody listens on."""
+    """Return a port that no process listens on."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port: int = server.getsockname()[1]
     return port

@@ -1,4 +1,4 @@
-"""`trouter passwd`: the file of users from the command line, and what a router then makes of it."""
+"""`trouter passwd`: the file of users from the command line, and a router that reads it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def passwd(*words: str | Path, given: bytes = b"") -> subprocess.CompletedProces
 
 
 def done(*words: str | Path, given: bytes = b"") -> str:
-    """What it printed; it must have worked."""
+    """Run the command, which must succeed; return its output."""
     finished = passwd(*words, given=given)
     assert (finished.returncode, finished.stderr) == (0, b"")
     return finished.stdout.decode().rstrip("\n")
@@ -87,15 +87,15 @@ def test_the_terminal_is_asked_twice_and_shows_nothing(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "trouter", "passwd", "add", str(path), "alice"]
     with subprocess.Popen(command, stdin=its, stdout=its, stderr=its, cwd=ROOT, start_new_session=True):
         os.close(its)
-        said = b""
+        output = b""
         for prompt in (b"Password: ", b"Again: "):
-            while not said.endswith(prompt):
-                said += os.read(ours, 1000)
+            while not output.endswith(prompt):
+                output += os.read(ours, 1000)
             os.write(ours, f"{SECRET}\n".encode())
-        while b"added" not in said:
-            said += os.read(ours, 1000)
+        while b"added" not in output:
+            output += os.read(ours, 1000)
     os.close(ours)
-    assert SECRET.encode() not in said
+    assert SECRET.encode() not in output
     assert read_users(path).verify("alice", SECRET.encode())
 
 
@@ -107,9 +107,9 @@ def test_a_name_that_cannot_stand_in_the_file(tmp_path: Path, user: str) -> None
 
 @pytest.mark.parametrize("typed", [b"", b"\n", b"sec\0ret\n", b"sec\xffret\n", b"x" * 600 + b"\n"])
 def test_a_password_that_could_not_be_sent(tmp_path: Path, typed: bytes) -> None:
-    said = refused("add", tmp_path / "users", "alice", given=typed)
-    assert "the password" in said
-    assert "sec" not in said.replace("users", "")
+    output = refused("add", tmp_path / "users", "alice", given=typed)
+    assert "the password" in output
+    assert "sec" not in output.replace("users", "")
     assert not (tmp_path / "users").exists()
 
 
@@ -174,8 +174,8 @@ def test_every_user_of_a_sasldb_is_read(tmp_path: Path) -> None:
 def test_users_are_taken_over_with_their_passwords(users: Path, tmp_path: Path) -> None:
     path = sasldb(tmp_path, ("alice", "here", "other"), ("bob", "here", "hunter2"), ("bob", "there", "2retnuh"))
     assert "user 'bob' is in several realms: give --realm" in refused("import-sasldb", users, path)
-    said = done("import-sasldb", users, path, "--realm", "here")
-    assert said == f"{users}: 1 user(s) imported, 1 left as they were"
+    output = done("import-sasldb", users, path, "--realm", "here")
+    assert output == f"{users}: 1 user(s) imported, 1 left as they were"
     known = read_users(users)
     assert known.verify("alice", SECRET.encode())
     assert known.verify("bob", b"hunter2")

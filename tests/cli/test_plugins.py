@@ -1,4 +1,4 @@
-"""`trouter plugins`: what is installed, and what of it the router would load."""
+"""`trouter plugins`: the installed plugins, and those that the router would load."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Install = Callable[[str], None]
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Installs a distribution with one module that is a plugin."""
+    """Install a distribution with one module that is a plugin."""
 
     def install(name: str) -> None:
         source = "from trouter.hooks import hookimpl\n@hookimpl\ndef sasl_mechanisms(listener): return ['X-OWN']\n"
@@ -29,7 +29,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     return install
 
 
-def told(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> dict[str, dict[str, object]]:
+def listed(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> dict[str, dict[str, object]]:
     assert main(["plugins", "--json", *arguments]) == status
     return {row["name"]: row for row in json.loads(capsys.readouterr().out)}
 
@@ -41,7 +41,7 @@ def listing(tmp_path: Path, *plugins: str) -> tuple[str, str]:
 
 
 def test_a_plugin_of_the_router_loads(capsys: pytest.CaptureFixture[str]) -> None:
-    row = told(capsys)["sasl_plain"]
+    row = listed(capsys)["sasl_plain"]
     assert row["loaded"]
     assert row["hooks"] == ["configure", "open_sasl", "refresh", "sasl_mechanisms"]
     assert row["distribution"] == "trouter"
@@ -52,8 +52,8 @@ def test_a_listed_third_party_plugin_is_loaded(
     install: Install, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     install("cp_listed")
-    assert told(capsys)["cp_listed"]["loaded"] is False
-    row = told(capsys, *listing(tmp_path, "cp_listed"))["cp_listed"]
+    assert listed(capsys)["cp_listed"]["loaded"] is False
+    row = listed(capsys, *listing(tmp_path, "cp_listed"))["cp_listed"]
     assert row["loaded"]
     assert (row["hooks"], row["distribution"], row["version"]) == (["sasl_mechanisms"], "dist-cp_listed", "1.5")
     assert row["file"] == str(tmp_path / "cp_listed.py")
@@ -67,7 +67,7 @@ def test_the_entry_that_the_text_prints_can_be_listed(
     text = capsys.readouterr().out
     assert "cp_pinned: is not listed, and does not load\n  hooks   -\n  from    dist-cp_pinned 1.5, " in text
     entry = text.partition("list as cp_pinned")[2].split()[0]
-    assert told(capsys, *listing(tmp_path, f"cp_pinned{entry}"))["cp_pinned"]["loaded"]
+    assert listed(capsys, *listing(tmp_path, f"cp_pinned{entry}"))["cp_pinned"]["loaded"]
 
 
 def test_nothing_loads_where_the_router_would_not_start(

@@ -45,8 +45,8 @@ def test_explain_answers_with_its_exit_status(folder: Path, config: str, capsys:
 
 def test_explain_answers_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert explained("-c", folder / "router.conf", *FEEDER, "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["allowed"], told["rule"]) == (True, "traders.com:feeds:remoteHosts:1")
+    captured = json.loads(capsys.readouterr().out)
+    assert (captured["allowed"], captured["rule"]) == (True, "traders.com:feeds:remoteHosts:1")
 
 
 def test_explain_holds_no_user_where_the_policy_is_off(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,9 +55,9 @@ def test_explain_holds_no_user_where_the_policy_is_off(folder: Path, capsys: pyt
 
 
 def test_explain_gets_addresses_of_names_and_looks_none_up(folder: Path) -> None:
-    asked = ("-c", folder / "router.conf", "--vhost", "traders.com", "--user", "feeder", "--host", "172.16.0.1")
-    assert explained(*asked) == 1
-    assert explained(*asked, "--resolve", "My-Host.example.com=172.16.0.1") == 0
+    arguments = ("-c", folder / "router.conf", "--vhost", "traders.com", "--user", "feeder", "--host", "172.16.0.1")
+    assert explained(*arguments) == 1
+    assert explained(*arguments, "--resolve", "My-Host.example.com=172.16.0.1") == 0
 
 
 def test_without_a_user_the_client_is_not_authenticated(folder: Path) -> None:
@@ -74,9 +74,9 @@ def test_a_configuration_that_cannot_be_used_is_no_answer(
     if (text := BROKEN[name]) is not None:
         (tmp_path / name).write_text(text)
     assert explained("-c", tmp_path / name, *FEEDER) == 1
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert str(tmp_path / name) in told.err
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert str(tmp_path / name) in captured.err
 
 
 @pytest.mark.parametrize("arguments", [["--resolve", "x"], ["--source", "a", "--target", "b"], ["--foo"]])
@@ -122,6 +122,6 @@ NO_ANSWER = {
 @pytest.mark.parametrize("table", NO_ANSWER.values(), ids=NO_ANSWER)
 def test_a_table_without_an_answer(folder: Path, table: object, capsys: pytest.CaptureFixture[str]) -> None:
     assert held(folder, table) == 1
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith(str(folder))
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(str(folder))

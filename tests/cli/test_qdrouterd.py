@@ -36,7 +36,7 @@ def configuration(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def started() -> Iterator[list[int]]:
-    """Ids of daemons; killed at the end if they still run."""
+    """Collect the ids of daemons; kill those that still run at the end."""
     daemons: list[int] = []
     yield daemons
     for daemon in daemons:
@@ -155,7 +155,7 @@ def test_the_daemon_stands_when_its_caller_ends(
     about = Path(f"/proc/{daemon}")
     assert (about / "cwd").readlink() == Path("/")
     assert [str((about / "fd" / str(number)).readlink()) for number in range(3)] == [os.devnull] * 3
-    assert os.getsid(daemon) not in {os.getsid(0), daemon}  # of a session of its own, and not its leader
+    assert os.getsid(daemon) not in {os.getsid(0), daemon}  # it has a session of its own, and is not its leader
     os.kill(daemon, ended_by)
     wait_for_the_end_of(daemon)
     assert not (tmp_path / "pid").exists()

@@ -1,4 +1,4 @@
-"""`trouter run`, and the example on the front page, from outside: processes, sockets and signals."""
+"""`trouter run`, and the example in the README, from outside: processes, sockets and signals."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from threading import Timer
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TOO_LONG_S = 60  # only a hang takes this long; no test waits for it
+TOO_LONG_S = 60  # seconds that only a hang takes; no test waits for them to pass
 
 
 @contextmanager
 def started(configuration: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """A router process and the port it listens on."""
+    """Start a router process; return it and the port it listens on."""
     arguments = [sys.executable, "-m", "trouter", "run", "-c", str(configuration)]
     with subprocess.Popen(arguments, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
         hang = Timer(TOO_LONG_S, process.kill)
@@ -87,7 +87,7 @@ def test_an_unsafe_setting_is_reported_at_the_start(tmp_path: Path) -> None:
     arguments = [sys.executable, "-m", "trouter", "run", "-c", str(path)]
     with subprocess.Popen(arguments, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        told = next(line for line in process.stderr if "unsafe: " in line)
+        warning = next(line for line in process.stderr if "unsafe: " in line)
         process.kill()
-    assert "MAIN (warning) unsafe: " in told
-    assert "listener.authenticatePeer: will let in every client from other machines" in told
+    assert "MAIN (warning) unsafe: " in warning
+    assert "listener.authenticatePeer: will let in every client from other machines" in warning

@@ -1,4 +1,4 @@
-"""Every command gives 0 for good, 1 for problems and 2 for usage, and tells errors on standard error alone."""
+"""Every command exits with 0 for success, 1 for problems and 2 for wrong usage, and writes errors to stderr only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.extras import RECORDS, SPARKS, run_without
 from trouter.cli import main, parser
 
-#: What each command cannot do its work with: a file that is bad or missing, or a router that is not there.
+#: Input with which each command fails: a bad or missing file, or an unreachable router.
 UNUSABLE = {
     "run": "-c none",
     "init": "none/trouter.conf",
@@ -46,7 +46,7 @@ UNUSABLE = {
     "plugins": "-c none --json",
     "bench send": "--count 1 --port PORT --json",
 }
-#: What the options of a command do not go together for; that the parser alone does not see.
+#: Options of a command that do not go together and that the parser alone accepts.
 NONSENSE = (
     "run --group g",
     "run --demo -c file",
@@ -73,18 +73,18 @@ def leaves(command: argparse.ArgumentParser, words: tuple[str, ...] = ()) -> Ite
 def test_an_option_that_no_command_has_is_usage(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main([*words, "--no-such-option"])
-    told = capsys.readouterr()
-    assert (ended.value.code, told.out) == (2, "")
-    assert told.err
+    captured = capsys.readouterr()
+    assert (ended.value.code, captured.out) == (2, "")
+    assert captured.err
 
 
 @pytest.mark.parametrize("line", NONSENSE)
 def test_options_that_do_not_go_together_are_usage(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(line.split())
-    told = capsys.readouterr()
-    assert (ended.value.code, told.out) == (2, "")
-    assert told.err
+    captured = capsys.readouterr()
+    assert (ended.value.code, captured.out) == (2, "")
+    assert captured.err
 
 
 @pytest.mark.parametrize("command", UNUSABLE)
@@ -97,10 +97,10 @@ def test_an_unusable_input_is_a_problem_reported_on_stderr(
         port = str(closed.getsockname()[1])
         words = UNUSABLE[command].replace("BUS", f"127.0.0.1:{port}").replace("PORT", port).split()
         status = main([*command.split(), *words])
-    told = capsys.readouterr()
-    assert (status, told.out) == (1, ""), told.err
-    assert "Traceback" not in told.err
-    assert told.err
+    captured = capsys.readouterr()
+    assert (status, captured.out) == (1, ""), captured.err
+    assert "Traceback" not in captured.err
+    assert captured.err
 
 
 @pytest.mark.parametrize(

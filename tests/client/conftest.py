@@ -1,4 +1,4 @@
-"""What tests of the client begin with: a router, a connection to it, and an end to whatever hangs."""
+"""Fixtures of the tests of the client: a router, a connection to it, and a limit for hangs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trouter.client import Connection
 from trouter.config import load
 from trouter.hooks import Plugins
 
-#: Only a hang takes this long; no test waits for it.
+#: Seconds that only a hang takes; no test waits for them to pass.
 TOO_LONG_S = 60.0
 OPEN_ROUTER = "router { id: R }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
 
@@ -27,7 +27,7 @@ async def _end_a_hang() -> None:
 
 @pytest.fixture
 async def guard(nursery: trio.Nursery) -> trio.Nursery:
-    """A nursery that fails the test when it hangs."""
+    """Return a nursery that fails the test when it hangs."""
     nursery.start_soon(_end_a_hang)
     return nursery
 

@@ -1,4 +1,4 @@
-"""A router in the test's own loop on a real socket, and a server that does what a test tells it to."""
+"""A router in the test's own event loop on a real socket, and a server that a test controls."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from trouter.engine.ports import Delivery, LinkSink
 from trouter.engine.sasl import SaslServer
 from trouter.wire.performatives import Error, Open, State, encode_state
 
-#: Our ids begin three before the 32-bit wrap, so every test crosses it.
+#: Delivery ids begin three before the 32-bit wrap, so every test crosses it.
 NEAR_THE_WRAP = EngineLimits(first_outgoing_id=0xFFFFFFFD)
 
 
 class Router:
-    """A running router and how to reach it."""
+    """A running router and its URL."""
 
     def __init__(self, process: RouterProcess) -> None:
         self.process = process
@@ -46,29 +46,29 @@ class Router:
         return connect(self.url, **{"limits": NEAR_THE_WRAP, **options})
 
     def cut(self) -> None:
-        """Every connection is gone, without a word."""
+        """Shut down the socket of every connection, without a close."""
         peers: list[Any] = list(self.process.listeners[0].peers)
         for peer in peers:
             peer._transport._sock.shutdown(socket.SHUT_RDWR)
 
 
 class Server(LinkSink):
-    """One connection's other end. It lets everybody in and answers every attach, unless told otherwise beforehand."""
+    """The server of one connection. By default it accepts every login and answers every attach."""
 
     def __init__(self, limits: EngineLimits | None = None, *, mechanisms: tuple[str, ...] = ("ANONYMOUS",)) -> None:
         self.limits = limits or EngineLimits(first_outgoing_id=0xFFFFFFFE, idle_timeout_s=0.0)
         self.open = Open("server", max_frame_size=self.limits.max_frame_bytes, channel_max=self.limits.channel_max)
         self.sasl = SaslServer(mechanisms, required=True)
         self.sasl_answers: list[int | bytes] = [0]
-        self.said: list[bytes] = []
+        self.responses: list[bytes] = []
         self.credit = 10
         self.refusal: Error | None = None
         self.answers_attaches = True
-        #: What the answers to senders say besides.
+        #: Fields of its attaches to senders.
         self.attach_fields: dict[str, Any] = {}
         self.answers_detaches = True
         self.answers_close = True
-        #: Outcome for whatever comes in; None leaves it unsettled.
+        #: Outcome of each delivery that arrives; None leaves it unsettled.
         self.outcome: State | None = None
         self.settles = True
         self.events: list[Event] = []
@@ -87,7 +87,7 @@ class Server(LinkSink):
         return f"amqp://127.0.0.1:{self.port}"
 
     async def serve(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Take one connection, and see it to its end."""
+        """Accept one connection, and serve it to its end."""
         (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
         async with listener:
             self.port = listener.socket.getsockname()[1]
@@ -97,12 +97,12 @@ class Server(LinkSink):
         async with self._stream:
             while not self.engine.finished:
                 try:
-                    octets = await self._stream.receive_some(65536)
+                    content = await self._stream.receive_some(65536)
                 except (trio.BrokenResourceError, trio.ClosedResourceError):
                     return
-                if not octets:
+                if not content:
                     return
-                self.engine.receive_data(octets)
+                self.engine.receive_data(content)
                 while self.engine.events:
                     event = self.engine.events.pop(0)
                     self.events.append(event)
@@ -111,35 +111,35 @@ class Server(LinkSink):
                 self._changed.unpark_all()
 
     async def welcome(self, stream: trio.SocketStream) -> trio.abc.Stream:
-        """The stream to a client that connected."""
+        """Return the stream to a client that connected."""
         return stream
 
     async def flush(self) -> None:
-        """Send what there is to send."""
+        """Send the output of the engine."""
         async with self._writing:
             self.engine.flush()
-            octets = bytes(self.engine.out)
+            content = bytes(self.engine.out)
             self.engine.out.clear()
-            if octets and self._stream is not None:
+            if content and self._stream is not None:
                 try:
-                    await self._stream.send_all(octets)
+                    await self._stream.send_all(content)
                 except (trio.BrokenResourceError, trio.ClosedResourceError):
-                    return  # the reading side notices too
+                    return  # the reading side notices the error too
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Wait for something that the client does."""
+        """Wait until the condition holds, and check it after each read."""
         while not condition():
             await self._changed.park()
 
     async def cut(self) -> None:
-        """End the connection without a word."""
+        """End the connection without a close."""
         assert self._stream is not None
         await trio.aclose_forcefully(self._stream)
 
     def _answer(self, event: Event) -> None:
         engine = self.engine
         if isinstance(event, SaslInitReceived | SaslResponseReceived):
-            self.said.append(event.response or b"")
+            self.responses.append(event.response or b"")
             answer = self.sasl_answers.pop(0)
             if isinstance(answer, bytes):
                 self.sasl.challenge(answer)
@@ -175,7 +175,7 @@ class Server(LinkSink):
                 if self.credit:
                     link.grant(self.credit)
 
-    # --- what comes on links
+    # --- events of links
 
     def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
         if not self.deliveries or self.deliveries[-1] is not delivery:
@@ -191,10 +191,10 @@ class Server(LinkSink):
     def settle(self, delivery: Delivery, state: State) -> None:
         delivery.link.session.settle_incoming(delivery, state.descriptor, encode_state(state), self.settles)
 
-    # --- what it sends
+    # --- output
 
     def send(self, link: Any, data: bytes, *, more: bool = False, settled: bool = False) -> Delivery:
-        """Begin a delivery; the client has given credit."""
+        """Begin a delivery on a link that has credit."""
         delivery = Delivery(link)
         delivery.number = len(self.deliveries)
         delivery.settled = settled
@@ -205,7 +205,7 @@ class Server(LinkSink):
 
 @asynccontextmanager
 async def serving(server: Server) -> AsyncIterator[Server]:
-    """The server runs."""
+    """Run the server."""
     async with trio.open_nursery() as nursery:
         await nursery.start(server.serve)
         yield server

@@ -1,4 +1,4 @@
-"""URLs: what they say, and that a wrong one never repeats the password."""
+"""URLs: their parts; the error for a wrong one never has the password."""
 
 from __future__ import annotations
 

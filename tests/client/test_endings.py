@@ -1,4 +1,4 @@
-"""Everything that ends: refusals, detaches, ends, closes and lost sockets, in the middle of everything that waits."""
+"""All endings: refusals, detaches, ends, closes and lost sockets, during each kind of wait."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ async def test_a_cancelled_attach_leaves_nothing_behind() -> None:
                 await server.until(lambda: server.links)
                 nursery.cancel_scope.cancel()
             link = server.links.pop()
-            link.attach(Source("q"), Target("q"), initial_delivery_count=0)  # the answer that came too late
+            link.attach(Source("q"), Target("q"), initial_delivery_count=0)  # a late answer
             await server.flush()
         server.answers_attaches = True
         async with connection.open_receiver("q"):
@@ -165,7 +165,7 @@ async def test_the_limits_of_the_peer_are_reported() -> None:
             pass
 
 
-# --- something ends in the middle of everything
+# --- endings during waits
 
 
 async def wait_in_line(sender: Sender, receiver: Receiver) -> None:
@@ -273,7 +273,7 @@ OPENING = {wait_to_open_a_sender, wait_to_open_a_receiver}
 
 @pytest.mark.parametrize(
     ("wait", "end", "error", "condition"),
-    # a link that is being opened is none of those that are detached
+    # a link that is being opened cannot be detached
     [(wait, *end) for wait in WAITS for end in ENDS if not (wait in OPENING and end[0] is detach_all)],
 )
 async def test_every_ending_ends_every_wait(
@@ -363,7 +363,7 @@ async def test_an_outcome_that_reaches_no_sender_is_an_error(
             await end(server)
         with pytest.raises(error):
             await second.accept()
-        assert (await other.receive()).message.body == "c"  # settled before, so the receiver that gets it has it
+        assert (await other.receive()).message.body == "c"  # settled before, so it stays with the receiver that gets it
         with pytest.raises(error):
             await other.receive()
 
@@ -435,7 +435,7 @@ async def test_a_server_that_begins_sessions_or_links_by_itself_is_refused() -> 
         assert [error and error.condition for error in errors] == ["amqp:not-allowed"] * 2
 
 
-# --- our own endings
+# --- endings by the client
 
 
 async def test_a_locally_closed_link_raises_closed_resource_error(connection: Connection) -> None:
@@ -517,7 +517,7 @@ async def test_a_server_that_does_not_answer_the_close_is_disconnected() -> None
         pass
 
 
-# --- getting in
+# --- connecting
 
 
 async def test_a_missing_server_is_an_os_error() -> None:
@@ -587,24 +587,24 @@ async def test_a_quiet_connection_is_kept_alive(autojump_clock: trio.testing.Moc
     server = Server()
     server.open.idle_time_out = 10_000
     async with serving(server), connect(server.url, idle_timeout=0.0) as connection:
-        heard: list[float] = []
+        received_at_s: list[float] = []
         receive = server.engine.receive_data
-        server.engine = Listening(server.engine, receive, heard)
+        server.engine = Listening(server.engine, receive, received_at_s)
         await trio.sleep(60.0)
-        assert len(heard) >= 10
+        assert len(received_at_s) >= 10
         assert connection.usable
 
 
 class Listening:
-    """An engine, and when it heard something."""
+    """An engine, and the time of its last input."""
 
-    def __init__(self, engine: object, receive: Callable[[bytes], None], heard: list[float]) -> None:
+    def __init__(self, engine: object, receive: Callable[[bytes], None], received_at_s: list[float]) -> None:
         self._engine = engine
         self._receive = receive
-        self._heard = heard
+        self._received_at_s = received_at_s
 
     def receive_data(self, data: bytes) -> None:
-        self._heard.append(trio.current_time())
+        self._received_at_s.append(trio.current_time())
         self._receive(data)
 
     def __getattr__(self, name: str) -> object:

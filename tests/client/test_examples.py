@@ -1,4 +1,4 @@
-"""The client's examples do what they say, as processes of their own."""
+"""The client's examples work as processes of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages: every section there and back, kinds of body kept apart, and nothing but DecodeError for anything else."""
+"""Messages: every section encoded and decoded, kinds of body distinguished; other bytes raise only DecodeError."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from trouter.client import BodyKind, DecodeError, EncodeError, Header, Message, Properties
 from trouter.wire.codec import encode
+from trouter.wire.constants import MAX_SYMBOL_BYTES
 from trouter.wire.types import Described, Symbol, Timestamp, UInt, ULong
 
 names = st.text(st.characters(max_codepoint=127), max_size=20)
@@ -92,10 +93,10 @@ def test_a_cut_message_is_an_error_or_lacks_its_last_sections(message: Message, 
 
 
 @pytest.mark.fuzz
-@given(st.binary(max_size=200) | st.binary(max_size=60).map(lambda octets: b"\0\x53" + octets))
-def test_any_octets_are_a_message_or_a_decode_error(octets: bytes) -> None:
+@given(st.binary(max_size=200) | st.binary(max_size=60).map(lambda raw: b"\0\x53" + raw))
+def test_any_bytes_are_a_message_or_a_decode_error(raw: bytes) -> None:
     try:
-        message = Message.decode(octets)
+        message = Message.decode(raw)
     except DecodeError:
         return
     assert isinstance(message, Message)
@@ -103,11 +104,11 @@ def test_any_octets_are_a_message_or_a_decode_error(octets: bytes) -> None:
 
 @pytest.mark.fuzz
 @given(messages(), st.integers(0, 10_000), st.integers(0, 255))
-def test_a_message_with_one_octet_changed_is_a_message_or_a_decode_error(message: Message, at: int, octet: int) -> None:
-    octets = bytearray(message.encode() or b"\0")
-    octets[at % len(octets)] = octet
+def test_a_message_with_one_byte_changed_is_a_message_or_a_decode_error(message: Message, at: int, byte: int) -> None:
+    raw = bytearray(message.encode() or b"\0")
+    raw[at % len(raw)] = byte
     try:
-        Message.decode(bytes(octets))
+        Message.decode(bytes(raw))
     except DecodeError:
         return
 
@@ -117,7 +118,7 @@ def section(code: int, content: object) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("octets", "why"),
+    ("raw", "why"),
     [
         (b"", "no section"),
         (b"\x40", "not a section"),
@@ -143,9 +144,9 @@ def section(code: int, content: object) -> bytes:
         (section(0x74, {}) * 2, "behind section 0x74"),
     ],
 )
-def test_octets_that_are_no_message_are_refused_with_the_reason(octets: bytes, why: str) -> None:
+def test_bytes_that_are_no_message_are_refused_with_the_reason(raw: bytes, why: str) -> None:
     with pytest.raises(DecodeError, match=why):
-        Message.decode(octets)
+        Message.decode(raw)
 
 
 @pytest.mark.parametrize(
@@ -171,11 +172,11 @@ def test_several_data_sections_are_one_body_and_several_sequences_stay_apart() -
 
 
 def test_sections_may_have_symbols_or_wide_codes_for_descriptors() -> None:
-    octets = encode(Described(Symbol("amqp:application-properties:map"), {"a": 1})) + b"\0\x80" + bytes(7) + b"\x77\x40"
-    assert Message.decode(octets) == Message(None, application_properties={"a": 1})
+    raw = encode(Described(Symbol("amqp:application-properties:map"), {"a": 1})) + b"\0\x80" + bytes(7) + b"\x77\x40"
+    assert Message.decode(raw) == Message(None, application_properties={"a": 1})
 
 
-def test_an_empty_section_takes_no_octets_but_a_message_has_at_least_one_section() -> None:
+def test_an_empty_section_takes_no_bytes_but_a_message_has_at_least_one_section() -> None:
     assert Message(b"").encode() == b"\0\x53\x75\xa0\0"
     empty = Message(None, kind=BodyKind.ABSENT)
     assert empty.encode() == b"\0\x53\x70\x45"
@@ -199,6 +200,14 @@ def test_properties_have_the_types_of_the_standard() -> None:
     assert type(decoded.properties.group_sequence) is UInt
     assert [type(key) for key in decoded.message_annotations] == [Symbol, ULong]
     assert decoded == message
+
+
+@pytest.mark.parametrize("key", ["text \u00fc", "x" * (MAX_SYMBOL_BYTES + 1)])
+@pytest.mark.parametrize("code", [0x71, 0x72, 0x78])
+def test_a_key_of_annotations_that_cannot_be_a_symbol_is_a_decode_error(code: int, key: str) -> None:
+    Message.decode(encode(Described(ULong(code), {"x" * MAX_SYMBOL_BYTES: 1})))
+    with pytest.raises(DecodeError, match="cannot be a symbol"):
+        Message.decode(encode(Described(ULong(code), {key: 1})))
 
 
 @pytest.mark.parametrize(

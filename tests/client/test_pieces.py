@@ -1,4 +1,4 @@
-"""Bodies in pieces: however a message is cut, the same octets come out; nothing but DecodeError for anything else."""
+"""Bodies in pieces: any cut gives the same bytes; other bytes raise only DecodeError."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def section(code: int, content: object) -> bytes:
 
 def read(pieces: list[bytes]) -> tuple[Message | None, bytes]:
     reader = BodyReader()
-    octets = b"".join(octets for piece in pieces for octets in reader.feed(piece))
+    data = b"".join(data for piece in pieces for data in reader.feed(piece))
     reader.finish()
-    return reader.head, octets
+    return reader.head, data
 
 
 def write(chunks: list[bytes], head: Message | None = None, size: int | None = None) -> bytes:
@@ -41,14 +41,14 @@ def write(chunks: list[bytes], head: Message | None = None, size: int | None = N
 def test_a_written_body_is_read_back_at_every_cut(
     chunks: list[bytes], with_head: bool, sized: bool, cuts: list[int]
 ) -> None:
-    octets = b"".join(chunks)
+    data = b"".join(chunks)
     head = HEAD if with_head else None
-    encoded = write(chunks, head, len(octets) if sized else None)
+    encoded = write(chunks, head, len(data) if sized else None)
     edges = [0, *sorted(min(cut, len(encoded)) for cut in cuts), len(encoded)]
     pieces = [encoded[a:b] for a, b in pairwise(edges)]
-    assert read(pieces) == (HEAD if with_head else Message(kind=BodyKind.ABSENT), octets)
-    assert read([encoded[at : at + 1] for at in range(len(encoded))])[1] == octets
-    assert Message.decode(encoded).body == octets
+    assert read(pieces) == (HEAD if with_head else Message(kind=BodyKind.ABSENT), data)
+    assert read([encoded[at : at + 1] for at in range(len(encoded))])[1] == data
+    assert Message.decode(encoded).body == data
 
 
 def test_a_known_size_makes_one_section() -> None:
@@ -58,9 +58,9 @@ def test_a_known_size_makes_one_section() -> None:
 
 
 def test_a_wrong_size_is_reported() -> None:
-    with pytest.raises(ValueError, match="1 octets longer"):
+    with pytest.raises(ValueError, match="1 bytes longer"):
         write([b"abc"], size=2)
-    with pytest.raises(ValueError, match="1 octets shorter"):
+    with pytest.raises(ValueError, match="1 bytes shorter"):
         write([b"a"], size=2)
 
 
@@ -80,7 +80,7 @@ def test_a_footer_may_follow_and_all_descriptors_are_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("octets", "why"),
+    ("data", "why"),
     [
         (b"", "no body"),
         (section(0x70, []), "no body"),
@@ -103,16 +103,16 @@ def test_a_footer_may_follow_and_all_descriptors_are_known() -> None:
         (section(0x72, {Symbol("a"): bytes(600_000)}) + section(0x74, {"a": bytes(600_000)}), "before the body"),
     ],
 )
-def test_octets_that_are_no_data_message_are_refused_with_the_reason(octets: bytes, why: str) -> None:
+def test_bytes_that_are_no_data_message_are_refused_with_the_reason(data: bytes, why: str) -> None:
     with pytest.raises(DecodeError, match=why):
-        read([octets])
+        read([data])
     with pytest.raises(DecodeError):
-        read([octets[at : at + 1] for at in range(min(len(octets), 2000))])
+        read([data[at : at + 1] for at in range(min(len(data), 2000))])
 
 
 @pytest.mark.fuzz
-@given(st.lists(st.binary(max_size=80) | st.binary(max_size=40).map(lambda octets: b"\0\x53" + octets), max_size=4))
-def test_any_octets_are_read_or_a_decode_error(pieces: list[bytes]) -> None:
+@given(st.lists(st.binary(max_size=80) | st.binary(max_size=40).map(lambda data: b"\0\x53" + data), max_size=4))
+def test_any_bytes_are_read_or_a_decode_error(pieces: list[bytes]) -> None:
     try:
         read(pieces)
     except DecodeError:

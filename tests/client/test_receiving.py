@@ -1,4 +1,4 @@
-"""Receiving: credit by itself and by hand, drain, settle modes, dynamic addresses, limits, and cancellation."""
+"""Receiving: automatic and manual credit, drain, settle modes, dynamic addresses, limits, and cancellation."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ async def test_in_settle_mode_second_a_cancellation_keeps_the_outcome() -> None:
         with trio.CancelScope() as scope:
             scope.cancel()
             await delivery.accept()
-        assert scope.cancelled_caught  # before anything was said
+        assert scope.cancelled_caught  # before any frame arrived
         async with trio.open_nursery() as nursery:
             nursery.start_soon(delivery.accept)
             await server.until(lambda: sent.remote_code)
@@ -185,7 +185,7 @@ async def test_drain_by_messages_alone_is_a_drain() -> None:
         await server.until(lambda: server.links[0].drain)
         for number in range(2):
             server.send(server.links[0], Message(number).encode())
-        await server.flush()  # the credit is used up: there is none to give back, so no flow says so
+        await server.flush()  # the credit is used up, so the receiver sends no flow to give any back
 
 
 async def test_credit_goes_on_after_a_drain_on_request(connection: Connection) -> None:
@@ -265,7 +265,7 @@ async def test_a_dynamic_target_has_an_address_to_listen_at(connection: Connecti
 async def test_a_filter_is_requested_and_the_answer_shows_whether_the_peer_applies_it(connection: Connection) -> None:
     selector = {"apache.org:selector-filter:string": Described(Symbol("apache.org:selector-filter:string"), "a = 1")}
     async with connection.open_receiver("q", filter=selector) as receiver:
-        assert receiver.source.filter is None  # a router applies none, and says so
+        assert receiver.source.filter is None  # a router applies none, and its answer has none
     server = Server()
     async with (
         serving(server),
@@ -371,7 +371,7 @@ async def test_an_aborted_message_was_never_there_and_its_credit_returns() -> No
             await delivery.accept()
 
 
-async def test_a_delivery_keeps_the_octets_and_the_format_of_the_sender(connection: Connection) -> None:
+async def test_a_delivery_keeps_the_bytes_and_the_format_of_the_sender(connection: Connection) -> None:
     async with connection.open_receiver("q") as receiver, connection.open_sender("q") as sender:
         await sender.submit(Encoded(b"anything", message_format=3))
         delivery = await receiver.receive()

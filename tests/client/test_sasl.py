@@ -1,4 +1,4 @@
-"""Getting in: the mechanisms, in the right order, with the right words, and what a refusal says."""
+"""Logins: the mechanisms, their order, their responses, and the error of a refusal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("guard")
 
 @pytest.fixture
 async def guarded(start_router: StartRouter, tmp_path: Path) -> str:
-    """The address of a router that lets in alice only."""
+    """Return the URL of a router that admits alice only."""
     users = tmp_path / "users"
     put_user(users, "alice", PASSWORD.encode())
     plugins = Plugins.load()
@@ -86,11 +86,11 @@ async def test_the_preferred_mechanism_of_the_client_is_chosen() -> None:
     server = Server(mechanisms=("ANONYMOUS", "PLAIN", "EXTERNAL"))
     async with serving(server), connect(server.url, sasl=[External("me"), Plain("u", "p"), Anonymous()]):
         assert server.sasl.mechanism == "EXTERNAL"
-        assert server.said == [b"me"]
+        assert server.responses == [b"me"]
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "said"),
+    ("mechanism", "response"),
     [
         (Anonymous("trace"), b"trace"),
         (Plain("u", "p"), b"\0u\0p"),
@@ -99,16 +99,16 @@ async def test_the_preferred_mechanism_of_the_client_is_chosen() -> None:
     ],
 )
 async def test_each_mechanism_sends_its_response_initially_and_on_request(
-    mechanism: SaslMechanism, said: bytes
+    mechanism: SaslMechanism, response: bytes
 ) -> None:
     server = Server(mechanisms=(mechanism.name,))
     server.sasl_answers = [b"", 0]
     async with serving(server), connect(server.url, sasl=[mechanism]):
-        assert server.said == [said, said]
+        assert server.responses == [response, response]
 
 
 class Countdown:
-    """A mechanism of the test's own, which takes its time."""
+    """A mechanism of the test that takes several rounds."""
 
     name = "COUNTDOWN"
 
@@ -126,7 +126,7 @@ async def test_a_custom_mechanism_may_take_several_rounds() -> None:
     server = Server(mechanisms=("COUNTDOWN",))
     server.sasl_answers = [b"3", b"2", 0]
     async with serving(server), connect(server.url, sasl=[Countdown()]) as connection:
-        assert server.said == [b"", b"2", b"1"]
+        assert server.responses == [b"", b"2", b"1"]
         assert connection.usable
 
 

@@ -1,4 +1,4 @@
-"""SCRAM from the client's side: the password is proven and not sent, and a server has to prove itself, too."""
+"""SCRAM at the client: it proves the password without sending it, and the server has to prove itself, too."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PASSWORD = "open s\u00e9same:/@"
 
 @pytest.fixture
 async def scrammed(start_router: StartRouter, tmp_path: Path) -> str:
-    """The address of a router that lets in alice only, by SCRAM."""
+    """Return the URL of a router that admits alice only, by SCRAM."""
     users = tmp_path / "users"
     put_user(users, "alice", PASSWORD.encode(), ("SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1"))
     plugins = Plugins([sasl_scram])
@@ -60,11 +60,11 @@ async def test_by_default_a_password_is_proven_rather_than_sent() -> None:
             async with connect(server.url, user="alice", password=PASSWORD):
                 pytest.fail("it was refused")
     assert server.sasl.mechanism == "SCRAM-SHA-256"
-    assert PASSWORD.encode() not in b"".join(server.said)
+    assert PASSWORD.encode() not in b"".join(server.responses)
 
 
 class ScramTalk:
-    """Our client's side, and scramp's server to talk to."""
+    """trouter's client, and scramp's server."""
 
     def __init__(self, name: str = "SCRAM-SHA-256") -> None:
         self.client = Scram(name, "alice", PASSWORD)
@@ -73,7 +73,7 @@ class ScramTalk:
         self.server = mechanism.make_server(lambda user: known if user == "alice" else None)
 
     async def to_the_proof(self) -> str:
-        """The server's last word, when the client has said all but the empty response."""
+        """Return the server's final message, after which the client sends only the empty response."""
         self.server.set_client_first(((await self.client.start()) or b"").decode())
         proof = await self.client.respond(self.server.get_server_first().encode())
         self.server.set_client_final(proof.decode())

@@ -34,7 +34,7 @@ from trouter.wire.types import Described, ULong
 
 pytestmark = pytest.mark.usefixtures("guard")
 
-ACCEPTED_OCTETS = encode_state(ACCEPTED)
+ACCEPTED_BYTES = encode_state(ACCEPTED)
 STATES: list[Outcome] = [
     ACCEPTED,
     RELEASED,
@@ -71,7 +71,7 @@ async def test_a_settled_message_is_delivered_settled_and_has_no_outcome(connect
         assert delivery.presettled
         assert delivery.settled
         assert delivery.message == Message("a")
-        await delivery.accept()  # the sender is not told
+        await delivery.accept()  # the sender gets no outcome
 
 
 @pytest.mark.parametrize("mode", SenderSettleMode)
@@ -256,17 +256,17 @@ async def test_a_sender_without_a_target_routes_each_message_by_its_to(connectio
 
 
 async def test_an_encoded_message_is_sent_unchanged(connection: Connection) -> None:
-    octets = b"\0\x80" + bytes(7) + b"\x77\xb1\0\0\0\x02hi"
+    data = b"\0\x80" + bytes(7) + b"\x77\xb1\0\0\0\x02hi"
     async with connection.open_receiver("q") as receiver, connection.open_sender("q") as sender:
-        tracker = await sender.submit(Encoded(octets, message_format=7))
+        tracker = await sender.submit(Encoded(data, message_format=7))
         delivery = await receiver.receive()
-        assert delivery.encoded == octets
+        assert delivery.encoded == data
         assert delivery.message_format == 7
         await delivery.accept()
         assert await tracker.outcome() == ACCEPTED
 
 
-async def test_octets_without_a_message_are_rejected_and_an_unencodable_message_is_not_sent(
+async def test_bytes_without_a_message_are_rejected_and_an_unencodable_message_is_not_sent(
     connection: Connection,
 ) -> None:
     async with connection.open_receiver("q") as receiver, connection.open_sender("q") as sender:
@@ -295,7 +295,7 @@ async def test_ten_megabytes_whole(connection: Connection) -> None:
         assert outcomes == [ACCEPTED]
 
 
-# --- what only a server of our own does
+# --- behaviour that needs a server of the test
 
 
 async def test_an_outcome_that_is_not_settled_is_settled_by_the_sender() -> None:
@@ -345,7 +345,7 @@ async def test_an_outcome_that_cannot_be_decoded_is_the_failure_of_its_delivery_
         async def settle() -> None:
             await server.until(lambda: len(server.deliveries) == 4)
             for delivery, state in zip(server.deliveries, (bad, None, bad, None), strict=True):
-                delivery.link.session.settle_incoming(delivery, 0x25 if state else 0x24, state or ACCEPTED_OCTETS, True)
+                delivery.link.session.settle_incoming(delivery, 0x25 if state else 0x24, state or ACCEPTED_BYTES, True)
             await server.flush()
 
         async with trio.open_nursery() as nursery:
@@ -427,7 +427,7 @@ async def test_cancelled_half_sent_a_message_is_aborted_and_the_link_goes_on() -
     server = Server(EngineLimits(session_window_frames=4, max_frame_bytes=512, idle_timeout_s=0.0))
     async with serving(server), connect(server.url) as connection, connection.open_sender("q") as sender:
         await server.until(lambda: server.links)
-        server.links[0].session.hold(2000)  # the window stays shut
+        server.links[0].session.hold(2000)  # the window stays closed
         async with trio.open_nursery() as nursery:
             nursery.start_soon(sender.send, Message(bytes(100_000)))
             await server.until(lambda: server.links[0].session.incoming_window == 0)

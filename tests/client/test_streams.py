@@ -1,4 +1,4 @@
-"""Messages in pieces, out and in: the octets, the back-pressure, and what happens when one side gives up."""
+"""Messages in pieces, sent and received: the bytes, the back-pressure, and the end of one side."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ async def ten_megabytes() -> AsyncIterator[bytes]:
 
 async def digest_of(delivery: Delivery) -> bytes:
     digest = hashlib.sha256()
-    async for octets in delivery.stream():
-        digest.update(octets)
+    async for data in delivery.stream():
+        digest.update(data)
     return digest.digest()
 
 
@@ -125,12 +125,12 @@ async def test_a_delivery_is_returned_while_the_sender_still_sends_it(connection
         trio.open_nursery() as nursery,
     ):
         nursery.start_soon(sender.send_stream, pull)
-        await push.send(bytes(200_000))  # routers wait for the first 128 kB
+        await push.send(bytes(200_000))  # routers hold the first 128 kB
         delivery = await receiver.receive()
-        octets = delivery.stream()
-        assert len(await anext(octets)) > 0
+        data = delivery.stream()
+        assert len(await anext(data)) > 0
         await push.aclose()
-        async for _ in octets:
+        async for _ in data:
             pass
         assert delivery.complete
         await delivery.accept()
@@ -156,13 +156,13 @@ async def test_a_reader_that_stalls_stops_its_sender_and_no_other(connection: Co
         nursery.start_soon(sender.send_stream, chunks())
         delivery = await receiver.receive()
         await trio.testing.wait_all_tasks_blocked(0.02)
-        assert asked < 1000  # 100 MB would have been taken, if the client had kept it
+        assert asked < 1000  # a client that buffered would have taken all 100 MB
         tracker = await neighbour.submit(Message("beside"))
         await (await beside.receive()).accept()
         assert await tracker.outcome() == ACCEPTED
         total = 0
-        async for octets in delivery.stream():
-            total += len(octets)
+        async for data in delivery.stream():
+            total += len(data)
         assert total == 2000 * 50_000
         await delivery.accept()
 
@@ -180,7 +180,7 @@ async def test_several_streamed_messages_follow_one_another(connection: Connecti
         nursery.start_soon(send, sender)
         for number in range(5):
             delivery = await receiver.receive()
-            assert b"".join([octets async for octets in delivery.stream()]) == bytes([number]) * 300_000
+            assert b"".join([data async for data in delivery.stream()]) == bytes([number]) * 300_000
             await delivery.accept()
 
 
@@ -191,7 +191,7 @@ async def test_small_messages_stream_as_well(connection: Connection) -> None:
             delivery = await receiver.receive()
             if number % 2:
                 assert (await delivery.head()).properties.subject == "s"
-            assert [octets async for octets in delivery.stream()] == [b"%d" % number]
+            assert [data async for data in delivery.stream()] == [b"%d" % number]
             await delivery.accept()
             assert await tracker.outcome() == ACCEPTED
 
@@ -201,10 +201,10 @@ async def test_a_settled_stream_that_is_read_gives_its_credit_back(connection: C
         for number in range(5):
             await sender.send(Message(b"%d" % number), settled=True)
             delivery = await receiver.receive()
-            assert [octets async for octets in delivery.stream()] == [b"%d" % number]
+            assert [data async for data in delivery.stream()] == [b"%d" % number]
 
 
-async def test_a_receiver_may_settle_a_delivery_before_its_last_octet(connection: Connection) -> None:
+async def test_a_receiver_may_settle_a_delivery_before_its_last_byte(connection: Connection) -> None:
     async with (
         connection.open_receiver("q", stream=True) as receiver,
         connection.open_sender("q") as sender,
@@ -226,7 +226,7 @@ async def test_a_receiver_may_settle_a_delivery_before_its_last_octet(connection
         assert isinstance(outcomes[0], Rejected)
         tracker = await sender.submit(Message(b"next"))
         following = await receiver.receive()
-        assert [octets async for octets in following.stream()] == [b"next"]
+        assert [data async for data in following.stream()] == [b"next"]
         await following.accept()
         assert await tracker.outcome() == ACCEPTED
 
@@ -301,15 +301,15 @@ async def test_cancelled_between_pieces_a_reader_loses_nothing(connection: Conne
         delivery = await receiver.receive()
         total = 0
         with trio.CancelScope() as scope:
-            async for octets in delivery.stream():
-                total += len(octets)
+            async for data in delivery.stream():
+                total += len(data)
                 if total == 200_000:
                     scope.cancel()  # takes effect where the reader waits for the next piece
         assert scope.cancelled_caught
         await push.send(b"the rest")
         await push.aclose()
-        async for octets in delivery.stream():
-            total += len(octets)
+        async for data in delivery.stream():
+            total += len(data)
         assert total == 200_008
         await delivery.accept()
 
@@ -334,7 +334,7 @@ async def test_a_message_that_ends_before_its_body_is_no_message(connection: Con
             await delivery.head()
 
 
-async def test_a_whole_message_needs_no_head_and_a_stream_of_octets_has_its_own(connection: Connection) -> None:
+async def test_a_whole_message_needs_no_head_and_a_stream_of_bytes_has_its_own(connection: Connection) -> None:
     async with connection.open_receiver("q") as receiver, connection.open_sender("q") as sender:
         await sender.submit(Message("a"))
         with pytest.raises(RuntimeError, match="use message"):
@@ -354,12 +354,12 @@ async def test_a_stream_ends_with_its_link() -> None:
         server.send(server.links[0], Message(bytes(1000)).encode()[:700], more=True)
         await server.flush()
         delivery = await receiver.receive()
-        octets = delivery.stream()
-        await anext(octets)
+        data = delivery.stream()
+        await anext(data)
         server.links[0].detach(True)
         await server.flush()
         with pytest.raises(LinkDetached):
-            async for _ in octets:
+            async for _ in data:
                 pass
         with pytest.raises(LinkDetached):
             await delivery.accept()
@@ -377,7 +377,7 @@ async def test_a_streaming_receiver_may_share_a_session_that_is_named(connection
         assert await tracker.outcome() == ACCEPTED
 
 
-async def test_unread_octets_are_released_when_the_link_ends(connection: Connection) -> None:
+async def test_unread_bytes_are_released_when_the_link_ends(connection: Connection) -> None:
     async def take(receiver: Receiver) -> Delivery:
         async with receiver_closed(receiver):
             return await receiver.receive()
@@ -392,7 +392,7 @@ async def test_unread_octets_are_released_when_the_link_ends(connection: Connect
 
 
 class receiver_closed:  # noqa: N801 - reads as what it is
-    """Close the receiver on the way out."""
+    """Close the receiver at the end of the block."""
 
     def __init__(self, receiver: Receiver) -> None:
         self.receiver = receiver
@@ -422,5 +422,5 @@ async def test_tiny_frames_cost_no_object_each(streaming: bool) -> None:
         while not delivery.complete:
             await trio.lowlevel.checkpoint()
         assert len(delivery._pieces) <= 1
-        assert b"".join([octets async for octets in delivery.stream()]) == body
+        assert b"".join([data async for data in delivery.stream()]) == body
         await delivery.accept()

@@ -1,4 +1,4 @@
-"""The same within TLS: a terminating relay stands before a router; certificates are made for the occasion."""
+"""The client within TLS: a relay that terminates TLS stands before a router; the test makes its certificates."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 
 
 class Relay:
-    """Ends TLS and passes the octets on to a router."""
+    """Terminate TLS and relay the bytes to a router."""
 
     def __init__(self, certificate: Certificate, router: Router, version: ssl.TLSVersion) -> None:
         self._context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -73,8 +73,8 @@ class Relay:
             pass
 
     async def _copy(self, source: trio.abc.Stream, target: trio.abc.Stream, scope: trio.CancelScope) -> None:
-        while octets := await source.receive_some(65536):
-            await target.send_all(octets)
+        while data := await source.receive_some(65536):
+            await target.send_all(data)
         scope.cancel()
 
 

@@ -1,4 +1,4 @@
-"""A collection of broken files: each error is found, with its line and with what to do about it."""
+"""A collection of broken files: each error is reported with its line and its cure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trouter.config import ConfigurationError, load
 
 HERE = Path(__file__).parent
 BROKEN = HERE / "broken"
-#: The file, and of each error in it the line, the message and the cure.
+#: By file: the line, the message and the cure of each error in it.
 EXPECTED: dict[str, list[list[object]]] = json.loads((HERE / "broken.json").read_text(encoding="utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""Changes while the router runs: what a file could not say cannot be asked for either, and nothing changes by halves."""
+"""Changes of a running router: a request that a file could not express is refused, and no change is applied in part."""
 
 from __future__ import annotations
 

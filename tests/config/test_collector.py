@@ -1,4 +1,4 @@
-"""The garbage collector is held back while a configuration is read, and only then."""
+"""The garbage collector is disabled while a configuration is read, and only then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reload changes: the same entities are found again, and only what differs is touched."""
+"""Changes by a reload: unchanged entities are recognised, and only the others are touched."""
 
 from __future__ import annotations
 

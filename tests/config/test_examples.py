@@ -1,4 +1,4 @@
-"""The examples of the manual's reference are good to `trouter check`, and what they point to exists."""
+"""The examples in the manual's reference pass `trouter check`, and their links point to existing pages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ATTRIBUTES = {kind.section: {row.name for row in kind.attributes} for kind in CO
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the certificates that examples name."""
+    """Make a folder with the certificates that the examples name."""
     made = tmp_path_factory.mktemp("examples")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(made)

@@ -1,4 +1,4 @@
-"""Files that attributes name are looked at before the router starts."""
+"""The files that attributes name are checked before the router starts."""
 
 from __future__ import annotations
 
@@ -74,5 +74,5 @@ def test_names_are_read(tmp_path: Path) -> None:
 def test_a_file_of_names_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "MAX_NAME_MAP_BYTES", 10)
     (tmp_path / "a").write_text('{"abc": "def"}')
-    with pytest.raises(BadValue, match="larger than 10 octets"):
+    with pytest.raises(BadValue, match="larger than 10 bytes"):
         files.name_map(str(tmp_path / "a"))

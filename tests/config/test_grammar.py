@@ -1,4 +1,4 @@
-"""Every rule of the language: what is read, and what is said about what cannot be read."""
+"""Every rule of the language: what it accepts, and the error for what it refuses."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from trouter.admission import memory
 from trouter.config.types import TYPES
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Where the numbers of a limit are in the code, as ``room.module:NAME``, by the limit's name.
+#: By name of a limit: its constants in the code, as ``room.module:NAME``.
 CONSTANTS: dict[str, tuple[str, ...]] = {
     "frame size": ("engine.limits:EngineLimits.max_frame_bytes",),
     "handle of a link": ("engine.limits:EngineLimits.handle_max",),
@@ -37,7 +37,7 @@ CONSTANTS: dict[str, tuple[str, ...]] = {
         "admission.handshakes:HandshakeRules.max_handshakes",
         "admission.handshakes:HandshakeRules.max_by_place",
     ),
-    "octets a second before the open, after 2 s, once a peer has begun": (
+    "bytes a second before the open, after 2 s, once a peer has begun": (
         "admission.handshakes:HandshakeRules.least_rate",
     ),
     "new connections from one host": (
@@ -57,7 +57,7 @@ CONSTANTS: dict[str, tuple[str, ...]] = {
     "management requests waiting": ("management.agent:MAX_WAITING", "management.agent:MAX_WAITING_BYTES"),
     "one management answer, and unread answers of one receiver": ("management.agent:MAX_UNREAD_BYTES",),
 }
-#: The tests that reach each rung of the ladder at its number and one beyond, as ``file:function``, in its order.
+#: The tests that reach each rung of the ladder at its number and one above, as ``file:function``, in its order.
 RUNGS: tuple[tuple[str, ...], ...] = (
     ("e2e/test_caps.py:test_a_connection_that_keeps_half_of_its_limit_gets_an_eighth_of_the_window",),
     ("e2e/test_caps.py:test_a_connection_beyond_its_buffer_limit_loses_its_session_and_other_connections_go_on",),
@@ -107,7 +107,7 @@ KNOWN_CONDITIONS = re.compile(r"amqp:(connection:|session:|link:)?[a-z-]+")
 
 
 def constant(name: str) -> float:
-    """The value of a constant, or of a field's default."""
+    """Return the value of a constant, or of a field's default."""
     module, _, path = name.partition(":")
     found = import_module(f"trouter.{module}")
     owner, _, field = path.rpartition(".")
@@ -117,7 +117,7 @@ def constant(name: str) -> float:
 
 
 def numbers_in(text: str) -> list[float]:
-    """The numbers of a text, each in its unit of bytes."""
+    """Return the numbers in a text, in bytes."""
     found = re.findall(r"(\d[\d,]*)(?: (KiB|MiB))?", text)
     return [int(number.replace(",", "")) * UNITS.get(unit, 1) for number, unit in found]
 

@@ -45,7 +45,7 @@ def warnings_of(text: str) -> list[str]:
     return [str(warning) for warning in load(text=text).warnings]
 
 
-# ------------------------------------------------------------------------------------------------ where it comes from
+# ----------------------------------------------------------------------------------------------- the source of the text
 def test_without_a_file_only_this_machine_can_connect() -> None:
     built_in = load()
     assert [(one.host, one.port_or_service, one.http) for one in built_in.listeners] == [
@@ -93,14 +93,14 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize(("octets", "message"), UNREADABLE.values(), ids=UNREADABLE)
-def test_a_file_that_cannot_be_read(tmp_path: Path, octets: bytes | None, message: str) -> None:
+@pytest.mark.parametrize(("data", "message"), UNREADABLE.values(), ids=UNREADABLE)
+def test_a_file_that_cannot_be_read(tmp_path: Path, data: bytes | None, message: str) -> None:
     path = tmp_path / "x.conf"
-    if octets is not None:
-        path.write_bytes(octets)
+    if data is not None:
+        path.write_bytes(data)
     with pytest.raises(ConfigurationError) as caught:
         load(path)
-    place = f"{path}:2:6" if octets and b"\xff" in octets else str(path)
+    place = f"{path}:2:6" if data and b"\xff" in data else str(path)
     assert str(caught.value) == f"{place}: {message}"
 
 
@@ -174,7 +174,7 @@ def test_all_attributes_of_a_listener() -> None:
 
 def test_an_absent_attribute_has_the_default_of_the_table() -> None:
     given = listener("")
-    assert given == ListenerEntity(max_sessions=1024)  # fewer than the table says, for the role is normal
+    assert given == ListenerEntity(max_sessions=1024)  # fewer than in the table, for the role is normal
     assert given.port_or_service == 5672
     assert (given.link_capacity, given.max_frame_size, given.idle_timeout_seconds) == (250, 16384, 16)
     assert given.initial_handshake_timeout_seconds == 10
@@ -607,10 +607,10 @@ def test_an_unserved_setting_loads_with_a_reason_and_a_warning(text: str, sectio
     unserved = {entity.type.section: configuration.unserved(entity) for entity in configuration.entities}
     assert reason in unserved.pop(section)[0]
     assert not any(reasons for other, reasons in unserved.items() if other != "router")
-    told = [
+    reported = [
         warning for warning in configuration.warnings if "not served" in warning.message and warning.section == section
     ]
-    assert len(told) == 1
+    assert len(reported) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The three kinds of files that the manual shows load as they stand."""
+"""The three kinds of files in the manual load unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILES = Path(__file__).parent / "manual"
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory with everything that the files name."""
+    """Make a directory with all files that the configurations name."""
     for name in ("console", "tls", "policies"):
         (tmp_path / name).mkdir()
     for name in ("ca.pem", "server.pem", "server.key"):
@@ -50,8 +50,8 @@ def test_a_router_of_a_network_with_a_broker() -> None:
     assert "listener/0.0.0.0:5001" in {entity.name for entity in configuration.listeners}
     assert [link.phase for link in configuration.auto_links] == [1, 0, 1]
     assert configuration.addresses[0].egress_phase == 1
-    told = [str(warning) for warning in configuration.warnings]
-    assert not any("not served" in warning for warning in told)
+    warnings = [str(warning) for warning in configuration.warnings]
+    assert not any("not served" in warning for warning in warnings)
 
 
 @pytest.mark.usefixtures("site")

@@ -1,4 +1,4 @@
-"""Migrating in whatever layout a file has: one line or many, either form, attributes twice, comments between."""
+"""Migration of any layout of a file: one line or many, either form, repeated attributes, comments between."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from trouter.config import Configuration, ConfigurationError, RouterEntity, load
 from trouter.config.migrate import migrated
 
-#: Attributes as (name, value): most of them by an old name, some without effect, some of a value that counts as another.
+#: Attributes as (name, value): most by an old name, some without effect, some with a value that means another.
 SECTIONS: dict[str, list[tuple[str, str]]] = {
     "router": [("id", "A"), ("worker-threads", "3"), ("helloInterval", "2"), ("debugDump", "/dump"), ("metadata", "b")],
     "listener": [("port", "70000"), ("maxFrameSize", "2"), ("failoverList", "amqp://there"), ("role", "normal")],
@@ -27,20 +27,20 @@ sections = st.lists(
 )
 
 
-def conf(said: list[Section]) -> str:
-    """The sections in the `.conf` form, each on one line or on many with comments."""
+def conf(sections: list[Section]) -> str:
+    """Return the sections in the `.conf` form, each on one line or on many with comments."""
     text = "# A file.\n"
-    for name, attributes, short in said:
+    for name, attributes, short in sections:
         pairs = [f"{key}: {value}" for key, value in attributes]
         lines = "".join(f"    # of {pair[:3]}\n  {pair}   # behind\n" for pair in pairs)
         text += f"{name} {{ {', '.join(pairs)} }}\n" if short else f"{name} {{  # this\n{lines}}}\n"
     return text
 
 
-def as_json(said: list[Section]) -> str:
-    """The same in the JSON form."""
+def as_json(sections: list[Section]) -> str:
+    """Return the sections in the JSON form."""
     text = []
-    for name, attributes, short in said:
+    for name, attributes, short in sections:
         pairs = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in attributes]
         between = ", " if short else ",\n    "
         text.append(f'  ["{name}", {{{between.join(pairs)}}}]')
@@ -48,15 +48,15 @@ def as_json(said: list[Section]) -> str:
 
 
 def served(configuration: Configuration) -> list[object]:
-    """What is put into service, without what a router without an id makes up, and without what does nothing."""
+    """Return the entities in service, without a generated router id and without attributes that have no effect."""
     router = configuration.router
-    told: list[object] = [router.hello_interval_seconds, router.debug_dump_file, router.metadata]
-    return [*told, *(entity for entity in configuration.entities if not isinstance(entity, RouterEntity))]
+    router_values: list[object] = [router.hello_interval_seconds, router.debug_dump_file, router.metadata]
+    return [*router_values, *(entity for entity in configuration.entities if not isinstance(entity, RouterEntity))]
 
 
 @given(sections)
-def test_a_migrated_file_is_served_alike_and_a_second_migration_changes_nothing(said: list[Section]) -> None:
-    for name, old in (("a.conf", conf(said)), ("a.json", as_json(said))):
+def test_a_migrated_file_is_served_alike_and_a_second_migration_changes_nothing(sections: list[Section]) -> None:
+    for name, old in (("a.conf", conf(sections)), ("a.json", as_json(sections))):
         path = Path(name)
         try:
             before = load(path, old)

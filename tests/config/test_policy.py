@@ -1,4 +1,4 @@
-"""Vhosts and their groups: every form of writing them, and every rule they are held to."""
+"""Vhosts and their groups: every form of writing them, and every rule that they must obey."""
 
 from __future__ import annotations
 
@@ -195,9 +195,9 @@ def test_a_fault_is_reported_on_one_printable_line() -> None:
     text = '[["vhost", {"hostname": "a", "al\x1bias": 1, "groups": {"g\r\x00": {"us\u2028ers": "x"}}}]]'
     with pytest.raises(ConfigurationError) as caught:
         load(Path("x.json"), text)
-    told = [str(problem) for problem in caught.value.problems]
-    assert [line for line in told if not line.isprintable()] == []
-    assert "al\\x1bias" in told[0]
+    problems = [str(problem) for problem in caught.value.problems]
+    assert [line for line in problems if not line.isprintable()] == []
+    assert "al\\x1bias" in problems[0]
 
 
 def test_an_item_of_a_list_may_hold_a_comma() -> None:

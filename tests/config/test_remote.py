@@ -1,4 +1,4 @@
-"""What management may not ask for: files and interfaces of this machine that the configuration does not open to it."""
+"""Requests that management refuses: files and interfaces that the configuration does not open to it."""
 
 from __future__ import annotations
 
@@ -211,7 +211,8 @@ def test_the_password_file_of_a_key_is_restricted_too(tmp_path: Path) -> None:
     with_secret(configured(f"secretDir: {tmp_path}"), "sslProfile", attributes)
 
 
-#: Attributes that name files, by the type of their entity, with what else it needs; and whether they are the older router's.
+#: By attribute that names a file: the type of its entity, the other attributes it needs, and whether the older router
+#: has it.
 FILES: dict[str, tuple[str, dict[str, object], str, bool]] = {
     "caCertFile": ("sslProfile", {}, "{}", True),
     "certFile": ("sslProfile", {"privateKeyFile": "{}"}, "{}", True),
@@ -227,7 +228,7 @@ FILES: dict[str, tuple[str, dict[str, object], str, bool]] = {
 @pytest.mark.parametrize("secure", [False, True])
 @pytest.mark.parametrize("attribute", FILES)
 def test_management_does_not_reveal_which_files_exist(tmp_path: Path, attribute: str, secure: bool) -> None:
-    """The answer is the same for a file of any kind, a folder and a missing path."""
+    """Each attribute is refused alike for an existing file, a folder and a missing path."""
     short, others, form, older = FILES[attribute]
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "link").symlink_to("/etc/passwd")
@@ -238,7 +239,7 @@ def test_management_does_not_reveal_which_files_exist(tmp_path: Path, attribute:
     defaults = "secureDefaults: yes" if secure else ""
 
     def asked(configuration: Configuration, path: Path) -> str:
-        """The refusal, without what the file was called; empty if it was made."""
+        """Return the refusal without the name of the file; empty if the entity was created."""
         rest = {name: value.format(path) if isinstance(value, str) else value for name, value in others.items()}
         try:
             with_secret(configuration, short, {**rest, attribute: form.format(path)})

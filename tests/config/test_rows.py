@@ -1,4 +1,4 @@
-"""Every point of the table of strictness, and the tests that hold it: each stands below at least one."""
+"""Every point of the table of strictness, and the tests for it: each point has at least one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trouter.config.strictness import POINTS
 
 TESTS = Path(__file__).parents[1]
 
-#: A test, as folder.module.function without what all of them share, and the points that it holds.
+#: By test, as folder.module.function without the common parts: the points that it checks.
 HOLDS: dict[str, tuple[str, ...]] = {
     "config.strictness.passwords_in_clear_are_allowed_by_the_switch": ("passwords-in-clear", "password-sent-in-clear", "service-in-clear"),
     "e2e.connectors.plain_without_tls_logs_in_unless_defaults_are_secure": ("password-sent-in-clear",),

@@ -1,4 +1,4 @@
-"""Passwords: where they come from, and that they are told to nobody."""
+"""Passwords: their sources, and that no text shows them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_password_in_the_configuration_itself(text: str, password: str) -> Non
     [("literal:a", "literal:a"), ("pass:a", "a"), ("a", "a"), ("literally:a", "literally:a"), ("literal:", "literal:")],
 )
 def test_the_password_of_a_connector_may_begin_with_literal(text: str, password: str) -> None:
-    """The prefix has a meaning for an sslProfile only, as with the older router."""
+    """The prefix has a meaning only in an sslProfile, as with the older router."""
     configuration = load(text=f'connector {{\n saslUsername: u\n saslPassword: "{text}"\n}}')
     (connector,) = configuration.connectors
     assert connector.sasl_password is not None
@@ -71,19 +71,19 @@ connector {{ saslUsername: u, saslPassword: file:{link} }}
         assert profile.private_key_file == str(link)
 
 
-@pytest.mark.parametrize(("octets", "password"), FILES.items())
-def test_a_password_is_the_first_line_of_a_file(tmp_path: Path, octets: bytes, password: str) -> None:
-    (tmp_path / "p").write_bytes(octets)
+@pytest.mark.parametrize(("data", "password"), FILES.items())
+def test_a_password_is_the_first_line_of_a_file(tmp_path: Path, data: bytes, password: str) -> None:
+    (tmp_path / "p").write_bytes(data)
     secret = password_of(f"file:{tmp_path / 'p'}")
     assert (secret.reveal(), secret.path, secret.in_clear) == (password, str(tmp_path / "p"), False)
 
 
-BAD_FILES = {b"x" * (MAX_FILE_PASSWORD + 1): "is longer than 65536 octets", b"\xff": "is not UTF-8 text"}
+BAD_FILES = {b"x" * (MAX_FILE_PASSWORD + 1): "is longer than 65536 bytes", b"\xff": "is not UTF-8 text"}
 
 
-@pytest.mark.parametrize(("octets", "message"), BAD_FILES.items())
-def test_a_file_without_a_password(tmp_path: Path, octets: bytes, message: str) -> None:
-    (tmp_path / "p").write_bytes(octets)
+@pytest.mark.parametrize(("data", "message"), BAD_FILES.items())
+def test_a_file_without_a_password(tmp_path: Path, data: bytes, message: str) -> None:
+    (tmp_path / "p").write_bytes(data)
     with pytest.raises(BadValue, match=message):
         from_file(str(tmp_path / "p"))
 
@@ -122,10 +122,10 @@ def test_no_secret_of_a_configuration_is_shown() -> None:
 
 def test_a_secret_that_cannot_be_had_is_reported_and_not_shown() -> None:
     configuration = load(text=TEXT.replace("{password}", "env:NO_SUCH_VARIABLE"))
-    told = [str(warning) for warning in configuration.warnings]
+    warnings = [str(warning) for warning in configuration.warnings]
     assert [
-        line for line in told if "the parts that need it will not be served: '***' (set NO_SUCH_VARIABLE)" in line
-    ] == told
+        line for line in warnings if "the parts that need it will not be served: '***' (set NO_SUCH_VARIABLE)" in line
+    ] == warnings
     with pytest.raises(ConfigurationError) as caught:
         load(text="router { secureDefaults: yes }\n" + TEXT.replace("{password}", "env:NO_SUCH_VARIABLE"))
     assert str(caught.value).count("'***' (set NO_SUCH_VARIABLE)") == 2

@@ -1,4 +1,4 @@
-"""secureDefaults: what is not given is what is secure, in a file and through management."""
+"""secureDefaults: an attribute that is not given has its secure value, in a file and through management."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def test_explicit_unsafe_values_count_and_are_reported() -> None:
     configuration = configured(text)
     (listener,) = configuration.listeners
     assert not listener.authenticate_peer
-    told = {f"{finding.section}.{finding.key}" for finding in unsafe(configuration)}
-    assert told == {"listener.authenticatePeer", "listener.stripAnnotations", "policy.enableVhostPolicy"}
+    found = {f"{finding.section}.{finding.key}" for finding in unsafe(configuration)}
+    assert found == {"listener.authenticatePeer", "listener.stripAnnotations", "policy.enableVhostPolicy"}
 
 
 @pytest.mark.parametrize("policy", ["", "policy { maxConnections: 10 }\n"])
@@ -90,8 +90,8 @@ def test_full_management_access_is_reported() -> None:
     )
     text = f"policy {{ enableVhostPolicy: yes }}\nvhost {{\n hostname: v\n groups: {{ {groups} }}\n}}"
     router = "router {{ id: R, mode: interior{} }}\n"
-    told = [f"{each.point}: {each.message}" for each in unsafe(load(text=router.format("") + text))]
-    assert [each for each in told if "management" in each] == [
+    found = [f"{each.point}: {each.message}" for each in unsafe(load(text=router.format("") + text))]
+    assert [each for each in found if "management" in each] == [
         "router-management: will let users of other routers do everything through $management",
         "group-management: will let users of the group c do everything through $management",
         "group-management: will let users of the group d do everything through $management",

@@ -1,4 +1,4 @@
-"""What --strict finds: each unsafe setting, and nothing where there is none."""
+"""--strict reports each unsafe setting, and nothing for a safe configuration."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def found(text: str, path: Path | None = None) -> list[str]:
 
 def test_nothing_is_found_where_nothing_is_unsafe() -> None:
     assert found(SAFE) == []
-    assert [finding.point for finding in unsafe(load())] == ["authenticate-peer"] * 2  # by this machine alone
+    assert [finding.point for finding in unsafe(load())] == ["authenticate-peer"] * 2  # by this machine only
 
 
 ANY = "listener { port: 1, authenticatePeer: yes, "

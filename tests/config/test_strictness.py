@@ -1,4 +1,4 @@
-"""The table of strictness: each row both ways, without secureDefaults and with it."""
+"""The table of strictness: each row without secureDefaults and with it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_page_on_migration_is_fresh_and_whole() -> None:
     assert "`delivery-failed`" in page
 
 
-# ------------------------------------------------------------------------------------------------ routers prove who they are
+# -------------------------------------------------------------------------------------------- authentication of routers
 @pytest.mark.parametrize("role", ["inter-router", "edge"])
 @pytest.mark.parametrize(
     ("more", "proven"),
@@ -56,13 +56,13 @@ def test_a_listener_for_routers_opens_unless_defaults_are_secure(role: str, more
     text = f"mode: interior\n}}\nsslProfile {{ name: p }}\nlistener {{\n{lines}\n}}"
     compatible, strict = load(text=f"router {{\n{text}"), load(text=f"router {{\nsecureDefaults: yes\n{text}")
     assert compatible.unserved(compatible.listeners[0]) == ()
-    told = [finding for finding in evaluate(compatible) if finding.point == "unproven-router"]
-    assert [finding.severity for finding in told] == ([] if proven else [Severity.UNSAFE])
+    found = [finding for finding in evaluate(compatible) if finding.point == "unproven-router"]
+    assert [finding.severity for finding in found] == ([] if proven else [Severity.UNSAFE])
     refused = [finding.message for finding in evaluate(strict) if finding.severity is Severity.PROBLEM]
     assert ["must authenticate" in message for message in refused] == ([True] if proven is False else [])
 
 
-# ------------------------------------------------------------------------------------------------ values read in another way
+# ------------------------------------------------------------------------------------- values that are read differently
 GROUPS = "vhost {\n hostname: a\n groups: {\n  g: {\n   users: alice\n   maxConnections: 5\n  }\n }\n}\npolicy { enableVhostPolicy: yes }"
 READ_AS: dict[str, tuple[str, str, Callable[[Configuration], object], object]] = {
     "group": ("unknown-in-group", GROUPS, lambda c: c.vhosts[0].groups["g"].users, ("alice",)),
@@ -118,7 +118,7 @@ READ_AS: dict[str, tuple[str, str, Callable[[Configuration], object], object]] =
 }  # fmt: skip
 
 
-#: Sections that the older router leaves out, with a line in the log or with none.
+#: Sections that the older router ignores, with a line in the log or without.
 LEFT_OUT: Final = {
     "phase": "address { prefix: a, ingressPhase: 12, egressPhase: 1 }",
     "priority": "address { prefix: a, priority: 10 }",
@@ -148,9 +148,9 @@ LEFT_OUT: Final = {
 @pytest.mark.parametrize("text", LEFT_OUT.values(), ids=LEFT_OUT)
 def test_a_section_that_the_older_router_leaves_out_is_left_out(text: str) -> None:
     configuration = load(text=text)
-    told = [finding for finding in configuration.warnings if finding.point]
-    assert [finding.point for finding in told] == ["left-out"]
-    assert told[0].suggestion
+    found = [finding for finding in configuration.warnings if finding.point]
+    assert [finding.point for finding in found] == ["left-out"]
+    assert found[0].suggestion
     assert [*configuration.ssl_profiles, *configuration.auth_services] == []
     sections = [*configuration.addresses, *configuration.link_routes, *configuration.auto_links]
     assert len([*sections, *configuration.exchanges, *configuration.bindings]) == text.count("\nbinding") + text.count(
@@ -171,7 +171,7 @@ def test_management_refuses_values_that_a_file_load_would_leave_out() -> None:
         created(load(text=""), kind, None, {"prefix": "a", "direction": "in", "operStatus": "active"})
 
 
-#: What the older router does not start with, with or without the switch.
+#: Configurations that the older router refuses, with or without the switch.
 REFUSED_THERE: Final = {
     "a user in two groups": "vhost {\n hostname: a\n groups: {\n  g: { users: u }\n  h: { users: u }\n }\n}",
     "a vhost twice": "vhost { hostname: a }\nvhost { hostname: a }",
@@ -255,8 +255,8 @@ UNREADABLE = {
 def test_an_unreadable_file_fails_only_the_entities_that_need_the_file(text: str, tmp_path: Path) -> None:
     text = text.format(tmp_path / "none")
     configuration = load(text=text)
-    told = {finding.point: finding.severity for finding in configuration.warnings if finding.point}
-    assert told == {"unreadable-file": Severity.PROBLEM}
+    found = {finding.point: finding.severity for finding in configuration.warnings if finding.point}
+    assert found == {"unreadable-file": Severity.PROBLEM}
     for connector in configuration.connectors:
         assert "cannot be read" in (why := configuration.unserved(connector)[0]) or "not set" in why
     with pytest.raises(ConfigurationError) as refused:
@@ -280,7 +280,7 @@ def test_an_equals_sign_before_a_brace_is_one_error(text: str) -> None:
     assert problem.suggestion.startswith("remove the `=`: write ")
 
 
-# ------------------------------------------------------------------------------------------------ passwords in clear
+# ---------------------------------------------------------------------------------------------- passwords in plain text
 IN_CLEAR = {
     "listener": ("passwords-in-clear", "listener { port: 0, requireSsl: no, saslMechanisms: PLAIN }", "listeners", "loopback"),
     "connector": ("password-sent-in-clear", "connector { host: a, saslUsername: u, saslPassword: p }", "connectors", "no"),

@@ -1,4 +1,4 @@
-"""`tenantFrom`: where the router finds the tenants of users, and which files of them it refuses."""
+"""`tenantFrom`: the source of users' tenants, and the files that the router refuses as source."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ BAD_FILES: dict[str, tuple[str, str]] = {
     "nothing": ('{"ann": ""}', "must be named"),
     "a slash": ('{"ann": ["a", "b/c"]}', "a slash"),
     "a control character": ('{"ann": "a\\u0000"}', "control characters"),
-    "too long": ('{"ann": "' + "a" * 256 + '"}', "255 octets"),
+    "too long": ('{"ann": "' + "a" * 256 + '"}', "255 bytes"),
     "a user twice": ('{"ann": "a", "ann": "b"}', "the user 'ann' appears twice in this file"),
 }
 

@@ -1,4 +1,4 @@
-"""The types are those of the older router, attribute by attribute; where they differ on purpose, the list says so."""
+"""The types are those of the older router, attribute by attribute; intended differences are in a list."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ FACTS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "types.json").
 BY_TYPE = {fact["type"]: fact for fact in FACTS}
 ATTRIBUTES = [(fact["type"], attribute) for fact in FACTS[1:] for attribute in fact["attributes"]]
 
-#: What differs on purpose: (type, attribute, what) -> (theirs, ours). The schema does not tell defaults of 0, no or "".
+#: Intended differences: (type, attribute, field) -> (older, trouter). The schema omits defaults of 0, no or "".
 DIFFERENCES: dict[tuple[str, str, str], tuple[object, object]] = {
-    # Records go there when a plugin is to write them as lines of the log.
+    # A plugin writes records as lines of this log module.
     ("log", "module", "type"): (
         [module for module in LOG_MODULES if module != "AUDIT"],
         list(LOG_MODULES),
     ),
-    # Its rows say so there, too.
+    # Its rows have this value, too.
     ("router.link", "linkType", "type"): (
         ["endpoint", "router-control", "inter-router"],
         ["endpoint", "router-control", "inter-router", "edge-downlink"],
     ),
-    # A group without users or hosts is legal, and closed.
+    # A group without users or hosts is valid, and admits no connection.
     ("vhostUserGroupSettings", "users", "required"): (True, False),
     ("vhostUserGroupSettings", "remoteHosts", "required"): (True, False),
 }
@@ -161,5 +161,5 @@ def test_every_entity_that_is_declared_is_held() -> None:
 
 def test_the_columns_of_rows_are_in_the_schema() -> None:
     for short, columns in CORE_COLUMNS.items():
-        told = {name for attribute in kind_of(short).attributes for name in (attribute.name, attribute.twin)}
-        assert set(columns) - told <= {"linksBlocked"}, short  # the older router's schema says blockedLinkCount
+        names = {name for attribute in kind_of(short).attributes for name in (attribute.name, attribute.twin)}
+        assert set(columns) - names <= {"linksBlocked"}, short  # the older router's schema has blockedLinkCount

@@ -1,4 +1,4 @@
-"""A connector between routers waits for a hello, and not for ever; a redirect is a close like any other."""
+"""A connector between routers closes without a hello in time; it treats a redirect like any other close."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def interior(name: str, more: str) -> RouterProcess:
 
 
 async def dialling(nursery: trio.Nursery) -> tuple[RouterProcess, connector.Connector]:
-    """A router, and the connector of another that dials it."""
+    """Start a router, and return it with the connector of another that dials it."""
     there = interior("B", LISTENS)
     await nursery.start(there.run)
     here = interior("A", DIALS.format(there.listeners[0].sockets[0].getsockname()[1]))
@@ -42,7 +42,7 @@ async def test_a_peer_that_answers_and_is_no_router_is_given_up(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connector, "HELLO_TIMEOUT_S", 0.1)
-    monkeypatch.setattr(Backbone, "_look_at", lambda *_: None)  # no router says hello
+    monkeypatch.setattr(Backbone, "_look_at", lambda *_: None)  # the router sends no hello
     _, own = await dialling(nursery)
     with trio.fail_after(HANG_S):
         while not own.message.endswith(connector.NO_HELLO):
@@ -69,7 +69,7 @@ async def test_a_redirect_sends_no_connector_elsewhere(nursery: trio.Nursery) ->
 async def test_success_comes_with_the_open_of_the_peer_and_not_with_its_first_hello(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Backbone, "_look_at", lambda *_: None)  # no router says hello
+    monkeypatch.setattr(Backbone, "_look_at", lambda *_: None)  # the router sends no hello
     _, own = await dialling(nursery)
     await until(own, "SUCCESS")
     assert "Connection Opened: dir=out" in own.message

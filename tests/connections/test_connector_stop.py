@@ -1,4 +1,4 @@
-"""A connector that is stopped in the very turn in which its dialling succeeds leaves no connection."""
+"""A connector that is stopped in the same turn in which its dialling succeeds leaves no connection."""
 
 from __future__ import annotations
 

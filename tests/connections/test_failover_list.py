@@ -1,4 +1,4 @@
-"""Where a connector dials, and where next (routing.md 6.6)."""
+"""The order in which a connector dials endpoints (routing.md 6.6)."""
 
 from __future__ import annotations
 

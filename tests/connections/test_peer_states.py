@@ -1,4 +1,4 @@
-"""The table of a connection's states, arrow by arrow: every way leads to the end, and none leads back."""
+"""The table of a connection's states: every path leads to the end, and none leads back."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Several routing cores in one process, joined in memory by the links that routers have between them.
 
-The ways come straight from ``Paths``, and what one listens on the others know at once: the mesh has tests of its own.
+Each core gets its paths straight from ``Paths`` and the addresses of the others at once: the mesh has its own tests.
 """
 
 from __future__ import annotations
@@ -11,37 +11,35 @@ from typing import Any
 
 from trouter.core.attach import PeerTerms
 from trouter.core.containers import Container
-from trouter.core.egress import Egress
-from trouter.core.ingress import Ingress
 from trouter.core.messagelog import MessageLog
 from trouter.core.network import PRIORITIES, Trunk
 from trouter.core.table import AddressRule
 from trouter.core.trunking import begin_links
 from trouter.engine.connection import Connection
-from trouter.engine.events import ConnectionOpened, Event, LinkAttached, LinkDetached, SessionBegun, SessionEnded
+from trouter.engine.events import ConnectionOpened, Event
 from trouter.engine.limits import EngineLimits
 from trouter.engine.session import Session
 from trouter.mesh.paths import Paths
 from trouter.testing import MemoryClient, MemoryRouter
-from trouter.testing.memory import LIMITS
+from trouter.testing.memory import LIMITS, serve_links
 from trouter.wire.performatives import Open
 
 MAX_ROUNDS = 100_000
 
 
 class JoinedRouter(MemoryRouter):
-    """One of several: whatever comes to rest comes to rest everywhere."""
+    """A router of the network; it carries data until the whole network is at rest."""
 
     def __init__(self, joined: Joined, router_id: str, rules: Iterable[AddressRule]) -> None:
         super().__init__(rules, router_id=router_id, mode="interior")
         self.joined = joined
 
     def connect(self, terms: PeerTerms | None = None, **options: Any) -> MemoryClient:
-        """A client, under the limits that all routers have."""
+        """Connect a client, under the limits of all routers."""
         return super().connect(terms, **{"limits": self.joined.limits} | options)
 
     def pump(self) -> None:
-        """Carry everything everywhere."""
+        """Carry all data of the network."""
         self.joined.pump()
 
 
@@ -74,30 +72,19 @@ class Side:
         session.end()
 
     def serve(self, event: Event) -> None:
-        """What `trouter.connections` does with it, without tasks."""
+        """Handle an event as `trouter.connections` does, without tasks."""
         core = self.router.core
         if isinstance(event, ConnectionOpened):
             core.network.add_trunk(self.trunk)
             core.container_came(Container(self.engine, self.terms, event.open.container_id, "", self.terms.role))
             if self.streams:
                 core.open_streams(self.trunk, self.begin_session, self.end_session)
-        elif isinstance(event, SessionBegun):
-            if not core.session_begun(event.session):
-                event.session.begin()
-        elif isinstance(event, LinkAttached):
-            ours = isinstance(event.link.sink, Ingress | Egress)
-            if not core.answered(event.link) and not ours:
-                core.attach(event.link, self.terms)
-        elif isinstance(event, LinkDetached):
-            core.detach(event.link, event.closed, heard=event.error)
-        elif isinstance(event, SessionEnded):
-            core.lose_session(event.session, event.error)
-            event.session.end()
-            self.engine.drop_session(event.session)
-        self.faults += [fault for fault in [getattr(event, "fault", None)] if fault is not None]
+        fault = serve_links(core, self.engine, self.terms, event)
+        if fault is not None:
+            self.faults.append(fault)
 
     def lose(self) -> None:
-        """The connection is gone."""
+        """Remove the connection from the core."""
         self.router.core.container_gone(self.number)
         for session in self.engine.sessions():
             self.router.core.lose_session(session)
@@ -105,7 +92,7 @@ class Side:
 
 
 class Joined:
-    """The routers by name, each with its clients; ``links`` are pairs of names with what the way between costs."""
+    """The routers by name, each with its clients; ``links`` has the cost of the link between each pair of names."""
 
     def __init__(
         self,
@@ -118,7 +105,7 @@ class Joined:
         limits: EngineLimits = LIMITS,
         logs: Mapping[str, MessageLog] | None = None,
     ) -> None:
-        """``logs`` have those of routers that log what goes over their connections to others."""
+        """Start the routers; those named in ``logs`` log the messages on their connections to others."""
         self.limits = limits
         self.routers: dict[str, JoinedRouter] = {}
         self.sides: dict[tuple[str, str], Side] = {}
@@ -143,7 +130,7 @@ class Joined:
         return self.routers[name]
 
     def find_ways(self) -> None:
-        """Everybody knows the shape of the network as it is now."""
+        """Give each router the paths of the network as it is now."""
         peers: dict[str, dict[str, int]] = {name: {} for name in self.routers}
         for one, other in self.sides:
             peers[one][other] = self.costs.get((one, other)) or self.costs[other, one]
@@ -155,7 +142,7 @@ class Joined:
         self.pump()
 
     def cut(self, one: str, other: str, *, found: bool = True) -> None:
-        """The connection between two breaks; everybody knows at once if ``found``."""
+        """Cut the connection between two routers; all routers get new paths at once if ``found``."""
         for pair in ((one, other), (other, one)):
             self.sides.pop(pair).lose()
         self.pump()
@@ -168,7 +155,7 @@ class Joined:
                 router.core.network.map(name, {key: hint} if present else {}, () if present else (key,))
 
     def pump(self) -> None:
-        """Carry everything everywhere until no router has anything more to send."""
+        """Carry data until no router and no client has anything to send."""
         for _ in range(MAX_ROUNDS):
             moved = False
             clients = [client for router in self.routers.values() for client in router.clients]
@@ -185,7 +172,7 @@ class Joined:
         raise AssertionError("the routers never come to rest")
 
     def _carry(self, side: Side, other: Side) -> bool:
-        """Carry what ``side`` has said to ``other``."""
+        """Carry the output of ``side`` to ``other``; return whether there was any."""
         if side.stalled:
             return False
         moved = bytes(side.engine.out)
@@ -200,10 +187,10 @@ class Joined:
         return True
 
     def under_way(self) -> int:
-        """What balanced distribution counts as under way, everywhere."""
+        """Return the count of deliveries that balanced distribution counts as under way, in all routers."""
         return sum(count.count for side in self.sides.values() for count in side.trunk.outstanding.values())
 
     def held_bytes(self) -> int:
-        """Octets of messages that are kept, everywhere."""
+        """Return the bytes of messages that all routers and sessions keep."""
         sessions = [session for side in self.sides.values() for session in side.engine.sessions()]
         return sum(router.held_bytes() for router in self.routers.values()) + sum(each.held_bytes for each in sessions)

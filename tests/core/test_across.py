@@ -1,6 +1,6 @@
-"""Credit, settlement and waypoints over several routers: what one router does for its clients, a network does too.
+"""Credit, settlement and waypoints over several routers: the same as on one router.
 
-The rows of routing.md section 8 that speak of one hop and more (tests/network/test_rows.py has them all).
+The rows of routing.md section 8 on one hop and more (tests/network/test_rows.py has them all).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def test_a_drain_sends_the_waiting_messages_and_ends_the_credit(ready: int) -> N
     joined.pump()
     assert (len(there.received), there.credit, there.drained) == (min(ready, 10), 0, 1)
     there.grant(100)
-    send(joined, link, 3)  # and the flow goes on
+    send(joined, link, 3)  # the messages flow again
     assert len(there.received) == ready + 3
 
 
@@ -153,7 +153,7 @@ def test_a_multicast_drops_a_state_that_is_no_outcome() -> None:
     assert sent.history == [(Rejected(), True)]
 
 
-#: The states of routing.md 2.4, the highest first.
+#: The outcomes of routing.md 2.4, the highest rank first.
 RANKS = (Rejected(), Accepted(), Modified(), Released())
 
 
@@ -212,7 +212,7 @@ def test_messages_of_all_priorities_arrive() -> None:
 
 
 def test_the_router_that_configured_an_address_sets_its_treatment() -> None:
-    """Where no other router has a rule for it."""
+    """When no other router has a rule for it."""
     joined = Joined(LINE, more_rules={"B": RULES, "C": RULES})
     receivers = [receiver(joined, name, "multicast.x") for name in "BC"]
     send(joined, sender(joined, "A", "multicast.x"), 3)
@@ -223,7 +223,7 @@ def test_the_router_that_configured_an_address_sets_its_treatment() -> None:
 
 
 class Waypoint:
-    """A container that takes messages of an address from one phase and gives them to the next."""
+    """A container that takes messages of an address from one phase and sends them to the next."""
 
     def __init__(self, joined: Joined, router: str, phase: int) -> None:
         core = joined[router].core
@@ -239,7 +239,7 @@ class Waypoint:
         joined.pump()
 
     def work(self) -> list[bytes]:
-        """Take what there is, and give it on; what that was."""
+        """Take the waiting messages, and send them on; return their bodies."""
         bodies = self.takes.bodies
         for message in self.takes.received:
             message.settle()

@@ -1,4 +1,4 @@
-"""routing.md 1.1, row by row: from the address a client wrote to the key it is looked up by."""
+"""routing.md 1.1, row by row: from the address in an attach or message to the key of its lookup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was read of annotations, and what is written for them, is kept for as long as it is true."""
+"""Cached annotations, parsed and composed, are valid as long as their input is the same."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def came(to: str = "there", user: bytes = b"", count: int = 0) -> bytes:
     return compose_annotations(user, count, 0, False, to, "0/A", ("0/A",))
 
 
-def test_the_same_octets_are_read_once_wherever_they_stand() -> None:
+def test_the_same_bytes_are_read_once_wherever_they_stand() -> None:
     rewriter = AnnotationRewriter(HERE, True, True, 0, None)
     section = came()
     first = rewriter.read(section, 0, len(section))
@@ -53,19 +53,19 @@ def test_next_routers_get_the_trace_and_receivers_get_the_annotations_of_the_sen
     assert not parse_annotations(plain, 0, len(plain), True).had_router_keys
     for _ in range(2):
         onward = rewriter.onward(passage, None, 0)
-        said = parse_annotations(onward, 0, len(onward), True)
-        assert (said.to, said.ingress, said.trace, said.phase) == ("there", "0/A", ("0/A", HERE), 2)
+        parsed = parse_annotations(onward, 0, len(onward), True)
+        assert (parsed.to, parsed.ingress, parsed.trace, parsed.phase) == ("there", "0/A", ("0/A", HERE), 2)
         rewritten = rewriter.onward(passage, "moved", 5)
-        said = parse_annotations(rewritten, 0, len(rewritten), True)
-        assert (said.to, said.phase, said.user) == ("moved", 5, user)
+        parsed = parse_annotations(rewritten, 0, len(rewritten), True)
+        assert (parsed.to, parsed.phase, parsed.user) == ("moved", 5, user)
 
 
 def test_a_message_without_annotations_begins_its_way_here() -> None:
     rewriter = AnnotationRewriter(HERE, True, True, 0, "override")
     for to, expected in ((None, "override"), ("own", "own"), (None, "override")):
         section = rewriter.onward(None, to, 0)
-        said = parse_annotations(section, 0, len(section), True)
-        assert (said.to, said.ingress, said.trace) == (expected, HERE, (HERE,))
+        parsed = parse_annotations(section, 0, len(section), True)
+        assert (parsed.to, parsed.ingress, parsed.trace) == (expected, HERE, (HERE,))
 
 
 def test_an_edge_router_writes_no_ingress_and_its_interior_router_writes_its_own() -> None:

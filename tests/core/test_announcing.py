@@ -1,4 +1,4 @@
-"""What an edge router asks of the router above it about its link routes, and what it makes of the answers."""
+"""The requests of an edge router about its link routes to the router above it, and its use of the answers."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from trouter.core.notes import Note
 
 
 class Above:
-    """The other side: what it was asked, and what was told of it."""
+    """The router above: the requests that it got, and the log."""
 
     def __init__(self, *, begun: bool = True) -> None:
         self.asked: list[Note] = []
-        self.told: list[str] = []
-        self.announcer = Announcer("E1", self.asked.append, self.told.append)
+        self.logged: list[str] = []
+        self.announcer = Announcer("E1", self.asked.append, self.logged.append)
         if begun:
             self.announcer.begin("answers")
 
     def answer(self, status: object, body: Any = None, text: object = "", number: object = None) -> None:
-        """To the request that was asked last, or to ``number``."""
+        """Answer the last request, or request ``number``."""
         number = self.asked[-1].correlation_id if number is None else number
-        said = {"statusCode": status, "statusDescription": text}
-        self.announcer.take(Note(body, correlation_id=number, properties=said))
+        reason = {"statusCode": status, "statusDescription": text}
+        self.announcer.take(Note(body, correlation_id=number, properties=reason))
 
     def create(self, key: str = "Cbroker", identity: str = "7") -> None:
         self.announcer.add(key)
         self.answer(201, {"identity": identity})
 
     def wait(self) -> None:
-        """Until no router waits for an answer any more."""
+        """Wait until the edge router waits for no answer."""
         for _ in range(PATIENCE_BEATS + 1):
             self.announcer.beat()
 
@@ -57,7 +57,7 @@ def test_a_route_is_requested_like_the_older_router_requests_routes(key: str, pa
     assert (note.body, note.reply_to) == ({}, "answers")
     assert note.properties == {"operation": "DELETE", "type": SCOPED, "identity": "above/7", "name": name}
     above.answer(204)
-    assert above.told == []
+    assert above.logged == []
     assert len({note.correlation_id for note in above.asked}) == 2
 
 
@@ -91,13 +91,13 @@ def test_a_link_route_removed_while_its_create_is_pending_is_deleted(status: int
     above.create()
     above.announcer.remove("Cbroker")
     above.answer(status)
-    assert above.told == []
+    assert above.logged == []
     above.create()
     assert above.operations() == ["CREATE", "DELETE", "CREATE"]
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "said"),
+    ("status", "body", "reason"),
     [
         (403, {}, "403 Forbidden"),
         (400, None, "400 Forbidden"),
@@ -109,16 +109,16 @@ def test_a_link_route_removed_while_its_create_is_pending_is_deleted(status: int
         ("201", {"identity": "7"}, "201 Forbidden"),
     ],
 )
-def test_a_refused_link_route_is_reported_once_and_not_requested_again(status: object, body: Any, said: str) -> None:
+def test_a_refused_link_route_is_reported_once_and_not_requested_again(status: object, body: Any, reason: str) -> None:
     above = Above()
     above.announcer.add("Cbroker")
     above.answer(status, body, "Forbidden")
-    assert above.told == [f"link route broker is not known to the interior router: {said}"]
+    assert above.logged == [f"link route broker is not known to the interior router: {reason}"]
     above.wait()
     assert above.operations() == ["CREATE"]
-    above.announcer.remove("Cbroker")  # it is not there
+    above.announcer.remove("Cbroker")  # it does not exist
     assert above.operations() == ["CREATE"]
-    above.announcer.add("Cbroker")  # for another container that came
+    above.announcer.add("Cbroker")  # for another container that connected
     assert above.operations() == ["CREATE", "CREATE"]
 
 
@@ -126,7 +126,7 @@ def test_the_error_text_of_the_interior_router_is_cut_short() -> None:
     above = Above()
     above.announcer.add("Cbroker")
     above.answer("x" * 5000, None, "y" * 5000)
-    (line,) = above.told
+    (line,) = above.logged
     assert len(line) < 400
 
 
@@ -135,10 +135,10 @@ def test_an_answer_to_an_unknown_request_is_ignored(number: object) -> None:
     above = Above()
     above.announcer.add("Cbroker")
     above.announcer.take(Note({"identity": "7"}, correlation_id=number, properties={"statusCode": 201}))
-    assert above.told == []
+    assert above.logged == []
     above.answer(201, {"identity": "7"})
     above.answer(403)  # a second answer
-    assert above.told == []
+    assert above.logged == []
 
 
 def test_a_lost_answer_is_not_waited_for() -> None:
@@ -146,14 +146,14 @@ def test_a_lost_answer_is_not_waited_for() -> None:
     above.announcer.add("Cbroker")
     for _ in range(PATIENCE_BEATS):
         above.announcer.beat()
-    assert above.told == []
+    assert above.logged == []
     above.announcer.beat()
-    assert above.told == ["link route broker is not known to the interior router: no answer"]
-    above.announcer.remove("Cbroker")  # it may be there, by a name that we know
+    assert above.logged == ["link route broker is not known to the interior router: no answer"]
+    above.announcer.remove("Cbroker")  # it may exist, by a name that the edge router knows
     assert above.operations() == ["CREATE", "DELETE"]
     assert "identity" not in above.asked[-1].properties
     above.wait()
-    assert len(above.told) == 2
+    assert len(above.logged) == 2
     above.create()
     assert above.operations() == ["CREATE", "DELETE", "CREATE"]
 
@@ -167,4 +167,4 @@ def test_requests_under_way_are_bounded_and_lost_answers_hold_up_no_route() -> N
     assert len(above.asked) == MAX_REQUESTS + 1
     above.wait()
     assert len(above.asked) == MAX_REQUESTS + 3
-    assert len(above.told) == MAX_REQUESTS
+    assert len(above.logged) == MAX_REQUESTS

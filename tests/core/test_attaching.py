@@ -1,4 +1,4 @@
-"""Attaching to a router: routing.md section 1, row by row. `test_rows.py` says which row each test stands for."""
+"""Attaching to a router: routing.md section 1, row by row. `test_rows.py` lists the tests of each row."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def one(*rules: AddressRule, default: str = "balanced") -> tuple[MemoryRouter, M
 
 
 class Taker:
-    """Something inside the router that accepts whatever comes."""
+    """A consumer inside the router that accepts each message."""
 
     def receive(self, received: InsideMessage) -> None:
         received.settle()
 
 
 def reaches(router: MemoryRouter, sending: str, receiving: str) -> bool:
-    """A message sent to one spelling of an address comes to a receiver on the other."""
+    """Return whether a message sent to one spelling of an address reaches a receiver on the other."""
     client = router.connect()
     receiver = client.receiver(receiving, credit=1)
     sender = client.sender(sending)
@@ -631,7 +631,7 @@ def test_no_terminus_outlives_its_link() -> None:
 
 
 class CountingDict(dict[str, object]):
-    """Counts how often it is looked through as a whole."""
+    """A dict that counts how often it is iterated."""
 
     walks = 0
 

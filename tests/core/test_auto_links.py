@@ -1,4 +1,4 @@
-"""Auto links (routing.md 6.1, 6.2): attached where their container is, tried again when they fail."""
+"""Auto links (routing.md 6.1, 6.2): attached when their container connects, tried again when they fail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OUT = AutoLinkRule("q", "out", phase=0, container_id="B", name="out")
 
 
 class Observer(RouterObserver):
-    """Hears of failures, and retries them when the test says so."""
+    """An observer that records failures, and retries them when the test calls it."""
 
     def __init__(self) -> None:
         self.due: list[Activation] = []
@@ -44,7 +44,7 @@ def room(*rules: AutoLinkRule, addresses: tuple[AddressRule, ...] = (WAYPOINT,),
 
 
 class Room:
-    """A router with auto links, its observer, and a broker called B if there is to be one."""
+    """A router with auto links, its observer, and a broker called B if the test needs one."""
 
     def __init__(self, rules: tuple[AutoLinkRule, ...], addresses: tuple[AddressRule, ...], fields: Any) -> None:
         self.router = MemoryRouter(addresses, **fields)
@@ -90,7 +90,7 @@ def test_they_are_on_one_session_apart_from_routed_links() -> None:
 
 
 def end_session(end: MemorySender | MemoryReceiver, error: Error) -> None:
-    """The broker ends the session of a link."""
+    """End the session of a link, as a broker does."""
     session: Any = end.link.session
     session.end(error)
 
@@ -235,7 +235,7 @@ def test_a_link_that_the_peer_refuses_is_attached_again() -> None:
     assert auto.state == "attaching"
     broker.attached[0].answer(target=None)
     here.router.pump()
-    assert auto.state == "attaching"  # no address: the refusal is on its way
+    assert auto.state == "attaching"  # no address: the refusal follows
     broker.attached[0].detach(True, Error("amqp:not-found", "Node not found"))
     assert (auto.state, auto.last_error, auto.identity) == ("failed", "Node not found", 0)
     assert here.observer.waits == [2.0]

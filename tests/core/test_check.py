@@ -1,4 +1,4 @@
-"""What messages are held to, and what is remembered for it."""
+"""The checks of messages, and the memory that they use."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from trouter.core.table import MAX_ADDRESS_BYTES
 
 
 def ignores_denials(what: str, text: str) -> None:
-    """Take a denial; these tests deny nothing."""
+    """Ignore a denial; these tests cause none."""
 
 
 @pytest.mark.parametrize(
-    ("octets", "asked"), [(1, 1), (MAX_KNOWN_BYTES, 1), (MAX_KNOWN_BYTES + 1, 2), (MAX_ADDRESS_BYTES, 2)]
+    ("data", "asked"), [(1, 1), (MAX_KNOWN_BYTES, 1), (MAX_KNOWN_BYTES + 1, 2), (MAX_ADDRESS_BYTES, 2)]
 )
-def test_only_short_addresses_are_remembered(octets: int, asked: int) -> None:
+def test_only_short_addresses_are_remembered(data: int, asked: int) -> None:
     """An address may be as long as a frame, and a sender may make up any number of them."""
     texts: list[str] = []
 
@@ -24,11 +24,11 @@ def test_only_short_addresses_are_remembered(octets: int, asked: int) -> None:
         return True
 
     check = MessageCheck(None, None, may_send, ignores_denials)
-    assert [check.allows(b"a" * octets) for _ in range(2)] == [True, True]
-    assert texts == ["a" * octets] * asked
+    assert [check.allows(b"a" * data) for _ in range(2)] == [True, True]
+    assert texts == ["a" * data] * asked
 
 
-def test_octets_that_are_no_address_are_denied_without_a_policy_check() -> None:
+def test_bytes_that_are_no_address_are_denied_without_a_policy_check() -> None:
     def may_send(text: str) -> bool:
         raise AssertionError(text)
 

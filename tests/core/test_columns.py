@@ -1,4 +1,4 @@
-"""The rows that management shows of links, addresses and the router (management.md 8 and 11, routing.md 5.6)."""
+"""The rows of links, addresses and the router in management (management.md 8 and 11, routing.md 5.6)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ remoteCount:uint containerCount:uint remoteHostRouters:list deliveriesIngress:ul
 deliveriesTransit:ulong deliveriesToContainer:ulong deliveriesFromContainer:ulong deliveriesEgressRouteContainer:ulong
 deliveriesIngressRouteContainer:ulong transitOutstanding:list|null trackedDeliveries:long priority:int
 deliveriesRedirectedToFallback:ulong"""
-#: In the router's row, workerThreads and the like aside, in this order.
+#: The columns of the router's row in their order, without workerThreads and the like.
 ROUTER = """addrCount:ulong linkCount:ulong nodeCount:ulong presettledDeliveries:ulong droppedPresettledDeliveries:ulong
 acceptedDeliveries:ulong rejectedDeliveries:ulong releasedDeliveries:ulong modifiedDeliveries:ulong
 deliveriesDelayed1Sec:ulong deliveriesDelayed10Sec:ulong deliveriesStuck:ulong deliveriesIngress:ulong
@@ -113,7 +113,7 @@ def test_links_are_numbered_as_they_come_and_no_number_comes_again(room: Room) -
     assert room.core.next_identity() == 3
     room.receiver.detach()
     room.receiving.receiver("y")
-    room.sending.sender("", capabilities=("qd.router",))  # refused: no number is lost
+    room.sending.sender("", capabilities=("qd.router",))  # refused: it takes no number
     room.sending.sender("z")
     assert list(room.core.links) == [2, 4, 5]
 
@@ -267,7 +267,7 @@ def test_the_settle_rate_is_that_of_the_last_seconds(room: Room) -> None:
         return {row["settleRate"] for row in room.both()}
 
     settle(50)
-    assert rates() == {10}  # of a young link: as if it had been there for all of the period
+    assert rates() == {10}  # a young link: as if it had existed for the whole period
     for second in range(1, 21):
         room.router.now_s = float(second)
         settle(20)

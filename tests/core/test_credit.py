@@ -1,4 +1,4 @@
-"""Credit, drain, windows and streaming: routing.md section 3. `test_rows.py` maps rows to tests."""
+"""Credit, drain, windows and streaming: routing.md section 3. `test_rows.py` lists the tests of each row."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def settle(router: MemoryRouter, receiver: MemoryReceiver) -> None:
 
 
 def check_credit(router: MemoryRouter) -> None:
-    """No credit is lost or made: what the sender has, what waits and what is unsettled never exceed the capacity."""
+    """Check that no credit is lost or created: credit, backlog and unsettled deliveries never exceed the capacity."""
     for ingress in router.core.ingresses():
         owed = ingress.capacity - ingress.link.credit - ingress.pending - ingress.unsettled
         assert owed >= 0
@@ -73,7 +73,7 @@ def test_credit_of_unsettled_messages_is_paid_back_when_settled() -> None:
     sent = send(router, sender, 10)
     assert sender.credit == 0
     settle(router, receiver)
-    assert sender.credit == 8  # the rest before these are used up
+    assert sender.credit == 8  # the credit before these is used up
     sent = send(router, sender, 8)
     for each in sent:
         each.settle()
@@ -636,7 +636,7 @@ def test_stopping_waits_for_unfinished_messages() -> None:
         assert router.core.unsettled() == 0
 
 
-# --- windows that close at a bad moment
+# --- windows that close in the middle of a message
 
 
 @pytest.mark.parametrize("how", ["abort", "drop", "receiver"])

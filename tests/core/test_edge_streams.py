@@ -1,6 +1,6 @@
-"""Long messages between an edge router and the one above it: each goes over a link of its own, both ways.
+"""Long messages between an edge router and the one above it: each has a link of its own, in both directions.
 
-The other end is the test's, which does as the older router does (docs/edge.md).
+The test is the other end, and behaves as the older router does (docs/edge.md).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from trouter.testing import MemoryClient, MemoryReceiver, MemoryRouter, MemorySe
 from trouter.wire.performatives import Accepted, Error, Modified, Released, Source, Target
 
 LARGE = compose(b"x" * 300_000)
-#: As much of it as is sent on before the rest is here.
+#: Bytes of a message that are forwarded before the rest has arrived.
 BEGINNING = 200_000
 TOO_LITTLE = 100_000
 FOREVER = Source(expiry_policy="link-detach"), Target(expiry_policy="link-detach")
 
 
 def offer_streams(router: MemoryRouter, peer: MemoryClient) -> None:
-    """The other end of a connection takes links for streams, as its open says."""
+    """Offer links for streams in the open of the other end."""
 
     def begin() -> Session:
         session = peer.server.add_session()
@@ -47,12 +47,12 @@ class Above:
         self.client = self.router.connect()
 
     def streams(self) -> list[Any]:
-        """What the edge router was attached."""
+        """Return the streams that were attached to the edge router."""
         return list(self.edge.attached)
 
 
 def take(*links: MemoryReceiver) -> None:
-    """Accept what came whole."""
+    """Accept the messages that arrived completely."""
     for link in links:
         for message in link.received:
             if message.complete and not message.delivery.settled:
@@ -229,7 +229,7 @@ def test_a_message_that_an_edge_router_has_not_taken_in_full_is_released(how: st
 
 
 def test_an_edge_router_that_takes_nothing_keeps_back_nothing_of_others() -> None:
-    """The window of the stream's own session closes, and no other."""
+    """The window of the stream's own session closes, and no other window."""
     above = Above()
     stalled, other = above.edge.receiver("x", credit=10), above.edge.receiver("y", credit=10)
     above.client.sender("x").send(compose(b"x" * 30_000_000))
@@ -304,18 +304,18 @@ def test_management_shows_the_link_as_one_of_the_connection() -> None:
 
 
 class Below(Edge):
-    """An edge router whose interior router takes links for streams."""
+    """An edge router whose interior router accepts links for streams."""
 
     def go_up(self, capacity: int) -> Any:
         offer_streams(self.router, self.above)
         return super().go_up(capacity)
 
     def streams(self) -> list[Any]:
-        """What the interior router was attached besides the links of the uplink and of addresses."""
+        """Return the links that were attached to the interior router besides those of the uplink and of addresses."""
         return [each for each in self.above.attached if each.link.session not in self.first_sessions()]
 
     def first_sessions(self) -> set[Any]:
-        """Those of the uplink's own links."""
+        """Return the sessions of the uplink's own links."""
         return {each.link.session for each in self.above.attached[:8]}
 
 
@@ -392,7 +392,7 @@ def test_a_message_that_has_not_gone_up_in_full_is_released(how: Callable[[Below
     assert sent.outcome == Released()
 
 
-# ------------------------------------------------------------------------------------------- from those of older kind
+# ------------------------------------------------------------------------------------------- from older routers
 
 
 def test_a_long_message_of_an_edge_router_may_come_on_any_link_and_session() -> None:

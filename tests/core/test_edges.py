@@ -1,4 +1,4 @@
-"""What an interior router does for edge routers, and what it does not let them do (inter-router.md 6)."""
+"""The services of an interior router for edge routers, and the requests that it refuses them (inter-router.md 6)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from trouter.core.attach import PeerTerms
 from trouter.core.edge.downlinks import SILENCE_S
 from trouter.core.edge.peers import EdgePeer
-from trouter.core.table import AddressRule
+from trouter.core.table import MAX_SLASHES, AddressRule
 from trouter.testing import MemoryClient, MemoryReceiver, MemoryRouter, compose
 from trouter.wire.codec import decode, encode
 from trouter.wire.performatives import Accepted, Error, Released, Source, Target
@@ -32,7 +32,7 @@ def router() -> MemoryRouter:
 
 
 def edge_of(above: MemoryRouter, user: str = "edge", capacity: int = 10) -> MemoryClient:
-    """A connection in the role edge."""
+    """Connect in the role edge."""
     number = len(above.clients) + 1
     peer = above.core.edges.peers[number] = EdgePeer(number, user)
     return above.connect(PeerTerms(capacity, False, False, edge=peer), role="edge")
@@ -45,7 +45,7 @@ def downlink(edge: MemoryClient, name: str = "E1", credit: int = 10) -> MemoryRe
 
 
 def tracked(receiver: MemoryReceiver) -> list[Any]:
-    """What a tracking link has told so far."""
+    """Return the messages that a tracking link has sent so far."""
     return [value(message.payload) for message in receiver.received]
 
 
@@ -83,11 +83,11 @@ def tracking(edge: MemoryClient, credit: int = 32) -> MemoryReceiver:
 
 def test_a_message_for_an_edge_router_keeps_all_router_annotations_on_its_downlink() -> None:
     above = router()
-    told: list[tuple[str, int, bool]] = []
-    above.core.network.on_local = lambda *what: told.append(what)
+    advertised: list[tuple[str, int, bool]] = []
+    above.core.network.on_local = lambda *what: advertised.append(what)
     edge = edge_of(above)
     down = downlink(edge)
-    assert told == [("HE1", 3, True)]
+    assert advertised == [("HE1", 3, True)]
     client = above.connect()
     for sender, to in ((client.sender("_edge/E1/x"), None), (client.sender(), "_edge/E1/x")):
         sent = sender.send(compose(b"hello", to=to))
@@ -99,7 +99,7 @@ def test_a_message_for_an_edge_router_keeps_all_router_annotations_on_its_downli
         above.pump()
         assert sent.outcome == Accepted()
     edge.drop()
-    assert told[1:] == [("HE1", 0, False)]
+    assert advertised[1:] == [("HE1", 0, False)]
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
@@ -144,8 +144,8 @@ def test_the_interior_router_is_where_an_edge_routers_messages_enter() -> None:
     other = edge_of(above)
     receiver = other.receiver("x", credit=10)
     sender = edge.sender("x")
-    said = {"x-opt-qd.ingress": "0/E1", "x-opt-qd.trace": ["0/E1"], "mine": 1}
-    sender.send(compose(b"", annotations=said), settled=True)
+    annotations = {"x-opt-qd.ingress": "0/E1", "x-opt-qd.trace": ["0/E1"], "mine": 1}
+    sender.send(compose(b"", annotations=annotations), settled=True)
     above.pump()
     assert receiver.received[0].annotations == {
         "mine": 1,
@@ -202,7 +202,7 @@ def test_an_address_without_credit_is_reported_with_its_latest_state_once_credit
     for number in range(50):
         edge.sender(f"x{number}")
     client = above.connect()
-    for _ in range(20):  # comes and goes
+    for _ in range(20):  # attaches and detaches repeatedly
         client.receiver("x7").detach()
     client.receiver("x8")
     link.grant(1000)
@@ -323,11 +323,22 @@ def test_client_is_no_edge_router() -> None:
     assert "HE1" not in above.core.table.entries
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "x" * 5000])
+@pytest.mark.parametrize("name", ["", "x" * 5000])
 def test_a_downlink_names_an_edge_router(name: str) -> None:
     above = router()
     refused = downlink(edge_of(above), name).error
     assert refused == Error("amqp:invalid-field", "the source of a downlink is the id of an edge router")
+
+
+def test_an_address_finds_the_edge_router_whose_id_has_the_most_slashes() -> None:
+    above = router()
+    deep, too_deep = "/".join("x" * (MAX_SLASHES + 1)), "/".join("y" * (MAX_SLASHES + 2))
+    for name in ("a", "a/b", "a/b/c/d", deep, too_deep):
+        assert downlink(edge_of(above), name).error is None
+    table = above.core.table
+    keys = [table.parse(f"_edge/{to}/temp.1").key for to in ("a", "a/b", "a/b/c", "a/b/c/d", deep, too_deep)]
+    assert keys == ["Ha", "Ha/b", "Ha/b", "Ha/b/c/d", f"H{deep}", "Hy"]
+    assert table.parse("_topo/0/a/b/x").key == "Ra"
 
 
 def test_an_edge_router_that_comes_back_takes_its_id_over() -> None:

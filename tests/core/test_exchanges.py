@@ -1,4 +1,4 @@
-"""Exchanges in the core: who gets a message, in what form, and what its sender hears (docs/exchanges.md)."""
+"""Exchanges in the core: the receivers of a message, its form, and its outcome (docs/exchanges.md)."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ MARKED = PeerTerms(strip_in=False, strip_out=False)
 def exchange(
     core: Router, bindings: Sequence[tuple[str, str] | tuple[str, str, int]] = (), **fields: Any
 ) -> tuple[Exchange, list[Binding]]:
-    """An exchange at the address ``x`` with these bindings: key, next hop, and its phase."""
+    """Return an exchange at the address ``x`` with these bindings: key, next hop, and its phase."""
     made = core.exchanges.add(ExchangeRule(**{"name": "e", "address": "x"} | fields))
     return made, [made.bind(BindingRule(*each)) for each in bindings]
 
 
 class Room:
-    """A router with an exchange, and a client for everything."""
+    """A router with an exchange, and a client that is sender and receiver."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Room:
 
     @property
     def counts(self) -> tuple[int, int, int, int]:
-        """Received, forwarded, diverted, dropped."""
+        """Return the counts received, forwarded, diverted, dropped."""
         made = self.exchange
         return made.received, made.forwarded, made.diverted, made.dropped
 
@@ -78,7 +78,7 @@ def bodies(*receivers: MemoryReceiver) -> list[list[bytes]]:
     return [receiver.bodies for receiver in receivers]
 
 
-# --- who gets a message
+# --- receivers of a message
 
 
 @pytest.mark.parametrize("method", ["amqp", "mqtt"])
@@ -133,10 +133,10 @@ def test_no_subject_fits_no_binding() -> None:
     "properties",
     [
         b"\x00\x53\x73\xc0\x08\x04\x40\x40\x40\xa3\x03a.b",  # a symbol
-        b"\x00\x53\x73\xc0\x07\x04\x40\x40\x40\xa1\x02\xff\xfe",  # no UTF-8
+        b"\x00\x53\x73\xc0\x07\x04\x40\x40\x40\xa1\x02\xff\xfe",  # not UTF-8
         b"\x00\x53\x73\xc0\x05\x04\x40\x40\x40\x40",
         b"\x00\x53\x73\x45",
-        b"\x00\x53\x73\xc0\x04\x09\x40\x40\x40",  # fewer fields than it says
+        b"\x00\x53\x73\xc0\x04\x09\x40\x40\x40",  # fewer fields than its count
         b"\x00\x53\x73\xc0\x06\x04\x40\x40\x40\xa1\x09",  # longer than the section
     ],
 )
@@ -279,7 +279,7 @@ def test_many_subjects_are_remembered_but_not_all() -> None:
     assert len(room.exchange._known) <= 1000
 
 
-# --- where messages come from
+# --- origins of messages
 
 
 def test_anonymous_senders_reach_an_exchange() -> None:
@@ -491,13 +491,13 @@ def test_a_long_message_streams_to_all_and_is_settled_at_its_end() -> None:
 
 
 def test_a_message_waits_for_its_subject() -> None:
-    """However the octets come, no part goes anywhere before it is known where to."""
+    """However the bytes arrive, no part is forwarded before the subject is known."""
     room = Room([("s", "hop")], alternate="other")
     hop, other = room.receiver("hop"), room.receiver("other")
     whole = compose(b"y", subject="s", annotations={"mine": "a" * 300}, priority=3)
     sent = room.client.sender("x").begin(whole[:1])
-    for octet in whole[1:-1]:
-        sent.more(bytes((octet,)))
+    for byte in whole[1:-1]:
+        sent.more(bytes((byte,)))
         room.router.pump()
     sent.finish(whole[-1:])
     room.router.pump()

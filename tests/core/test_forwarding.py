@@ -1,4 +1,4 @@
-"""Who gets a message, and what its sender hears: routing.md section 2. `test_rows.py` maps rows to tests."""
+"""The receivers of a message, and its outcome: routing.md section 2. `test_rows.py` lists the tests of each row."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RULES = (
 
 
 class Room:
-    """A router and one client for everything; more where a test needs them."""
+    """A router and one client that is sender and receiver; some tests add clients."""
 
     def __init__(self, *, capacity: int = 250, strips: bool = True, terms: PeerTerms | None = None) -> None:
         self.router = MemoryRouter(RULES)
@@ -49,7 +49,7 @@ class Room:
 
 
 class Inside:
-    """A consumer inside the router, which accepts at once unless told to keep."""
+    """A consumer inside the router, which accepts at once unless it is set to keep."""
 
     def __init__(self, keep: bool = False) -> None:
         self.keep = keep
@@ -73,7 +73,7 @@ def settle_all(room: Room, *receivers: MemoryReceiver) -> None:
 
 
 def leave(how: str, link: MemorySender | MemoryReceiver, sent: SentMessage | None = None) -> None:
-    """End a link, or the message on it, in one of the ways there are."""
+    """End a link, or the message on it, in the given way."""
     if how == "detach":
         link.detach()
     elif how == "end":
@@ -88,7 +88,7 @@ def leave(how: str, link: MemorySender | MemoryReceiver, sent: SentMessage | Non
 # --- 2.1
 
 
-def test_the_priority_of_an_address_changes_no_octet_of_its_messages() -> None:
+def test_the_priority_of_an_address_changes_no_byte_of_its_messages() -> None:
     room = Room()
     (receiver,) = room.receivers("urgent.x", 1)
     assert room.router.core.table.entries["M0urgent.x"].priority == 9
@@ -98,7 +98,7 @@ def test_the_priority_of_an_address_changes_no_octet_of_its_messages() -> None:
     assert receiver.received[0].payload == message
 
 
-def test_tags_are_a_counter_of_eight_octets() -> None:
+def test_tags_are_a_counter_of_eight_bytes() -> None:
     room = Room()
     first, second = room.receivers("closest", 2)
     room.send(room.client.sender("closest"), 4)
@@ -495,7 +495,7 @@ def test_an_anonymous_message_to_an_unavailable_address_is_rejected() -> None:
 
 
 def lone_sender(room: Room) -> MemorySender:
-    """A targeted sender with credit, whose last consumer has gone."""
+    """Return a targeted sender with credit, whose last consumer has detached."""
     (receiver,) = room.receivers("x", 1)
     sender = room.client.sender("x")
     sender.answers_drain = False
@@ -786,7 +786,7 @@ def test_unsettled_messages_are_not_dropped() -> None:
 
 
 class CountingQueue(deque[Delivery]):
-    """Counts how often the forwarder looks behind its first."""
+    """A queue that counts how often the forwarder looks behind its first entry."""
 
     looks = 0
 

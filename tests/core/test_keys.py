@@ -1,4 +1,4 @@
-"""The keys that a subject fits, against a matcher that tries them one by one."""
+"""The keys that match a subject, against a matcher that tries them one by one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEYS = st.lists(st.sampled_from(["a", "b", "", "*", "#", "+", "ab"]), min_size=1
 
 
 def fits(key: list[str], subject: list[str], one: str) -> bool:
-    """The naive matcher: every way to spread the subject over the key."""
+    """Return whether a key matches a subject, by trying every distribution of the tokens."""
     if not key:
         return not subject
     if key[0] == "#":
@@ -24,7 +24,7 @@ def fits(key: list[str], subject: list[str], one: str) -> bool:
 
 
 def tokens(text: str, separator: str) -> list[str]:
-    """What counts of a text: separators at its ends do not."""
+    """Return the tokens of a text; separators at its ends do not count."""
     text = text.strip(separator)
     return text.split(separator) if text else []
 
@@ -120,7 +120,7 @@ def test_a_subject_that_is_too_long_fits_nothing() -> None:
 
 
 def test_a_search_visits_a_node_once_for_each_token() -> None:
-    """Keys full of wildcards and a subject that fits none: a matcher that goes back would never end."""
+    """Many keys full of wildcards and a subject that matches none: a matcher that backtracks would not end."""
     tree: KeyTree[int] = KeyTree()
     tree.insert(".".join(["#", "a"] * (MAX_TOKENS // 2)), 1)
     assert tree.match(".".join("a" * (MAX_TOKENS - 1) + "b")) == []

@@ -1,4 +1,4 @@
-"""What became of deliveries and how long they took, by class of address and by outcome."""
+"""The outcomes of deliveries and their times, by class of address and by outcome."""
 
 from __future__ import annotations
 
@@ -90,12 +90,12 @@ def test_messages_are_counted_under_their_links_class(address: str | None) -> No
     sender.send(compose(b"x", to="x"), settled=True)
     router.pump()
     family = {"x": "mobile", "_local/x": "local", None: "anonymous"}[address]
-    told = router.core.latency.snapshot()
-    assert {key: each.count for key, each in told.items() if each.count} == {
+    counted = router.core.latency.snapshot()
+    assert {key: each.count for key, each in counted.items() if each.count} == {
         (family, outcome): 1 for outcome in ("accepted", "rejected", "released", "modified")
     }
-    assert told[family, "modified"].sum_s == pytest.approx(2.0)
-    assert told[family, "modified"].counts[BOUNDS_S.index(2.5)] == 1
+    assert counted[family, "modified"].sum_s == pytest.approx(2.0)
+    assert counted[family, "modified"].counts[BOUNDS_S.index(2.5)] == 1
     assert router.core.outcomes.snapshot()[family, "presettled"] == 1
 
 
@@ -107,6 +107,6 @@ def test_drops_count_under_the_class_of_the_link_that_dropped() -> None:
     for _ in range(5):
         sender.send(compose(b"x"), settled=True)
         router.pump()
-    told = {key: count for key, count in router.core.outcomes.snapshot().items() if count}
-    assert told == {("local", "presettled"): 5, ("local", "dropped"): router.core.pulse.totals.dropped_presettled}
-    assert told["local", "dropped"] > 0
+    counted = {key: count for key, count in router.core.outcomes.snapshot().items() if count}
+    assert counted == {("local", "presettled"): 5, ("local", "dropped"): router.core.pulse.totals.dropped_presettled}
+    assert counted["local", "dropped"] > 0

@@ -1,4 +1,4 @@
-"""What is over leaves nothing behind: no link without an end, nothing that waits for the garbage collector."""
+"""Ended objects leave nothing behind: no link without an end, nothing that waits for the garbage collector."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def alive(*kinds: type) -> int:
 
 
 def busy(router: MemoryRouter) -> MemoryClient:
-    """A client in the middle of everything."""
+    """Return a client with links and messages of every kind under way."""
     client = router.connect()
     receiver = client.receiver("x", credit=3)
     sender = client.sender("x")
@@ -176,5 +176,5 @@ def test_names_and_handles_of_a_reported_link_are_free_once_it_is_answered() -> 
 
 
 def _transfer(handle: int) -> Transfer:
-    """A transfer on a link that has no credit, for want of a consumer."""
+    """Return a transfer on a link that has no credit, because it has no consumer."""
     return Transfer(handle, 0xFFFFFFFE, b"tag")

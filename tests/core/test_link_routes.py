@@ -61,7 +61,7 @@ def both(prefix: str = PREFIX, **fields: Any) -> tuple[LinkRoute, LinkRoute]:
 
 
 def routed(*extra: LinkRoute) -> tuple[MemoryRouter, MemoryClient, MemoryClient]:
-    """A router, a container called B for everything below ``broker``, and a client called C."""
+    """Return a router, a container called B for everything below ``broker``, and a client called C."""
     router = MemoryRouter()
     routes(router, *(extra or both()))
     broker = router.connect(container_id="B", role="route-container")
@@ -69,7 +69,7 @@ def routed(*extra: LinkRoute) -> tuple[MemoryRouter, MemoryClient, MemoryClient]
 
 
 def sending(credit: int = 10) -> tuple[MemoryRouter, MemorySender, MemoryReceiver]:
-    """A client's sender, and the broker's end of its link."""
+    """Return a client's sender, and the broker's end of its link."""
     router, broker, client = routed()
     sender = client.sender("broker.q")
     (end,) = broker.attached
@@ -80,7 +80,7 @@ def sending(credit: int = 10) -> tuple[MemoryRouter, MemorySender, MemoryReceive
 
 
 def receiving(credit: int = 10) -> tuple[MemoryRouter, MemoryReceiver, MemorySender]:
-    """A client's receiver, and the broker's end of its link."""
+    """Return a client's receiver, and the broker's end of its link."""
     _, broker, client = routed()
     receiver = client.receiver("broker.q", credit=credit)
     (end,) = broker.attached
@@ -89,13 +89,13 @@ def receiving(credit: int = 10) -> tuple[MemoryRouter, MemoryReceiver, MemorySen
 
 
 def tagged(sender: MemorySender, tag: bytes) -> SentMessage:
-    """A message of which nothing is sent yet, under a tag of its own."""
+    """Begin a message with this tag; nothing of it is sent yet."""
     sent = SentMessage(sender, False, None)
     sent.delivery.tag = tag
     return sent
 
 
-# --- the attach goes on, and the answer comes back
+# --- the attach is forwarded, and the answer returns
 
 
 def test_the_attach_of_a_sender_goes_to_the_container_unchanged() -> None:
@@ -157,7 +157,7 @@ def test_a_peer_is_answered_when_the_container_answers() -> None:
     broker.attached[0].answer()
     router.pump()
     assert receiver.attach is not None
-    assert broker.attached[0].link.credit == 5  # given before the answer, kept until then
+    assert broker.attached[0].link.credit == 5  # granted before the answer, held back until then
 
 
 def test_credit_of_a_container_that_answers_late_reaches_the_sender() -> None:
@@ -262,7 +262,7 @@ def test_a_long_link_name_is_kept_and_a_longer_one_becomes_its_digest(length: in
     assert broker.attached[0].link.name == (f"{'n' * length}@C" if kept else sha256(b"n" * length + b"@C").hexdigest())
 
 
-# --- prefixes of the container's own
+# --- prefixes of the container itself
 
 
 @pytest.mark.parametrize(
@@ -329,7 +329,7 @@ def test_a_delivery_with_a_tag_that_is_too_long_is_rejected_and_the_link_goes_on
     assert [message.delivery.tag for message in end.received] == [bytes(32)]
 
 
-def test_messages_and_tags_pass_octet_by_octet() -> None:
+def test_messages_and_tags_pass_byte_by_byte() -> None:
     router, sender, end = sending()
     message = compose(b"x" * 100, annotations={"x-opt-qd.to": "elsewhere", "mine": 1}, to="other", user_id=b"u")
     tagged(sender, b"my tag").finish(message)
@@ -483,7 +483,7 @@ def test_credit_is_the_receivers_own() -> None:
     for each in end.received:
         each.settle()
     router.pump()
-    assert sender.credit == 0  # settling gives nothing back
+    assert sender.credit == 0  # settling returns none
     end.grant(5)
     router.pump()
     assert len(end.received) == 3
@@ -661,7 +661,7 @@ def test_a_peer_that_detaches_before_the_container_answers() -> None:
 
 
 def ends(broker: MemoryClient, client: MemoryClient, towards: str) -> tuple[Any, Any]:
-    """A link, from where it is detached, and its other end: the container's if the detach is ``towards`` that."""
+    """Return the end of a link that detaches and the other end, which is the container's if ``towards`` says so."""
     link = client.receiver("broker.q", credit=5)
     (end,) = broker.attached
     for each in (broker, client):
@@ -911,7 +911,7 @@ def test_link_routes_of_other_routers_are_known_by_their_keys() -> None:
     for key in ("Clr.one", "Da/b", "Ex.*.y", "F#", "", "C", "E...", "Mlr", "C" + "x" * 5000):
         found.add_remote(key, "R2")
     assert len(found) == 4
-    assert router.connect().sender("lr.one.x").error == NO_ROUTE  # there is no way to R2
+    assert router.connect().sender("lr.one.x").error == NO_ROUTE  # there is no path to R2
     found.add_remote("Clr/one", "R3")
     assert found.routers("Clr.one") == ["R2", "R3"]
     assert address_row(router.core, router.core.table.entries["Clr.one"])["remoteHostRouters"] == ["R2", "R3"]
@@ -925,18 +925,18 @@ def test_link_routes_of_other_routers_are_known_by_their_keys() -> None:
 
 def test_other_routers_are_notified_of_the_first_container_and_of_the_loss_of_the_last() -> None:
     router = MemoryRouter()
-    told: list[tuple[str, int, bool]] = []
-    router.core.network.on_local = lambda *what: told.append(what)
+    reported: list[tuple[str, int, bool]] = []
+    router.core.network.on_local = lambda *what: reported.append(what)
     routes(router, *both("lr.one"), LinkRoute("a.*.b.#", "in", container_id="B"), LinkRoute("c/#", "out"))
-    assert told == []
+    assert reported == []
     first = router.connect(container_id="B", role="route-container")
     second = router.connect(container_id="B", role="route-container")
-    assert told == [("Clr.one", 4, True), ("Dlr.one", 4, True), ("Ea.*.b.#", 4, True)]
-    told.clear()
+    assert reported == [("Clr.one", 4, True), ("Dlr.one", 4, True), ("Ea.*.b.#", 4, True)]
+    reported.clear()
     first.drop()
-    assert told == []
+    assert reported == []
     second.drop()
-    assert told == [("Clr.one", 0, False), ("Dlr.one", 0, False), ("Ea.*.b.#", 0, False)]
+    assert reported == [("Clr.one", 0, False), ("Dlr.one", 0, False), ("Ea.*.b.#", 0, False)]
 
 
 # --- transactions
@@ -1006,8 +1006,8 @@ def test_a_forged_user_id_is_rejected(name: bytes | None, taken: bool) -> None:
     router = MemoryRouter()
     routes(router, *both())
     broker = router.connect(container_id="B", role="route-container")
-    told: list[tuple[str, str]] = []
-    check = MessageCheck(b"eve", None, None, lambda *what: told.append(what))
+    reported: list[tuple[str, str]] = []
+    check = MessageCheck(b"eve", None, None, lambda *what: reported.append(what))
     sender = router.connect(PeerTerms(check=check)).sender("broker.q")
     (end,) = broker.attached
     assert isinstance(end, MemoryReceiver)
@@ -1021,7 +1021,7 @@ def test_a_forged_user_id_is_rejected(name: bytes | None, taken: bool) -> None:
     assert end.received == []
     assert isinstance(sent.outcome, Rejected)
     assert sent.outcome.error == Error("amqp:unauthorized-access", "user_id proxy violation")
-    assert len(told) == 1
+    assert len(reported) == 1
     assert sender.credit == 5
 
 
@@ -1036,10 +1036,10 @@ def test_anonymous_messages_do_not_enter_link_routes() -> None:
     router.core.routes.remove(route)
     sent = anonymous.send(compose(b"x", to="broker.q"))
     router.pump()
-    assert sent.outcome is None  # it waits for the receiver's word
+    assert sent.outcome is None  # it waits for the receiver's outcome
 
 
-# --- what management shows
+# --- rows in management
 
 
 def test_rows_of_a_routed_link_and_its_address() -> None:
@@ -1071,9 +1071,9 @@ def test_why_shows_where_links_go() -> None:
     route = both()[0]
     router = MemoryRouter()
     routes(router, route)
-    told = explain(router.core, "broker.q")
-    assert told.treatment == "linkBalanced"
-    assert told.verdict == "senders are refused: broker is routed, and its container is not connected"
+    reported = explain(router.core, "broker.q")
+    assert reported.treatment == "linkBalanced"
+    assert reported.verdict == "senders are refused: broker is routed, and its container is not connected"
     router.connect(container_id="B", role="route-container")
     assert explain(router.core, "broker.q").verdict == "senders are routed by broker to container B on connection 1"
     assert explain(router.core, "other").treatment == "balanced"

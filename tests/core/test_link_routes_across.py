@@ -27,12 +27,12 @@ from trouter.wire.types import Described, Symbol, ULong
 
 LINE = {("A", "B"): 1, ("B", "C"): 1}
 LOST = Error("qd:routed-link-lost", "Connectivity to the peer container was lost")
-#: Where the client is: the container is on A.
+#: The client's router; the container is on A.
 PLACES = ["A", "B", "C"]
 
 
 def container(joined: Joined, router: str, name: str = "", **options: Any) -> MemoryClient:
-    """A container on a router, for what is below ``broker``; it answers attaches as they come."""
+    """Connect a container to a router, for everything below ``broker``; it answers attaches."""
     name = name or f"broker-on-{router}"
     for direction in ("in", "out"):
         route = LinkRoute("broker", direction, is_prefix=True, container_id=name, **options)
@@ -41,7 +41,7 @@ def container(joined: Joined, router: str, name: str = "", **options: Any) -> Me
 
 
 def sending(place: str, credit: int = 10) -> tuple[Joined, MemorySender, MemoryReceiver]:
-    """A client's sender, and the container's end of its link."""
+    """Return a client's sender, and the container's end of its link."""
     joined = Joined(LINE)
     broker = container(joined, "A")
     link = joined[place].connect(container_id="client").sender("broker.q", name="mine")
@@ -53,7 +53,7 @@ def sending(place: str, credit: int = 10) -> tuple[Joined, MemorySender, MemoryR
 
 
 def receiving(place: str, credit: int = 10) -> tuple[Joined, MemoryReceiver, MemorySender]:
-    """A client's receiver, and the container's end of its link."""
+    """Return a client's receiver, and the container's end of its link."""
     joined = Joined(LINE)
     broker = container(joined, "A")
     link = joined[place].connect(container_id="client").receiver("broker.q", credit=credit, name="mine")
@@ -63,7 +63,7 @@ def receiving(place: str, credit: int = 10) -> tuple[Joined, MemoryReceiver, Mem
 
 
 def routed_links(joined: Joined, router: str) -> int:
-    """How many ends of routed links a router has."""
+    """Return the count of ends of routed links on a router."""
     return sum(link.context is not None for link in _links(joined, router))
 
 
@@ -71,7 +71,7 @@ def _links(joined: Joined, router: str) -> list[Any]:
     return [endpoint.link for endpoint in joined[router].core.links.values()]
 
 
-# --- where they go
+# --- paths
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -85,7 +85,7 @@ def test_the_attach_arrives_with_everything_and_its_name_is_made_unique_once(pla
     assert link.attach is not None
     assert (end.attach.name, end.attach.source, end.attach.target) == ("mine@client", source, Target("here"))
     assert (link.attach.source, link.attach.target) == (source, Target("here"))
-    for router in PLACES:  # both ends at each router on the way
+    for router in PLACES:  # both ends at each router on the path
         assert routed_links(joined, router) == (2 if router <= place else 0)
     link.detach()
     assert [routed_links(joined, router) for router in PLACES] == [0, 0, 0]
@@ -152,7 +152,7 @@ def test_a_route_requested_by_a_connection_is_known_everywhere_and_ends_with_the
     assert all(len(joined[name].core.routes) == 0 for name in PLACES)
 
 
-# --- messages and what becomes of them
+# --- messages and their outcomes
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -174,7 +174,7 @@ def test_every_router_on_the_path_counts_incoming_messages(place: str) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_messages_and_tags_pass_octet_by_octet(place: str) -> None:
+def test_messages_and_tags_pass_byte_by_byte(place: str) -> None:
     joined, link, end = sending(place)
     message = compose(b"x" * 100, annotations={"x-opt-qd.to": "elsewhere", "mine": 1}, to="other")
     sent = SentMessage(link, False, None)
@@ -223,7 +223,7 @@ def test_an_empty_message_is_rejected_and_the_link_goes_on(place: str) -> None:
 
 
 def test_large_messages_on_one_way_do_not_wait_for_each_other() -> None:
-    """One of four receivers takes nothing; the routers on the way keep a window for it, and the others go on."""
+    """One of four receivers takes nothing; the routers on the path keep a window for it, and the others go on."""
     joined = Joined(LINE, limits=EngineLimits(session_window_bytes=256 * 1024, idle_timeout_s=0.0))
     broker = container(joined, "A")
     clients = [joined["C"].connect() for _ in range(4)]

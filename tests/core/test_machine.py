@@ -1,7 +1,7 @@
-"""Anything a few clients may do in any order, against what must always hold of one router.
+"""Any operations of a few clients in any order, against the invariants of one router.
 
-Every unsettled delivery gets one terminal outcome or its link is gone; nothing is reported accepted that nobody
-accepted; a pre-settled message is never answered; credit, held octets and records are neither lost nor left over.
+Every unsettled delivery gets one terminal outcome or its link is gone; no message is accepted that no receiver
+accepted; a pre-settled message gets no outcome; credit, buffered bytes and entries are neither lost nor left over.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ RULES = (
     AddressRule("closed", distribution="unavailable"),
 )
 ADDRESSES = st.sampled_from(["closest", "multicast", "multicast", "balanced", "fall"])
-#: Small frames and windows, so that everything that can fill up does.
+#: Small frames and windows, so that every buffer can fill up.
 LIMITS = EngineLimits(
     max_frame_bytes=512,
     session_window_frames=8,
@@ -49,14 +49,14 @@ OUTCOMES = st.sampled_from([Accepted(), Accepted(), Released(), Rejected(), Modi
 TERMS = st.builds(
     PeerTerms, link_capacity=st.sampled_from([1, 2, 5, 20]), strip_in=st.booleans(), strip_out=st.booleans()
 )
-#: What would end everything too soon happens now and then.
+#: An operation that would end the run too early is rare.
 SELDOM = st.sampled_from([False, False, False, False, True])
 PLANS = st.tuples(ADDRESSES, st.sampled_from([0, 1, 5, 50]))
 TERMINAL = (Accepted, Rejected, Released, Modified)
 
 
 class RouterMachine(RuleBasedStateMachine):
-    """Clients, their links and their messages, each known to the test that made it."""
+    """Clients, their links and their messages."""
 
     clients: Bundle[MemoryClient] = Bundle("clients")
     senders: Bundle[MemorySender] = Bundle("senders")
@@ -70,12 +70,12 @@ class RouterMachine(RuleBasedStateMachine):
         self.receiving: list[MemoryReceiver] = []
         self.numbers = 0
         self.turn = 0
-        #: Bodies' numbers for which some receiver said that it accepts.
+        #: Numbers of bodies that some receiver accepted.
         self.accepted: set[int] = set()
-        #: For receivers that want settled messages, the router accepts.
+        #: Whether some receivers want settled messages, which the router accepts itself.
         self.some_take_settled = False
 
-    # --- who comes and goes
+    # --- connections
 
     @initialize(target=clients, terms=st.lists(TERMS, min_size=3, max_size=3))
     def begin_with_clients(self, terms: list[PeerTerms]) -> Any:
@@ -90,7 +90,7 @@ class RouterMachine(RuleBasedStateMachine):
         return multiple(*(self.any_client().sender(address) for address in (None, *addresses)))
 
     def any_client(self) -> MemoryClient:
-        """One after the other; there is one from the first moment on."""
+        """Return the clients in turn; there is always one."""
         if not self.router.clients:
             self.connected(PeerTerms(5))
         self.turn += 1
@@ -253,7 +253,7 @@ class RouterMachine(RuleBasedStateMachine):
         if isinstance(state, Accepted) or state is None:
             self.accepted.add(number)  # a settlement without a state counts as accepted by a multicast
 
-    # --- how far octets get
+    # --- progress of the bytes
 
     @rule()
     def pump(self) -> None:
@@ -268,7 +268,7 @@ class RouterMachine(RuleBasedStateMachine):
         else:
             client.read()
 
-    # --- what must hold
+    # --- invariants
 
     @invariant()
     def no_connection_has_a_fault(self) -> None:
@@ -285,7 +285,7 @@ class RouterMachine(RuleBasedStateMachine):
             assert owed >= 0
             assert ingress.pending >= 0
             assert ingress.unsettled >= 0
-            # until a message in pieces is here in full, its sender could not use new credit
+            # until a message in pieces has arrived completely, its sender could not use new credit
             assert ingress.link.credit > 0 or owed == 0 or ingress.link.partial is not None
 
     @invariant()
@@ -338,7 +338,7 @@ class RouterMachine(RuleBasedStateMachine):
     # --- the end
 
     def teardown(self) -> None:
-        """Everybody reads on and settles: everything ends in order, and nothing is left."""
+        """Let all clients read and settle: everything ends in order, and nothing is left."""
         for client in self.router.clients:
             client.stalled = False
         self.router.pump()
@@ -376,7 +376,7 @@ class RouterMachine(RuleBasedStateMachine):
         assert self.router.held_bytes() == 0
 
     def both_ends_count_the_same_frames(self, client: MemoryClient) -> None:
-        """All is quiet: nothing is on its way, and a sender knows of no more room than there is."""
+        """Check that at rest nothing is under way, and that a sender's window is no wider than the receiver's."""
         if client.dropped:
             return
         ours, theirs = client.server.sessions(), client.connection.sessions()
@@ -397,7 +397,7 @@ class RouterMachine(RuleBasedStateMachine):
 
 
 def number_of(message: ReceivedMessage) -> int:
-    """Which message it is, by the first octets of its body; -1 while these are not here."""
+    """Return the number in the first bytes of a message's body; -1 while these have not arrived."""
     payload = message.payload
     start = payload.find(b"\0\x53\x75")
     start += 5 if payload[start + 3 : start + 4] == b"\xa0" else 8

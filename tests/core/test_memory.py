@@ -1,4 +1,4 @@
-"""What the router keeps, by type: true counts of the moment, true sizes."""
+"""The memory that the router keeps, by type: the current counts and sizes."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_multicast_message_counts_once_for_all_receivers() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 300])
 def test_small_pieces_of_a_message_are_kept_together(size: int) -> None:
-    """A piece costs more than an octet; while no receiver reads it, many take the room of their octets."""
+    """A piece costs more than a byte; unread pieces are joined, so that many take the room of their bytes."""
     router = MemoryRouter()
     client = router.connect()
     receiver = client.receiver("x")
@@ -148,7 +148,7 @@ def test_pieces_grow_only_where_no_receiver_has_come_to_them() -> None:
         assert receiver.received[0].payload == expected + b"end"
 
 
-def test_buffers_hold_the_octets_that_are_not_sent_on() -> None:
+def test_buffers_hold_the_bytes_that_are_not_sent_on() -> None:
     router = MemoryRouter()
     client = router.connect(PeerTerms(100))
     receiver = client.receiver("x")

@@ -55,8 +55,8 @@ class Room:
         self.lines.append(text)
 
 
-def describe(octets: bytes, *components: str) -> str:
-    return MessageLog(components, lambda link, text: None).describe(octets)
+def describe(data: bytes, *components: str) -> str:
+    return MessageLog(components, lambda link, text: None).describe(data)
 
 
 def test_everything_in_its_order() -> None:
@@ -106,9 +106,9 @@ def test_values(value: object, text: str) -> None:
     assert format_value(value) == text
 
 
-@pytest.mark.parametrize("octets", [b"", b"\0", b"\0\x53", b"\0\x53\x73", b"garbage", message(["a"])[:5], b"\0\x80\0"])
-def test_a_broken_message_is_logged_without_its_unreadable_fields(octets: bytes) -> None:
-    assert describe(octets, "all") == "Message{}"
+@pytest.mark.parametrize("data", [b"", b"\0", b"\0\x53", b"\0\x53\x73", b"garbage", message(["a"])[:5], b"\0\x80\0"])
+def test_a_broken_message_is_logged_without_its_unreadable_fields(data: bytes) -> None:
+    assert describe(data, "all") == "Message{}"
 
 
 def test_one_line_for_each_message_received_and_sent() -> None:
@@ -184,7 +184,7 @@ def test_connections_without_a_message_log_write_no_line() -> None:
 
 
 class Passing:
-    """Two routers, of which the connection between them logs at both ends."""
+    """Two routers whose connection logs at both ends."""
 
     def __init__(self) -> None:
         self.lines: dict[str, list[str]] = {"A": [], "B": []}
@@ -211,7 +211,7 @@ def test_messages_between_routers_are_logged_once_at_each_end(size: int, frames:
 
 
 class Reader:
-    """Takes messages inside a router."""
+    """A consumer inside a router."""
 
     def __init__(self) -> None:
         self.taken: list[bytes] = []

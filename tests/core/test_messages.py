@@ -1,4 +1,7 @@
-"""What is read of a message, and how it leaves: routing.md section 4. `test_rows.py` maps rows to tests."""
+"""The parts of a message that the router reads, and the form that it sends: routing.md section 4.
+
+`test_rows.py` lists the tests of each row.
+"""
 
 from __future__ import annotations
 
@@ -44,24 +47,24 @@ class Pair:
         self.sender: MemorySender = self.sending.sender(target)
 
     def outcome(self, message: bytes, **how: bool) -> object:
-        """What the sender hears at once."""
+        """Return the sender's outcome at once."""
         sent = self.sender.send(message, **how)
         self.router.pump()
         return sent.outcome
 
     def passes(self, message: bytes) -> bytes:
-        """The message as the receiver gets it."""
+        """Return the message as the receiver gets it."""
         assert self.outcome(message) is None
         return self.receiver.received[-1].payload
 
     def annotations(self, **annotations: object) -> dict[object, object] | None:
-        """The annotations with which a message with ``annotations`` arrives ('_' stands for '.' and '-')."""
+        """Return the annotations of a message with ``annotations`` at the receiver ('_' stands for '.' and '-')."""
         self.passes(compose(b"x", annotations={keyed(name): value for name, value in annotations.items()}))
         return self.receiver.received[-1].annotations
 
 
 def keyed(name: str) -> str:
-    """x_opt_qd_to -> x-opt-qd.to; user keys stay."""
+    """Return x-opt-qd.to for x_opt_qd_to; user keys stay."""
     return "x-opt-qd." + name[3:] if name.startswith("qd_") else name
 
 
@@ -70,7 +73,7 @@ def section(code: int, value: object) -> bytes:
 
 
 def expected(user: dict[str, object] | None = None, **router: object) -> dict[object, object]:
-    """Annotations by full name, users' first."""
+    """Return annotations by full name, users' first."""
     every: dict[str, object] = {**(user or {}), **{keyed(name): value for name, value in router.items()}}
     return {Symbol(name): value for name, value in every.items()}
 
@@ -116,7 +119,7 @@ def test_an_anonymous_link_reads_the_properties() -> None:
 
 
 @pytest.mark.parametrize("target", ["x", None])
-def test_a_message_of_no_octets_is_invalid(target: str | None) -> None:
+def test_a_message_of_no_bytes_is_invalid(target: str | None) -> None:
     assert Pair(target=target).outcome(b"") == INVALID
 
 
@@ -132,12 +135,12 @@ def test_header_needs_a_list_and_annotations_a_map(head: bytes) -> None:
     assert Pair().outcome(head + SECTIONS[5]) in (INVALID, Rejected(Error("amqp:invalid-field", "")))
 
 
-def test_the_head_may_come_octet_by_octet() -> None:
+def test_the_head_may_come_byte_by_byte() -> None:
     pair = Pair(KEEP, KEEP)
     message = b"".join(SECTIONS)
     sent = pair.sender.begin()
-    for octet in range(len(message)):
-        sent.more(message[octet : octet + 1])
+    for byte in range(len(message)):
+        sent.more(message[byte : byte + 1])
         pair.router.pump()
         assert not pair.receiver.received
     sent.finish()
@@ -297,7 +300,7 @@ def test_the_property_to_is_ignored_on_a_targeted_link_and_passed_unchanged() ->
     assert pair.passes(message) == message
 
 
-def test_delivery_annotations_and_the_bare_message_keep_their_octets() -> None:
+def test_delivery_annotations_and_the_bare_message_keep_their_bytes() -> None:
     message = b"".join(SECTIONS)
     pair = Pair(KEEP, KEEP)
     got = pair.passes(message)
@@ -332,7 +335,7 @@ def test_a_multicast_writes_each_receiver_its_own_head() -> None:
 
 @pytest.mark.parametrize("sizes", [[1, 1, 1], [100, 20_000, 1], [140_000, 1], [40_000] * 10])
 @pytest.mark.parametrize("terms", [None, KEEP])
-def test_a_body_in_many_frames_arrives_octet_for_octet(sizes: Iterable[int], terms: PeerTerms | None) -> None:
+def test_a_body_in_many_frames_arrives_byte_for_byte(sizes: Iterable[int], terms: PeerTerms | None) -> None:
     pair = Pair(terms, terms)
     body = b"".join(bytes([size & 0xFF]) * size for size in sizes)
     message = compose(body)
@@ -390,7 +393,7 @@ def test_the_settled_flag_may_come_on_the_last_frame(size: int) -> None:
     pair.router.pump()
     sent.more(compose(bytes(size))[500:])
     pair.router.pump()
-    # our own engine never changes its mind on a later frame
+    # trouter's own engine never changes this on a later frame
     pair.sending.session.write(Transfer(handle=pair.sender.link.handle, settled=True))
     pair.router.pump()
     assert pair.receiver.received[0].complete

@@ -1,4 +1,4 @@
-"""Messages across routers: who gets them, what is counted, what their senders hear (routing.md 2, 5, 8)."""
+"""Messages across routers: their receivers, the counters, and the outcomes (routing.md 2, 5, 8)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def sender(joined: Joined, name: str, address: str | None = None, **fields: obje
 
 
 def send(joined: Joined, link: MemorySender, count: int = 1, **fields: object) -> list[SentMessage]:
-    """Messages one after the other, each at rest before the next."""
+    """Send messages one after the other, each at rest before the next."""
     sent = []
     for number in range(count):
         sent.append(link.send(compose(b"%d" % number, **fields)))  # type: ignore[arg-type]
@@ -174,7 +174,7 @@ def test_deliveries_sent_to_a_silent_neighbour_fail_and_waiting_ones_are_release
     assert begun.outcome == Released()
     assert joined.under_way() == 0
     begun.finish(LARGE[200_000:])
-    joined.sides["B", "A"].stalled = False  # it is heard again, with what it thinks of them
+    joined.sides["B", "A"].stalled = False  # B's frames arrive again, with its outdated addresses
     settle(joined, there)
     assert joined.held_bytes() == 0
     [after] = send(joined, link)
@@ -293,7 +293,7 @@ def test_a_message_for_an_unavailable_address_from_a_trunk_is_released() -> None
     assert sent.outcome == Released()  # A knows of no such address
     [sent] = send(joined, sender(joined, "B"), to="closed.x")
     assert isinstance(sent.outcome, Rejected)
-    # a message that B gets although it cannot have the address
+    # a message that B gets although it does not have the address
     joined["A"].core.network.map("B", {"M0closed.x": 3}, ())
     [sent] = send(joined, link, to="closed.x")
     assert sent.outcome == Released()
@@ -370,7 +370,7 @@ def test_a_fallback_that_cannot_be_reached_does_not_keep_the_message() -> None:
     joined = Joined({("A", "B"): 1}, RULES)
     link = sender(joined, "A")
     receiver(joined, "B", "fall.x", capabilities=("qd.fallback",))
-    # B believes that only A has the fallback: what came from A is not sent back there
+    # B has only A's fallback: a message from A is not sent back there
     for record in joined["B"].core.table.entries.values():
         if record.key == "MFfall.x":
             for consumer in list(record.forwarder.consumers):
@@ -391,7 +391,7 @@ def test_a_message_takes_the_link_of_its_priority(address: str, header: int | No
     assert shares(there) == [1]
     trunk = joined.sides["A", "B"].trunk
     assert [way.counters.deliveries for way in map(trunk.way, range(10)) if way] == [int(n == link) for n in range(10)]
-    # what another router has configured is not passed on: the header is
+    # another router's configured priority is not forwarded: the header is
     onward = joined.sides["B", "C"].trunk
     expected = 4 if header is None else min(header, 9)
     assert onward.way(expected).counters.deliveries == 1  # type: ignore[union-attr]
@@ -429,7 +429,7 @@ def test_routers_count_outcomes_ingress_egress_and_transit() -> None:
     for name, router in joined.routers.items():
         seen = router.core.pulse.totals
         assert (seen.accepted, seen.rejected, seen.released, seen.modified) == (1, 1, 1, 1)
-        assert seen.presettled == (1 if name == "A" else 0)  # hellos and what passes through are not counted
+        assert seen.presettled == (1 if name == "A" else 0)  # hellos and forwarded messages are not counted
 
 
 def test_trace_and_ingress_show_the_path_and_annotations_of_the_sender_stay() -> None:
@@ -449,7 +449,7 @@ def test_trace_and_ingress_show_the_path_and_annotations_of_the_sender_stay() ->
 def test_a_message_that_has_passed_here_before_is_released() -> None:
     joined = Joined(LINE, RULES)
     receiver(joined, "C", "work")
-    # B is led to believe that what C has lies behind A
+    # B takes A for the next hop to C
     joined["B"].core.network.routers["C"].trunk = joined.sides["B", "A"].trunk
     [sent] = send(joined, sender(joined, "A", "work"))
     assert sent.outcome == Released()
@@ -461,7 +461,7 @@ LARGE = compose(b"x" * 300_000)
 
 
 def streams(joined: Joined, one: str, other: str) -> tuple[int, int]:
-    """Links for streams from one router to another: how many, and how many of them idle."""
+    """Return the links for streams from one router to another: their count, and that of idle ones."""
     found = joined.sides[one, other].trunk.streams
     assert found is not None
     return found.count, found.idle
@@ -474,7 +474,7 @@ def test_a_message_that_is_still_coming_goes_over_a_link_of_its_own_which_is_kep
     for _ in range(3):
         sent = link.begin(LARGE[:200_000])
         joined.pump()
-        assert len(there.received[-1].payload) >= 199_000  # what is here is there
+        assert len(there.received[-1].payload) >= 199_000  # all bytes so far have arrived
         assert (streams(joined, "A", "B"), streams(joined, "B", "C")) == ((1, 0), (1, 0))
         sent.finish(LARGE[200_000:])
         joined.pump()
@@ -519,7 +519,7 @@ def test_streams_block_neither_each_other_nor_small_messages() -> None:
         joined.pump()
         settle(joined, there, other)
         assert [each.outcome for each in sent] == [Accepted(), Accepted()]
-    assert joined.held_bytes() < 3 * 3 * 600_000  # by stream: the window of each router it has come to
+    assert joined.held_bytes() < 3 * 3 * 600_000  # by stream: the window of each router on its path
     for each in stalled:
         each.grant(1)
     joined.pump()
@@ -532,7 +532,7 @@ def test_a_receiver_without_credit_does_not_stop_other_receivers_behind_the_same
     """The messages under way of one sender fit twice into the window that routers open for each other."""
     joined = Joined(LINE, RULES, limits=replace(LIMITS, session_window_bytes=ROUTER_WINDOW_BYTES))
     stalled, there = receiver(joined, "C", "stalled", credit=0), receiver(joined, "C", "free")
-    large = compose(b"x" * 125_000)  # no more, and it would go over a link of its own
+    large = compose(b"x" * 125_000)  # a longer one would get a link of its own
     link = sender(joined, "A", "stalled")
     stuck = [link.send(large) for _ in range(300)]
     joined.pump()
@@ -682,7 +682,7 @@ def test_when_the_neighbour_takes_no_more_streams_they_go_with_the_others() -> N
 
 
 def of_tenant(joined: Joined, router: str, tenant: str) -> MemoryClient:
-    """A connection of the tenant's."""
+    """Connect a client of the tenant."""
     core = joined[router].core
     number = 1000 + core.next_identity()
     return joined[router].connect(PeerTerms(tenant=core.table.tenants.enter(tenant, number), connection_number=number))
@@ -713,6 +713,6 @@ def test_an_answer_finds_its_tenant_on_any_router_and_no_other_tenant_can_give_o
         assert len(waiting.received) == count
     for router in "ABC":
         assert answer(router, "two", address) != Accepted()
-        # nor by writing what the way there has
+        # nor by the annotation of the path there
         assert answer(router, "two", address.replace("/temp.", "/one/temp.")) != Accepted()
     assert len(waiting.received) == 3

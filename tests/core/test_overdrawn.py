@@ -1,4 +1,4 @@
-"""Peers that send more than they have credit for, as brokers do when two flows meet what they have under way."""
+"""Peers that send more than their credit, as brokers do when flows cross messages under way."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trouter.testing.memory import LIMITS
 
 
 class Ends:
-    """A sender and a receiver of q, over a broker's queue that the receiver's link is routed to or over an address."""
+    """A sender and a receiver of q, over a routed link to a broker's queue or over an address."""
 
     def __init__(self, *, routed: bool) -> None:
         self.router = MemoryRouter()
@@ -86,7 +86,7 @@ def test_a_broker_gets_more_credit_once_it_has_used_all_of_it(role: str, wanted:
     sender = router.connect(PeerTerms(10), role=role).sender("q")
 
     def send(count: int) -> int:
-        """Have so many sent and settled; the credit that is left."""
+        """Send and settle messages; return the credit that is left."""
         for number in range(count):
             sender.send(compose(b"%d" % number))
         router.pump()

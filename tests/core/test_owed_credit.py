@@ -1,4 +1,4 @@
-"""Credit that is owed and too little to be granted at once comes when the sender sends no more for a moment."""
+"""Owed credit below the threshold for a flow is granted when the sender sends no more for a moment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CAPACITY = 10
 
 
 class Pair:
-    """A sender that goes on only for a flow, and a receiver."""
+    """A sender that continues only after a flow, and a receiver."""
 
     def __init__(self) -> None:
         self.router = MemoryRouter()
@@ -25,7 +25,7 @@ class Pair:
         self.rung += 1
 
     def send(self, count: int, *, settled: bool = False) -> None:
-        """Send, and have all of it accepted."""
+        """Send messages, and accept all of them."""
         for number in range(count):
             self.sender.send(compose(b"%d" % number), settled=settled)
         self.router.pump()

@@ -1,4 +1,4 @@
-"""routing.md 5.2: tokens, wildcards, precedence; and what a hostile value may cost."""
+"""routing.md 5.2: tokens, wildcards, precedence; and the cost of hostile values."""
 
 from __future__ import annotations
 
@@ -236,11 +236,11 @@ def test_removing_everything_leaves_nothing_behind(patterns: list[str]) -> None:
     assert len(tree) == 0
 
 
-# The second opinion: the rules of 5.2 written down once more, over a flat list, without tree, stack or memory.
+# An independent implementation: the rules of 5.2 over a flat list, without tree, stack or memory.
 
 
 def preferred(candidates: list[tuple[tuple[str, ...], str]], value: list[str]) -> str | None:
-    """The winner among (rest of a pattern, pattern), where all took the same way up to here."""
+    """Return the winner among (rest of a pattern, pattern), where all took the same path up to here."""
     if not value and (ended := [name for rest, name in candidates if not rest]):
         return ended[0]
     for step in ("exact", "*"):
@@ -260,7 +260,7 @@ def preferred(candidates: list[tuple[tuple[str, ...], str]], value: list[str]) -
 
 
 def is_member(pattern: tuple[str, ...], value: list[str]) -> bool:
-    """Whether the pattern alone covers the value: a table over both, no precedence."""
+    """Return whether the pattern alone matches the value: a table over both, no precedence."""
     fits = [[False] * (len(value) + 1) for _ in range(len(pattern) + 1)]
     fits[0][0] = True
     for row, token in enumerate(pattern, 1):

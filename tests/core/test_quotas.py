@@ -1,4 +1,7 @@
-"""Quotas over a whole router in memory, its clock moved by hand: what got through is counted (security.md 8.5)."""
+"""Quotas over a whole router in memory, with a clock that the test moves: the messages that pass are counted.
+
+The rules are those of security.md 8.5.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ MESSAGE = compose(b"x" * 100)
 
 
 def rules(vhost: str = "", group: str = "", name: str = "v") -> tuple[QuotaRule, ...]:
-    """The quotas of a user of the only group of a vhost with these settings."""
+    """Return the quotas of a user of the only group of a vhost with these settings."""
     text = f"vhost {{\n hostname: {name}\n{vhost}\n groups: {{ g: {{ users: *\n remoteHosts: *\n{group}\n }} }}\n}}"
     configuration = load(text=f"policy {{ enableVhostPolicy: yes }}\n{text}")
     policy = Policy.compile(configuration.policy, configuration.vhosts)
@@ -29,7 +32,7 @@ def rules(vhost: str = "", group: str = "", name: str = "v") -> tuple[QuotaRule,
 
 
 class World:
-    """A router whose peers are held to quotas, as trouter.connections does it."""
+    """A router whose peers have quotas, as in trouter.connections."""
 
     def __init__(self) -> None:
         self.router = MemoryRouter()
@@ -38,10 +41,10 @@ class World:
         self.shares: dict[MemoryClient, Share] = {}
 
     def connect(self, quotas: tuple[QuotaRule, ...], user: str = "alice", host: str = "h", **more: Any) -> MemoryClient:
-        octets: list[MemoryClient] = []
-        share = self.book.share(quotas, user, host, lambda: octets[0].written_bytes if octets else 0)
+        data: list[MemoryClient] = []
+        share = self.book.share(quotas, user, host, lambda: data[0].written_bytes if data else 0)
         client = self.router.connect(PeerTerms(gate=share, **more))
-        octets.append(client)
+        data.append(client)
         if share is not None:
             self.shares[client] = share
             for session in client.server.sessions():
@@ -53,7 +56,7 @@ class World:
         self.book.leave(self.shares.pop(client))
 
     def pass_time(self, seconds: float) -> None:
-        """Tick as often as the router does."""
+        """Move the clock by ``seconds``, with a tick as often as the router ticks."""
         for _ in range(int(seconds / TICK_S)):
             self.router.now_s += TICK_S
             self.book.tick()
@@ -63,7 +66,7 @@ class World:
 
 
 class Flood:
-    """A sender with more to send than it will ever be allowed to, and a receiver that takes it all."""
+    """A sender with more messages than its quota permits, and a receiver that accepts all of them."""
 
     def __init__(self, world: World, sending: MemoryClient, address: str, messages: int = 700) -> None:
         self.receiver: MemoryReceiver = world.router.connect().receiver(address, credit=100_000)
@@ -97,7 +100,7 @@ def test_connections_share_a_common_quota(per: str) -> None:
     counts = [flood.count for flood in floods]
     together = sum(counts) + (0 if per else other.count)
     assert 600 <= together <= 660
-    assert min(counts) * 2 > max(counts)  # no tenant has it all
+    assert min(counts) * 2 > max(counts)  # no tenant gets everything
     assert other.count == 660 if per else 600 // 8 < other.count < 600 // 2
 
 
@@ -110,7 +113,7 @@ def test_the_strictest_quota_counts() -> None:
     assert all(flood.count <= 16 * 11 for flood in floods)
 
 
-def test_octets_are_paid_for_when_they_have_come() -> None:
+def test_bytes_are_paid_for_when_they_have_come() -> None:
     world = World()
     client = world.connect(rules("maxBytesPerSecond: 20000"))
     flood = Flood(world, client, "a", 4000)
@@ -191,8 +194,8 @@ def test_kept_bytes_are_bounded_and_credit_returns_as_receivers_take_them() -> N
 
 
 @pytest.mark.parametrize("mode", ["enforce", "alarm"])
-def test_octets_that_are_no_message_are_kept_up_to_the_quota(mode: str) -> None:
-    """A quota of n octets takes n of them, and not n + 1; in alarm mode it takes all, and raises an alarm."""
+def test_bytes_that_are_no_message_are_kept_up_to_the_quota(mode: str) -> None:
+    """A quota of n bytes accepts n of them, and not n + 1; in alarm mode it accepts all, and raises an alarm."""
     world = World()
     quotas = rules(f"maxBufferedBytes: 3000\n quotaMode: {mode}\n perUser: {{ maxBufferedBytes: 3001 }}")
     first, second = (world.shares[world.connect(quotas)] for _ in range(2))
@@ -400,7 +403,7 @@ OPERATIONS = st.lists(
 @settings(max_examples=60)
 @given(OPERATIONS)
 def test_counts_are_those_of_a_reference(operations: list[tuple[str, int, int]]) -> None:
-    """Connects and disconnects: links and addresses are those of the connections that exist, and nothing is left."""
+    """Connect and disconnect: links and addresses are those of the open connections, and nothing is left."""
     now = [0.0]
     book = QuotaBook(lambda: now[0], lambda: Budget(0), lambda _: None)
     quotas = rules("maxLinks: 6\n perUser: { maxLinks: 3, maxAddresses: 2 }")

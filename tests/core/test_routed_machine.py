@@ -1,4 +1,4 @@
-"""Whatever both ends of a routed link do, in whatever order: nothing is lost, changed, made up or kept."""
+"""Any operations of both ends of a routed link in any order: nothing is lost, changed, invented or left over."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Routed(RuleBasedStateMachine):
 
     @initialize(towards=st.booleans(), eager=st.booleans())
     def begin(self, towards: bool, eager: bool) -> None:
-        """``eager``: octets are carried after every step."""
+        """Start; with ``eager`` bytes are carried after every step."""
         self.eager = eager
         self.router = MemoryRouter()
         for way in ("in", "out"):
@@ -102,14 +102,14 @@ class Routed(RuleBasedStateMachine):
 
     @rule()
     def pump(self) -> None:
-        """At rest the sender has what credit the receiver has given, less what is under way to it, and no more."""
+        """Carry everything, and check that the sender's credit is the receiver's, less the messages under way."""
         self.router.pump()
         ingress, egress = self.ends()
         gathered = ingress.link.partial is not None and not ingress.link.partial.message.routed
-        told = ingress.link.credit + egress.waiting() + gathered
-        assert told <= egress.link.credit or egress.link.credit == 0
+        advertised = ingress.link.credit + egress.waiting() + gathered
+        assert advertised <= egress.link.credit or egress.link.credit == 0
         if not (egress.link.drain or ingress.link.draining):
-            assert told >= egress.link.credit
+            assert advertised >= egress.link.credit
         assert self.sender.credit == ingress.link.credit or self.sender.client.stalled
 
     @rule(stalled=st.booleans())
@@ -131,7 +131,7 @@ class Routed(RuleBasedStateMachine):
         assert self.router.held_bytes() <= 2 * 65536
 
     def teardown(self) -> None:
-        """Everything goes on until it is done; then nothing is left."""
+        """Let both ends finish; then nothing is left."""
         if not hasattr(self, "router"):
             return
         if self.half is not None:

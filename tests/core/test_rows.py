@@ -1,7 +1,7 @@
-"""Every row and bullet of routing.md's sections 1 to 4 in order, and the tests that stand for it or why none does.
+"""Every row and bullet of routing.md's sections 1 to 4 in order, with its tests or the reason why it has none.
 
-A name ends with `*` when it is the beginning of several. What concerns other routers, link routes, policy, tenants,
-exchanges, edges or brokers' auto-links has its tests where those are built.
+A name that ends with `*` is the beginning of several. Rows on other routers, link routes, policy, tenants, exchanges,
+edges or brokers' auto-links have their tests with those features.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ ROWS: dict[str, tuple[str, ...] | str] = {
     "1.8": POLICY,
     "1.9": TENANTS,
     "1.10 built-in addresses": LATER + "the management agent and other routers",
-    "2.1 priority": ("test_the_priority_of_an_address_changes_no_octet_of_its_messages",),
-    "2.1 tags": ("test_tags_are_a_counter_of_eight_octets",),
+    "2.1 priority": ("test_the_priority_of_an_address_changes_no_byte_of_its_messages",),
+    "2.1 tags": ("test_tags_are_a_counter_of_eight_bytes",),
     "2.1 inherited settlement and state": ("test_a_copy_inherits_settled_and_the_state_on_the_transfer",),
     "2.1 edge echo": EDGE,
     "2.1 credit does not gate": ("test_credit_does_not_gate_the_choice",),
@@ -291,8 +291,8 @@ ROWS: dict[str, tuple[str, ...] | str] = {
         "test_sections_out_of_order_are_refused",
         "test_header_needs_a_list_and_annotations_a_map",
     ),
-    "4.1 zero octets": ("test_a_message_of_no_octets_is_invalid",),
-    "4.1 too few octets": ("test_a_truncated_head_is_invalid", "test_the_head_may_come_octet_by_octet"),
+    "4.1 zero bytes": ("test_a_message_of_no_bytes_is_invalid",),
+    "4.1 too few bytes": ("test_a_truncated_head_is_invalid", "test_the_head_may_come_byte_by_byte"),
     "4.2 section check": ("test_an_invalid_message_is_rejected_and_paid_back",),
     "4.2 router annotations": (
         "test_router_annotations_of_a_wrong_type_are_rejected",
@@ -319,9 +319,9 @@ ROWS: dict[str, tuple[str, ...] | str] = {
     ),
     "4.3 targeted ignores to": ("test_the_property_to_is_ignored_on_a_targeted_link_and_passed_unchanged",),
     "4.3 edge, link-routed": EDGE,
-    "4.3 delivery annotations": ("test_delivery_annotations_and_the_bare_message_keep_their_octets",),
+    "4.3 delivery annotations": ("test_delivery_annotations_and_the_bare_message_keep_their_bytes",),
     "4.3 message-format, passed on": ("test_the_message_format_is_passed_on",),
-    "4.4 body": ("test_a_body_in_many_frames_arrives_octet_for_octet",),
+    "4.4 body": ("test_a_body_in_many_frames_arrives_byte_for_byte",),
     "4.4 aborted before forwarding": (
         "test_an_abort_before_forwarding_is_forgotten",
         "test_aborting_an_unsent_delivery_changes_nothing",
@@ -362,7 +362,7 @@ ROWS: dict[str, tuple[str, ...] | str] = {
     ),
 }
 
-#: The modules whose tests each stand for a row.
+#: The modules whose tests each belong to a row.
 MODULES = ("attaching", "forwarding", "credit", "messages")
 TESTS = sorted(
     node.name

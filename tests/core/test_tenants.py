@@ -1,4 +1,4 @@
-"""Tenants in the core (security.md 5): whatever they are called and whatever they write, nothing crosses."""
+"""Tenants in the core (security.md 5): no tenant's name or address reaches another tenant."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ addresses = st.sampled_from(ADDRESSES) | st.text(st.sampled_from("q1/%_.:t"), mi
 
 
 def canonical(address: str) -> str:
-    """What an address comes to in its space."""
+    """Return the key of an address in its space."""
     path = strip_location(address)
     return path[:-1] if path.endswith((".", "/")) else path
 
@@ -53,14 +53,14 @@ def is_closed(address: str) -> bool:
 
 
 class Space:
-    """Connections to one router, of as many tenants as need be."""
+    """Connections to one router, of as many tenants as needed."""
 
     def __init__(self, *rules: AddressRule) -> None:
         self.router = MemoryRouter(rules, default_distribution="multicast")
         self.tenants = self.router.core.table.tenants
 
     def connect(self, name: str = "") -> MemoryClient:
-        """A connection of the tenant of this name, or in no tenant's space."""
+        """Connect a client of the tenant of this name, or of no tenant."""
         number = len(self.router.clients) + 1
         return self.router.connect(PeerTerms(tenant=self.tenants.enter(name, number) if name else None))
 
@@ -78,7 +78,7 @@ def test_every_message_stays_in_its_space(
     space = Space()
     clients: dict[str, MemoryClient] = {}
     listeners: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    heard: dict[int, list[bytes]] = defaultdict(list)
+    expected: dict[int, list[bytes]] = defaultdict(list)
     receivers: list[MemoryReceiver] = []
     outside = [space.connect().receiver(address, credit=100) for address in ("q", "y", "_x", "_local/q", "%2F")]
     for name, address in listening:
@@ -91,7 +91,7 @@ def test_every_message_stays_in_its_space(
             listeners[name][canonical(address)].append(len(receivers))
             receivers.append(receiver)
     for number, (name, address, anonymous) in enumerate(sending):
-        if canonical(address) in ("", "$management"):  # which leads to the agent
+        if canonical(address) in ("", "$management"):  # it belongs to the agent
             continue
         client = clients.setdefault(name, space.connect(name))
         body = b"%d" % number
@@ -106,14 +106,14 @@ def test_every_message_stays_in_its_space(
         sent = sender.send(compose(body, to=address if anonymous else None), settled=False)
         space.router.pump()
         for each in mine:
-            heard[each].append(body)
+            expected[each].append(body)
             receivers[each].received[-1].settle()
         space.router.pump()
         if mine:
             assert sent.outcome == Accepted()
         else:
             assert isinstance(sent.outcome, Released | Rejected)
-    assert [each.bodies for each in receivers] == [heard[number] for number in range(len(receivers))]
+    assert [each.bodies for each in receivers] == [expected[number] for number in range(len(receivers))]
     assert not any(each.bodies for each in outside)
 
 
@@ -155,7 +155,7 @@ def test_the_spaces_of_names_differ_as_the_names_do(one: str, other: str) -> Non
 FAULTS: dict[str, tuple[str, str]] = {
     "none": ("", "must be named"),
     "as long as can be": ("é" * 127 + "x", ""),
-    "too long": ("é" * 127 + "xx", "limited to 255 octets"),
+    "too long": ("é" * 127 + "xx", "limited to 255 bytes"),
     "a slash": ("a/b", "slash"),
     "a new line": ("a\n", "control"),
     "a delete": ("a\x7f", "control"),
@@ -197,7 +197,7 @@ def test_a_tenant_that_comes_again_is_not_forgotten_for_having_left() -> None:
     assert tenants.get("a") is tenant
 
 
-# --- where the messages of anonymous links lead is remembered, for each tenant by itself
+# --- the memory of targets of anonymous links is separate for each tenant
 
 
 def anonymous(client: MemoryClient, to: str) -> object:
@@ -307,7 +307,7 @@ def test_the_addresses_of_a_space_are_known_at_every_time() -> None:
     def keys(tenant: Tenant) -> set[str]:
         return {key for key, record in table.entries.items() if tenant.owns_key(key) or record.space == tenant.space}
 
-    for _ in range(2):  # the first time round no client has asked before
+    for _ in range(2):  # the first time no other client has sent there
         receivers = [client.receiver(address) for client in clients for address in ("q", "a/b")]
         receivers += [outside.receiver(address) for address in ("t1/q", "t1x/q", "t1", "other")]
         dynamic = [client.receiver(None, dynamic=True) for client in clients]

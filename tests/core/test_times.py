@@ -1,4 +1,4 @@
-"""How long deliveries to each address took, while a client of management wants to know."""
+"""The times of deliveries to each address, while a client of management requests them."""
 
 from __future__ import annotations
 

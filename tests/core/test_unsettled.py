@@ -1,4 +1,4 @@
-"""What a receiver may leave unsettled (security.md 8.5): more waits with the router, and its senders get no credit."""
+"""The limit on a receiver's unsettled deliveries (security.md 8.5): more messages wait, and senders get no credit."""
 
 from __future__ import annotations
 

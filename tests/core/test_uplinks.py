@@ -1,4 +1,4 @@
-"""What an edge router does over its uplink, and what it does not believe (inter-router.md 6.2-6.8)."""
+"""The links of an edge router on its uplink, and the messages there that it ignores (inter-router.md 6.2-6.8)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RULES = (
 )
 
 
-#: The places of links among those of an uplink.
+#: Indexes of links among those of an uplink.
 RESPONSES, REPLIES = 4, 6
 
 
@@ -60,7 +60,7 @@ class Edge:
         return uplink
 
     def links(self, address: str) -> list[Any]:
-        """The links of an address that are on the uplink now: what the test's end of each is."""
+        """Return the links of an address that are on the uplink now, at the test's end."""
         return [each for each in self.above.attached if each.link.attached and address_of(each) == address]
 
     def one(self, address: str) -> Any:
@@ -68,7 +68,7 @@ class Edge:
         return found
 
     def say(self, key: Any, takes: Any) -> None:
-        """Tell the edge router who takes what."""
+        """Report to the edge router whether there are consumers for a key."""
         tracking = self.one("_$qd.edge_addr_tracking")
         tracking.send(encode(Described(ULong(0x77), [key, takes])), settled=True)
         self.router.pump()
@@ -141,7 +141,7 @@ def test_an_address_has_links_as_long_as_it_has_users() -> None:
     ],
 )
 def test_phases_and_fallbacks_survive_the_hop(address: str, capability: str, there: list[Any]) -> None:
-    """0: to send on, 1: to receive on, as the edge router sees it."""
+    """0: to send, 1: to receive, as the edge router sees it."""
     edge = Edge()
     client = edge.router.connect()
     capabilities = (capability,) if capability else ()
@@ -237,7 +237,7 @@ def test_an_invalid_tracking_message_is_reported_once() -> None:
 
 @pytest.mark.parametrize(("address", "here", "there"), [("near", 4, 0), ("many", 4, 4), ("far", 2, 2)])
 def test_local_and_remote_consumers_share_by_the_treatment_of_the_address(address: str, here: int, there: int) -> None:
-    """Nothing of ``closest`` goes up past a consumer here."""
+    """Messages to ``closest`` do not pass a local consumer."""
     edge = Edge(capacity=100)
     client = edge.router.connect()
     receiver, sender = client.receiver(address, credit=100), client.sender(address)
@@ -251,7 +251,7 @@ def test_local_and_remote_consumers_share_by_the_treatment_of_the_address(addres
     assert (len(receiver.received), len(up.received)) == (here, there)
 
 
-# ----------------------------------------------------------------------------------------- everything that is elsewhere
+# ----------------------------------------------------------------------------------------- addresses elsewhere
 
 
 @pytest.mark.parametrize("to", ["nobody.here", "_topo/0/B/x", "_edge/E2/x", "amqp:/_topo/0/A/temp.1"])
@@ -339,7 +339,7 @@ def test_a_client_receives_nothing_that_is_for_others(address: str) -> None:
 
 
 class Answers:
-    """Look-ups, and what came of them."""
+    """Look-ups, and their answers."""
 
     def __init__(self, edge: Edge) -> None:
         self.edge = edge

@@ -208,6 +208,6 @@ def test_a_call_looks_at_a_portion_only(monkeypatch: pytest.MonkeyPatch) -> None
     while looked < 40:
         router.core.scan(100.0 + looks)
         looks += 1
-        before, looked = looked, len(router.core._watch._patients)
+        before, looked = looked, len(router.core._watch._stalled)
         assert 0 < looked - before <= 12
     assert looks == 5

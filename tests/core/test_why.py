@@ -1,4 +1,4 @@
-"""Why messages for an address flow or do not: the verdicts, and the facts beside them."""
+"""The reasons why messages for an address flow or not: the verdicts, and the facts beside them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Sink:
 
 
 class Room:
-    """A router with a client, and what it says of an address."""
+    """A router with a client, and its report on an address."""
 
     def __init__(self, link_capacity: int = 250) -> None:
         self.router = MemoryRouter(RULES)
@@ -80,8 +80,8 @@ def test_an_address_without_users(address: str, verdict: str) -> None:
 def test_the_rule_and_the_treatment_are_reported() -> None:
     room = Room()
     room.client.receiver("all.x")
-    told = [room.why(address) for address in ("x", "closed", "way", "fall", "all.x")]
-    assert [(each.key, each.treatment, each.rule) for each in told] == [
+    explanation = [room.why(address) for address in ("x", "closed", "way", "fall", "all.x")]
+    assert [(each.key, each.treatment, each.rule) for each in explanation] == [
         ("M0x", "balanced", "defaultDistribution: balanced"),
         ("M0closed", "unavailable", "shut: prefix closed, unavailable"),
         ("M0way", "balanced", "pattern way, balanced, phases 0 to 1"),
@@ -96,14 +96,14 @@ def test_senders_without_a_consumer() -> None:
     assert room.verdict("x") == "no consumer: 1 sender without new credit until one comes"
     room.client.sender("x")
     room.router.now_s = 3.5
-    told = room.why("x")
-    assert told.verdict == "no consumer: 2 senders without new credit until one comes"
-    assert (told.consumer_count, told.sender_count, told.consumers) == (0, 2, ())
-    assert [(each.link, each.connection, each.container, each.name) for each in told.senders] == [
+    explanation = room.why("x")
+    assert explanation.verdict == "no consumer: 2 senders without new credit until one comes"
+    assert (explanation.consumer_count, explanation.sender_count, explanation.consumers) == (0, 2, ())
+    assert [(each.link, each.connection, each.container, each.name) for each in explanation.senders] == [
         (1, 1, "client-0", "link-1"),
         (2, 1, "client-0", "link-2"),
     ]
-    assert {(each.credit, each.zero_credit_s, each.waits_for) for each in told.senders} == {(0, 3.5, "credit")}
+    assert {(each.credit, each.zero_credit_s, each.waits_for) for each in explanation.senders} == {(0, 3.5, "credit")}
 
 
 def test_a_phase_that_nothing_leads_to() -> None:
@@ -177,8 +177,8 @@ def test_messages_that_go_to_the_fallback() -> None:
     room = Room()
     room.client.receiver("fall", capabilities=("qd.fallback",), credit=1)
     room.client.sender("fall")
-    told = room.why("fall")
-    assert (told.fallback, told.verdict) == ("MFfall", "on fallback: ready: nothing is under way")
+    explanation = room.why("fall")
+    assert (explanation.fallback, explanation.verdict) == ("MFfall", "on fallback: ready: nothing is under way")
     room.client.receiver("fall", credit=1)
     assert room.why("fall").fallback == ""
 
@@ -203,18 +203,18 @@ def test_of_very_many_links_the_busiest_are_reported(monkeypatch: pytest.MonkeyP
         room.client.receiver("all.x", credit=number)
     for _ in range(4):
         room.send("all.x")
-    told = room.why("all.x")
-    assert (told.consumer_count, len(told.consumers)) == (6, 3)
-    assert (told.sender_count, len(told.senders)) == (4, 3)
+    explanation = room.why("all.x")
+    assert (explanation.consumer_count, len(explanation.consumers)) == (6, 3)
+    assert (explanation.sender_count, len(explanation.senders)) == (4, 3)
 
 
 def test_an_explanation_can_be_sent_and_read() -> None:
     room = Room()
     room.client.receiver("x", credit=1)
     room.send("x")
-    told = room.why("x").as_map()
-    encode(told)
-    assert json.loads(json.dumps(told)) == told
+    explanation = room.why("x").as_map()
+    encode(explanation)
+    assert json.loads(json.dumps(explanation)) == explanation
     assert {"link", "connection", "container", "credit", "undelivered", "unsettled", "stuck"} <= set(
-        told["consumers"][0]  # type: ignore[index]
+        explanation["consumers"][0]  # type: ignore[index]
     )

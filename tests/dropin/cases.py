@@ -1,9 +1,10 @@
-"""What goes over each configuration in `files/` and `manual/`.
+"""The drop-in cases: for each configuration in `files/` and `manual/` the messages that must flow through it.
 
-In `files/` are forty of the kinds that the older router's packages and manual show, in `manual/` the examples of that
-manual themselves, each by its place there. A folder there has a file for each router, started in the order of their
-names. In a file ``@A.1@`` stands for the port of A's second listener, ``@broker@`` and ``@broker2@`` for those of
-brokers beside the routers, ``@dir@`` for a folder with what files name.
+`files/` has forty configurations of the kinds that the older router's packages and manual show; `manual/` has the
+examples of that manual, named after their sections. The folder of a case has one file for each router; the test starts
+them in the order of their names. In a file ``@A.1@`` stands for the port of A's second listener, ``@broker@`` and
+``@broker2@`` for those of brokers beside the routers, ``@dir@`` for a folder with the files that the configuration
+names.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from typing import Final, NamedTuple
 
 
 class Login(NamedTuple):
-    """How a client comes in: by a name and a password, by TLS, or by a certificate within it."""
+    """How a client connects: with a user name and password, over TLS, or with a client certificate."""
 
     user: str = ""
     tls: bool = False
     certificate: bool = False
-    #: The host name of its open; empty for none.
+    #: The hostname of its open; empty for none.
     vhost: str = ""
 
 
@@ -27,29 +28,32 @@ ANONYMOUS: Final = Login()
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Messages to ``address`` go from a client of one router to a client of another; ``X.1`` is X's second listener."""
+    """A way that messages to ``address`` take, from a client of one router to a client of another.
+
+    ``X.1`` is X's second listener.
+    """
 
     sender: str
     receiver: str
     address: str = "some.address"
     login: Login = ANONYMOUS
-    #: The receiver's login, where it is another one.
+    #: The receiver's login; None for the same as the sender's.
     receiver_login: Login | None = None
-    #: How many receivers get each message.
+    #: Count of receivers that get each message.
     copies: int = 1
-    #: A broker keeps the message until its receiver comes.
+    #: Whether a broker keeps the message until its receiver attaches.
     kept: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One configuration, by the name of its folder."""
+    """One configuration, named after its folder."""
 
     name: str
     ways: tuple[Way, ...]
-    #: What `check` says of it where `secureDefaults: yes` is added; empty where it is served then, too.
+    #: The text that `check` prints for it with `secureDefaults: yes`; empty if the configuration is valid then, too.
     strict: str = ""
-    #: Lines that the log of the first router must have.
+    #: Lines that the log of the first router must contain.
     logs: tuple[str, ...] = ()
 
 
@@ -158,7 +162,7 @@ CASES: Final = (
 _ALICE: Final = Login(user="alice")
 _TRADER: Final = Login(user="trader-1", vhost="traders.com")
 
-#: The examples of the older router's manual, by its sections: 3 to 5 of the whole manual, 8 of the product's.
+#: The examples of the older router's manual by section: 3 to 5 of the upstream manual, 8 of the product's.
 MANUAL: Final = (
     Case(
         "3.4-link-routing",

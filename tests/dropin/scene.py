@@ -1,4 +1,4 @@
-"""What the configurations in `files/` name: certificates, passwords, policies; and how a client comes in by them."""
+"""The files that the configurations of a case name (certificates, passwords, policies), and the clients' logins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from proton import SSLDomain
 from tests.dropin.cases import Login
 from tests.tls.pki import Authority
 
-#: Of the users in the database of Cyrus SASL.
+#: The password of each user in the database of Cyrus SASL.
 PASSWORD: Final = "wonderland"
 SASL_CONF: Final = (
     "pwcheck_method: auxprop\nauxprop_plugin: sasldb\nsasldb_path: {}\nmech_list: PLAIN EXTERNAL ANONYMOUS\n"
@@ -34,7 +34,7 @@ EVERYBODY: Final = {
 
 
 class Folder:
-    """What the files of a case name: certificates, a database of users, policies."""
+    """A folder with the files that a case names: certificates, a database of users, policies."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -61,7 +61,7 @@ class Folder:
         (self.path / "qdrouterd.conf").write_text(SASL_CONF.format(database))
 
     def options(self, login: Login) -> dict[str, Any]:
-        """What python-qpid-proton needs for a login."""
+        """Return the options of python-qpid-proton for a login."""
         options: dict[str, Any] = {"virtual_host": login.vhost} if login.vhost else {}
         if login.tls:
             domain = SSLDomain(SSLDomain.MODE_CLIENT)

@@ -1,6 +1,7 @@
-"""Configurations of the older kind: each is started by the older router's command line, serves what it says, and its
-traffic flows; `check` finds nothing that would not be served. With `secureDefaults: yes` each is served, or refused
-with the reason and the cure.
+"""Configurations of the older kind: each starts with the older router's command line, and its traffic flows.
+
+`check` finds nothing in it that would not be served. With `secureDefaults: yes` each is served, or refused with the
+reason and the cure.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from tests.dropin.scene import Folder
 from tests.routers import DEADLINE_S, RunningRouter, stopped_cleanly, watched
 
 QDROUTERD = str(Path(sys.executable).with_name("qdrouterd"))
-#: What `check` says of a file that is not there.
+#: The text of `check` for a missing file.
 UNREADABLE = "cannot be read"
 HERE = Path(__file__).parent
 EVERY = (*CASES, *MANUAL)
@@ -37,22 +38,22 @@ pytestmark = pytest.mark.skipif(shutil.which("saslpasswd2") is None, reason="sas
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
-    """What the files name; one for all, for nothing of it changes."""
+    """Make the files that the configurations name; one folder for all, as they never change."""
     return Folder(tmp_path_factory.mktemp("site"))
 
 
 def files_of(case: Case) -> list[Path]:
-    """The files of a configuration, in the order in which their routers are started."""
+    """Return the files of a configuration, in the order in which their routers are started."""
     return sorted((HERE / ("manual" if case in MANUAL else "files") / case.name).iterdir())
 
 
 def brokers_of(case: Case) -> list[str]:
-    """The names of the brokers that its files dial."""
+    """Return the names of the brokers that its files dial."""
     return sorted({name for file in files_of(case) for name in re.findall(r"@(broker\d?)@", file.read_text())})
 
 
 def written(name: str, text: str, path: Path, names: dict[str, str]) -> Path:
-    """The file of one router, with what the names in it stand for."""
+    """Write the file of one router, with the names in it replaced."""
     file = path / name
     file.write_text(re.sub(r"@([A-Za-z0-9.]+)@", lambda found: names[found[1]], text))
     file.chmod(0o600)
@@ -67,7 +68,7 @@ def unchanged(file: Path) -> None:
 def network(
     case: Case, path: Path, folder: Folder, change: Callable[[Path], None] = unchanged
 ) -> Iterator[dict[str, RunningRouter]]:
-    """The routers of a case, each started as the older unit file does, after a ``change`` of its file."""
+    """Start the routers of a case, each as the older unit file does, after a ``change`` of its file."""
     routers: dict[str, RunningRouter] = {}
     names = {"dir": str(folder.path)}
     with ExitStack() as stack:
@@ -86,7 +87,7 @@ def network(
 
 @contextmanager
 def client(routers: dict[str, RunningRouter], place: str, login: Login, folder: Folder) -> Iterator[BlockingConnection]:
-    """A client of python-qpid-proton's at a router's listener."""
+    """Connect a client of python-qpid-proton to a router's listener."""
     name, _, number = place.partition(".")
     scheme = "amqps" if login.tls else "amqp"
     url = f"{scheme}://127.0.0.1:{routers[name].ports[int(number)]}"
@@ -99,7 +100,7 @@ def client(routers: dict[str, RunningRouter], place: str, login: Login, folder: 
 
 
 def sender_once_routed(connection: BlockingConnection, address: str) -> BlockingSender:
-    """A link to a broker, as soon as a router has a way to one."""
+    """Attach a link to a broker, as soon as a router has a path to one."""
     ends_s = time.monotonic() + DEADLINE_S
     number = 0
     while True:
@@ -142,10 +143,10 @@ def go(way: Way, routers: dict[str, RunningRouter], folder: Folder) -> None:
         try:
             for receiver in receivers:
                 assert receiver.receive(timeout=DEADLINE_S).body == way.address
-                if receiver.fetcher.unsettled:  # copies of an exchange's come settled
+                if receiver.fetcher.unsettled:  # copies of an exchange arrive settled
                     receiver.accept()
             over.set()
-            for receiver in receivers:  # what was sent meanwhile is not to keep the sender waiting
+            for receiver in receivers:  # so that messages sent meanwhile do not keep the sender waiting
                 receiver.close()
         finally:
             over.set()
@@ -164,7 +165,7 @@ def test_an_old_file_is_served_and_its_traffic_flows(case: Case, folder: Folder,
 
 @pytest.fixture(scope="module")
 def checked(folder: Folder, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, bool], list[dict[str, Any]]]:
-    """The problems that `check` finds in each case, as it stands and with secureDefaults: all files in one process."""
+    """Return the problems that `check` finds in each case, with and without secureDefaults, all in one process."""
     path = tmp_path_factory.mktemp("checked")
     files: dict[str, tuple[str, bool]] = {}
     for case in EVERY:
@@ -210,7 +211,7 @@ def test_under_secure_defaults_a_configuration_is_served_or_refused_with_a_cure(
 
 
 def secured(text: str, suffix: str) -> str:
-    """The file with the switch on."""
+    """Return the file with the switch on."""
     if suffix == ".json":
         secure = text.replace('"mode"', '"secureDefaults": true, "mode"', 1)
     else:
@@ -221,6 +222,6 @@ def secured(text: str, suffix: str) -> str:
 
 
 def dummies(folder: Folder) -> dict[str, str]:
-    """What the names in files stand for where no router runs."""
+    """Return replacements for the names in files where no router runs."""
     ports = {f"{router}.{number}": "5672" for router in "ABCEF" for number in range(3)}
     return {"dir": str(folder.path), "broker": "5672", "broker2": "5672", **ports}

@@ -1,5 +1,6 @@
-"""`trouter migrate` over the configurations of the older kind: what it writes is the same configuration, a second time
-there is nothing to do, and `check` has no more to say of it than of the old file. Some are started, and route.
+"""`trouter migrate` over the configurations of the older kind: it writes the same configuration in new names.
+
+A second run changes nothing, and `check` reports no more than for the old file. Some are started, and route.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from trouter.config.migrate import migrated
 
 __all__ = ["folder", "pytestmark"]
 
-#: Started each time: every old name, and the JSON form; and those with `make test-all`.
+#: Started in each run: every old name, and the JSON form; `make test-all` starts the others.
 STARTED = ("old-names", "json")
 STARTED_LONG = ("pair", "external-address", "vhost-with-names-that-are-ignored", "clamped-limits")
-#: Left out where `check` looks: Cyrus SASL reads its configuration once in a process, and other tests have theirs.
+#: Removed before `check`: Cyrus SASL reads its configuration once in a process, and other tests have theirs.
 OF_CYRUS = re.compile(r"saslConfig(?:Dir|Path|Name):.*")
 LOCATIONS = re.compile(r"\S+:\d+:\d+: ")
 
 
 def comparable(entity: Entity) -> tuple[object, ...]:
-    """What an entity does: its values without those that do nothing, and with where old names for two led."""
+    """Return an entity's effect: its values without those of no effect, with an old name for two replaced by both."""
     inert = {row.field for row in entity.type.fields if row.inert} | {"password_file", "auth_service"}
     values = {field.name: getattr(entity, field.name) for field in dataclasses.fields(entity) if field.compare}
     if isinstance(entity, SslProfileEntity):
@@ -44,12 +45,12 @@ def comparable(entity: Entity) -> tuple[object, ...]:
 
 
 def served(configuration: Configuration) -> list[tuple[object, ...]]:
-    """What is put into service."""
+    """Return the entities in service."""
     return [comparable(entity) for entity in configuration.entities if not entity.type.unserved]
 
 
 def notes(file: Path, text: str) -> list[str]:
-    """What `check` says of a text in the place of a file, without where."""
+    """Return the lines of `check` for a text in the place of a file, without positions."""
     return [LOCATIONS.sub("", str(finding)) for finding in evaluation(*prepare(file, OF_CYRUS.sub("", text)))]
 
 
@@ -66,7 +67,7 @@ def test_the_new_file_is_the_same_configuration(case: Case, folder: Folder, tmp_
 
 
 def comments(text: str) -> Iterable[str]:
-    """The comments on lines of their own."""
+    """Return the comments on lines of their own."""
     return re.findall(r"^\s*#.*$", text, re.MULTILINE)
 
 

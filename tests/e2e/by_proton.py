@@ -1,4 +1,4 @@
-"""A client of python-qpid-proton that remembers what it is told when something is denied to it."""
+"""A client of python-qpid-proton that records why the router refuses something."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from tests.routers import DEADLINE_S
 
 
 class Said(NamedTuple):
-    """Why something ended: a condition and its description."""
+    """The reason of an end: an error condition and its description."""
 
     condition: str
     description: str | None
 
 
 class Ear:
-    """What was heard on one connection, or on one that never came to be."""
+    """The errors that the router sent on one connection, or on one that it refused."""
 
     def __init__(self) -> None:
-        #: Of the ends of links and of the connection.
+        #: The errors of links and of the connection that the router ended.
         self.said: list[Said] = []
-        #: The code with which a login ended.
+        #: The code of the outcome of SASL.
         self.outcome: int | None = None
-        #: What proton says of a login that failed, or of TLS.
+        #: Proton's error for a login that failed, or for TLS.
         self.broken: Said | None = None
-        #: The connection is over.
+        #: Whether the connection is over.
         self.ended = False
-        #: The router's for the connection, if it answered the open.
+        #: The router's number of the connection, if it answered the open.
         self.number = 0
 
 
@@ -39,7 +39,7 @@ def said(condition: Condition | None) -> Said | None:
 
 
 class Client(BlockingConnection):
-    """A connection with an ear; without a user it comes as nobody."""
+    """A connection that records errors in its ear; without a user it logs in as ANONYMOUS."""
 
     def __init__(self, ear: Ear, port: int, user: str = "", password: str = "", **options: Any) -> None:
         self.ear = ear
@@ -53,7 +53,7 @@ class Client(BlockingConnection):
 
     @property
     def number(self) -> int:
-        """The router's for this connection."""
+        """Return the router's number of this connection."""
         return self.ear.number
 
     @property
@@ -92,7 +92,7 @@ class Client(BlockingConnection):
             self.ear.said.append(what)
 
     def until_closed(self) -> Said:
-        """Wait until the router closes the connection; why it does."""
+        """Wait until the router closes the connection; return the reason."""
         try:
             self.wait(lambda: False)
         except ConnectionException:
@@ -100,7 +100,7 @@ class Client(BlockingConnection):
         raise AssertionError("it is open still")
 
     def refusal_of(self, attach: Callable[[Client], object]) -> Said:
-        """What ends a link that is attached now."""
+        """Attach a link that the router refuses; return the reason."""
         try:
             attach(self)
         except LinkDetached as detached:
@@ -110,13 +110,13 @@ class Client(BlockingConnection):
         raise AssertionError("it is attached")
 
     def outcome_of(self, sender: Any, message: Message) -> Said | None:
-        """Why a message is not taken; None if it is."""
+        """Send a message; return the reason why it is not accepted, None if it is."""
         delivery = sender.link.send(message)
         self.wait(lambda: delivery.settled)
         return said(delivery.remote.condition)
 
     def end_of_session(self) -> Said | None:
-        """Why one more session is ended by the router."""
+        """Begin one more session, which the router ends; return the reason."""
         session = self.connection.session()
         session.open()
         self.wait(lambda: bool(session.state & session.REMOTE_CLOSED))
@@ -126,7 +126,7 @@ class Client(BlockingConnection):
 
 
 def refusal(port: int, user: str = "", password: str = "", **options: Any) -> Ear:
-    """What somebody hears who does not get in."""
+    """Connect with a login that the router refuses; return the errors that the client got."""
     ear = Ear()
     try:
         Client(ear, port, user, password, **options).until_closed()

@@ -1,4 +1,4 @@
-"""What the end-to-end tests share: routers as processes, and a pair of neighbours who must not notice a thing."""
+"""Fixtures of the end-to-end tests: routers as processes, and two clients whose traffic must never be disturbed."""
 
 from __future__ import annotations
 

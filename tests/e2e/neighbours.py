@@ -1,4 +1,4 @@
-"""Two well-behaved clients whose traffic goes on all the time, beside whatever a test does to the router."""
+"""Two well-behaved clients whose traffic runs all the time, beside the part of the router that a test disturbs."""
 
 from __future__ import annotations
 

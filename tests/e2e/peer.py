@@ -1,6 +1,6 @@
-"""The other end of a connection, octet by octet: it says what a test tells it to, right or wrong, and nothing else.
+"""The other end of a connection, written byte by byte: it sends what a test chooses, valid or not.
 
-Our own ids start just before they wrap, so every conversation of these tests crosses the wrap.
+Its ids start just below the wrap, so every conversation of these tests crosses the wrap.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ P = TypeVar("P", bound=Performative)
 
 
 def connected(host: str, port: int, receive_buffer: int = 0) -> socket.socket:
-    """A socket that waits for nothing for ever."""
+    """Return a connected socket on which each operation has a deadline."""
     sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     if receive_buffer:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
@@ -65,7 +65,7 @@ class Link:
 
 
 class Peer:
-    """A connection; with ``opened`` it has gone as far as a session on channel 0."""
+    """A connection; with ``opened`` it exchanges opens and begins a session on channel 0."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Peer:
         wire: Any = None,
         **open_fields: Any,
     ) -> None:
-        """``wire`` is what to speak through instead of a socket of its own; it can do what a socket can."""
+        """Connect; ``wire`` replaces the socket, and must have a socket's methods."""
         self.sock = connected(host, port, receive_buffer) if wire is None else wire
         self.address = "{}:{}".format(*self.sock.getsockname()[:2])
         self.payload = b""
@@ -109,12 +109,12 @@ class Peer:
 
     @property
     def number(self) -> int:
-        """The connection's number in the router's log."""
+        """Return the connection's number in the router's log."""
         assert self.remote_open is not None
         assert self.remote_open.properties is not None
         return int(self.remote_open.properties["qd.conn-id"])
 
-    # --- speaking
+    # --- output
 
     def raw(self, octets: bytes) -> None:
         self.sock.sendall(octets)
@@ -123,7 +123,7 @@ class Peer:
         self.raw(frame(channel, encode_performative(performative) + payload, frame_type))
 
     def authenticate(self, mechanism: str, response: bytes | None) -> int:
-        """Go through the SASL layer; the code of its outcome."""
+        """Go through the SASL layer; return the code of its outcome."""
         self.raw(SASL_HEADER)
         self.expect_header(SASL_HEADER)
         self.expect(SaslMechanisms)
@@ -131,7 +131,7 @@ class Peer:
         return self.expect(SaslOutcome).code
 
     def open(self, **fields: Any) -> Open:
-        """Exchange headers and opens; the router's open."""
+        """Exchange headers and opens; return the router's open."""
         self.raw(AMQP_HEADER)
         self.say(Open(**{"container_id": "peer", **fields}))
         self.expect_header(AMQP_HEADER)
@@ -139,7 +139,7 @@ class Peer:
         return self.remote_open
 
     def begin(self, incoming_window: int = WIDE, channel: int = 0) -> Begin:
-        """Begin a session; the router's begin."""
+        """Begin a session; return the router's begin."""
         self.say(
             Begin(next_outgoing_id=self._next_outgoing, incoming_window=incoming_window, outgoing_window=WIDE),
             channel=channel,
@@ -151,12 +151,12 @@ class Peer:
         return begin
 
     def attach(self, attach: Attach) -> Attach:
-        """Attach; the router's answer."""
+        """Attach a link; return the router's answer."""
         self.say(attach)
         return self.expect(Attach)
 
     def attach_sender(self, address: str | None, credit: bool = True, **fields: Any) -> Link:
-        """A link to send on; with ``credit`` it has some."""
+        """Attach a link to send on; with ``credit`` wait until it has some."""
         handle = self._free_handle()
         answer = self.attach(
             Attach(
@@ -175,7 +175,7 @@ class Peer:
         return link
 
     def attach_receiver(self, address: str | None, credit: int = 0, dynamic: bool = False, **fields: Any) -> Link:
-        """A link to receive on."""
+        """Attach a link to receive on."""
         handle = self._free_handle()
         source = Source(address, dynamic=dynamic)
         answer = self.attach(Attach(f"from-{address}-{handle}", handle, True, source=source, target=Target(), **fields))
@@ -205,14 +205,14 @@ class Peer:
         self.flow(handle=link.handle, delivery_count=link.delivery_count, link_credit=credit, **fields)
 
     def open_window(self, frames: int) -> None:
-        """Let the router send so many transfer frames more."""
+        """Let the router send ``frames`` more transfer frames."""
         self._window_end = (self._window_end + frames) & MASK
         self.flow()
 
     def transfer(
         self, link: Link, octets: bytes, *, more: bool = False, settled: bool = False, first: bool = True
     ) -> int:
-        """One transfer frame; the delivery's id."""
+        """Send one transfer frame; return the delivery's id."""
         delivery = self._next_delivery
         self._next_outgoing = (self._next_outgoing + 1) & MASK
         self.window -= 1
@@ -226,7 +226,7 @@ class Peer:
         return delivery
 
     def send_message(self, link: Link, body: bytes, settled: bool = False) -> int:
-        """A whole message with ``body`` as its data section, in as many frames as it takes; the delivery's id."""
+        """Send a message with ``body`` as its data section, in as many frames as needed; return the delivery's id."""
         octets = message(body)
         pieces = [octets[at : at + 16_000] for at in range(0, len(octets), 16_000)]
         delivery = 0
@@ -239,11 +239,11 @@ class Peer:
         self.say(Disposition(True, first, last, True, Accepted()))
 
     def be_heard(self) -> None:
-        """Return when the router has worked through everything said so far."""
+        """Return when the router has processed everything sent so far."""
         self.flow(echo=True)
         self.take_flow(self.expect(Flow))
 
-    # --- listening
+    # --- input
 
     def expect_header(self, header: bytes) -> None:
         while len(self._input) < 8:
@@ -252,7 +252,7 @@ class Peer:
         del self._input[:8]
 
     def expect(self, kind: type[P]) -> P:
-        """The next performative, which must be of this kind; flows and empty frames before it are taken in."""
+        """Return the next performative, which must be of this kind; apply flows and skip empty frames before it."""
         while True:
             performative = self.next()
             if isinstance(performative, kind):
@@ -263,7 +263,7 @@ class Peer:
                 raise AssertionError(f"{performative} instead of {kind.__name__}")
 
     def next(self) -> Performative | None:
-        """The performative of the next frame, None for an empty one; Gone."""
+        """Return the performative of the next frame, None for an empty one; raise Gone at the end of the stream."""
         size = 0
         while len(self._input) < 8 or len(self._input) < (size := int.from_bytes(self._input[:4], "big")):
             self._read()
@@ -288,7 +288,7 @@ class Peer:
         self._input += octets
 
     def take_flow(self, flow: Flow) -> None:
-        """Note the window and the credit that a flow of the router's gives."""
+        """Apply the window and the credit of a flow of the router."""
         if flow.next_incoming_id is not None:
             self.window = (flow.next_incoming_id + flow.incoming_window - self._next_outgoing) & MASK
         link = self._links.get(-1 if flow.handle is None else flow.handle)
@@ -296,7 +296,7 @@ class Peer:
             link.credit = flow.link_credit
 
     def take_message(self, link: Link) -> bytes:
-        """The octets of the next message, which is accepted."""
+        """Return the bytes of the next message, and accept it."""
         transfer = self.expect(Transfer)
         assert transfer.handle == link.remote_handle
         first = transfer.delivery_id
@@ -311,7 +311,7 @@ class Peer:
         return octets
 
     def expect_outcome(self, delivery: int) -> object:
-        """The settled outcome of a delivery of ours."""
+        """Return the settled outcome of a delivery of this peer."""
         disposition = self.expect(Disposition)
         assert disposition.role is True
         assert disposition.settled
@@ -320,7 +320,7 @@ class Peer:
         return disposition.state
 
     def expect_close(self) -> Error | None:
-        """The error of the router's close, which stands right before the end of the stream once we closed too."""
+        """Answer the router's close, and check that the stream ends; return the error of the close."""
         error = self.expect(Close).error
         self.say(Close())
         self.expect_end_of_stream()
@@ -337,7 +337,7 @@ class Peer:
         return detach.error
 
     def expect_end_of_stream(self) -> None:
-        """Nothing but empty frames comes, and then the end."""
+        """Check that only empty frames come before the end of the stream."""
         try:
             while (performative := self.next()) is None:
                 pass
@@ -347,12 +347,12 @@ class Peer:
 
 
 def message(body: bytes) -> bytes:
-    """A message of one data section."""
+    """Return a message of one data section."""
     return b"\0\x53\x75\xb0" + len(body).to_bytes(4, "big") + body
 
 
 def body_of(octets: bytes) -> bytes:
-    """The data of such a message."""
+    """Return the data of such a message."""
     assert octets[:4] == b"\0\x53\x75\xb0"
     assert int.from_bytes(octets[4:8], "big") == len(octets) - 8
     return octets[8:]

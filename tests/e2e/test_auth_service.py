@@ -1,4 +1,4 @@
-"""A router process that asks authentication services, scripted ones: what its clients see."""
+"""A router process with scripted authentication services: the logins of its clients."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_a_client_that_goes_away_takes_its_call_to_the_service_along(start_route
         with Peer(router.port, opened=False) as peer:
             offered(peer)
         router.wait_for_line("peer closed the socket")
-    # Closing the double has waited for its script, which waits for the router to hang up.
+    # Closing the double has waited for its script, which waits until the router disconnects.
 
 
 @pytest.mark.parametrize("stage", ["mechanisms", "outcome"])
@@ -277,7 +277,7 @@ def test_services_come_change_and_go_while_the_router_runs(start_router: StartRo
             assert "no authServicePlugin" in node.refused("CREATE", listener, type="listener", name="l")[1]
 
 
-# What the service permits, through proton
+# The rights that a service grants, through proton
 
 RIGHTS = {
     "both": words("send", "recv"),
@@ -301,7 +301,7 @@ DENIED_TARGETS = ("other", "orders", "in,out", "alice/inbox", "half", "vhost")
 
 @pytest.fixture(scope="module")
 def permitting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[RunningRouter]]:
-    """Routers without and with a policy for vhosts; on each, three listeners: rights, an empty map, no word of them."""
+    """Run routers without and with a policy for vhosts; each has three listeners: rights, an empty map, no rights."""
     said = ({IDENTITY: ALICE, AUTHZ: RIGHTS}, {IDENTITY: ALICE, AUTHZ: {}}, {IDENTITY: ALICE})
     with ExitStack() as stack:
         doubles = [stack.enter_context(service(plain(properties))) for properties in said]
@@ -323,7 +323,7 @@ def logged_in(port: int) -> Iterator[BlockingConnection]:
 
 
 def may(attach: Callable[[], Any]) -> bool:
-    """Whether a link is allowed; a denial has the condition for that."""
+    """Return whether a link is permitted; a denial must have the condition for that."""
     try:
         link = attach()
     except LinkDetached as detached:

@@ -1,4 +1,4 @@
-"""The example of an authentication service does what the manual says, as a process of its own that a router asks."""
+"""The example of an authentication service works as the manual describes, as a process of its own."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def hashed(password: str) -> str:
 
 @contextmanager
 def example(users: Path, *arguments: str | Path) -> Iterator[int]:
-    """The service as a process; its port."""
+    """Run the service as a process; yield its port."""
     command = [sys.executable, EXAMPLE, "serve", users, "--port", "0", *arguments]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -1,4 +1,4 @@
-"""Who gets in: SASL PLAIN with a file of users, where passwords may travel, and what happens without SASL."""
+"""Logins: SASL PLAIN with a file of users, connections on which passwords may be sent, and clients without SASL."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def start(start_router: StartRouter, users: Path, listener: str, host: str = "12
 
 @pytest.fixture(scope="module")
 def with_passwords(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
-    """Passwords are needed, and may come from this machine."""
+    """Run a router that requires passwords, and accepts them from this machine."""
     folder = tmp_path_factory.mktemp("router")
     put_user(folder / "users", "alice", b"wonderland")
     configuration = (
@@ -115,7 +115,7 @@ def test_plain_is_neither_offered_nor_accepted_where_it_is_not_allowed(start_rou
 
 
 def address_of_this_machine() -> str:
-    """An address that is not a loopback one; nothing is sent to find it out."""
+    """Return an address of this machine that is not a loopback one; nothing is sent to find it."""
     for family, far in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
         try:
             with socket.socket(family, socket.SOCK_DGRAM) as sock:

@@ -1,5 +1,6 @@
-"""Whatever a stranger sends: the condition that the standard names, on the right scope, a log line that says what and
-who; the neighbours' traffic goes on, complete, and the router's memory stays within bounds.
+"""Invalid input of strangers: it gets the standard's condition, on the right scope, and a log line with its reason.
+
+The traffic of two neighbours goes on complete, and the router's memory stays within limits.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ listener { host: 127.0.0.1, port: 0, initialHandshakeTimeoutSeconds: 1, idleTime
 listener { host: 127.0.0.1, port: 0, maxSessionFrames: 8, maxFrameSize: 16384 }
 listener { host: 127.0.0.1, port: 0, role: edge, allowInsecureRole: yes }
 """
-#: How far memory may rise over what the router has once neighbours talk: two session windows and some slack.
+#: How far memory may rise above its value with the neighbours connected: two session windows and a reserve.
 GROWTH_BYTES = 48 * 1024 * 1024
 
 
@@ -89,7 +90,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Scene, in
 
 @pytest.fixture
 def scene(shared: tuple[Scene, int]) -> Iterator[Scene]:
-    """The router with its neighbours, who must have gone on when the test is done."""
+    """Yield the router with its neighbours, whose traffic must have gone on when the test ends."""
     scene, before = shared
     line = len(scene.router.lines)
     yield scene
@@ -103,7 +104,7 @@ def attach(name: str = "link", handle: int = 0) -> Attach:
 
 
 def nested_lists(depth: int) -> bytes:
-    """A list in a list in a list."""
+    """Return a list nested ``depth`` deep."""
     value = b"\x45"
     for _ in range(depth):
         value = b"\xd0" + (len(value) + 4).to_bytes(4, "big") + b"\0\0\0\x01" + value
@@ -115,12 +116,12 @@ def nested_descriptors(depth: int) -> bytes:
 
 
 def open_with(field: bytes) -> bytes:
-    """An attach whose properties are ``field``."""
+    """Return an attach whose properties are ``field``."""
     fields = b"\xa1\x04link\x43\x42" + b"\x40" * 10 + field
     return b"\0\x53\x12\xd0" + (len(fields) + 4).to_bytes(4, "big") + (14).to_bytes(4, "big") + fields
 
 
-# --- what ends the connection
+# --- faults that end the connection
 
 FRAMING = "amqp:connection:framing-error"
 DECODE = "amqp:decode-error"
@@ -141,7 +142,7 @@ CONNECTION_FAULTS: dict[str, tuple[bytes, str, str]] = {
     "a format code that is none": (frame(0, b"\0\x53\x12\xc0\x02\x01\x3f"), DECODE, ""),
     "a truncated list": (frame(0, b"\0\x53\x12\xc0\x20\x03\xa1\x01x"), DECODE, ""),
     "a list that ends inside a field": (frame(0, b"\0\x53\x12\xc0\x04\x01\xa1\x09x"), DECODE, ""),
-    "a list of more items than octets": (frame(0, b"\0\x53\x12\xd0\0\0\0\x04\xff\xff\xff\xff"), DECODE, ""),
+    "a list of more items than bytes": (frame(0, b"\0\x53\x12\xd0\0\0\0\x04\xff\xff\xff\xff"), DECODE, ""),
     "a name of 4 GB": (frame(0, b"\0\x53\x12\xc0\x08\x01\xb1\xff\xff\xff\xffabc"), DECODE, ""),
     "a name that is not UTF-8": (frame(0, b"\0\x53\x12\xc0\x07\x03\xa1\x02\xff\xfe\x43\x42"), DECODE, ""),
     "an array of 4,294,967,295 nulls": (frame(0, open_with(b"\xf0\0\0\0\x05\xff\xff\xff\xff\x40")), DECODE, ""),
@@ -268,7 +269,7 @@ BAD_STATES: dict[str, tuple[bytes, str]] = {
         b"\0\x53\x25\xc0\x05\1\0\x53\x1d\x45",
         "error: condition is missing",
     ),
-    "a rejected whose error ends inside a text": (b"\0\x53\x25\xc0\x0a\1\0\x53\x1d\xc0\4\1\xa3\x50x", "octets claimed"),
+    "a rejected whose error ends inside a text": (b"\0\x53\x25\xc0\x0a\1\0\x53\x1d\xc0\4\1\xa3\x50x", "bytes claimed"),
     "a rejected by its name": (b"\0\xa3\x12amqp:rejected:list\xc0\x03\1\x52\7", "rejected: error"),
     "a modified with a number for a flag": (b"\0\x53\x27\xc0\x03\1\x52\1", "modified: delivery-failed"),
     "an accepted with a field": (b"\0\x53\x24\xc0\x02\1\x41", "accepted has 1 fields"),
@@ -286,7 +287,7 @@ def disposition(delivery: int, state: bytes) -> bytes:
 
 
 def taken(receiver: Peer, link: Link) -> int:
-    """The id of the delivery that comes next."""
+    """Return the id of the next delivery."""
     transfer = receiver.expect(Transfer)
     assert transfer.handle == link.remote_handle
     assert transfer.delivery_id is not None
@@ -346,7 +347,7 @@ def test_an_undecodable_state_of_a_neighbouring_router_is_passed_on_as_its_bare_
         neighbour.be_heard()
 
 
-# --- what ends the session
+# --- faults that end the session
 
 SESSION_FAULTS: dict[str, tuple[bytes, str, str]] = {
     "a transfer on a handle without a link": (
@@ -381,7 +382,7 @@ def test_session_is_ended_for(scene: Scene, name: str) -> None:
 
 
 def expect_session_fault(scene: Scene, bad: Peer, condition: str, text: str) -> None:
-    """The session ends for it, and nothing but the session: the connection takes another one."""
+    """Check that the fault ends only the session: the connection accepts another one."""
     error = bad.expect_session_end()
     assert error is not None
     assert (error.condition, text in (error.description or "")) == (condition, True), error
@@ -450,11 +451,11 @@ def test_a_delivery_id_that_does_not_follow_ends_the_session(scene: Scene) -> No
         expect_session_fault(scene, bad, "amqp:invalid-field", "delivery-id 5 does not follow 5")
 
 
-# --- what ends the link
+# --- faults that end the link
 
 
 def expect_link_fault(scene: Scene, bad: Peer, link: Link, condition: str) -> None:
-    """The link is detached for it, and nothing but the link."""
+    """Check that the fault detaches only the link."""
     error = bad.expect_detach()
     assert error is not None
     assert error.condition == condition
@@ -560,7 +561,7 @@ def test_no_client_is_let_in_for(scene: Scene, name: str) -> None:
 
 
 def expect_sasl_refusal(bad: Peer) -> None:
-    """An outcome that is no yes, if any, and then the end of the stream: never an AMQP layer."""
+    """Check that there is no successful outcome and that the stream ends: never an AMQP layer."""
     try:
         assert bad.expect(SaslOutcome).code != 0
         bad.expect_end_of_stream()
@@ -592,11 +593,11 @@ def test_two_inits_at_once_are_no_way_in_either(scene: Scene) -> None:
         assert error.condition == FRAMING
 
 
-# --- peers that take their time
+# --- slow peers
 
 
 def trickle(bad: Peer, octets: bytes, pause_s: float) -> None:
-    """Send one octet after the other, until the router has had enough."""
+    """Send one byte after the other, until the router closes."""
     bad.sock.settimeout(pause_s)
     for octet in octets:
         try:
@@ -617,7 +618,7 @@ STOPS: dict[str, Callable[[Peer], None]] = {
     "that stops inside a frame header": lambda bad: bad.raw(AMQP_HEADER + b"\0\0\0"),
     "that stops inside its open": lambda bad: bad.raw(AMQP_HEADER + frame(0, encode_performative(Open("x")))[:-1]),
     "that stops before its open": lambda bad: bad.raw(AMQP_HEADER),
-    "that sends one octet at a time": lambda bad: trickle(bad, AMQP_HEADER + frame(0, bytes(1_000)), 0.1),
+    "that sends one byte at a time": lambda bad: trickle(bad, AMQP_HEADER + frame(0, bytes(1_000)), 0.1),
 }
 
 
@@ -678,7 +679,7 @@ def test_a_receiver_that_never_reads_costs_no_more_than_a_window(scene: Scene) -
 
 
 def test_a_sender_that_never_reads_costs_no_more_than_its_answers(scene: Scene) -> None:
-    """A million flows ask for 40 MB of answers: the router merges them, or stops reading."""
+    """A million flows request 40 MB of answers: the router merges them, or stops reading."""
     before = scene.router.resident_bytes()
     with Peer(scene.plain, receive_buffer=4096) as bad:
         link = bad.attach_receiver("nobody sends here")

@@ -1,4 +1,4 @@
-"""What one connection may cost a router process: links, deliveries that it leaves unsettled, messages that are kept."""
+"""The limits of one connection in a router process: links, unsettled deliveries, buffered messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
 
 
 def refused(peer: Peer, handle: int) -> Error | None:
-    """Attach one link more; why it is refused."""
+    """Attach one more link; return the error of the refusal."""
     answer = peer.attach(Attach(f"more-{handle}", handle, True, source=Source("more"), target=Target()))
     assert answer.source is None
     detach = peer.expect(Detach)
@@ -100,7 +100,7 @@ def test_a_connection_beyond_its_buffer_limit_loses_its_session_and_other_connec
         end = flooding.expect(End)
         assert end.error is not None
         assert end.error.condition == TOO_MANY
-        assert "100000 octets" in str(end.error.description)
+        assert "100000 bytes" in str(end.error.description)
         other.send_message(other.attach_sender("kept too"), b"goes on")
         other.flow(echo=True)
         assert isinstance(other.next(), Flow)

@@ -1,4 +1,4 @@
-"""Connectors: what the router dials, how it gets in, and what it does when it is sent away."""
+"""Connectors: the addresses that the router dials, its logins there, and its reaction to a refusal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECRET = "wonderland"
 
 
 def dialling(port: int, more: str = "", name: str = "A") -> str:
-    """A router that dials ``port``."""
+    """Return the configuration of a router that dials ``port``."""
     own = PLAIN_LISTENER.replace("id: R", f"id: {name}")
     return f"{own}connector {{ name: out, host: 127.0.0.1, port: {', '.join(filter(None, (str(port), more)))} }}\n"
 

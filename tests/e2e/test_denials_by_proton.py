@@ -1,7 +1,7 @@
-"""Everything that can be denied to a client, through python-qpid-proton: what it hears, what is counted and recorded.
+"""Every denial to a client, through python-qpid-proton: the error at the client, the counters and the records.
 
-A row is one denial, mostly one of security.md 4.9. Records are followed as the router makes them, by a receiver on the
-address to which its log of records sends them.
+A row is one denial, mostly one of security.md 4.9. A receiver on the address of the router's log of records follows the
+records as the router makes them.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ LOCKING = "authDelayAfter: 1000, authLockoutAfter: 3, authLockoutSeconds: 3600"
 
 
 def together(*work: Callable[[], None]) -> None:
-    """Do all of it at once."""
+    """Run all of these concurrently."""
     threads = [threading.Thread(target=each) for each in work]
     for thread in threads:
         thread.start()
@@ -109,7 +109,7 @@ def together(*work: Callable[[], None]) -> None:
 
 @dataclass
 class Scene:
-    """A router, its manager, and who follows its records."""
+    """A router, its manager, and a receiver of its records."""
 
     router: RunningRouter
     folder: Path
@@ -134,7 +134,7 @@ class Scene:
         return Counters(self.manager, hostname)
 
     def record(self, kind: str, **wanted: object) -> dict[str, Any]:
-        """The first of this kind, with these fields, that was not looked at yet; those before it stay."""
+        """Return the first unread record of this kind with these fields; those before it stay unread."""
         at = 0
         while True:
             while at == len(self._unread):
@@ -145,7 +145,7 @@ class Scene:
             at += 1
 
     def records(self) -> list[dict[str, Any]]:
-        """Those that nobody has looked at."""
+        """Return the unread records."""
         self._marks += 1
         name = f"mark-{self._marks}"
         assert self.manager.ask("CREATE", {}, type="router.config.address", name=name).status == 400
@@ -154,7 +154,7 @@ class Scene:
         return records
 
     def denial(self, **wanted: object) -> None:
-        """One was recorded, like this; None stands for a field that is absent."""
+        """Check that a denial was recorded with these fields; None stands for an absent field."""
         (record,) = [each for each in self.records() if each["k"] == "policy.decision" and not each["allow"]]
         assert {name: record.get(name) for name in wanted} == wanted, record
 
@@ -268,7 +268,7 @@ def test_connections_too_fast(scene: Scene) -> None:
             assert ear.said == [CONNECTION]
             denied.append(ear.number)
 
-    while not denied:  # one of them is too fast, whatever machine this is
+    while not denied:  # one of them is too fast on any machine
         together(*[connect] * 4)
     assert counters.changed() == {name: count * len(denied) for name, count in OPEN_IN_VHOST.items()}
     records = scene.records()
@@ -292,7 +292,7 @@ def test_connections_too_fast(scene: Scene) -> None:
 
 
 class Terminus(LinkOption):
-    """Changes what an attach says of the router's end."""
+    """A hook that changes the router's terminus in an attach."""
 
     def __init__(self, capability: str = "", *, dynamic: bool = False, nothing: bool = False) -> None:
         self._capability = capability
@@ -387,7 +387,7 @@ def test_an_address_that_is_none(scene: Scene) -> None:
         "amqp:invalid-field", "an address must not contain control characters"
     )
     assert linking.refusal_of(sends_to("own-alice" + "x" * 5000)) == Said(
-        "amqp:invalid-field", "addresses are limited to 4096 octets"
+        "amqp:invalid-field", "addresses are limited to 4096 bytes"
     )
     linking.close()
 
@@ -463,7 +463,7 @@ def test_a_session(scene: Scene) -> None:
 
 @dataclass(frozen=True)
 class MessageRow:
-    """A message that is not taken: to where it is sent, what is heard, what is counted, and the record."""
+    """A refused message: its address, the outcome, the counters, and the record."""
 
     said: Said
     counted: Mapping[str, int]
@@ -491,7 +491,7 @@ MESSAGES = {
     "half the own name": MessageRow(**USER_ID, to="t1", fields={"user_id": b"ali"}),
     "another's name through an anonymous sender": MessageRow(**USER_ID, fields={"user_id": b"bob", "address": "t1"}),
     "long annotations": MessageRow(
-        Said("amqp:invalid-field", "annotations are limited to 8192 octets a map"), {}, to="t1",
+        Said("amqp:invalid-field", "annotations are limited to 8192 bytes a map"), {}, to="t1",
         fields={"annotations": {symbol("own"): b"x" * 8200}},
     ),
 }  # fmt: skip
@@ -512,7 +512,7 @@ def test_a_message(scene: Scene, row: MessageRow) -> None:
 
 
 def test_a_denied_presettled_message_has_no_outcome(scene: Scene) -> None:
-    """Settled when it is sent: it is dropped, counted and recorded."""
+    """It was settled by its sender: it is dropped, counted and recorded."""
     client = scene.client("alice", "free.org")
     sender = client.create_sender(None, options=AtMostOnce())
     scene.records()
@@ -621,7 +621,7 @@ def test_a_locked_out_user_is_refused_recorded_and_shown_until_the_lock_is_delet
 
 
 def encrypted(scene: Scene, pair: Pair | None = None) -> Any:
-    """How a client of this certificate speaks TLS."""
+    """Return a client's TLS settings with this certificate."""
     domain = SSLDomain(SSLDomain.MODE_CLIENT)
     domain.set_trusted_ca_db(str(scene.authority.file))
     domain.set_peer_authentication(SSLDomain.VERIFY_PEER)
@@ -641,7 +641,7 @@ CERTIFICATES = {
     "none": ("certificate required", "peer did not return a certificate"),
     "another authority's": ("unknown ca", "unable to get local issuer certificate"),
     "expired": ("certificate expired", "certificate has expired"),
-    "revoked": ("", "is revoked"),  # it is found out behind the handshake, where there are no alerts
+    "revoked": ("", "is revoked"),  # it is found after the handshake, when there are no alerts
 }
 
 
@@ -693,7 +693,7 @@ def test_clear_text_where_tls_is_required(scene: Scene) -> None:
     assert scene.record("connection.closed", reason=why)["condition"] == "amqp:connection:policy-error"
 
 
-# --- the ends of connections that were let in
+# --- ends of admitted connections
 
 
 FORCED = "amqp:connection:forced"
@@ -875,7 +875,7 @@ def test_without_a_policy(tmp_path: Path) -> None:
 
 
 def guess_together(scene: Scene) -> None:
-    """Whoever guesses is made to wait, and may not wait with others for longer than there is patience."""
+    """Try passwords concurrently: each attempt is delayed, and only a limited number may wait."""
     assert scene.refusal("bob", "any", password="wrong").outcome == AUTH
     outcomes: list[int | None] = []
 

@@ -1,4 +1,4 @@
-"""What users of the older router count on in routing, seen by an unmodified client, python-qpid-proton."""
+"""Routing behaviour that users of the older router rely on, seen by an unmodified client, python-qpid-proton."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.routers import DEADLINE_S, StartRouter
 
 
 def connect(port: int) -> Any:
-    """A client of the router."""
+    """Connect a client to the router."""
     return BlockingConnection(f"127.0.0.1:{port}", timeout=DEADLINE_S, allowed_mechs="ANONYMOUS")
 
 
@@ -58,7 +58,7 @@ def test_an_outgoing_link_counts_dropped_presettled_deliveries(start_router: Sta
 
 
 def attach_many(client: Any, count: int) -> None:
-    """Receivers on as many addresses, ``many.N``."""
+    """Attach receivers to as many addresses, ``many.N``."""
     session = client.conn.session()
     session.open()
     links = [session.receiver(f"r{number}") for number in range(count)]
@@ -70,7 +70,7 @@ def attach_many(client: Any, count: int) -> None:
 
 @pytest.mark.parametrize("count", [600, 2_000])
 def test_all_of_many_addresses_arrive_whole(start_router: StartRouter, count: int) -> None:
-    """The client's library reads no more than some 65,000 values of one message, and loses the others in silence."""
+    """The client's library reads no more than some 65,000 values of one message, and drops the others silently."""
     router = start_router("listener { host: 127.0.0.1, port: 0, idleTimeoutSeconds: 0 }")
     client = connect(router.port)
     attach_many(client, count)
@@ -86,9 +86,9 @@ def test_all_of_many_addresses_arrive_whole(start_router: StartRouter, count: in
 
 
 def test_all_of_many_links_arrive_whole_in_pages(start_router: StartRouter) -> None:
-    """As the older router's tools ask for them: all attributes, 500 at a time, until a page is shorter.
+    """All attributes, 500 rows at a time, until a page is shorter, as the older router's tools request them.
 
-    One connection has them all, with the limits that a listener has where its section says nothing of them.
+    One connection has all links, with the default limits of a listener.
     """
     router = start_router("listener { host: 127.0.0.1, port: 0, idleTimeoutSeconds: 0 }")
     client = connect(router.port)
@@ -106,12 +106,12 @@ def test_all_of_many_links_arrive_whole_in_pages(start_router: StartRouter) -> N
 
 
 def page(node: Any, kind: str, offset: int) -> list[dict[str, Any]]:
-    """A page as the tools ask for it."""
+    """Return a page as the tools request it."""
     body = node.node("QUERY", {"attributeNames": []}, entityType=PREFIX + kind, offset=offset, count=500)
     return [dict(zip(body["attributeNames"], row, strict=True)) for row in body["results"]]
 
 
-#: What a client says of the way of its message, and what a receiver sees of that, by who strips what.
+#: A client's annotations on its message, and those that a receiver gets, by the listeners that strip them.
 OWN = {symbol("mine"): 1, symbol("x-opt-qd.ingress"): "0/X", symbol("x-opt-qd.trace"): ["0/X"]}
 HERE = {symbol("mine"): 1, symbol("x-opt-qd.ingress"): "0/R", symbol("x-opt-qd.trace"): ["0/R"]}
 KEPT = {symbol("mine"): 1, symbol("x-opt-qd.ingress"): "0/X", symbol("x-opt-qd.trace"): ["0/X", "0/R"]}
@@ -123,7 +123,7 @@ FOUR = "router { id: R }\n" + "".join(
 
 
 def post(client: Any, address: str | None, annotations: dict[Any, object]) -> None:
-    """Send a message to ``x``, settled; it is with the router afterwards."""
+    """Send a settled message to ``x``; the router has it when this returns."""
     sender = client.create_sender(address, options=AtMostOnce())
     client.wait(lambda: sender.link.credit > 0)
     sender.send(Message(body="hello", address="x", annotations=annotations))
@@ -161,7 +161,7 @@ def test_a_router_annotation_of_a_client_does_not_route_its_message(start_router
         symbol("x-opt-qd.ingress"): "0/R",
         symbol("x-opt-qd.trace"): ["0/R"],
     }
-    far: dict[Any, object] = {symbol("x-opt-qd.trace"): ["0/X"] * 64}  # more than there are: no loop
+    far: dict[Any, object] = {symbol("x-opt-qd.trace"): ["0/X"] * 64}  # more than there are routers: no loop
     post(client, "x", far)
     assert there.receive(DEADLINE_S).annotations[symbol("x-opt-qd.trace")] == [*["0/X"] * 64, "0/R"]
     long = {symbol("x-opt-qd.trace"): ["0/X"] * 65}

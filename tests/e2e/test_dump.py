@@ -1,4 +1,4 @@
-"""A router is asked for its state by USR1: what the file tells, and whom."""
+"""SIGUSR1 makes a router write its state to a file: its contents, and its permissions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exchanges from the file: what they do with messages, what a reload changes, and what the tools show of them."""
+"""Exchanges from the file: their messages, changes by a reload, and their rows in the tools."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Traffic:
         self.sender: Any = self.connection.create_sender(target)
 
     def send(self, subject: str | None, body: str | None = None) -> str:
-        """The outcome of a message, whose body is its subject if nothing else."""
+        """Send a message, by default with its subject as body; return its outcome."""
         outcome = self.sender.link.send(Message(body=body or subject, subject=subject))
         self.connection.wait(lambda: outcome.settled, timeout=DEADLINE_S)
         return OUTCOMES[int(outcome.remote_state)]
 
     def take(self, address: str, count: int = 1) -> list[Any]:
-        """The bodies of the next messages at an address."""
+        """Return the bodies of the next messages at an address."""
         return [self.receivers[address].receive(timeout=DEADLINE_S).body for _ in range(count)]
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Decisions that are sent to a router process by python-qpid-proton: what comes of them, and of what is none.
+"""Decisions sent to a router process by python-qpid-proton: their effects, and those of invalid ones.
 
 One router serves all tests: every test has users and tenants of its own.
 """
@@ -90,7 +90,7 @@ class Scene:
         return Client(Ear(), self.router.ports[listener], user, PASSWORD if user else "", **options)
 
     def decide(self, sender: Any = None, client: Client | None = None, **fields: Any) -> Said | None:
-        """Send a decision; why it was not taken."""
+        """Send a decision; return the reason if it is not accepted."""
         return self.say(json.dumps(decision(**fields)).encode(), sender, client)
 
     def say(self, body: bytes | str, sender: Any = None, client: Client | None = None, **more: Any) -> Said | None:
@@ -170,7 +170,7 @@ def test_a_blocked_host_gets_no_connection(scene: Scene) -> None:
 
 
 def greeting(host: str, port: int) -> bytes:
-    """What the router says to somebody from an address of this machine."""
+    """Return the first bytes of the router to a client from an address of this machine."""
     with socket.create_connection(("127.0.0.1", port), DEADLINE_S, (host, 0)) as sock:
         try:
             sock.sendall(SASL_HEADER)

@@ -1,4 +1,4 @@
-"""A multi-tenant listener as the older router has it: peers choose their tenant, and may leave its space."""
+"""A multi-tenant listener as on the older router: peers choose their tenant, and may leave its space."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ listener { name: tenants, host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS, m
 
 @pytest.fixture(scope="module")
 def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
-    """A listener in nobody's space, and a multi-tenant one without vhost policy."""
+    """Run a router with a listener outside any tenant's space, and a multi-tenant one without vhost policy."""
     with running(CONFIGURATION, tmp_path_factory.mktemp("free")) as started:
         yield started
 

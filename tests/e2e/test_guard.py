@@ -1,4 +1,4 @@
-"""Who guesses, floods or dawdles, through real sockets: what they meet, and that others do not notice."""
+"""Clients that guess, flood or send slowly, through real sockets: the router's reaction, and other clients."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def start(start_router: StartRouter, users: Path, more: str, mechanisms: str = "
     return start_router(f"router {{ id: R, usersFile: {users}, {more} }}\n{LISTENER.format(mechanisms)}{ANONYMOUS}")
 
 
-def attempt(router: RunningRouter, user: str, password: str) -> int:
-    with Peer(router.port, opened=False) as peer:
+def attempt(router: RunningRouter, user: str, password: str, port: int = 0) -> int:
+    with Peer(port or router.port, opened=False) as peer:
         return peer.authenticate("PLAIN", f"\0{user}\0{password}".encode())
 
 
 def scram(router: RunningRouter, user: str, password: str) -> list[object]:
-    """What the router says to a SCRAM client, by kind, its outcome at the end."""
+    """Return the kinds of the router's answers to a SCRAM client, the outcome last."""
     with Peer(router.port, opened=False) as peer:
         peer.raw(SASL_HEADER)
         peer.expect_header(SASL_HEADER)
@@ -72,7 +72,7 @@ def scram(router: RunningRouter, user: str, password: str) -> list[object]:
         return [said.code]
 
 
-# Guessing
+# Guesses
 
 
 def test_a_user_with_failed_logins_is_locked_out_at_that_host_and_other_users_are_not(
@@ -150,8 +150,8 @@ def lets_two_in(port: int) -> bool:
 def test_a_client_that_goes_away_while_made_to_wait_is_not_waited_for(start_router: StartRouter, users: Path) -> None:
     router = start(start_router, users, "authDelayAfter: 1, authLongestDelaySeconds: 3600, handshakeExempt: none")
     assert attempt(router, "alice", "wrong") == AUTH
-    # There is room for 20 that have not opened, and who was first may be one of them still. Each takes a turn of at
-    # least a second: the last ones wait longer than this test does.
+    # There is room for 20 that have not opened, and the first may still be among them. Each takes a turn of at least a
+    # second: the last ones wait longer than this test runs.
     with ExitStack() as stack:
         for _ in range(19):
             peer = stack.enter_context(Peer(router.port, opened=False))
@@ -183,18 +183,18 @@ def test_an_outcome_that_is_delayed_comes_even_when_the_handshake_would_be_over(
     start_router: StartRouter, users: Path
 ) -> None:
     more = "authDelayAfter: 1, authLongestDelaySeconds: 4"
-    listener = LISTENER.format("PLAIN, initialHandshakeTimeoutSeconds: 3")
-    router = start_router(f"router {{ id: R, usersFile: {users}, {more} }}\n{listener}")
+    patient, hasty = (LISTENER.format(f"PLAIN, initialHandshakeTimeoutSeconds: {limit}") for limit in (600, 3))
+    router = start_router(f"router {{ id: R, usersFile: {users}, {more} }}\n{patient}{hasty}")
     for _ in range(3):
         assert attempt(router, "alice", "wrong") == AUTH
-    assert attempt(router, "alice", SECRET) == OK
+    assert attempt(router, "alice", SECRET, router.ports[1]) == OK
 
 
-# Flooding
+# Floods
 
 
 def end_of(sock: socket.socket) -> bytes:
-    """What comes until the router closes."""
+    """Return the bytes up to the router's close."""
     octets = b""
     try:
         while data := sock.recv(1000):
@@ -271,7 +271,7 @@ def test_a_host_that_guesses_on_while_throttled_is_soon_closed_at_accept(
     router.wait_for_line("refused: more than acceptRatePerHost 1 a second from 127.0.0.1")
 
 
-# Dawdling
+# Slow clients
 
 
 def test_a_dripping_client_is_cut_off_and_a_silent_one_has_its_time(start_router: StartRouter) -> None:
@@ -287,7 +287,7 @@ def test_a_dripping_client_is_cut_off_and_a_silent_one_has_its_time(start_router
 
 
 def sees_close(sock: socket.socket) -> None:
-    """The router closes the WebSocket."""
+    """Check that the router closes the WebSocket."""
     octets = b""
     while not octets.endswith(b"\x88\x02\x03\xe8"):
         octets += (data := sock.recv(1000))
@@ -305,7 +305,7 @@ def test_websockets_are_held_to_the_same(start_router: StartRouter) -> None:
             sock.sendall(HANDSHAKE)
             if number < 2:
                 assert sock.recv(12) == b"HTTP/1.1 101"
-            else:  # a WebSocket, and nothing behind it
+            else:  # a WebSocket, and nothing after it
                 sees_close(sock)
         router.wait_for_line("refused: maxHandshakesPerHost 2 from 127.0.0.1")
         for _ in range(3):
@@ -334,7 +334,7 @@ MALFORMED = {
     "no name": f"\0\0{SECRET}".encode(),
     "nothing but the two NULs": b"\0\0",
     "no UTF-8": b"\0alice\xff\0" + SECRET.encode(),
-    "a name of 300 octets": b"\0" + b"x" * 300 + b"\0" + SECRET.encode(),
+    "a name of 300 bytes": b"\0" + b"x" * 300 + b"\0" + SECRET.encode(),
     "more than a response may have": b"\0alice\0" + b"x" * 2000,
     "the authority of another user": f"bob\0alice\0{SECRET}".encode(),
 }

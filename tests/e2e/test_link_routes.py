@@ -1,4 +1,4 @@
-"""Links routed to a real broker, and links that the router attaches there by itself (routing.md 6.1-6.4)."""
+"""Links routed to a real broker, and links that the router attaches there itself (routing.md 6.1-6.4)."""
 
 from __future__ import annotations
 

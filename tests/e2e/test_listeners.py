@@ -1,4 +1,4 @@
-"""Where a router listens, whom it lets in and how fast, and how it keeps a connection alive."""
+"""The addresses a router listens on, the clients and rates it admits, and its heartbeats."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_listener_listens_on_its_address_family_only(start_router: StartRouter
 
 
 def free_service() -> tuple[str, int]:
-    """A service name whose port nobody listens on."""
+    """Return a service name whose port no process listens on."""
     for name in ("amqp", "postgresql", "mysql", "cvspserver", "sieve", "radius"):
         try:
             port = socket.getservbyname(name, "tcp")
@@ -141,7 +141,7 @@ def test_no_more_connections_a_second_than_allowed(start_router: StartRouter) ->
     accepted = router.matching(rf"Accepted connection to 127\.0\.0\.1:{router.port} ")
     times = [datetime.strptime(line[:32], "%Y-%m-%d %H:%M:%S.%f %z") for line in accepted]
     assert len(times) == count
-    # As many at once as a second brings, and the others no sooner than the rate has it.
+    # The first second's connections at once, and the others no sooner than the rate permits.
     took_s = (times[-1] - times[0]).total_seconds()
     assert took_s >= (count - rate) / rate - 0.05
 
@@ -156,7 +156,7 @@ async def test_a_second_brings_as_many_turns_as_the_rate_and_waiting_costs_none(
         rate.take()
         assert trio.current_time() == pytest.approx(expected_s)
     await trio.sleep(3600)
-    for expected_s in (0.0, 0.0, 0.5):  # what was not used is not saved up
+    for expected_s in (0.0, 0.0, 0.5):  # unused connections are not saved up
         await rate.wait_turn()
         rate.take()
         assert trio.current_time() == pytest.approx(3601.5 + expected_s)

@@ -1,4 +1,4 @@
-"""What a client chose stands in the log as one field, and forges no other."""
+"""Text that a client chooses is one field of a log line, and forges no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lines other programs look for, as a router with a client writes them (docs/logging.md)."""
+"""The lines that other programs search for, as a router with a client writes them (docs/logging.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines that programs look for, read as these programs read them: word for word, by module and level."""
+"""Lines that programs search for, parsed as these programs do: word for word, by module and level."""
 
 from __future__ import annotations
 

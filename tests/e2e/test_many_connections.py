@@ -1,4 +1,4 @@
-"""Connections that come and go leave nothing behind."""
+"""Connections that open and end leave nothing behind."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from trouter.wire.performatives import Close
 
 COUNT = 5_000
 AT_ONCE = 100
-#: What allocators and the collector of garbage keep for a while; 2,500 connections that stay cost five times as much.
+#: Bytes that allocators and the garbage collector keep for a while; 2,500 open connections need five times as many.
 SLACK_BYTES = 8 * 1024 * 1024
 
 
 def come_and_go(port: int, address: str) -> None:
-    """Connections at once: some open and no more, some have links, some of these say good-bye."""
+    """Open connections at once: some only open, some have links, some of these close in order."""
     peers = [Peer(port, opened=False) for _ in range(AT_ONCE)]
     for position, peer in enumerate(peers):
         peer.open()

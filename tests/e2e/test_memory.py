@@ -1,4 +1,4 @@
-"""A router process near its memory limit: the limit is put where the process stands, so little is needed to be near."""
+"""A router process near its memory limit, which the test sets close to the memory that the process uses."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ listener {{
     maxSessions: 32768
 }}
 """
-#: As far as the window of a session opens while the router has room.
+#: Bytes of the session window while the router has room.
 WINDOW_BYTES = 8 << 20
 
 
 class Limited:
-    """A router whose limit can be put where it has taken this part of it."""
+    """A router whose limit can be set relative to its memory."""
 
     def __init__(self, router: RunningRouter) -> None:
         self.router = router
@@ -38,11 +38,11 @@ class Limited:
         self._reloads = 0
 
     def take(self, percent: int) -> None:
-        """Have the process take so much of its limit now."""
+        """Set the limit so that the process uses ``percent`` of it now."""
         self.allow(self.router.resident_bytes() * 100 // percent)
 
     def allow(self, octets: int) -> int:
-        """Let the process take so many octets; they are given back."""
+        """Let the process take so many bytes more; return them."""
         self._limit(f", maxMemoryBytes: {octets}")
         return octets
 
@@ -112,7 +112,7 @@ class Feeder:
         self._first = True
 
     def keep(self, count: int) -> int:
-        """Have the router keep so many octets more, as far as the window goes; how many it does."""
+        """Make the router keep ``count`` more bytes, as far as the window permits; return how many it does."""
         left = count
         while left and self.peer.window:
             left -= self.send(min(left, 16_000))
@@ -142,7 +142,7 @@ def test_all_connections_together_keep_no_more_than_a_quarter_of_the_memory(limi
             kept += each.keep(budget // 2 - kept)
         assert kept == budget // 2
         whole = last.peer.window
-        assert window_after(whole * 2 // 3) > whole * 2 // 3  # up to half of the budget it opens again
+        assert window_after(whole * 2 // 3) > whole * 2 // 3  # up to half of the budget the window opens again
         frames = last.peer.window
         kept += before_last.keep(budget % 2 + 1)
         assert window_after(frames * 2 // 3) == frames - frames * 2 // 3  # and beyond that an eighth as far
@@ -157,7 +157,7 @@ def test_all_connections_together_keep_no_more_than_a_quarter_of_the_memory(limi
 
 
 def begin_many(peer: Peer, count: int) -> None:
-    """Begin so many sessions besides the one on channel 0, and hear that all of them stand."""
+    """Begin ``count`` sessions besides the one on channel 0, and wait for the router's answers."""
     for channel in range(1, count + 1):
         peer.say(Begin(next_outgoing_id=0, incoming_window=10, outgoing_window=10), channel=channel)
     for _ in range(count):
@@ -171,7 +171,7 @@ def test_a_client_that_begins_sessions_until_memory_runs_out_loses_its_connectio
         close = greedy.expect(Close)
         assert close.error is not None
         assert close.error.condition == "amqp:resource-limit-exceeded"
-        limited.router.wait_for_line(rf"\[C{greedy.number}\] Connection closed: it uses \d+ octets")
+        limited.router.wait_for_line(rf"\[C{greedy.number}\] Connection closed: it uses \d+ bytes")
         other.be_heard()
 
 
@@ -207,7 +207,7 @@ def test_only_the_user_with_the_most_memory_gets_no_credit_above_the_first_mark(
             small.be_heard()
         large.be_heard()
         assert sender.credit == 0
-        slow.grant(slow_receiver, 100)  # what is kept is taken: there is nothing more to hold against the sender
+        slow.grant(slow_receiver, 100)  # the messages are read: the router keeps nothing of the sender any more
         while sender.credit == 0:
             said = large.next()
             if isinstance(said, Flow):

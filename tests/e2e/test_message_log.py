@@ -1,4 +1,4 @@
-"""messageLoggingComponents: what a connection receives and sends, in module MESSAGE at trace (routing.md 4.8)."""
+"""messageLoggingComponents: the messages of a connection, in module MESSAGE at trace (routing.md 4.8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is configured and cannot be served: the rest serves, and the log, /readyz, /metrics and management say so."""
+"""Parts that cannot be served: the rest serves; the log, /readyz, /metrics and management report them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_certificate_that_is_not_there_fails_its_listener_only(start_router: S
     assert figures["trouter_ready"] == 0
     assert figures["trouter_configuration_findings{'severity': 'problem'}"] >= 2
     assert "will not be opened" in findings(router, "problem")["listener/127.0.0.1:0:safe"]
-    # Once the files are there, the listener opens without being asked.
+    # Once the files exist, the listener opens by itself.
     Authority(tmp_path, "Test").pair("127.0.0.1")
     router.wait_for_line(r"Listening on 127\.0\.0\.1:\d+ \(safe\)")
     assert findings(router, "problem") == {}

@@ -1,4 +1,4 @@
-"""What a router says of itself in its open, whatever the client said in its own (routing.md 7 and 8)."""
+"""The router's open, whatever the client's open contains (routing.md 7 and 8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client that sends one message for each flow, as some do that are written in events: it never waits for ever."""
+"""A client that sends one message for each flow, as some event-driven clients do, never waits for ever."""
 
 from __future__ import annotations
 

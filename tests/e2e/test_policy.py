@@ -1,6 +1,6 @@
-"""A router process under a policy, and real clients: what each hears that is denied something, and what is counted.
+"""A router process under a policy, and real clients: the errors of denials, and the counters.
 
-The rows are those of security.md 4.9. Counters are compared with what they were before, by a manager's own connection.
+The rows are those of security.md 4.9. A manager with a connection of its own compares the counters before and after.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ listener {{
 
 
 def vhost(hostname: str, groups: Any = None, **attributes: Any) -> list[Any]:
-    """A vhost of users from anywhere; without ``groups`` there is one for all."""
+    """Return a vhost of users from anywhere; without ``groups`` it has one for all."""
     anybody = {"users": "*"} if groups is None else {}
     named = {"all": attributes.pop("group", {})} if groups is None else groups
     whole = {name: {"remoteHosts": "*", **anybody, **group} for name, group in named.items()}
@@ -117,19 +118,25 @@ TOO_MANY = Error("amqp:resource-limit-exceeded", "link disallowed by local polic
 DENIED_LINK = Error("amqp:unauthorized-access", "link disallowed by local policy")
 
 
-@pytest.fixture(scope="module")
-def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
-    folder = tmp_path_factory.mktemp("policy")
+@contextmanager
+def router_with(vhosts: list[Any], folder: Path) -> Iterator[RunningRouter]:
+    """Run a router with the vhosts and all users."""
     for name in USERS:
         put_user(folder / "users", name, PASSWORD.encode())
     (folder / "vhosts").mkdir()
-    (folder / "vhosts" / "all.json").write_text(json.dumps(VHOSTS))
+    (folder / "vhosts" / "all.json").write_text(json.dumps(vhosts))
     with running(CONFIGURATION.format(folder=folder), folder) as process:
         yield process
 
 
+@pytest.fixture(scope="module")
+def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
+    with router_with(VHOSTS, tmp_path_factory.mktemp("policy")) as process:
+        yield process
+
+
 class Peer(AnyPeer):
-    """A peer that sends whatever octets it likes."""
+    """A peer that sends any bytes."""
 
     _begun = False
 
@@ -137,24 +144,24 @@ class Peer(AnyPeer):
         self.raw(frame(0, octets))
 
     def send(self, link: Link, payload: bytes, settled: bool = False) -> None:
-        """A whole message in one frame."""
+        """Send a whole message in one frame."""
         while link.credit == 0:
             self.take_flow(self.expect(Flow))
         self.transfer(link, payload, settled=settled)
 
     def send_unfinished(self, link: Link, payload: bytes) -> None:
-        """One more frame of a message that never ends."""
+        """Send one more frame of a message that never ends."""
         self.transfer(link, payload, more=True, first=not self._begun)
         self._begun = True
 
     def send_in_pieces(self, link: Link, payload: bytes, size: int) -> None:
-        """A whole message in frames of ``size`` octets of it."""
+        """Send a whole message in frames of ``size`` bytes."""
         for start in range(0, len(payload), size):
             piece = payload[start : start + size]
             self.transfer(link, piece, more=start + size < len(payload), first=start == 0)
 
     def expect_transfer(self, link: Link) -> None:
-        """A message comes whole, in ``payload``."""
+        """Receive one whole message, in ``payload``."""
         assert self.expect(Transfer).handle == link.remote_handle
 
 
@@ -170,11 +177,11 @@ class Manager(Node):
         self._asked = 0
 
     def vhost(self, name: str) -> dict[str, Any]:
-        """The counters of a vhost."""
+        """Return the counters of a vhost."""
         return next(row for row in self.query("vhostStats") if row["hostname"] == name)
 
     def policy(self) -> dict[str, Any]:
-        """The counters of the policy."""
+        """Return the counters of the policy."""
         return self.query("policy")[0]
 
 
@@ -186,7 +193,7 @@ def manager(router: RunningRouter) -> Iterator[Manager]:
 
 
 class Counters:
-    """What changes in the counters of the policy and of one vhost."""
+    """The changes in the counters of the policy and of one vhost."""
 
     def __init__(self, manager: Manager, vhost: str = "") -> None:
         self._manager = manager
@@ -203,7 +210,7 @@ class Counters:
         return {name: now[name] - before for name, before in self._before.items() if now[name] != before}
 
     def become(self, wanted: dict[str, int]) -> None:
-        """Wait until this is what has changed: a peer may hear of its end before it is counted."""
+        """Wait until exactly these have changed: a peer may receive its end before it is counted."""
         until(lambda: self.changed() == wanted, f"a change by {wanted}")
 
 
@@ -221,7 +228,7 @@ def by_proton(port: int, user: str, hostname: str, **more: Any) -> BlockingConne
 
 
 def entering(port: int, user: str, **fields: Any) -> Peer:
-    """A peer that has logged in, and has said its open if there are ``fields`` for it."""
+    """Return a peer that has logged in, and has sent its open if there are ``fields`` for it."""
     peer = Peer(port, opened=False)
     if user == "anonymous":
         assert peer.authenticate("ANONYMOUS", b"") == 0
@@ -264,7 +271,7 @@ def test_a_denied_client_that_does_not_close_is_cut_off(router: RunningRouter) -
     with entering(router.port, "alice", hostname="unknown.org") as peer:
         peer.expect(Close)
         began_s = time.monotonic()
-        peer.expect_end_of_stream()  # without a word of ours
+        peer.expect_end_of_stream()  # without a frame of the router
         assert time.monotonic() - began_s < DEADLINE_S / 2
 
 
@@ -316,7 +323,7 @@ def test_a_group_may_have_another_limit_than_its_vhost(router: RunningRouter) ->
 
 
 def wait_until(holds: Any) -> None:
-    """What the router does behind a connection's end is done a moment later; each look is a request to it."""
+    """Wait for the router's work after the end of a connection; each look is a request to it."""
     for _ in range(2000):
         if holds():
             return
@@ -338,7 +345,7 @@ def test_connections_beyond_the_global_limit_are_closed_at_once(router: RunningR
     wait_until(lambda: manager.policy()["connectionsCurrent"] == 1)
 
 
-# --- numbers of the group
+# --- limits of the group
 
 
 @pytest.mark.parametrize(
@@ -372,7 +379,7 @@ def test_policy_limits_hold_for_sessions_that_came_with_the_open(router: Running
 
 
 def attach(peer: Peer, sends: bool, terminus: Source | Target | None) -> Detach | None:
-    """Attach a link; the detach of one that is refused."""
+    """Attach a link; return the detach of one that is refused."""
     handle = peer._free_handle()
     name = f"link-{handle}"
     if sends:
@@ -467,7 +474,7 @@ def test_a_group_has_its_limit_of_links(
         detach = attach(peer, sends, terminus)
         assert detach is not None
         assert (detach.closed, detach.error) == (True, TOO_MANY)
-        if most:  # one that ends makes room for another
+        if most:  # the end of a link makes room for another
             peer.say(Detach(0, True))
             peer.expect(Detach)
             assert attach(peer, sends, terminus) is None
@@ -498,7 +505,7 @@ BODY = (0x75, b"octets")
 
 
 def answered(peer: Peer, link: Any, payload: bytes) -> Any:
-    """What becomes of a message."""
+    """Return the outcome of a message."""
     peer.send(link, payload)
     while True:
         disposition = peer.expect(Disposition)
@@ -516,7 +523,7 @@ def test_an_anonymous_message_goes_only_where_its_sender_may_send(router: Runnin
             return data((0x73, [None, None, address]), BODY)
 
         denied = Rejected(Error("amqp:unauthorized-access", "policy violation on target"))
-        for _ in range(260):  # more than the credit that a link is given at first
+        for _ in range(260):  # more than the first credit of a link
             assert answered(peer, sender, to("other")) == denied
         assert answered(peer, sender, data((0x73, [None]), BODY)) == Rejected(
             Error("amqp:precondition-failed", "Routing failure: no address present")
@@ -608,14 +615,14 @@ def test_a_message_that_is_too_large_ends_its_link_on_the_frame_that_is_too_much
         peer.attach_receiver("t7", credit=5)
         sender = peer.attach_sender("t7")
         peer.send_unfinished(sender, data((0x75, bytes(600))))
-        peer.send_unfinished(sender, bytes(600))  # and no more: nothing is waited for
+        peer.send_unfinished(sender, bytes(600))  # and no more: the router waits for nothing
         disposition = peer.expect(Disposition)
         assert disposition.settled
         error = Error("amqp:link:message-size-exceeded", "Message size exceeded")
         assert disposition.state == Rejected(error)
         detach = peer.expect(Detach)
         assert (detach.closed, detach.error) == (True, error)
-        peer.send_unfinished(sender, bytes(600))  # what passes it on the way
+        peer.send_unfinished(sender, bytes(600))  # frames that cross the router's
         peer.attach_sender("t7")
     assert counters.changed() == {
         "policy.maxMessageSizeDenied": 1, "policy.totalDenials": 1, "maxMessageSizeDenied": 1
@@ -808,7 +815,7 @@ def test_answers_go_only_where_the_requester_may_send_or_receives_alone(
     shared: Any = by_proton(router.port, "bob", "admin.org")
     shared.create_receiver("mine", credit=10)
     ask("mine")
-    assert counters.changed() == {"policy.managementDenied": 4}  # bob may send to $management, where nobody minds
+    assert counters.changed() == {"policy.managementDenied": 4}  # bob may send to $management, and nothing denies it
     for each in (shared, connection, alice):
         each.close()
 
@@ -827,14 +834,14 @@ def test_router_annotations_of_a_client_steer_nothing(router: RunningRouter) -> 
         peer.expect_transfer(receiver)
         assert b"own" in peer.payload
         assert b"0/Q" in peer.payload
-        peer.be_heard()  # no transfer of the other link stands before the answer
+        peer.be_heard()  # no transfer of the other link comes before the answer
         assert elsewhere.delivery_count == 0
 
 
 @pytest.mark.parametrize(
     "annotations",
     [{Symbol("own"): bytes(8200)}, {Symbol("x-opt-qd.trace"): ["0/R"] * 65}],
-    ids=["too many octets", "too long a trace"],
+    ids=["too many bytes", "too long a trace"],
 )
 @pytest.mark.parametrize("section", [0x71, 0x72])
 def test_annotations_are_bounded(router: RunningRouter, section: int, annotations: Any) -> None:
@@ -850,7 +857,7 @@ def test_annotations_are_bounded(router: RunningRouter, section: int, annotation
         assert disposition.state.error.condition == "amqp:invalid-field"
 
 
-# --- what stands on a listener and a connector
+# --- attributes of a listener and a connector
 
 
 STAMPING = """
@@ -891,7 +898,7 @@ def test_a_listener_may_stamp_messages_with_their_user(start_router: StartRouter
 
 
 def properties(fields: list[Any]) -> bytes:
-    """A properties section as the router writes it."""
+    """Return a properties section as the router writes it."""
     octets = b"".join(map(encode, fields))
     return b"\0\x53\x73\xd0" + (len(octets) + 4).to_bytes(4, "big") + len(fields).to_bytes(4, "big") + octets
 

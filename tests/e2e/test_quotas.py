@@ -1,8 +1,7 @@
-"""Quotas of a router process, and what real clients hear of them; rates are proven in memory, where time is ours."""
+"""Quotas of a router process, and the errors at real clients; rates are tested in memory, with a set clock."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import pytest
@@ -12,26 +11,23 @@ from proton.reactor import AtMostOnce
 from tests.e2e.peer import message
 from tests.e2e.test_policy import (
     ASKING,
-    CONFIGURATION,
     DENIED_OPEN,
     OPEN,
-    PASSWORD,
     TOO_MANY,
-    USERS,
     Counters,
     Manager,
     Peer,
     attach,
     by_proton,
     entering,
+    router_with,
     session_of,
     vhost,
 )
-from tests.routers import DEADLINE_S, RunningRouter, running
+from tests.routers import DEADLINE_S, RunningRouter
 from trouter.admission.denials import SESSION_DENIED
 from trouter.admission.memory import SESSION_BYTES
 from trouter.wire.performatives import Begin, Close, Detach, End, Error, Flow, Source, Target
-from trouter_plugins.users_file import put_user
 
 VHOSTS = [
     vhost("admin.org", {"admins": {"users": "manager", "management": "admin", **ASKING}}),
@@ -50,12 +46,7 @@ VHOSTS = [
 
 @pytest.fixture(scope="module")
 def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
-    folder = tmp_path_factory.mktemp("quotas")
-    for name in USERS:
-        put_user(folder / "users", name, PASSWORD.encode())
-    (folder / "vhosts").mkdir()
-    (folder / "vhosts" / "all.json").write_text(json.dumps(VHOSTS))
-    with running(CONFIGURATION.format(folder=folder), folder) as process:
+    with router_with(VHOSTS, tmp_path_factory.mktemp("quotas")) as process:
         yield process
 
 
@@ -67,7 +58,7 @@ def manager(router: RunningRouter) -> Iterator[Manager]:
 
 
 def refused(peer: Peer, sends: bool, terminus: Source | Target) -> bool:
-    """Whether a link is refused for a quota; it is not refused for anything else."""
+    """Return whether a link is refused for a quota; it must not be refused for anything else."""
     detach = attach(peer, sends, terminus)
     assert detach is None or (detach.closed, detach.error) == (True, TOO_MANY)
     return detach is not None
@@ -75,7 +66,7 @@ def refused(peer: Peer, sends: bool, terminus: Source | Target) -> bool:
 
 def test_connections_that_come_too_fast_are_refused(router: RunningRouter, manager: Manager) -> None:
     counters = Counters(manager, "rates.org")
-    while True:  # one of them is too fast, whatever machine this is
+    while True:  # one of them is too fast on any machine
         with entering(router.port, "alice", hostname="rates.org") as peer:
             peer.say(Close())
             close = peer.expect(Close)
@@ -115,7 +106,7 @@ def test_links_and_addresses_have_quotas(router: RunningRouter, manager: Manager
         "counted.org:all:perHost:maxAddresses 127.0.0.1",
         "counted.org:maxLinks",
     }
-    with session_of(router.port, "alice", "counted.org") as peer:  # nothing is left of those that are gone
+    with session_of(router.port, "alice", "counted.org") as peer:  # nothing is left of ended connections
         assert not refused(peer, True, Target("b"))
 
 
@@ -132,7 +123,7 @@ def test_alarm_only_lets_everything_through(router: RunningRouter, manager: Mana
 
 
 def test_messages_that_come_too_fast_wait_for_credit(router: RunningRouter) -> None:
-    """However long it takes on this machine: credit comes one by one, and every message arrives."""
+    """On a machine of any speed: credit comes one by one, and every message arrives."""
     receiving, sending = by_proton(router.port, "bob", "slow.org"), by_proton(router.port, "alice", "slow.org")
     receiver = receiving.create_receiver("a", credit=10)
     sender = sending.create_sender("a", options=AtMostOnce())
@@ -170,7 +161,7 @@ def test_a_vhost_that_keeps_too_much_refuses_links_and_at_a_quarter_more_connect
         receiver, link = receiving.attach_receiver("a"), peer.attach_sender("a")
 
         def keep(count: int) -> None:
-            """Send so much of the message that the router keeps ``count`` octets of it."""
+            """Send so much of the message that the router keeps ``count`` bytes of it."""
             nonlocal sent
             while sent < count:
                 piece = octets[sent : min(count, sent + 1000)]
@@ -224,7 +215,7 @@ def test_sessions_count_against_the_quota(router: RunningRouter, manager: Manage
     """Three sessions fit into the quota beside the first of each connection, and a first session is never refused."""
 
     def begun(peer: Peer, channel: int) -> Error | None:
-        """Begin one more; why it is ended at once, None if it stands."""
+        """Begin one more session; return the error that ends it at once, None if it stays."""
         peer.say(Begin(next_outgoing_id=0, incoming_window=100, outgoing_window=100), channel=channel)
         peer.expect(Begin)
         peer.flow(echo=True)

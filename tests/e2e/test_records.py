@@ -1,4 +1,4 @@
-"""What a router process records of real clients: each kind where it belongs, complete after a stop and after a kill."""
+"""The records of real clients in a router process: each kind, complete after a stop and after a kill."""
 
 from __future__ import annotations
 

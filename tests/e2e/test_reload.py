@@ -1,4 +1,4 @@
-"""A running router follows its configuration file when HUP comes: all of it, or nothing."""
+"""A running router applies its configuration file on SIGHUP: all of it, or nothing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def listener(name: str, port: int = 0, more: str = "") -> str:
 
 
 def hang_up(router: RunningRouter, text: str | None = None, count: int = 1) -> str:
-    """Let the router read ``text`` as its configuration; what it reports, ``count`` reports having come by then."""
+    """Make the router read ``text`` as its configuration; return its report after ``count`` reports."""
     if text is not None:
         router.configuration.write_text(text, encoding="utf-8")
     router.process.send_signal(signal.SIGHUP)
@@ -40,7 +40,7 @@ def hang_up(router: RunningRouter, text: str | None = None, count: int = 1) -> s
 
 
 def is_open(port: int, host: str = "127.0.0.1") -> bool:
-    """Whether somebody listens there; a router, then."""
+    """Return whether a process listens there; here a router."""
     try:
         socket.create_connection((host, port), DEADLINE_S).close()
     except ConnectionRefusedError:
@@ -52,13 +52,13 @@ def is_open(port: int, host: str = "127.0.0.1") -> bool:
 
 @contextmanager
 def used_port() -> Iterator[int]:
-    """A port that somebody else listens on."""
+    """Yield a port that another process listens on."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         yield taken.getsockname()[1]
 
 
 def state(node: Node) -> dict[str, list[object]]:
-    """Every row that a change of the configuration might touch."""
+    """Return every row that a change of the configuration might affect."""
     kinds = ("listener", "connector", "log", "sslProfile", "vhost", "policy", "dummy", "router.config.address",
              "router.config.linkRoute", "router.config.autoLink")  # fmt: skip
     return {kind: [sorted(row.items(), key=str) for row in node.query(kind)] for kind in kinds}
@@ -236,7 +236,7 @@ def test_a_reload_removes_entities_and_updates_made_by_management(start_router: 
 
 def test_a_change_that_needs_a_restart_is_reported_and_not_applied(start_router: StartRouter) -> None:
     router = start_router(ROUTER + FRONT)
-    for count in (1, 2):  # told each time
+    for count in (1, 2):  # reported each time
         assert hang_up(router, ROUTER.replace("id: R", "id: Other") + FRONT, count).startswith("0 created, 0 updated")
         router.wait_for_line(r"MAIN \(warning\) needs a restart: router\.id", count)
     with Peer(router.port) as peer:
@@ -291,7 +291,7 @@ def test_log_files_that_were_moved_are_opened_anew(start_router: StartRouter, tm
 
 
 def users(path: Path, *names: str) -> None:
-    """A file of users whose passwords are their names."""
+    """Write a file of users whose passwords are their names."""
     path.unlink(missing_ok=True)
     for name in names:
         put_user(path, name, name.encode())
@@ -367,7 +367,7 @@ def test_repeated_reloads_leave_nothing_behind(start_router: StartRouter) -> Non
     assert router.open_files() == descriptors
 
 
-# --- what this version does not serve
+# --- attributes that this version does not serve
 
 
 def test_a_listener_with_unsafe_settings_is_not_opened_under_secure_defaults(start_router: StartRouter) -> None:
@@ -386,7 +386,7 @@ def test_a_new_vhost_policy_closes_and_refuses_unknown_clients(start_router: Sta
     router = start_router(ROUTER + FRONT)
     with Peer(router.port) as before:
         hang_up(router, ROUTER + FRONT + "policy { enableVhostPolicy: yes }\n")
-        error = before.expect_close()  # its rights are judged anew, and nobody gave it any
+        error = before.expect_close()  # its rights are evaluated again, and no group grants any
         assert error is not None
         assert error.condition == "amqp:resource-limit-exceeded"
     with Peer(router.port, opened=False) as after:

@@ -1,4 +1,7 @@
-"""A running router is changed by requests: done when the answer comes, or not at all (management.md 10)."""
+"""A running router is changed by requests: the change is complete when the answer arrives, or not done at all.
+
+The rules are those of management.md 10.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ def test_a_port_in_use_is_the_requests_fault_and_leaves_nothing(router: RunningR
             assert (status, description) == (400, f"cannot listen on 127.0.0.1:{used}: Address already in use")
         assert state(node) == before
         assert router.open_files() == descriptors
-        node.create("listener", local(0), name="side")  # the name is free, and nothing has crashed
+        node.create("listener", local(0), name="side")  # the name is free, and the router still runs
         assert is_open(router.ports[-1])
 
 

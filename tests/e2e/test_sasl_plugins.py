@@ -1,4 +1,4 @@
-"""A router process with each way to authenticate, and real clients: who gets in, and what the log does not tell."""
+"""A router process with each way to authenticate, and real clients: the logins, and no secret in the log."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def sasl_frame(performative: Any) -> bytes:
 
 
 def read_until(sock: socket.socket, mark: bytes) -> bytes:
-    """All that comes up to a frame with ``mark``, whose end is the end of what was read."""
+    """Return all bytes up to the end of a frame with ``mark``."""
     sock.settimeout(DEADLINE_S)
     read = b""
     while mark not in read:
@@ -192,7 +192,7 @@ def read_until(sock: socket.socket, mark: bytes) -> bytes:
 
 @pytest.fixture
 def permitting() -> Iterator[str]:
-    """A PAM service that lets everybody in."""
+    """Install a PAM service that accepts every user."""
     if os.geteuid() != 0 or not PAM_FOLDER.is_dir():
         pytest.skip("only root can put a PAM service into /etc/pam.d")
     path = PAM_FOLDER / f"trouter-test-{uuid.uuid4().hex[:12]}"
@@ -217,7 +217,7 @@ def test_proton_gets_in_by_pam(start_router: StartRouter, permitting: str) -> No
 
 @pytest.fixture
 def issuer(tmp_path: Path) -> str:
-    """The attributes of the router section."""
+    """Return the attributes of the router section."""
     (tmp_path / "keys.json").write_text(key_set())
     return f"oauthIssuer: '{ISSUER}', oauthAudience: {AUDIENCE}, oauthJwks: {tmp_path / 'keys.json'}"
 
@@ -251,7 +251,7 @@ def test_a_token_gets_in_and_is_not_logged(start_router: StartRouter, issuer: st
 
 def test_the_connection_ends_when_the_token_does(start_router: StartRouter, issuer: str) -> None:
     router = oauth_router(start_router, issuer)
-    ticket = token(exp=time.time() - 27)  # half a minute is forgiven
+    ticket = token(exp=time.time() - 27)  # half a minute of clock difference is tolerated
     with Peer(router.port, opened=False) as peer:
         assert offered(peer)
         peer.say(SaslInit("OAUTHBEARER", f"n,,\x01auth=Bearer {ticket}\x01\x01".encode()), frame_type=1)
@@ -334,7 +334,7 @@ def test_a_listener_where_two_would_check_passwords_is_not_created(
     assert len(router.ports) == 2
 
 
-# Users who come and go
+# Users added and removed
 
 
 async def test_a_changed_users_file_closes_only_connections_of_disabled_users(
@@ -362,7 +362,7 @@ async def test_a_changed_users_file_closes_only_connections_of_disabled_users(
     assert len(router.matching("no longer valid")) == 1
 
 
-# Guessing
+# Guesses
 
 
 def test_a_guessing_host_waits_and_other_hosts_do_not(start_router: StartRouter, users: Path) -> None:

@@ -1,4 +1,4 @@
-"""Secrets everywhere, all operations of management, all levels of the log: none of them comes out (security.md 8.8)."""
+"""Secrets in every place, all operations of management, all levels of the log: none is shown (security.md 8.8)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trouter_plugins.users_file import put_user
 
 pytestmark = pytest.mark.slow
 
-#: With a blank and an umlaut, so that each way to write it is another one.
+#: With a space and an umlaut, so that each encoding of it differs.
 MARKS = [
     f"m4rk {kind} \u00fc9" for kind in ("user", "connector", "file", "variable", "update", "create", "wrong", "key")
 ]
@@ -44,18 +44,18 @@ log {{ module: DEFAULT, enable: trace+ }}
 
 
 def spellings(secret: str) -> set[str]:
-    """In plain, hex, percent form and escaped, and in base64 wherever it may begin."""
+    """Return the secret in plain, hex, percent form and escaped, and in base64 at each offset."""
     octets = secret.encode()
     forms = {secret, octets.hex(), octets.hex(" "), quote(secret), quote(secret, safe=""), ascii(secret)[1:-1]}
     forms |= {secret.encode("latin-1").hex(), repr(octets)[2:-1]}
-    for before in range(3):  # the octets that share a digit with what stands around them are left out
+    for before in range(3):  # without the digits that depend on the bytes around it
         encoded = base64.b64encode(b"x" * before + octets + b"y" * 3).decode()
         forms.add(encoded[4 if before else 0 : -6])
     return forms
 
 
 def certificate(folder: Path) -> None:
-    """A key with a password, and its certificate."""
+    """Write a key with a password, and its certificate."""
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-days", "2", "-subj", "/CN=localhost"]
     command += ["-keyout", str(folder / "key.pem"), "-out", str(folder / "certificate.pem"), "-passout", f"pass:{KEY}"]
     subprocess.run(command, check=True, capture_output=True)
@@ -73,7 +73,7 @@ def log_in(port: int, password: str) -> BlockingConnection:
 
 
 def ask_everything(node: Node, port: int) -> list[str]:
-    """The answers to every kind of request there is, right and wrong ones."""
+    """Return the answers to every kind of request, valid and invalid."""
     said: list[object] = [node.query()]
     said += [node.ask("QUERY", {"attributeNames": []}, entityType=kind.short) for kind in TYPES]
     said += [node.ask(f"GET-{what}") for what in ("SCHEMA", "JSON-SCHEMA", "ATTRIBUTES", "OPERATIONS", "TYPES")]

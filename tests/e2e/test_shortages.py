@@ -1,4 +1,4 @@
-"""A router process that is short of places, descriptors or log: what newcomers meet, and that others go on."""
+"""A router process that runs out of connections, descriptors or log: new clients are refused, and others go on."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from contextlib import ExitStack, contextmanager
 from tests.e2e.peer import Peer
 from tests.routers import DEADLINE_S, RunningRouter, StartRouter
 
-#: Another address of this machine than the one that tests come from.
+#: An address of this machine other than the tests'.
 HOSTILE = "127.0.0.2"
 MANY = 100
 
 
 def knocking(port: int) -> socket.socket:
-    """A connection from the hostile address that says nothing."""
+    """Connect from the hostile address, and send nothing."""
     return socket.create_connection(("127.0.0.1", port), DEADLINE_S, source_address=(HOSTILE, 0))
 
 
 def knock(port: int) -> bytes:
-    """What such a connection hears."""
+    """Return the bytes that such a connection receives."""
     with knocking(port) as sock:
         return sock.recv(1)
 
 
 def test_a_host_that_is_turned_away_takes_no_turn_of_others(start_router: StartRouter) -> None:
-    """A connection a second is let in; a hundred that are turned away meanwhile would take longer than a test may."""
+    """One connection a second is admitted; a hundred refused ones meanwhile would take longer than a test may."""
     router = start_router(
         "router { id: R, maxHandshakesPerHost: 1, acceptRatePerHost: 0, handshakeExempt: 127.0.0.1/32 }\n"
         "listener { host: 127.0.0.1, port: 0, acceptRate: 1, saslMechanisms: ANONYMOUS }\n"
@@ -51,7 +51,7 @@ def test_a_flood_of_refusals_is_few_lines_in_the_log(start_router: StartRouter) 
 
 @contextmanager
 def descriptors(router: RunningRouter, more: int) -> Iterator[None]:
-    """While this lasts the router may open only so many descriptors more."""
+    """Let the router open only so many descriptors more during the block."""
     before = resource.prlimit(router.process.pid, resource.RLIMIT_NOFILE)
     resource.prlimit(router.process.pid, resource.RLIMIT_NOFILE, (router.open_files() + more, before[1]))
     try:

@@ -1,4 +1,4 @@
-"""A router is told to stop: what goes on, what does not, and with which status it ends."""
+"""A router that is stopped: the deliveries that it finishes, the connections that it closes, and its exit status."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def send(router: RunningRouter, number: signal.Signals = signal.SIGTERM) -> None
 
 
 def expect_forced_close(peer: Peer) -> None:
-    """The router closes, saying why; what it could not deliver it may release, or call modified, before."""
+    """Check the router's close and its reason; before it the router may release or modify undelivered messages."""
     while not isinstance(performative := peer.next(), Close):
         assert performative is None or isinstance(performative, Flow | Disposition), performative
     assert performative.error is not None
@@ -34,7 +34,7 @@ def expect_forced_close(peer: Peer) -> None:
 
 
 def wait_until_refused(port: int) -> None:
-    """Connect until nobody listens any more; connections that come too late are dropped."""
+    """Connect until the connection is refused; connections that come too late are dropped."""
 
     def is_refused() -> bool:
         try:
@@ -50,7 +50,7 @@ def wait_until_refused(port: int) -> None:
 
 
 def drain_with_one_under_way(router: RunningRouter, receiver: Peer, sender: Peer) -> tuple[Link, int]:
-    """Stop the router while a message waits for its receiver's outcome; the receiver's link and the delivery."""
+    """Stop the router while a message waits for its receiver's outcome; return the receiver's link and the delivery."""
     source = receiver.attach_receiver("a", credit=10)
     link = sender.attach_sender("a")
     delivery = sender.send_message(link, b"under way")

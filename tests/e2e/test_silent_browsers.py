@@ -1,4 +1,4 @@
-"""A client in a browser whose timers stand still sends no frames, and answers pings: it stays connected."""
+"""A client in a browser with suspended timers sends no frames, but answers pings: it stays connected."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trouter.wire.performatives import Close
 pytestmark = pytest.mark.slow
 
 LISTENER = "listener { host: 127.0.0.1, port: 0, http: yes, idleTimeoutSeconds: 4, saslMechanisms: ANONYMOUS }\n"
-#: Empty frames of the router's, about one in a second: more than come within the listener's idle time-out.
+#: Empty frames of the router, about one a second: more than fit in the listener's idle time-out.
 BEATS = 6
 
 

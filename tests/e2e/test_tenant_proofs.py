@@ -1,4 +1,4 @@
-"""Tenants that a token or a certificate names (security.md R-5d): real ones, through python-qpid-proton."""
+"""Tenants from a token or a certificate (security.md R-5d), with real ones, through python-qpid-proton."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Scene:
     authority: Authority
 
     def by_token(self, hostname: str, **claims: Any) -> dict[str, Any]:
-        """How somebody connects who has a token with these claims."""
+        """Return the options of a client that has a token with these claims."""
         return {
             "port": self.router.ports[1],
             "user": "alice",
@@ -75,7 +75,7 @@ class Scene:
         }
 
     def by_certificate(self, hostname: str, subject: str) -> dict[str, Any]:
-        """How somebody connects who has a certificate of this subject."""
+        """Return the options of a client that has a certificate of this subject."""
         pair = self.authority.issue(subject)
         domain = SSLDomain(SSLDomain.MODE_CLIENT)
         domain.set_trusted_ca_db(str(self.authority.file))
@@ -123,7 +123,7 @@ def test_a_token_and_a_certificate_lead_into_the_same_tenant(scene: Scene) -> No
     sender.link.send(Message("x"))
     sending.close()
     assert receiver.receive(timeout=DEADLINE_S).body == "x"
-    marker: Any = stranger.create_sender("q")  # a round trip: a message under way to this connection has come
+    marker: Any = stranger.create_sender("q")  # a round trip: a message under way to this connection has arrived
     marker.close()
     assert not elsewhere.fetcher.has_message
     for client in (receiving, stranger):

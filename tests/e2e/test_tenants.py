@@ -1,4 +1,4 @@
-"""Multi-tenant listeners (security.md 5, Q-10): every row of its table, and whoever tries to leave its space."""
+"""Multi-tenant listeners (security.md 5, Q-10): every row of its table, and attempts to leave a tenant's space."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from trouter.wire.performatives import (
 from trouter_plugins.users_file import put_user
 
 PASSWORD = "secret"
-#: User -> the tenants it belongs to.
+#: By user: the tenants it belongs to.
 USERS: dict[str, str | list[str]] = {
     "ann": "t1.example",
     "bob": "t2.example",
@@ -63,7 +63,7 @@ listener {{{{ name: pinned, {TENANTS}, policyVhost: t1.example }}}}
 
 @pytest.fixture(scope="module")
 def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
-    """A listener for everybody, which is in no tenant's space, and one for tenants."""
+    """Run a router with a listener outside any tenant's space, and one for tenants."""
     folder = tmp_path_factory.mktemp("tenants")
     for user in (*USERS, "unlisted"):
         put_user(folder / "users", user, PASSWORD.encode())
@@ -82,7 +82,7 @@ class DynamicTarget(LinkOption):
 
 
 class Client:
-    """A tenant's connection, or one in the space of nobody."""
+    """A client of a tenant, or of none."""
 
     def __init__(self, router: RunningRouter, user: str = "", hostname: str | None = None) -> None:
         if user:
@@ -94,14 +94,14 @@ class Client:
         self.connection: Any = BlockingConnection(url, timeout=DEADLINE_S, virtual_host=hostname, **options)
 
     def send(self, to: str, body: str, *, anonymous: bool = False, **fields: Any) -> None:
-        """Send a settled message once there is credit: who receives it may be in this thread too."""
+        """Send a settled message once there is credit; its receiver may be in this thread too."""
         sender = self.connection.create_sender(None if anonymous else to, options=AtMostOnce())
         self.connection.wait(lambda: sender.link.credit > 0, timeout=DEADLINE_S)
         sender.send(Message(body=body, address=to if anonymous else None, **fields))
         sender.close()
 
     def post(self, to: str, **fields: Any) -> int:
-        """Send to ``to`` what the router has to answer itself; the outcome."""
+        """Send to ``to`` a message that the router must settle itself; return the outcome."""
         sender = self.connection.create_sender(None)
         try:
             return int(sender.send(Message(address=to, **fields), timeout=DEADLINE_S).remote_state)
@@ -116,7 +116,7 @@ class Client:
 
 @pytest.fixture
 def clients(router: RunningRouter) -> Iterator[Any]:
-    """Connections that are closed at the end: by user and hostname."""
+    """Yield a function that connects by user and hostname; close the connections at the end."""
     with ExitStack() as stack:
 
         def connect(user: str = "", hostname: str | None = None) -> Client:
@@ -129,7 +129,7 @@ def clients(router: RunningRouter) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def patient(router: RunningRouter) -> Iterator[Client]:
-    """A tenant's connection for whoever leaves nothing behind."""
+    """Yield a tenant's connection for tests that leave nothing behind."""
     client = Client(router, "ann", "t1.example")
     yield client
     client.connection.close()
@@ -253,7 +253,7 @@ def test_a_user_of_two_tenants_names_one_of_them(clients: Callable[..., Client])
     assert [bodies(each, 1) for each in receivers] == [["1"], ["2"]]
 
 
-# --- who leaves its space
+# --- leaving a space
 
 
 def test_no_address_leads_into_the_space_of_another(clients: Callable[..., Client]) -> None:
@@ -339,7 +339,7 @@ def test_a_dynamic_address_that_is_gone_has_no_owner(clients: Callable[..., Clie
 
 @contextmanager
 def opened(router: RunningRouter, user: str, *, listener: int = 1, **fields: Any) -> Iterator[Peer]:
-    """A peer that logged in and opened, octet by octet."""
+    """Yield a raw peer that has logged in and exchanged opens."""
     with Peer(router.ports[listener], opened=False) as peer:
         assert peer.authenticate("PLAIN", f"\0{user}\0{PASSWORD}".encode()) == 0
         peer.open(**fields)
@@ -368,7 +368,7 @@ HOSTNAMES: dict[str, tuple[str, str | None, str]] = {
     "a control character": ("ann", "t1.example\n", MISSING),
     "a NUL": ("ann", "t1.example\0", MISSING),
     "too long": ("ann", "t" * 256, MISSING),
-    "octets, not characters": ("ann", "\xe9" * 128, MISSING),
+    "bytes, not characters": ("ann", "\xe9" * 128, MISSING),
     "as long as can be": ("ann", "t" * 255, DENIED),
     "another's": ("ann", "t2.example", DENIED),
     "encoded": ("ann", "t1%2Eexample", DENIED),
@@ -547,7 +547,7 @@ POLICED = (
 
 @pytest.fixture(scope="module")
 def policed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
-    """The tenant is the vhost."""
+    """Run a router in which the tenant is the vhost."""
     with running(POLICED, tmp_path_factory.mktemp("policed")) as started:
         yield started
 

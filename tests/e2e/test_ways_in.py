@@ -1,4 +1,4 @@
-"""The tables of security.md 1.2 to 1.5, row by row, with one router: what is offered, who gets in, and as whom."""
+"""The tables of security.md 1.2 to 1.5, row by row, with one router: mechanisms offered, and users of logins."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 OK, AUTH = 0, 1
 RIGHT = b"\0alice\0wonderland"
 SCRAM = ("SCRAM-SHA-512", "SCRAM-SHA-256")
-#: A listener's attributes, and what it offers to a peer on this machine, which has no certificate and no TLS.
+#: A listener's attributes, and its mechanisms for a peer on this machine without certificate and TLS.
 OFFERS = {
     "authenticatePeer: no": (*SCRAM, "PLAIN", "ANONYMOUS"),
     "authenticatePeer: yes": (*SCRAM, "PLAIN"),
@@ -31,7 +31,7 @@ OFFERS = {
     "authenticatePeer: yes, saslMechanisms: DIGEST-MD5": (),
     "authenticatePeer: no, saslMechanisms: PLAIN, allowInsecurePlain: loopback": ("PLAIN",),
 }
-#: Where the layer may be skipped.
+#: Listeners on which the layer may be skipped.
 SKIPPABLE = {
     "authenticatePeer: no",
     *(each for each in OFFERS if each.startswith("authenticatePeer: no, ") and "ANONYM" in each),

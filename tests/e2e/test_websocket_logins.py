@@ -1,4 +1,4 @@
-"""Who gets in through a WebSocket, within TLS and without: all that holds for sockets holds here (security.md 2.5)."""
+"""Logins through a WebSocket, within TLS and without: all rules for sockets hold here, too (security.md 2.5)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ pytestmark = pytest.mark.slow
 OK, AUTH, SYS_TEMP = 0, 1, 4
 PASSWORD = "wonderland"
 SKIPPED = "Client skipped authentication - forbidden"
-#: Listeners for WebSockets, by what the tests call them.
+#: Listeners for WebSockets, by the tests' names.
 WEB = {
     "plain": "authenticatePeer: yes, saslMechanisms: PLAIN, allowInsecurePlain: loopback",
     "no passwords": "authenticatePeer: yes, allowInsecurePlain: no",
@@ -59,7 +59,7 @@ WEB = {
     "either": "sslProfile: p, clientCert: optional",
 }
 TLS = frozenset({"external", "bound", "secret service", "secret tenants", "either"})
-#: Where nobody comes in without SASL.
+#: Listeners that require SASL.
 STRICT = [name for name in WEB if name not in ("quick", "either")]
 TENANTS = {"ann": "t1.example", "bob": "t2.example", "alice": "t1.example"}
 
@@ -69,7 +69,7 @@ class Scene:
     router: RunningRouter
     authority: Authority
     alice: Pair
-    #: Counts the connections that the router gave up to the service that never answers.
+    #: Counts the connections that the router closed to the service that never answers.
     dropped: threading.Semaphore
     ports: dict[str, int]
 
@@ -85,7 +85,7 @@ class Scene:
             raise
 
     def peer(self, name: str, client: Pair | None = None, *, secret: bool | None = None) -> Peer:
-        """Nothing is said yet; within TLS unless the listener has none."""
+        """Connect a peer that has sent nothing; within TLS unless the listener has none."""
         secret = name in TLS if secret is None else secret
         if secret and client is None and name in {"external", "secret tenants"}:
             client = self.alice
@@ -137,14 +137,14 @@ def offered(peer: Peer) -> tuple[str, ...]:
 
 
 def logged_in(scene: Scene, name: str, user: str, **fields: Any) -> Peer:
-    """A peer that has opened, by a password."""
+    """Return a peer that has logged in by a password and opened."""
     peer = scene.peer(name)
     assert peer.authenticate("PLAIN", f"\0{user}\0{PASSWORD}".encode()) == OK
     peer.open(**fields)
     return peer
 
 
-# --- nobody goes around
+# --- no way around SASL
 
 
 @pytest.mark.parametrize("name", STRICT)
@@ -201,7 +201,7 @@ def test_a_client_that_does_not_come_to_an_open_has_to_go(scene: Scene, said: by
             peer.next()
 
 
-# --- who has proven a name
+# --- authenticated names
 
 
 def test_a_certificate_is_known_within_a_websocket(scene: Scene) -> None:
@@ -249,7 +249,7 @@ async def test_scram_is_bound_to_the_channel_below_the_websocket(scene: Scene, h
         assert peer.expect(SaslOutcome).code == OK
 
 
-# --- a service is asked
+# --- authentication services
 
 
 @pytest.mark.parametrize("name", ["service", "secret service"])
@@ -296,7 +296,7 @@ def test_tenants_are_apart_within_websockets(scene: Scene) -> None:
             assert body in receiver.take_message(taken)
             assert sender.expect_outcome(delivery) == Accepted()
         outside.flow(echo=True)
-        assert isinstance(outside.next(), Flow)  # and no transfer to who is in no tenant's space
+        assert isinstance(outside.next(), Flow)  # and no transfer to a client outside any tenant's space
 
 
 def test_a_certificate_belongs_to_a_tenant(scene: Scene) -> None:

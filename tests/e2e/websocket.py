@@ -1,4 +1,4 @@
-"""A WebSocket as a wire for a peer of the tests: it can do what they do with sockets."""
+"""A WebSocket with the methods of a socket, for a peer of the tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Ping
 
 
 class Rejected(AssertionError):
-    """No WebSocket came of the handshake; ``status`` is the answer's."""
+    """The server rejected the handshake; ``status`` is that of its answer."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -19,7 +19,7 @@ class Rejected(AssertionError):
 
 
 class WebSocket:
-    """One that is open."""
+    """An open WebSocket."""
 
     def __init__(
         self,
@@ -29,9 +29,9 @@ class WebSocket:
         *,
         answers: bool = True,
     ) -> None:
-        """Shake hands over ``sock``, which may be within TLS, with these headers besides; Rejected.
+        """Shake hands over ``sock``, which may be within TLS, with these headers added; raise Rejected.
 
-        Pings get no pong unless it ``answers``.
+        Pings get a pong only if it ``answers``.
         """
         self._sock: Any = sock
         self._answers = answers
@@ -77,5 +77,5 @@ class WebSocket:
         return self._sock.getsockname()
 
     def close(self) -> None:
-        """Without a word."""
+        """Close the socket without a close frame."""
         self._sock.close()

@@ -1,4 +1,4 @@
-"""Conversations brought to the point where a test wants them, and what the tests of the engine share."""
+"""Conversations brought to the state that a test needs, and other parts that the tests of the engine share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trouter.engine.session import Session
 from trouter.wire.framing import AMQP_HEADER
 from trouter.wire.performatives import Attach, Begin, Flow, Open, Source, Target, Transfer
 
-#: Just below the wrap of 32 bits, for both ends, so that whatever counts goes over it.
+#: Just below the wrap of 32 bits, for both ends, so that every counter crosses it.
 NEAR_WRAP = 0xFFFFFFF0
 MASK32 = 0xFFFFFFFF
 LIMITS = EngineLimits(first_outgoing_id=NEAR_WRAP, idle_timeout_s=0.0)
@@ -27,7 +27,7 @@ OPEN = Open("peer")
 
 
 class Recorder(LinkSink):
-    """A link's owner who writes down everything and does nothing."""
+    """An owner of a link that records each call and does nothing."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, Any]] = []
@@ -35,7 +35,7 @@ class Recorder(LinkSink):
         self.bodies: dict[int, bytes] = {}
 
     def names(self) -> list[str]:
-        """What was called since the last time."""
+        """Return the names of the calls since the last time."""
         names = [name for name, _ in self.calls]
         self.calls.clear()
         return names
@@ -67,17 +67,17 @@ class Recorder(LinkSink):
 
 
 def server(limits: EngineLimits = LIMITS, sasl: SaslServer | None = None, **fields: Any) -> Connection:
-    """An engine that was connected to."""
+    """Return an engine at the server's end."""
     return Connection(limits, Open("R1", **fields), [], sasl, server=True)
 
 
 def client(limits: EngineLimits = LIMITS, sasl: SaslClient | None = None, **fields: Any) -> Connection:
-    """An engine that connects."""
+    """Return an engine at the client's end."""
     return Connection(limits, Open("C1", **fields), [], sasl, server=False)
 
 
 def opened(limits: EngineLimits = LIMITS, peer: Open = OPEN, *, piecemeal: bool = False) -> Script:
-    """A server with the opens exchanged."""
+    """Return the script of a server that has exchanged opens."""
     talk = Script(server(limits), piecemeal=piecemeal)
     talk.peer_sends(AMQP_HEADER, peer).engine_reports(ConnectionOpened)
     talk.connection.open()
@@ -86,25 +86,25 @@ def opened(limits: EngineLimits = LIMITS, peer: Open = OPEN, *, piecemeal: bool 
 
 
 def begin(**fields: Any) -> Begin:
-    """The peer's begin, its ids near the wrap too."""
+    """Return the peer's begin, its ids near the wrap too."""
     numbers = {"next_outgoing_id": NEAR_WRAP, "incoming_window": 1000, "outgoing_window": 1000}
     return Begin(**(numbers | fields))
 
 
 def attach(name: str = "one", handle: int = 0, *, sends: bool = True, **fields: Any) -> Attach:
-    """The peer's attach of a link on which it ``sends`` or receives."""
+    """Return the peer's attach of a link on which it ``sends`` or receives."""
     if sends:
         fields.setdefault("initial_delivery_count", NEAR_WRAP)
     return Attach(name, handle, not sends, source=Source("here"), target=Target("there"), **fields)
 
 
 def transfer(number: int = 0, *, handle: int = 0, **fields: Any) -> Transfer:
-    """The first frame of the peer's delivery ``number``."""
+    """Return the first frame of the peer's delivery ``number``."""
     return Transfer(handle, (NEAR_WRAP + number) & MASK32, b"tag%d" % number, **fields)
 
 
 def flow(sent: int = 0, window: int = 1000, **fields: Any) -> Flow:
-    """The peer's flow after it saw ``sent`` of our transfer frames."""
+    """Return the peer's flow after it received ``sent`` transfer frames."""
     return Flow(
         next_incoming_id=(NEAR_WRAP + sent) & MASK32,
         incoming_window=window,
@@ -116,7 +116,7 @@ def flow(sent: int = 0, window: int = 1000, **fields: Any) -> Flow:
 
 @dataclass
 class Talk:
-    """A server with one session and one link, in whichever direction."""
+    """A server with one session and one link, of either direction."""
 
     script: Script
     session: Session
@@ -131,7 +131,7 @@ class Talk:
 def begun(
     limits: EngineLimits = LIMITS, peer: Open = OPEN, *, piecemeal: bool = False, **fields: Any
 ) -> tuple[Script, Session]:
-    """A server with the peer's session on channel 0."""
+    """Return the script and session of a server with the peer's session on channel 0."""
     talk = opened(limits, peer, piecemeal=piecemeal)
     talk.peer_sends(begin(**fields))
     (event,) = talk.connection.events
@@ -143,7 +143,7 @@ def begun(
 
 
 def attached(talk: Script, peer: Attach, channel: int = 0) -> tuple[Link, Recorder]:
-    """The link that ``peer`` makes, accepted, with a recorder as its owner."""
+    """Accept the link that ``peer`` attaches; return it, with a recorder as its owner."""
     talk.peer_sends(peer, channel=channel)
     (event,) = talk.connection.events
     assert isinstance(event, LinkAttached)
@@ -158,7 +158,7 @@ def attached(talk: Script, peer: Attach, channel: int = 0) -> tuple[Link, Record
 def receiving(
     credit: int = 100, limits: EngineLimits = LIMITS, peer: Open = OPEN, *, piecemeal: bool = False, **fields: Any
 ) -> Talk:
-    """A server on which the peer sends, with credit."""
+    """Return a server that receives on a link with credit."""
     script, session = begun(limits, peer, piecemeal=piecemeal)
     link, sink = attached(script, attach(**fields))
     assert isinstance(link, IncomingLink)
@@ -177,7 +177,7 @@ def sending(
     piecemeal: bool = False,
     **fields: Any,
 ) -> Talk:
-    """A server from which the peer receives, with credit."""
+    """Return a server that sends on a link with credit."""
     script, session = begun(limits, peer, piecemeal=piecemeal)
     link, sink = attached(script, attach(sends=False, **fields))
     assert isinstance(link, OutgoingLink)
@@ -187,7 +187,7 @@ def sending(
 
 
 def send(link: OutgoingLink, body: bytes = b"body", *, number: int = 0, settled: bool = False) -> Delivery:
-    """A whole delivery, or as much of it as goes out now."""
+    """Send a delivery, as far as the window permits now."""
     delivery = Delivery(link)
     delivery.number = number
     delivery.settled = settled
@@ -196,5 +196,5 @@ def send(link: OutgoingLink, body: bytes = b"body", *, number: int = 0, settled:
 
 
 def with_limits(**fields: Any) -> EngineLimits:
-    """The limits of most tests, but for ``fields``."""
+    """Return the limits of most tests, with ``fields`` changed."""
     return replace(LIMITS, **fields)

@@ -1,4 +1,4 @@
-"""Our engine and Proton's, joined in memory: each as client and as server of the other."""
+"""trouter's engine and Proton's, joined in memory: each as client and as server of the other."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FRAME_BYTES = 512
 
 
 class Feeder(Recorder):
-    """Sends what is queued as far as it may."""
+    """A link sink that sends the queue as far as it may."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Feeder(Recorder):
 
 
 class Pair:
-    """``ours`` is a server or a client, Proton the other; both say yes to whatever the other opens."""
+    """``ours`` is a server or a client, Proton the other; both accept each endpoint that the other opens."""
 
     def __init__(self, *, we_serve: bool, sasl: bool = False) -> None:
         layer: Any = None
@@ -90,24 +90,24 @@ class Pair:
         self.pump()
 
     def pump(self) -> None:
-        """Carry octets until both are silent."""
+        """Carry bytes until both are silent."""
         for _ in range(10_000):
             self.ours.flush()
-            octets = bytes(self.ours.out)
+            data = bytes(self.ours.out)
             self.ours.out.clear()
             self.ours.resume_output()
             pending = self.transport.pending()
             back = bytes(self.transport.peek(pending) or b"") if pending > 0 else b""
             if pending > 0:
                 self.transport.pop(pending)
-            if not octets and not back:
+            if not data and not back:
                 return
-            while octets:
+            while data:
                 room = self.transport.capacity()
                 if room <= 0:
                     break
-                self.transport.push(octets[:room])
-                octets = octets[room:]
+                self.transport.push(data[:room])
+                data = data[room:]
             self.answer_proton()
             self.ours.receive_data(back)
             self.answer()
@@ -167,11 +167,11 @@ class Pair:
             event.connection.close()
 
     def to_them(self, name: str, *, by_us: bool) -> tuple[OutgoingLink, Any]:
-        """A link on which we send, attached by us or by them."""
+        """Return a link on which trouter sends, attached by either side."""
         return self.attach(name, by_us=by_us, we_send=True)
 
     def to_us(self, name: str, *, by_us: bool) -> tuple[IncomingLink, Any]:
-        """A link on which they send."""
+        """Return a link on which Proton sends, attached by either side."""
         return self.attach(name, by_us=by_us, we_send=False)
 
     def attach(self, name: str, *, by_us: bool, we_send: bool) -> tuple[Any, Any]:
@@ -200,7 +200,7 @@ class Pair:
     ids=["server", "client", "sasl server", "sasl client"],
 )
 def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
-    """Both connected; at the end both close well, whichever side begins."""
+    """Connect both; at the end both close in order, whichever side begins."""
     we_serve, sasl = request.param
     both = Pair(we_serve=we_serve, sasl=sasl)
     assert both.ours.state.name == "OPENED"
@@ -224,7 +224,7 @@ BY = pytest.mark.parametrize("by_us", [True, False], ids=["we attach", "they att
 
 
 def received(theirs: Any) -> list[tuple[Any, bytes]]:
-    """Proton's complete deliveries with their bodies."""
+    """Return Proton's complete deliveries with their bodies."""
     found = []
     while (delivery := theirs.current) is not None and delivery.readable and not delivery.partial:
         found.append((delivery, theirs.recv(delivery.pending) if delivery.pending else b""))
@@ -233,7 +233,7 @@ def received(theirs: Any) -> list[tuple[Any, bytes]]:
 
 
 def they_send(theirs: Any, tag: str, body: bytes, *, settled: bool = False) -> Any:
-    """A delivery of Proton's."""
+    """Return a delivery that Proton sent."""
     delivery = theirs.delivery(tag)
     theirs.stream(body)
     if settled:
@@ -244,7 +244,7 @@ def they_send(theirs: Any, tag: str, body: bytes, *, settled: bool = False) -> A
 
 
 def queue(pair: Pair, link: OutgoingLink, *bodies: bytes, settled: bool = False) -> list[Delivery]:
-    """Deliveries of ours for ``bodies``, sent as far as they go."""
+    """Return trouter's deliveries for ``bodies``, sent as far as possible."""
     deliveries = []
     for number, body in enumerate(bodies):
         delivery = Delivery(link)

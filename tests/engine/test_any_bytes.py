@@ -1,4 +1,4 @@
-"""Whatever a peer sends, at whatever point and in whatever pieces: the fuzz target's invariant, and bounded memory."""
+"""Any bytes of a peer, at any point and in any pieces: the fuzz target's invariant, and bounded memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from trouter.wire.performatives import (
 ID = 0xFFFFFFFE
 SMALL = st.integers(0, 9)
 ODD_IDS = st.sampled_from([0, 1, ID - 1, ID, 0x7FFFFFFF, 0x80000000, NEAR_WRAP])
-#: Frames that make sense somewhere, in no order: they reach further in than octets drawn at random.
+#: Frames that are valid somewhere, in any order: they reach deeper than random bytes.
 FRAMES: st.SearchStrategy[Performative] = st.one_of(
     st.sampled_from([OPEN, End(), Close(), begin(), begin(remote_channel=0), begin(handle_max=0)]),
     st.builds(attach, st.sampled_from(["0", "1", "a", "no"]), SMALL, sends=st.booleans()),
@@ -71,7 +71,7 @@ BEGINNINGS = {
     keep=st.integers(0, 400),
     pieces=st.lists(PIECES, max_size=25),
 )
-def test_any_frames_and_octets_behind_any_beginning(
+def test_any_frames_and_bytes_behind_any_beginning(
     how: int, cut: int, beginning: str, keep: int, pieces: list[bytes]
 ) -> None:
     engine.check(bytes((how, cut)) + BEGINNINGS[beginning][-keep:] + b"".join(pieces))
@@ -89,15 +89,15 @@ def test_frames_in_an_open_session(how: int, pieces: list[bytes]) -> None:
 def test_no_more_of_the_stream_is_kept_than_one_frame(piece: int) -> None:
     talk = receiving(credit=100_000)
     connection = talk.connection
-    octets = b"".join(
+    data = b"".join(
         encode(Transfer(0, (NEAR_WRAP + number) & 0xFFFFFFFF, b"t", settled=True), 0, bytes(400))
         for number in range(500)
     )
     kept = 0
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
-    for start in range(0, len(octets), piece):
-        connection.receive_data(octets[start : start + piece])
+    for start in range(0, len(data), piece):
+        connection.receive_data(data[start : start + piece])
         connection.flush()
         connection.out.clear()
         connection.outbox.clear()

@@ -1,4 +1,4 @@
-"""What one connection holds is bounded, and a peer that keeps to the windows never meets that bound."""
+"""The memory of one connection is bounded, and a peer that respects the windows never reaches the limit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Silent(ConnectionPort):
         self.buffer_limit = LIMIT
 
     def write(self, channel: int, performative: object) -> None:
-        """Nothing."""
+        """Write nothing."""
 
 
 def session(connection: ConnectionPort, frames: int = 0, window: int = LIMIT // 8) -> Session:

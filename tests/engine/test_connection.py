@@ -1,4 +1,4 @@
-"""Connections: opens and closes from both sides, any cut of the stream, time-outs of ours and theirs."""
+"""Connections: opens and closes from both sides, any cut of the stream, time-outs of both ends."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_client_may_send_everything_at_once() -> None:
     assert connection.finished
 
 
-@pytest.mark.parametrize("piecemeal", [False, True], ids=["whole", "octet by octet"])
+@pytest.mark.parametrize("piecemeal", [False, True], ids=["whole", "byte by byte"])
 def test_a_peer_may_send_everything_at_once(piecemeal: bool) -> None:
     """Answers come in the order of the requests; frames that cross them are kept or skipped."""
     talk = Script(server(), piecemeal=piecemeal)
@@ -175,7 +175,7 @@ def test_the_limits_of_the_peer_bound_local_sessions_and_links() -> None:
 
 
 class Keeping(Recorder):
-    """Settles what comes, and gives its credit back."""
+    """A link sink that settles each delivery, and returns its credit."""
 
     def on_transfer(self, link: Any, delivery: Any, data: bytes, start: int, end: int) -> None:
         super().on_transfer(link, delivery, data, start, end)
@@ -185,7 +185,7 @@ class Keeping(Recorder):
 
 
 def answer(connection: Connection, sinks: dict[str, Recorder]) -> None:
-    """A holder that says yes to everything."""
+    """Answer all events, accepting each."""
     while connection.events:
         event: Event = connection.events.pop(0)
         if isinstance(event, ConnectionOpened):
@@ -230,12 +230,12 @@ LATER = b"".join(
         EMPTY,
     ]
 )
-#: Behind an end or a close nothing before it is answered, so what is answered would depend on the reads.
+#: Nothing before an end or a close is answered after it, so the answers would depend on the reads.
 ENDS = [encode(End(), 3), encode(Close())]
 
 
 def converse(pieces: list[bytes]) -> tuple[dict[int, bytes], bytes, ConnectionState]:
-    """Bodies that arrived; what went out but for flows and dispositions, which depend on the reads; how it ended."""
+    """Return the bodies, the output without flows and dispositions (they depend on the reads), and the final state."""
     connection = server()
     sinks: dict[str, Recorder] = {}
     talk = Script(connection)
@@ -257,9 +257,9 @@ def test_a_conversation_does_not_depend_on_how_the_stream_was_cut(cuts: list[int
     assert converse([STREAM, *pieces]) == whole
 
 
-def test_a_conversation_octet_by_octet_is_the_same() -> None:
-    octets = STREAM + LATER
-    assert converse([octets[at : at + 1] for at in range(len(octets))]) == converse([STREAM, LATER])
+def test_a_conversation_byte_by_byte_is_the_same() -> None:
+    content = STREAM + LATER
+    assert converse([content[at : at + 1] for at in range(len(content))]) == converse([STREAM, LATER])
 
 
 # --- time
@@ -286,11 +286,11 @@ def test_a_connection_without_a_frame_for_its_limit_is_idle() -> None:
     assert connection.finished
 
 
-def test_octets_that_never_make_a_frame_are_silence() -> None:
+def test_bytes_that_never_make_a_frame_are_silence() -> None:
     talk = opened(with_limits(idle_timeout_s=4.0))
     talk.connection.tick(0.0)
-    for second, octet in enumerate(encode(begin())[:5]):
-        talk.peer_sends(bytes((octet,)))
+    for second, byte in enumerate(encode(begin())[:5]):
+        talk.peer_sends(bytes((byte,)))
         talk.connection.tick(float(second + 1))
     talk.engine_reports(like(ConnectionClosed, fault=like(PeerFault, fault=Fault.IDLE_TIMEOUT)))
 

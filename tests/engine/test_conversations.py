@@ -1,4 +1,4 @@
-"""What the client found in the engine, each as the conversation in which it showed."""
+"""Faults of the engine that the client met, each as the conversation that showed it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WINDOW_FRAMES = 4
 
 
 class Keeper(LinkSink):
-    """Receives, and keeps the octets of its session until told otherwise."""
+    """A link sink that keeps the bytes of its session until it is set to release them."""
 
     def __init__(self) -> None:
         self.received: list[bytes] = []
@@ -57,7 +57,7 @@ class Talk:
         self.pump()
 
     def pump(self) -> None:
-        """Carry octets to and fro until both are silent."""
+        """Carry bytes in both directions until both are silent."""
         moved = True
         while moved:
             moved = False
@@ -65,9 +65,9 @@ class Talk:
                 giver.flush()
                 if giver.out:
                     moved = True
-                    octets = bytes(giver.out)
+                    content = bytes(giver.out)
                     giver.out.clear()
-                    taker.receive_data(octets)
+                    taker.receive_data(content)
                     self._answer(taker)
 
     def _answer(self, engine: Connection) -> None:

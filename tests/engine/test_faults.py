@@ -1,4 +1,4 @@
-"""Every row of the fault table: something provokes it, it is told on its scope in its words, and the rest goes on."""
+"""Every row of the fault table: its cause, its error on its scope with its text, and the rest that goes on."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def sends(*what: Performative | bytes, channel: int = 0, payload: bytes = b"") -
 
 
 def is_never_done(talk: Rig) -> None:
-    """Frame by frame, so that the window opens again and again."""
+    """Send one frame after the other, so that the window opens repeatedly."""
     talk.script.peer_sends(transfer(more=True))
     for _ in range(40):
         talk.script.connection.flush()
@@ -115,33 +115,33 @@ def is_silent(talk: Rig) -> None:
 
 
 class Keeper(LinkSink):
-    """Keeps every octet that comes, as the core does for a receiver that takes none."""
+    """A link sink that keeps every byte, as the core does for a receiver that takes none."""
 
     def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: int, end: int) -> None:
         link.session.hold(end - start)
 
 
-def is_kept(octets: int) -> Callable[[Rig], object]:
+def is_kept(content: int) -> Callable[[Rig], object]:
     def provoke(talk: Rig) -> None:
         talk.script.connection.budget.limit = 50
         talk.one.sink = Keeper()
-        talk.script.peer_sends(transfer(), payload=bytes(octets))
+        talk.script.peer_sends(transfer(), payload=bytes(content))
 
     return provoke
 
 
-def is_kept_by_the_connection(octets: int) -> Callable[[Rig], object]:
+def is_kept_by_the_connection(content: int) -> Callable[[Rig], object]:
     def provoke(talk: Rig) -> None:
         talk.script.connection.buffer_limit = 50
         talk.one.sink = Keeper()
-        talk.script.peer_sends(transfer(), payload=bytes(octets))
+        talk.script.peer_sends(transfer(), payload=bytes(content))
 
     return provoke
 
 
-def rejected(octets: int) -> Rejected:
-    """A state of that many octets."""
-    return Rejected(Error("amqp:x", "y" * (octets - len(encode_state(Rejected(Error("amqp:x", "y" * 200)))) + 200)))
+def rejected(content: int) -> Rejected:
+    """Return a state of that many bytes."""
+    return Rejected(Error("amqp:x", "y" * (content - len(encode_state(Rejected(Error("amqp:x", "y" * 200)))) + 200)))
 
 
 def unknown(code: int) -> bytes:
@@ -184,7 +184,7 @@ CASES: list[tuple[Fault, str, Callable[[Rig], object]]] = [
     (Fault.LINK_NAME_IN_USE, "link name already attached: one", sends(attach("one", 5))),
     (
         Fault.LINK_NAME_SIZE,
-        "attach of a link whose name has more than 8192 octets",
+        "attach of a link whose name has more than 8192 bytes",
         sends(attach("x" * 8193, 5)),
     ),
     (Fault.HANDLE_MAX, "handle 8 exceeds handle-max 7", sends(attach("four", 8))),
@@ -223,7 +223,7 @@ CASES: list[tuple[Fault, str, Callable[[Rig], object]]] = [
     ),
     (Fault.LINK_COUNT, "more than 4 links on one connection", sends(attach("four", 5), attach("five", 6))),
     (Fault.MEMORY, "the router has reached its limit of memory for messages", is_kept(51)),
-    (Fault.BUFFERED, "the connection holds more than 50 octets of messages", is_kept_by_the_connection(51)),
+    (Fault.BUFFERED, "the connection holds more than 50 bytes of messages", is_kept_by_the_connection(51)),
     (
         Fault.TRANSFER_LIMIT,
         "transfer without credit",
@@ -236,13 +236,13 @@ CASES: list[tuple[Fault, str, Callable[[Rig], object]]] = [
     (Fault.MESSAGE_SIZE, "Message size exceeded", sends(*[transfer(more=True)] * 3, payload=bytes(101))),
     (
         Fault.DELIVERY_FRAMES,
-        "a delivery of 0 octets in more than 40 frames",
+        "a delivery of 0 bytes in more than 40 frames",
         is_never_done,
     ),
     (Fault.DELIVERY_TAG, "the first transfer of a delivery carries no delivery-tag", sends(Transfer(0, NEAR_WRAP))),
     (
         Fault.TRANSFER_STATE,
-        "delivery state of 257 octets on a transfer; at most 256 are accepted",
+        "delivery state of 257 bytes on a transfer; at most 256 are accepted",
         sends(transfer(state=rejected(257))),
     ),
 ]
@@ -277,8 +277,8 @@ def test_a_fault_is_reported_on_its_scope_and_the_rest_goes_on(
         assert sent[-1] == like(Sent, channel=0, performative=like(Detach, handle=0, closed=True, error=error))
         script.peer_sends(transfer(7, handle=2), payload=b"same session")
         assert talk.three_sink.calls == [("transfer", b"same session")]
-        # what was on its way is passed over; then handle and name are free
-        talk.one.detach(True)  # what the holder says when it hears of it: nothing more
+        # frames on their way are skipped; then handle and name are free
+        talk.one.detach(True)  # the application's detach at the event: nothing more
         script.peer_sends(transfer(9), Detach(0, closed=True)).engine_reports()
         again, _ = attached(script, attach("one", 0))
         assert again is not talk.one
@@ -345,7 +345,7 @@ EARLY: list[tuple[Fault, str, Callable[[], Script]]] = [
     (Fault.CONTAINER_ID, "open carries no container-id", lambda: opening(AMQP_HEADER, Open(""))),
     (
         Fault.CONTAINER_ID_SIZE,
-        "open carries a container-id of more than 1024 octets",
+        "open carries a container-id of more than 1024 bytes",
         lambda: opening(AMQP_HEADER, Open("x" * 1025)),
     ),
     (Fault.DECODE, "", lambda: opening(AMQP_HEADER, frame(0, b"\0\x53\x10\xc0\x02\x01\x40"))),
@@ -369,9 +369,9 @@ def test_a_fault_before_the_opens_is_sent_behind_the_local_header_and_open(
     assert talk.connection.finished
 
 
-@pytest.mark.parametrize("octets", [TLS_HELLO, TLS_HELLO[:3], TLS_HEADER, TLS_HEADER + TLS_HELLO])
-def test_a_tls_client_at_a_plain_listener_gets_no_answer_and_the_event_names_the_cause(octets: bytes) -> None:
-    talk = opening(octets)
+@pytest.mark.parametrize("content", [TLS_HELLO, TLS_HELLO[:3], TLS_HEADER, TLS_HEADER + TLS_HELLO])
+def test_a_tls_client_at_a_plain_listener_gets_no_answer_and_the_event_names_the_cause(content: bytes) -> None:
+    talk = opening(content)
     talk.engine_reports(like(ConnectionClosed, error=None, fault=like(PeerFault, fault=Fault.TLS_NOT_CONFIGURED)))
     talk.engine_sends()
     assert talk.connection.finished
@@ -388,7 +388,7 @@ def test_half_a_header_of_tls_decides_nothing() -> None:
 LATER: list[tuple[Fault, str, Callable[[], Script]]] = [
     (
         Fault.FRAME_SIZE_TOO_SMALL,
-        "our attach needs a frame of more than 512 octets",
+        "our attach needs a frame of more than 512 bytes",
         lambda: answered(Open("peer", max_frame_size=512), attach(400 * "n")),
     ),
     (
@@ -423,9 +423,9 @@ def test_a_peer_whose_limits_leave_no_room_loses_its_connection(
 
 
 def test_no_row_is_dead() -> None:
-    elsewhere = {Fault.TLS_NOT_CONFIGURED, Fault.FORBIDDEN}  # here on its own, and in test_sasl
-    told = {case[0] for case in CASES} | {case[0] for case in EARLY} | {case[0] for case in LATER}
-    assert told | elsewhere == set(Fault)
+    elsewhere = {Fault.TLS_NOT_CONFIGURED, Fault.FORBIDDEN}  # tested separately, and in test_sasl
+    tested = {case[0] for case in CASES} | {case[0] for case in EARLY} | {case[0] for case in LATER}
+    assert tested | elsewhere == set(Fault)
 
 
 @pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name)

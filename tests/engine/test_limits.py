@@ -1,4 +1,4 @@
-"""Every limit of the engine at n, where nothing happens, and at n + 1, where the row of its fault says what does."""
+"""Every limit of the engine at n, where nothing happens, and at n + 1, where the row of its fault applies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trouter.wire.performatives import Attach, Detach, End, Open, SaslInit, Sasl
 
 
 def the_fault(talk: Script) -> Fault | None:
-    """The first fault that was reported."""
+    """Return the first fault that was reported."""
     for event in talk.connection.events:
         fault = getattr(event, "fault", None)
         if fault is not None:
@@ -52,7 +52,7 @@ def sasl_rounds(limit: int, more: int) -> Script:
 
 
 def open_frame_size(limit: int, more: int) -> Script:
-    """Once the open is through, frames may be as large as was agreed."""
+    """Return the script of a frame of the limit's size, or one byte more; it comes after the open."""
     limits = with_limits(max_open_frame_bytes=limit, max_frame_bytes=100_000)
     introduction = Open("peer", properties={"x": bytes(limit // 2)})
     padding = limit - len(encode(introduction)) + more
@@ -64,7 +64,7 @@ def open_frame_size(limit: int, more: int) -> Script:
 
 
 def open_values(limit: int, more: int) -> Script:
-    """The open itself, its fields and the map's only entry are fifteen values beside those in the list."""
+    """Return the script of an open with that many values; itself, its fields and the map's only entry are fifteen."""
     introduction = Open("peer", properties={"x": [None] * (limit - 15 + more)})
     return Script(server(with_limits(max_open_nodes=limit))).peer_sends(AMQP_HEADER, introduction)
 
@@ -107,8 +107,8 @@ def window(limit: int, more: int) -> Script:
     return talk.peer_sends(*[transfer(number, settled=True) for number in range(limit + more)])
 
 
-def window_octets(limit: int, more: int) -> Script:
-    """The window is never less than two frames, whatever the octets."""
+def window_bytes(limit: int, more: int) -> Script:
+    """Return the script of a window in bytes, which is never less than two frames."""
     assert with_limits(session_window_bytes=1).window_frames == 2
     limits = with_limits(session_window_bytes=limit, max_frame_bytes=512)
     talk = receiving(limits=limits).script
@@ -116,7 +116,7 @@ def window_octets(limit: int, more: int) -> Script:
 
 
 def credit(limit: int, more: int) -> Script:
-    """As many again as were granted are borne with."""
+    """Return the script of as many transfers beyond the credit as were granted, which the engine tolerates."""
     return receiving(credit=limit).script.peer_sends(*[transfer(number) for number in range(2 * limit + more)])
 
 
@@ -127,7 +127,7 @@ def message(limit: int, more: int) -> Script:
 
 
 def delivery_frames(limit: int, more: int) -> Script:
-    """Frames that bring little; another delivery has as many again."""
+    """Return the script of a delivery in many frames of few bytes; another delivery has as many again."""
     talk = receiving(limits=with_limits(max_delivery_frames=limit)).script
     for number in range(2):
         rest = [Transfer(0, more=True)] * (limit - 1 + more * number)
@@ -136,7 +136,7 @@ def delivery_frames(limit: int, more: int) -> Script:
 
 
 def delivery_frames_of_a_size(limit: int, more: int) -> Script:
-    """Frames of 256 octets may be as many as they like; those of less count."""
+    """Return the script of a delivery in many frames: those of 256 bytes are not limited, smaller ones are."""
     talk = receiving(limits=with_limits(max_delivery_frames=limit)).script
     for number in range(20 * limit):
         talk.peer_sends(Transfer(0, more=True) if number else transfer(more=True), payload=bytes(256))
@@ -163,7 +163,7 @@ CASES: list[tuple[Callable[[int, int], Script], int, Fault]] = [
     (links, 50, Fault.LINK_COUNT),
     (window, 2, Fault.WINDOW_VIOLATION),
     (window, 100, Fault.WINDOW_VIOLATION),
-    (window_octets, 8 * 512, Fault.WINDOW_VIOLATION),
+    (window_bytes, 8 * 512, Fault.WINDOW_VIOLATION),
     (credit, 1, Fault.TRANSFER_LIMIT),
     (credit, 250, Fault.TRANSFER_LIMIT),
     (delivery_frames, 3, Fault.DELIVERY_FRAMES),
@@ -247,8 +247,10 @@ def test_nothing_waits_behind_a_fault() -> None:
 
 
 def test_every_limit_is_known_here() -> None:
-    """A new one wants its case; these have theirs elsewhere: time-outs with the clock, output with the sockets, states
-    with their reader."""
+    """Check that each limit has a case here, or in other tests.
+
+    Time-outs are tested with the clock, output with the sockets, states with their reader.
+    """
     assert {field.name for field in fields(EngineLimits)} == {
         "max_events",
         "max_frame_bytes",

@@ -1,4 +1,4 @@
-"""Links: credit and drain both ways, deliveries in one frame or many, taken back, interleaved; attach and detach."""
+"""Links: credit and drain both ways, deliveries in one frame or many, aborted, interleaved; attach and detach."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def serial(number: int) -> int:
 
 
 def credit(count: int, seen: int = 0, *, drain: bool = False) -> Like:
-    """Our word as a receiver."""
+    """Return the flow with which trouter grants this credit."""
     return like(Flow, handle=0, delivery_count=serial(seen), link_credit=count, drain=drain)
 
 
@@ -154,7 +154,7 @@ def test_a_drain_is_over_when_the_sender_gives_its_credit_back() -> None:
 
 @pytest.mark.parametrize("aborted", [False, True])
 def test_a_drain_is_over_when_deliveries_used_the_credit_up(aborted: bool) -> None:
-    """Proton says nothing more when there is no credit left to give back."""
+    """Proton sends nothing more when there is no credit left to return."""
     talk = receiving(credit=2)
     talk.link.drain()
     talk.script.peer_sends(transfer(0), transfer(1, more=True))
@@ -170,9 +170,9 @@ def test_a_sender_that_gives_back_part_of_its_credit_or_too_much_is_still_draini
     talk.link.drain()
     talk.script.peer_sends(flow(handle=0, delivery_count=serial(3), link_credit=2))
     assert (talk.link.credit, talk.link.delivery_count) == (2, serial(3))
-    talk.script.peer_sends(flow(handle=0, delivery_count=serial(6), link_credit=0))  # more than it had: no sense
+    talk.script.peer_sends(flow(handle=0, delivery_count=serial(6), link_credit=0))  # more than it had: invalid
     assert (talk.link.credit, talk.link.delivery_count) == (2, serial(3))
-    talk.script.peer_sends(flow(handle=0, delivery_count=serial(2), link_credit=0))  # backwards: no sense
+    talk.script.peer_sends(flow(handle=0, delivery_count=serial(2), link_credit=0))  # backwards: invalid
     assert (talk.link.credit, talk.link.delivery_count) == (2, serial(3))
     assert talk.sink.names() == []
     talk.script.peer_sends(flow(handle=0, delivery_count=serial(5), link_credit=0))
@@ -190,7 +190,7 @@ def test_a_grant_ends_a_drain() -> None:
 # --- receiving: deliveries
 
 
-@pytest.mark.parametrize("piecemeal", [False, True], ids=["whole", "octet by octet"])
+@pytest.mark.parametrize("piecemeal", [False, True], ids=["whole", "byte by byte"])
 def test_a_delivery_in_many_frames_keeps_its_parts_in_order(piecemeal: bool) -> None:
     talk = receiving(piecemeal=piecemeal)
     talk.script.peer_sends(transfer(0, more=True), payload=b"one ")
@@ -199,7 +199,12 @@ def test_a_delivery_in_many_frames_keeps_its_parts_in_order(piecemeal: bool) -> 
     talk.script.peer_sends(Transfer(0), payload=b"three")
     (delivery,) = talk.sink.deliveries
     assert talk.sink.bodies == {0: b"one two three"}
-    assert (delivery.delivery_id, delivery.tag, delivery.octets, delivery.complete) == (NEAR_WRAP, b"tag0", 13, True)
+    assert (delivery.delivery_id, delivery.tag, delivery.payload_bytes, delivery.complete) == (
+        NEAR_WRAP,
+        b"tag0",
+        13,
+        True,
+    )
     assert talk.link.partial is None
     assert talk.session.next_incoming_id == serial(4)
 
@@ -299,7 +304,7 @@ def test_credit_is_counted_from_the_receivers_delivery_count_over_the_wrap() -> 
         send(talk.link, number=number)
     assert not talk.link.ready()
     talk.sink.names()
-    # the receiver wrote this when it had seen 18 of the 20
+    # the receiver wrote this after 18 of the 20
     talk.script.peer_sends(flow(handle=0, delivery_count=serial(18), link_credit=5))
     assert (talk.link.credit, talk.sink.names()) == (3, ["credit"])
     talk.script.peer_sends(flow(handle=0, delivery_count=serial(18), link_credit=1))
@@ -308,7 +313,7 @@ def test_credit_is_counted_from_the_receivers_delivery_count_over_the_wrap() -> 
     assert talk.link.credit == 4
     talk.script.peer_sends(flow(handle=0, delivery_count=serial(20), link_credit=MASK32))
     assert talk.link.credit == MASK32
-    talk.script.peer_sends(flow(handle=0, delivery_count=serial(21), link_credit=6))  # ahead of us: no sense, no harm
+    talk.script.peer_sends(flow(handle=0, delivery_count=serial(21), link_credit=6))  # ahead of this end
     assert talk.link.credit == 6
     talk.script.engine_reports()
 
@@ -380,7 +385,7 @@ def test_a_delivery_is_cut_to_the_peers_frames(size: int, more: bool) -> None:
     assert talk.session.sent_frames == len(frames)
 
 
-def test_every_octet_of_a_full_frame_is_used() -> None:
+def test_every_byte_of_a_full_frame_is_used() -> None:
     talk = sending(peer=Open("peer", max_frame_size=512))
     send(talk.link, bytes(10_000))
     assert [each.size for each in talk.script.sent()[:-1]] == [512] * 20
@@ -452,7 +457,7 @@ def test_an_abort_is_one_frame_and_only_for_a_delivery_under_way() -> None:
 
 
 class Pump(LinkSink):
-    """Sends 400 octets at a time whenever it may."""
+    """A link sink that sends 400 bytes at a time whenever it may."""
 
     def __init__(self) -> None:
         self.sent = 0
@@ -474,14 +479,14 @@ def test_links_that_wait_for_output_go_on_in_turn() -> None:
     assert connection.paused
     assert [pump.sent for pump in pumps] == [3, 0, 0]
     assert 1000 <= len(connection.out) < 1500
-    # whatever the window does meanwhile, and whichever side asks, a full output is full
+    # in any window and for any request, a full output is full
     talk.peer_sends(flow(window=2000, sent=3))
     connection.resume_output()
     assert [pump.sent for pump in pumps] == [3, 0, 0]
     for _ in range(30):
         talk.sent()
         connection.resume_output()
-        assert max(pump.sent for pump in pumps) - min(pump.sent for pump in pumps) <= 6  # two turns
+        assert max(pump.sent for pump in pumps) - min(pump.sent for pump in pumps) <= 6  # two rounds
     assert min(pump.sent for pump in pumps) == 30
 
 
@@ -571,7 +576,7 @@ def test_a_detach_carries_its_error_both_ways() -> None:
 @pytest.mark.parametrize("sends", [True, False], ids=["the peer sends", "the peer receives"])
 @pytest.mark.parametrize("hurried", [False, True], ids=["patient", "hurried"])
 def test_a_refused_link_is_attached_without_terminus_and_closed(sends: bool, hurried: bool) -> None:
-    """This holds also when the peer has detached before it knew: a detach needs an attach to end."""
+    """This holds also when the peer detached before it got the refusal: a detach needs an attach to end."""
     talk, session = begun()
     talk.peer_sends(attach(sends=sends))
     if hurried:

@@ -1,4 +1,4 @@
-"""The ring of unsettled deliveries against a dict, over the wrap, with stragglers; its cost follows what is in it."""
+"""The ring of unsettled deliveries against a dict, over the wrap, with stragglers; its cost follows its entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The SASL layer from both sides: its order, its limits, and every way around it that must not exist."""
+"""The SASL layer from both sides: its order, its limits, and every bypass that must not exist."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def dialling(rounds: int = 20) -> tuple[Script, SaslClient]:
 
 
 def broken(talk: Script, fault: Fault) -> None:
-    """The exchange ended, and with it everything."""
+    """Check that the exchange ended with this fault, and the connection with it."""
     assert talk.connection.finished
     assert talk.connection.events[-1] == like(ConnectionClosed, fault=like(PeerFault, fault=fault))
     talk.connection.events.clear()
@@ -68,7 +68,7 @@ def broken(talk: Script, fault: Fault) -> None:
 # --- the server's side
 
 
-@pytest.mark.parametrize("piecemeal", [False, True], ids=["whole", "octet by octet"])
+@pytest.mark.parametrize("piecemeal", [False, True], ids=["whole", "byte by byte"])
 def test_a_client_comes_in_and_opens(piecemeal: bool) -> None:
     talk, sasl = listening(piecemeal=piecemeal)
     talk.peer_sends(SASL_HEADER).engine_sends(SASL_HEADER, SaslMechanisms(MECHANISMS))
@@ -197,10 +197,10 @@ def test_an_empty_sasl_frame_is_passed_over() -> None:
     talk.peer_sends(frame(0, b"", FRAME_SASL), INIT).engine_reports(SaslInitReceived)
 
 
-@pytest.mark.parametrize("octets", [b"\0\0\0\7\2\1\0\0", b"\0\0\0\x0b\2\1\0\0\0\x53\x41", b"\xff" * 8])
-def test_garbage_in_the_sasl_layer_ends_the_connection(octets: bytes) -> None:
+@pytest.mark.parametrize("data", [b"\0\0\0\7\2\1\0\0", b"\0\0\0\x0b\2\1\0\0\0\x53\x41", b"\xff" * 8])
+def test_garbage_in_the_sasl_layer_ends_the_connection(data: bytes) -> None:
     talk, _ = offered()
-    talk.peer_sends(octets)
+    talk.peer_sends(data)
     assert talk.connection.finished
     talk.engine_sends(SaslOutcome(2))
 
@@ -239,10 +239,10 @@ def test_a_client_may_skip_a_layer_that_is_not_required() -> None:
 
 
 @pytest.mark.parametrize("required", [False, True])
-@pytest.mark.parametrize("octets", [b"GET / HTTP/1.1\r\n\r\n", b"\x16\x02\x01\x02\0\1\0\1", b"AMQP\0\0\x09\1", b"AMQX"])
-def test_a_header_of_neither_layer_is_answered_in_amqp(required: bool, octets: bytes) -> None:
+@pytest.mark.parametrize("data", [b"GET / HTTP/1.1\r\n\r\n", b"\x16\x02\x01\x02\0\1\0\1", b"AMQP\0\0\x09\1", b"AMQX"])
+def test_a_header_of_neither_layer_is_answered_in_amqp(required: bool, data: bytes) -> None:
     talk, _ = listening(required=required)
-    talk.peer_sends(octets)
+    talk.peer_sends(data)
     broken(talk, Fault.FRAMING)
     talk.engine_sends(AMQP_HEADER, Open, like(Close, error=like(object, condition="amqp:connection:framing-error")))
 
@@ -307,10 +307,10 @@ def test_a_server_may_challenge_up_to_the_limit(rounds: int) -> None:
     broken(talk, Fault.ILLEGAL_CONNECTION_STEP)
 
 
-@pytest.mark.parametrize("octets", [AMQP_HEADER, b"HTTP/1.1 400 Bad Request", TLS_HEADER])
-def test_a_server_that_does_not_speak_sasl_is_left(octets: bytes) -> None:
+@pytest.mark.parametrize("data", [AMQP_HEADER, b"HTTP/1.1 400 Bad Request", TLS_HEADER])
+def test_a_server_that_does_not_speak_sasl_is_left(data: bytes) -> None:
     talk, sasl = dialling()
-    talk.peer_sends(octets)
+    talk.peer_sends(data)
     broken(talk, Fault.FRAMING)
     assert sasl.refused
 
@@ -330,9 +330,9 @@ def test_two_engines_agree() -> None:
     one, two = client(sasl=sasl_client), server(sasl=sasl_server)
 
     def carry(giver: Connection, taker: Connection) -> None:
-        octets = bytes(giver.out)
+        data = bytes(giver.out)
         giver.out.clear()
-        taker.receive_data(octets)
+        taker.receive_data(data)
 
     carry(one, two)
     carry(two, one)

@@ -53,11 +53,11 @@ def serial(number: int) -> int:
 
 
 def window(frames: int, seen: int) -> Like:
-    """A flow of ours that opens the window to ``frames``, written after ``seen`` of the peer's."""
+    """Return a flow of trouter that opens the window to ``frames``, written after ``seen`` of the peer's."""
     return like(Flow, incoming_window=frames, next_incoming_id=serial(seen), next_outgoing_id=NEAR_WRAP)
 
 
-# --- our incoming window
+# --- the local incoming window
 
 
 @pytest.mark.amqp("2.5.6")
@@ -103,8 +103,8 @@ def test_the_window_counts_frames_and_not_deliveries() -> None:
     assert len(talk.sink.deliveries) == 1
 
 
-def test_held_octets_close_the_window_and_releasing_them_opens_the_window() -> None:
-    talk = receiving(limits=SMALL)  # 8 frames of 512 octets
+def test_held_bytes_close_the_window_and_releasing_them_opens_the_window() -> None:
+    talk = receiving(limits=SMALL)  # 8 frames of 512 bytes
     session, script = talk.session, talk.script
     session.hold(4 * 512)
     script.peer_sends(*[transfer(number, settled=True) for number in range(4)]).engine_sends()
@@ -141,9 +141,9 @@ def test_a_delivery_may_overrun_the_window_and_flows_then_show_a_window_of_zero(
     assert session.incoming_window == -2
     script.peer_sends(flow(echo=True)).engine_sends(window(0, 10))
     script.peer_sends(flow(handle=0, echo=True))
-    told = script.sent()[-1].performative
-    assert isinstance(told, Flow)
-    assert told.incoming_window == 0
+    answer = script.sent()[-1].performative
+    assert isinstance(answer, Flow)
+    assert answer.incoming_window == 0
     script.peer_sends(*[Transfer(0, more=True)] * 6)
     assert not script.connection.events
     script.peer_sends(Transfer(0, more=True))
@@ -154,7 +154,7 @@ def test_held_bytes_never_exceed_the_bytes_of_the_window() -> None:
     talk = receiving(credit=1000, limits=SMALL)
     session, script = talk.session, talk.script
     number = 0
-    for _ in range(50):  # a sender that uses whatever window there is, a receiver that keeps every frame
+    for _ in range(50):  # a sender that uses the whole window, a receiver that keeps every frame
         room = session.incoming_window
         script.peer_sends(*[transfer(number + each, settled=True) for each in range(room)])
         number += room
@@ -186,7 +186,7 @@ def test_no_frame_goes_out_beyond_the_peers_window_and_the_rest_follows_its_flow
     assert talk.link.waiting
     assert not talk.link.ready()
     talk.script.engine_sends(*[like(Transfer, delivery_id=serial(number)) for number in range(3)])
-    # the peer has seen one: three more than that is two more than we sent
+    # the peer has received one: three more than that is two more than were sent
     talk.script.peer_sends(flow(sent=1, window=3))
     assert talk.sink.names() == ["credit"]
     assert talk.link.ready()
@@ -222,7 +222,7 @@ def test_the_windows_of_65536_frames_go_over_the_wrap() -> None:
 @pytest.mark.amqp("2.5.6")
 @pytest.mark.parametrize("next_incoming_id", [0, None, NEAR_WRAP - 1, 0x70000000], ids=["0", "absent", "-1", "far"])
 def test_a_first_flow_with_an_odd_next_incoming_id_is_no_reason_to_stop(next_incoming_id: int | None) -> None:
-    """rhea and AMQP.Net Lite answered 0 before they saw our begin; RabbitMQ closes for it, and a router must not."""
+    """rhea and AMQP.Net Lite send 0 before they got the begin; RabbitMQ closes for it, and a router must not."""
     talk = sending(window=0)
     odd = Flow(next_incoming_id=next_incoming_id, incoming_window=5, next_outgoing_id=NEAR_WRAP, outgoing_window=5)
     talk.script.peer_sends(odd).engine_reports()
@@ -320,7 +320,7 @@ def test_the_peers_end_carries_its_error_to_the_holder() -> None:
     talk.script.engine_sends(End())
 
 
-# --- settlement: what we say
+# --- settlement: sent dispositions
 
 
 def received(talk: Script, count: int, sink_deliveries: list[Delivery]) -> list[Delivery]:
@@ -394,7 +394,7 @@ def test_a_sender_settles_its_deliveries_in_ranges() -> None:
         talk.session.settle_outgoing(delivery, 0, None, True)
     talk.script.engine_sends(Disposition(False, NEAR_WRAP, serial(19), True))
     assert talk.session.outgoing.count == 0
-    talk.session.settle_outgoing(Delivery(talk.link), 0, None, True)  # never begun: nothing to tell
+    talk.session.settle_outgoing(Delivery(talk.link), 0, None, True)  # never begun: no disposition
     talk.script.engine_sends()
 
 
@@ -416,7 +416,7 @@ def test_both_roles_of_one_session_keep_their_ids_apart() -> None:
     assert talk.session.incoming.count == talk.session.outgoing.count == 0
 
 
-# --- settlement: what the peer says
+# --- settlement: the peer's dispositions
 
 
 @pytest.mark.amqp("2.7.6")
@@ -480,7 +480,7 @@ def test_a_range_of_half_of_all_ids_or_more_runs_backwards(first: int, last: int
 
 @pytest.mark.amqp("2.6.12")
 def test_three_steps_of_rcv_settle_mode_second() -> None:
-    """The receiver says its outcome, the sender settles, the receiver is told."""
+    """The receiver sends its outcome, the sender settles, and the receiver gets the settlement."""
     sender, receiver = sending(), receiving()
     sent = send(sender.link)
     receiver.script.peer_sends(transfer())
@@ -505,7 +505,7 @@ def test_three_steps_of_rcv_settle_mode_second() -> None:
     receiver.script.engine_sends()
 
 
-def test_states_that_are_no_outcome_may_repeat_and_unknown_states_keep_their_octets() -> None:
+def test_states_that_are_no_outcome_may_repeat_and_unknown_states_keep_their_bytes() -> None:
     talk = sending()
     sent = send(talk.link)
     for offset in range(3):
@@ -520,7 +520,7 @@ def test_states_that_are_no_outcome_may_repeat_and_unknown_states_keep_their_oct
 
 
 def test_frames_before_the_local_begin_are_accepted() -> None:
-    """A client need not wait for our begin before it attaches and grants credit."""
+    """A client need not wait for the router's begin before it attaches and grants credit."""
     talk = opened(peer=Open("peer"))
     talk.peer_sends(
         begin(), attach("out", 0, sends=False), flow(window=10, handle=0, delivery_count=NEAR_WRAP, link_credit=7)

@@ -1,4 +1,4 @@
-"""The tables, arrow by arrow; then every frame in every state of a live engine: the drawn arrow or the named fault."""
+"""The tables, arrow by arrow; then every frame in every state of a live engine: the listed arrow or the named fault."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ SASL_CLIENT_STATES = {
     A.START, A.HEADER_SENT, A.AWAITING_MECHANISMS, A.CHOOSING, A.RESPONDED, A.RESPONDING, A.ACCEPTED, A.REFUSED,
 }  # fmt: skip
 SASL_SERVER_STATES = {A.START, A.HEADER_SENT, A.OFFERED, A.DECIDING, A.CHALLENGED, A.ACCEPTED, A.REFUSED}
-#: name: (table, the states it is about, the steps, where it begins, where it may end)
+#: name: (table, its states, its steps, the initial state, the states that may be final)
 TABLES: dict[str, tuple[dict[Any, Any], set[Any], type[IntEnum], IntEnum, set[Any]]] = {
     "connection": (CONNECTION_NEXT, set(C), ConnectionStep, C.START, {C.END}),
     "session": (SESSION_NEXT, set(S), SessionStep, S.UNMAPPED, {S.UNMAPPED}),
@@ -207,7 +207,7 @@ def faults(events: list[Event]) -> list[Fault]:
 
 
 def wanted_of_connection(state: ConnectionState, name: str) -> ConnectionState | Fault:
-    """What section 2.4 asks for."""
+    """Return the result that section 2.4 requires."""
     if state is C.END:
         return C.END
     if state in BEFORE_HEADER:
@@ -231,7 +231,7 @@ def wanted_of_connection(state: ConnectionState, name: str) -> ConnectionState |
     return Fault.NOT_OPEN
 
 
-#: Our header goes out with the peer's, so what follows its arrival is the state after both.
+#: The header is sent with the peer's arrival, so the state after it is the one after both.
 BEHIND_HEADER = {
     C.START: C.HEADERS_EXCHANGED,
     C.HEADER_SENT: C.HEADERS_EXCHANGED,
@@ -283,7 +283,7 @@ SESSION_FRAMES: dict[str, Performative] = {
 
 
 def session_in(state: SessionState) -> tuple[Script, Session | None]:
-    """A session on the peer's channel 0 (if the peer has begun it) and ours."""
+    """Return a session on the peer's channel 0 (if the peer has begun it) and the local one."""
     talk = opened()
     if state is S.UNMAPPED:
         return talk, None
@@ -307,7 +307,7 @@ def session_in(state: SessionState) -> tuple[Script, Session | None]:
 
 
 def wanted_of_session(state: SessionState, name: str) -> SessionState | Fault:
-    """What section 2.5 asks for, where the frame comes on the peer's channel 0."""
+    """Return the result that section 2.5 requires, for a frame on the peer's channel 0."""
     if name == "answer" and state is S.BEGIN_SENT:
         return S.MAPPED
     unheard = state in (S.UNMAPPED, S.BEGIN_SENT, S.END_RECEIVED, S.BEGIN_END_RECEIVED)  # the peer has no session there
@@ -348,7 +348,7 @@ def test_every_frame_in_every_state_of_a_session(state: SessionState, name: str)
         assert last.error is not None
         assert last.error.condition == wanted.value.condition
         assert connection.failed == isinstance(last, Close)
-        # whatever else crosses our end is passed over, and the peer's end is the last of it
+        # other frames that cross the local end are skipped, and the peer's end is the last of them
         if isinstance(last, End):
             connection.events.clear()
             talk.peer_sends(*SESSION_FRAMES.values())
@@ -372,7 +372,7 @@ LINK_FRAMES: dict[str, Performative] = {
 
 
 def link_in(state: LinkState) -> tuple[Script, Session, Link | None]:
-    """A link named one on which the peer sends, its handle (and ours) 0."""
+    """Return a link named one on which the peer sends, with handle 0 at both ends."""
     talk, session = begun()
     if state is L.DETACHED:
         return talk, session, None
@@ -396,7 +396,7 @@ def link_in(state: LinkState) -> tuple[Script, Session, Link | None]:
 
 
 def wanted_of_link(state: LinkState, name: str) -> LinkState | Fault:
-    """What section 2.6 asks for."""
+    """Return the result that section 2.6 requires."""
     on_handle = state in (L.ATTACH_RECEIVED, L.ATTACHED, L.DETACH_SENT)  # the peer's handle 0 has a link
     if name == "attach":
         answers = {L.ATTACH_SENT: L.ATTACHED, L.DETACH_PIPE: L.DETACH_SENT}
@@ -438,7 +438,7 @@ def test_every_frame_in_every_state_of_a_link(state: LinkState, name: str) -> No
         talk.sent()
 
 
-# --- what the holder says too late
+# --- late calls of the application
 
 
 @pytest.mark.parametrize("state", [state for state in CONNECTIONS if state not in BEFORE_HEADER], ids=lambda s: s.name)

@@ -1,7 +1,7 @@
-"""Two engines joined in memory, whatever they do and however the stream is cut: nothing is lost or invented.
+"""Any operations of two engines joined in memory, with any cut of the stream: nothing is lost or invented.
 
-Credit is conserved, no transfer goes beyond credit or window, every unsettled delivery has exactly one outcome, the
-receiver holds no more than the window it gave, and in the end the rings are empty.
+Credit is conserved, no transfer exceeds credit or window, every unsettled delivery has exactly one outcome, the
+receiver buffers no more than its window, and at the end the rings are empty.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ LIMITS = EngineLimits(
 
 @dataclass(eq=False)
 class Message:
-    """One message on its way: what the sender wants and what both ends saw of it."""
+    """One message on its way: the sender's order and what both ends saw of it."""
 
     link: int
     body: bytes
@@ -65,7 +65,7 @@ class Message:
 
 
 class Sender(LinkSink):
-    """Sends what is queued, in order, as far as credit, window and output allow."""
+    """A link sink that sends the queue in order, as far as credit, window and output permit."""
 
     def __init__(self) -> None:
         self.queue: list[Message] = []
@@ -103,14 +103,14 @@ class Sender(LinkSink):
             return
         if delivery.remote_settled:
             message.outcomes.append(delivery.remote_code)
-        else:  # three steps: the receiver waits for our word
+        else:  # three steps: the receiver waits for the sender's settlement
             assert message.second
             message.outcomes.append(delivery.remote_code)
             delivery.link.session.settle_outgoing(delivery, delivery.remote_code, delivery.remote_state, True)
 
 
 class Receiver(LinkSink):
-    """Keeps what comes until the machine takes it."""
+    """A link sink that keeps deliveries until the machine takes them."""
 
     def __init__(self, number: int, machine: TwoEngines) -> None:
         self.number = number
@@ -120,7 +120,7 @@ class Receiver(LinkSink):
         self.drains = 0
         self.open: list[Message] = []
         self.current: Message | None = None
-        self.told: list[Delivery] = []
+        self.disposed: list[Delivery] = []
 
     def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
         message = self.current
@@ -155,7 +155,7 @@ class Receiver(LinkSink):
 
     def on_disposition(self, delivery: Delivery) -> None:
         assert delivery.remote_settled
-        self.told.append(delivery)
+        self.disposed.append(delivery)
 
     def on_drained(self, link: Any) -> None:
         self.drains += 1
@@ -169,7 +169,7 @@ class TwoEngines(RuleBasedStateMachine):
         self.budget = Budget(10**9)
         self.one = Connection(LIMITS, opening, [], None, server=False)
         self.two = Connection(LIMITS, Open("two", max_frame_size=FRAME_BYTES), [], None, True, self.budget)
-        self.cable = {self.one: bytearray(), self.two: bytearray()}  # what is on its way to each
+        self.cable = {self.one: bytearray(), self.two: bytearray()}  # the bytes on their way to each
         self.by_tag: dict[bytes, Message] = {}
         self.messages: list[Message] = []
         self.held = 0
@@ -194,22 +194,22 @@ class TwoEngines(RuleBasedStateMachine):
     # --- the cable
 
     def write(self, connection: Connection) -> None:
-        """What it has to say goes onto the cable; it must be frames, of a size that was agreed."""
+        """Move the engine's output to the cable; it must be frames, of an agreed size."""
         connection.flush()
         if connection.out:
-            octets = bytes(connection.out)
+            content = bytes(connection.out)
             connection.out.clear()
-            for sent in decode(octets):
+            for sent in decode(content):
                 assert sent.size <= FRAME_BYTES
-            self.cable[self.two if connection is self.one else self.one] += octets
+            self.cable[self.two if connection is self.one else self.one] += content
             connection.resume_output()
 
     def read(self, connection: Connection, count: int) -> None:
-        """Some of what is on the cable arrives."""
+        """Deliver some of the bytes on the cable."""
         cable = self.cable[connection]
-        octets = bytes(cable[:count])
+        content = bytes(cable[:count])
         del cable[:count]
-        connection.receive_data(octets)
+        connection.receive_data(content)
         for event in connection.events:
             self.handle(connection, event)
         connection.events.clear()
@@ -246,7 +246,7 @@ class TwoEngines(RuleBasedStateMachine):
         self.held -= message.kept
         message.kept = 0
 
-    # --- what may happen
+    # --- operations
 
     @rule(to_two=st.booleans(), count=st.integers(1, 2000))
     def arrive(self, to_two: bool, count: int) -> None:
@@ -302,13 +302,13 @@ class TwoEngines(RuleBasedStateMachine):
     @precondition(lambda self: any(receiver.open for receiver in self.receivers.values()))
     @rule(data=st.data())
     def take(self, data: st.DataObject) -> None:
-        """The slow receiver is done with one message, not always the oldest."""
+        """Finish one message of the slow receiver, not always the oldest."""
         waiting = [message for receiver in self.receivers.values() for message in receiver.open]
         self.finish(data.draw(st.sampled_from(waiting)))
 
     @rule(number=st.integers(0, LINKS - 1))
     def swallow(self, number: int) -> None:
-        """The slow receiver has taken in what there is of a message that is not whole yet."""
+        """Release the bytes of an incomplete message at the slow receiver."""
         message = self.receivers[number].current
         if message is not None:
             self.let_go(self.incoming[number], message)
@@ -321,13 +321,13 @@ class TwoEngines(RuleBasedStateMachine):
         settle = link.session.settle_incoming
         settle(message.got, message.wanted, OUTCOMES[message.wanted], not message.second)
 
-    # --- what must hold
+    # --- invariants
 
     @invariant()
     def credit_is_conserved(self) -> None:
         for number, link in self.incoming.items():
             sender, receiver, out = self.senders[number], self.receivers[number], self.out[number]
-            # what was granted is used, given back, still with the sender, or on its way
+            # granted credit is used, returned, still with the sender, or on its way
             assert receiver.begun <= sender.begun
             assert sender.begun + sender.given_back + out.credit <= receiver.granted
             assert ((out.delivery_count - NEAR_WRAP) & MASK32) == sender.begun + sender.given_back
@@ -347,7 +347,7 @@ class TwoEngines(RuleBasedStateMachine):
             assert len(message.outcomes) <= 1
 
     def teardown(self) -> None:
-        """Everybody is served; nothing may be left."""
+        """Serve all links; nothing may be left."""
         for _ in range(1000):
             self.carry_all()
             for number in range(LINKS):

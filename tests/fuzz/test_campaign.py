@@ -1,4 +1,4 @@
-"""A campaign of fuzz targets: it adds up, goes on where it was stopped, and begins anew at a finding."""
+"""A campaign of fuzz targets: it adds up its runs, resumes where it was stopped, and starts again after a finding."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Clients that attach, send, drain, detach and are killed in any order: what the policy counted of them is gone.
+"""Clients that attach, send, drain, detach and are killed in any order leave no count of the policy behind.
 
-Each client sends a talk made at random, all of it valid in itself, to a whole router with policy and quotas; the octets
-of all of them are mixed, and each ends as a socket does: in order, half closed, or with a reset.
+Each client sends a random, valid conversation to a whole router with policy and quotas; their bytes are interleaved,
+and each connection ends as a socket does: in order, half closed, or with a reset.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ DEADLINE_S = 60.0
 
 
 class Client:
-    """A socket with what it still has to send."""
+    """A socket with the bytes that it still has to send."""
 
     def __init__(self, port: int, rng: random.Random) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port))
@@ -65,7 +65,7 @@ class Client:
         self.end = rng.choice(ENDS)
 
     def step(self, count: int) -> bool:
-        """Send a piece; False once all is sent, and the socket has ended."""
+        """Send a piece; return False once all is sent, and the socket has ended."""
         piece, self.left = self.left[:count], self.left[count:]
         try:
             if piece:
@@ -86,7 +86,7 @@ class Client:
 
 
 def counters(router: LoopbackRouter) -> Iterator[tuple[str, Any]]:
-    """Everything that is counted of clients, by name."""
+    """Yield all counts about clients, by name."""
     policing = router.process.services.policing
     yield "connections", policing.counts.connections_current
     yield "held", len(policing._held)
@@ -97,11 +97,11 @@ def counters(router: LoopbackRouter) -> Iterator[tuple[str, Any]]:
         yield f"addresses of {key}", dict(meter.addresses)
         yield f"senders of {key}", meter.senders
         yield f"connections of {key}", meter.connections
-        yield f"octets of {key}", meter.buffer.held
+        yield f"bytes of {key}", meter.buffer.held
 
 
 class Served(trio.abc.Instrument):
-    """Counts the connections that the router's listener has served to their end."""
+    """A counter of connections that the router's listener has served to their end."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -126,7 +126,7 @@ def test_when_the_clients_are_gone_nothing_is_counted_of_them(number: int) -> No
 
 async def storm(number: int) -> None:
     rng = random.Random(number)
-    # A client that stays: what is counted of a user is forgotten with the user's last connection.
+    # A client that stays: the counts of a user are dropped with the user's last connection.
     async with open_router(CONFIGURATION) as router, router.connect():
         core, policing = router.process.router, router.process.services.policing
         served = Served()
@@ -144,7 +144,7 @@ async def storm(number: int) -> None:
 
 
 async def play(clients: list[Client], rng: random.Random, served: Served) -> None:
-    """Send everything in pieces, mixed, and wait until the router has seen the end of all connections."""
+    """Send everything in pieces, interleaved, and wait until the router has seen the end of all connections."""
     waiting = clients[:]
     while waiting:
         client = rng.choice(waiting)
@@ -159,7 +159,7 @@ async def play(clients: list[Client], rng: random.Random, served: Served) -> Non
 
 
 async def drain(client: Client) -> None:
-    """Read what the router says until it ends, so that it can, and close."""
+    """Read the router's output to its end, so that it can end, and close."""
     if client.socket.fileno() < 0:
         return
     with contextlib.suppress(OSError), client.socket:

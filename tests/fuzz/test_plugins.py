@@ -36,7 +36,7 @@ EXECUTIONS = 300
 
 @pytest.fixture(autouse=True)
 def _loud_again() -> Iterator[None]:
-    """The command silences the log of its process."""
+    """Restore the log of the process, which the command silences."""
     yield
     logging.disable(logging.NOTSET)
 
@@ -87,7 +87,7 @@ def test_the_command_prints_its_counts_and_fails_on_a_crash(tmp_path: Path, caps
 
 
 class Good:
-    """Implements every hook that strangers reach, as it may."""
+    """A plugin that implements every such hook correctly."""
 
     @hookimpl
     def sasl_mechanisms(self, listener: object) -> list[str]:

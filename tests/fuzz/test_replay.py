@@ -1,4 +1,4 @@
-"""Every seed and every past crash of every fuzz target passes, and the driver does find a failure when there is one."""
+"""Every seed and every past crash of every fuzz target passes, and the driver finds a planted failure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trouter.testing.fuzz.command import replay
 from trouter.testing.fuzz.hunting import SlowInput, cuts, try_one
 from trouter.testing.fuzz.mutation import MAX_BYTES
 
-#: Inputs that every target has: its seeds, beginnings of them, and mutations.
+#: Count of inputs of all targets: seeds, their beginnings, and mutations.
 SEEDS_IN_ALL = 2000
 CUTS_BY_TARGET = 250
 MUTATIONS = 400
@@ -39,7 +39,7 @@ RNG_SEED = 20261121
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
-    """What strangers do wrong is logged, and here nothing else happens."""
+    """Silence the log, which has only faults of the inputs here."""
     logging.disable()
     yield
     logging.disable(logging.NOTSET)
@@ -122,7 +122,7 @@ def test_a_mutation_is_bounded_and_an_empty_seed_does_not_stop_the_mutation() ->
 
 
 class _Draws(random.Random):
-    """Gives the numbers that it was made with, in their order."""
+    """A random source that returns the given numbers in their order."""
 
     def __init__(self, *draws: float) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class _Draws(random.Random):
 
 
 def test_a_word_that_is_repeated_again_and_again_stays_within_the_bound() -> None:
-    again = (0.0, 0.99, 0.99)  # the first word, the last kind of change, the larger number of times
+    again = (0.0, 0.99, 0.99)  # the first word, the last kind of change, the larger count
     tracemalloc.start()
     try:
         assert text(_Draws(0.5, *again, *again), b"x" * MAX_BYTES, b"") == b"x" * MAX_BYTES
@@ -158,7 +158,7 @@ def test_cuts_are_bounded_and_reach_from_nothing_to_everything() -> None:
 
 
 def invariant_of(name: str) -> str:
-    """The first paragraph of a target's docstring."""
+    """Return the first paragraph of a target's docstring."""
     text = ast.get_docstring(ast.parse((run.HERE / f"{name}.py").read_text())) or ""
     return " ".join(text.partition("\n\n")[0].split())
 

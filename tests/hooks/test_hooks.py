@@ -1,4 +1,4 @@
-"""Every hook through a real manager: good answers, silence, raises and rubbish. A test is named after each hook."""
+"""Every hook through a real manager: valid answers, None, exceptions, invalid values. A test has each hook's name."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def peer_of(listener: ListenerFacts = LISTENER, *, encrypted: bool = False, loop
 
 
 def plugin(name: str = "made_up", /, **functions: Callable[..., object]) -> object:
-    """A plugin with these hooks."""
+    """Return a plugin with these hooks."""
     module = ModuleType(name)
     for hook, function in functions.items():
         setattr(module, hook, hookimpl(function))
@@ -71,7 +71,7 @@ def gives(answer: object) -> Callable[[], object]:
 
 
 def serving(mechanism: str, exchange: object) -> object:
-    """A plugin that runs ``mechanism`` through ``exchange``."""
+    """Return a plugin that runs ``mechanism`` through ``exchange``."""
     return plugin(sasl_mechanisms=gives([mechanism]), open_sasl=gives(exchange))
 
 
@@ -81,7 +81,7 @@ class Echo:
 
 
 class Answer:
-    """An exchange which answers, or raises, what it was given."""
+    """An exchange that answers with, or raises, the given value."""
 
     def __init__(self, answer: object) -> None:
         self.answer = answer
@@ -92,7 +92,7 @@ class Answer:
         return self.answer  # type: ignore[return-value]  # rubbish on purpose
 
 
-# The rule of the house: signature in the manual, and a test of that name.
+# The rule of the house: each hook's signature is in the manual, and a test has its name.
 
 
 @pytest.mark.parametrize("hook", HOOKS)
@@ -126,21 +126,21 @@ def test_each_hookspec_documents_a_raise_and_silence(hook: str) -> None:
 
 
 def test_configure() -> None:
-    told: list[RouterFacts] = []
+    calls: list[RouterFacts] = []
     router = RouterFacts("QDR.A", sasl_users_file="/users")
 
     def configure(router: RouterFacts) -> None:
-        told.append(router)
+        calls.append(router)
 
     Plugins([plugin("one", configure=configure), plugin("two", configure=configure)]).configure(router)
-    assert told == [router, router]
+    assert calls == [router, router]
 
 
 def test_configure_reports_the_problems_of_all_plugins() -> None:
-    told: list[RouterFacts] = []
+    calls: list[RouterFacts] = []
 
     def note(router: RouterFacts) -> None:
-        told.append(router)
+        calls.append(router)
 
     def refuse() -> None:
         raise ConfigurationRefused("no salt", "no pepper")
@@ -159,7 +159,7 @@ def test_configure_reports_the_problems_of_all_plugins() -> None:
         "one: no pepper",
         "two: failed while it was configured, see the log",
     )
-    assert len(told) == 1
+    assert len(calls) == 1
     assert plugins.faults == {"configure": 1}
 
 
@@ -188,17 +188,17 @@ def test_refresh() -> None:
 
 
 def test_a_refresh_that_fails_or_answers_rubbish_changes_nothing_and_holds_up_no_other_plugin() -> None:
-    asked: list[str] = []
+    calls: list[str] = []
 
     def refresh() -> bool:
-        asked.append("three")
+        calls.append("three")
         return False
 
     plugins = Plugins(
         [plugin("one", refresh=raises), plugin("two", refresh=gives("yes")), plugin("three", refresh=refresh)]
     )
     assert plugins.refresh() is False
-    assert asked == ["three"]
+    assert calls == ["three"]
     assert plugins.faults == {"refresh": 2}
 
 
@@ -216,10 +216,10 @@ def test_forgotten_offers_are_requested_again() -> None:
 
 
 def test_sasl_mechanisms() -> None:
-    asked: list[ListenerFacts] = []
+    calls: list[ListenerFacts] = []
 
     def sasl_mechanisms(listener: ListenerFacts) -> list[str]:
-        asked.append(listener)
+        calls.append(listener)
         return ["ANONYMOUS", "Scram-Sha-256"]
 
     plugins = Plugins(
@@ -227,10 +227,10 @@ def test_sasl_mechanisms() -> None:
     )
     assert plugins.sasl_mechanisms(LISTENER) == ("SCRAM-SHA-256", "PLAIN", "ANONYMOUS")
     assert plugins.sasl_mechanisms(LISTENER) == ("SCRAM-SHA-256", "PLAIN", "ANONYMOUS")
-    assert asked == [LISTENER]
+    assert calls == [LISTENER]
     plugins.configure(RouterFacts("QDR.A"))
     plugins.sasl_mechanisms(LISTENER)
-    assert asked == [LISTENER, LISTENER]
+    assert calls == [LISTENER, LISTENER]
     assert not plugins.faults
 
 
@@ -262,8 +262,8 @@ def test_an_unknown_sasl_mechanism_that_nothing_serves_is_refused_with_secure_de
     plugins.configure(RouterFacts("QDR.A", listeners=(good, bad)))
     with pytest.raises(ConfigurationRefused) as refused:
         plugins.configure(RouterFacts("QDR.A", secure_defaults=True, listeners=(good, bad)))
-    said = f"listener bad: saslMechanisms has {name}, which no plugin serves{hint}"
-    assert refused.value.problems == (said,)
+    problem = f"listener bad: saslMechanisms has {name}, which no plugin serves{hint}"
+    assert refused.value.problems == (problem,)
     assert plugins.sasl_mechanisms(bad) == ("PLAIN",)
 
 
@@ -340,11 +340,11 @@ def test_sasl_mechanisms_that_raise_let_no_client_in(caplog: pytest.LogCaptureFi
 
 
 def test_open_sasl() -> None:
-    asked: list[tuple[str, PeerFacts]] = []
+    calls: list[tuple[str, PeerFacts]] = []
     exchange = Echo()
 
     def open_sasl(mechanism: str, peer: PeerFacts) -> Echo | None:
-        asked.append((mechanism, peer))
+        calls.append((mechanism, peer))
         return exchange
 
     plugins = Plugins(
@@ -354,7 +354,7 @@ def test_open_sasl() -> None:
         ]
     )
     assert plugins.open_sasl("x-own", peer_of()) is exchange
-    assert asked == [("X-OWN", peer_of())]
+    assert calls == [("X-OWN", peer_of())]
     assert not plugins.faults
 
 
@@ -501,7 +501,7 @@ def test_the_repr_of_an_answer_hides_its_octets() -> None:
 
 
 class Client:
-    """Our side of an exchange, which answers with, or raises, what it was given."""
+    """The client's side of an exchange, which answers with, or raises, the given value."""
 
     def __init__(self, answer: object = b"", name: str = "X-OWN") -> None:
         self.answer = answer
@@ -526,16 +526,16 @@ CONNECTOR = ConnectorFacts("there", "localhost", may_send_password=True, user="m
 
 
 def test_open_sasl_client() -> None:
-    asked: list[tuple[Sequence[str], ConnectorFacts]] = []
+    calls: list[tuple[Sequence[str], ConnectorFacts]] = []
     exchange = Client()
 
     def open_sasl_client(mechanisms: Sequence[str], connector: ConnectorFacts) -> Client:
-        asked.append((mechanisms, connector))
+        calls.append((mechanisms, connector))
         return exchange
 
     plugins = Plugins([plugin(open_sasl_client=open_sasl_client)])
     assert plugins.open_sasl_client(["X-OWN", "X-TWO"], CONNECTOR) is exchange
-    assert asked == [(("X-OWN", "X-TWO"), CONNECTOR)]
+    assert calls == [(("X-OWN", "X-TWO"), CONNECTOR)]
     assert "sesame" not in repr(CONNECTOR)
 
 
@@ -575,7 +575,7 @@ async def test_the_client_side_is_satisfied_only_by_its_own_answer(answer: objec
 
 
 class Session:
-    """A session with a service that answers with, or raises, what it was given."""
+    """A session with a service that answers with, or raises, the given value."""
 
     def __init__(self, answer: object = None, mechanisms: object = ("PLAIN",)) -> None:
         self.answer = answer
@@ -595,7 +595,7 @@ class Session:
 
 
 class Service:
-    """A service that begins with, or raises, what it was given."""
+    """A service that begins with, or raises, the given value."""
 
     facts = AuthServiceFacts("there", "localhost", "5671")
 
@@ -608,19 +608,19 @@ class Service:
         return self.session  # type: ignore[return-value]  # rubbish on purpose
 
 
-ASKS = ListenerFacts("here", "", "amqp", auth_service="there")
+SERVED_ELSEWHERE = ListenerFacts("here", "", "amqp", auth_service="there")
 
 
 def test_auth_service() -> None:
-    asked: list[tuple[ListenerFacts, AuthService]] = []
+    calls: list[tuple[ListenerFacts, AuthService]] = []
     own, remote = Service(), Service()
 
     def auth_service(listener: ListenerFacts, remote: AuthService) -> AuthService:
-        asked.append((listener, remote))
+        calls.append((listener, remote))
         return own
 
-    assert Plugins([plugin(auth_service=auth_service)]).auth_service(ASKS, remote) is own
-    assert asked == [(ASKS, remote)]
+    assert Plugins([plugin(auth_service=auth_service)]).auth_service(SERVED_ELSEWHERE, remote) is own
+    assert calls == [(SERVED_ELSEWHERE, remote)]
 
 
 @pytest.mark.parametrize(
@@ -628,23 +628,23 @@ def test_auth_service() -> None:
 )
 def test_auth_service_with_rubbish_or_silence_lets_no_client_in(answer: object) -> None:
     plugins = Plugins([plugin(auth_service=gives(answer))])
-    assert plugins.auth_service(ASKS, Service()) is None
+    assert plugins.auth_service(SERVED_ELSEWHERE, Service()) is None
     assert plugins.faults == ({} if answer is None else {"auth_service": 1})
 
 
 def test_auth_service_that_raises_lets_no_client_in() -> None:
     plugins = Plugins([plugin(auth_service=raises)])
-    assert plugins.auth_service(ASKS, Service()) is None
+    assert plugins.auth_service(SERVED_ELSEWHERE, Service()) is None
     assert plugins.faults == {"auth_service": 1}
 
 
 async def test_a_session_with_a_service_begins_and_answers() -> None:
     plugins = Plugins()
     session = Session(Authenticated("me"))
-    assert await plugins.begin_or_refuse(Service(session), peer_of(ASKS)) is session
+    assert await plugins.begin_or_refuse(Service(session), peer_of(SERVED_ELSEWHERE)) is session
     assert await plugins.start_or_refuse(session, "PLAIN", None) == Authenticated("me")
     refusal = Refused("not now", temporary=True)
-    assert await plugins.begin_or_refuse(Service(refusal), peer_of(ASKS)) == refusal
+    assert await plugins.begin_or_refuse(Service(refusal), peer_of(SERVED_ELSEWHERE)) == refusal
     assert not plugins.faults
 
 
@@ -656,7 +656,7 @@ async def test_a_service_that_fails_to_begin_is_a_temporary_refusal(
     answer: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     plugins = Plugins()
-    refusal = await plugins.begin_or_refuse(Service(answer), peer_of(ASKS))
+    refusal = await plugins.begin_or_refuse(Service(answer), peer_of(SERVED_ELSEWHERE))
     assert isinstance(refusal, Refused)
     assert refusal.temporary
     assert plugins.faults == {"begin": 1}
@@ -699,26 +699,26 @@ def test_mechanisms_of_a_service_are_filtered_and_keep_their_order(
 
 def test_plugins_serve_no_mechanism_where_a_service_authenticates() -> None:
     plugins = Plugins([serving("X-OWN", Echo())])
-    assert plugins.sasl_mechanisms(ASKS) == ()
-    assert plugins.open_sasl("X-OWN", peer_of(ASKS)) is None
+    assert plugins.sasl_mechanisms(SERVED_ELSEWHERE) == ()
+    assert plugins.open_sasl("X-OWN", peer_of(SERVED_ELSEWHERE)) is None
 
 
 # annotation_filter
 
 
 def test_annotation_filter() -> None:
-    asked: list[ListenerFacts] = []
+    calls: list[ListenerFacts] = []
     keep = AnnotationFilter(strip_in=False, strip_out=False)
 
     def annotation_filter(endpoint: ListenerFacts) -> AnnotationFilter:
-        asked.append(endpoint)
+        calls.append(endpoint)
         return keep
 
     plugins = Plugins(
         [plugin("one", annotation_filter=annotation_filter), plugin("two", annotation_filter=gives(None))]
     )
     assert plugins.annotation_filter(LISTENER) == keep
-    assert asked == [LISTENER]
+    assert calls == [LISTENER]
 
 
 @pytest.mark.parametrize("role", ["inter-router", "edge"])
@@ -807,14 +807,14 @@ PROFILE = SslProfileFacts("p", "n")
 
 
 def test_map_uid() -> None:
-    told: list[object] = []
+    calls: list[object] = []
 
     def name(certificate: CertificateFacts, profile: SslProfileFacts) -> str:
-        told.extend((certificate, profile))
+        calls.extend((certificate, profile))
         return "alice"
 
     assert Plugins([plugin(map_uid=name)]).map_uid(CERTIFICATE, PROFILE) == "alice"
-    assert told == [CERTIFICATE, PROFILE]
+    assert calls == [CERTIFICATE, PROFILE]
 
 
 def test_map_uid_may_refuse() -> None:
@@ -891,41 +891,41 @@ def test_judge_attach_a_raise_or_rubbish_denies(answer: Callable[[], object]) ->
 
 
 def test_observe() -> None:
-    heard: list[Mapping[str, object]] = []
+    received: list[Mapping[str, object]] = []
 
     def observe(record: Mapping[str, object]) -> None:
-        heard.append(record)
+        received.append(record)
 
     record = {"k": "alarm", "n": 0}
     plugins = Plugins([plugin("one", observe=observe), plugin("two", observe=observe)])
     assert plugins.observed_kinds() is None
     plugins.observe(record)
-    assert heard == [record, record]
+    assert received == [record, record]
     assert not plugins.faults
 
 
 def test_a_fault_in_observe_is_counted_and_the_other_plugins_get_the_record() -> None:
-    heard: list[Mapping[str, object]] = []
+    received: list[Mapping[str, object]] = []
 
     def fail(record: Mapping[str, object]) -> None:
         raise RuntimeError("secret")
 
     def answer(record: Mapping[str, object]) -> int:
-        heard.append(record)
+        received.append(record)
         return 1
 
     plugins = Plugins([plugin("one", observe=answer), plugin("two", observe=fail), plugin("three", observe=answer)])
     for _ in range(100):
         plugins.observe({"k": "alarm"})
-    assert len(heard) == 200
+    assert len(received) == 200
     assert plugins.faults["observe"] == 300
 
 
 def test_a_plugin_that_observes_some_kinds_gets_only_those_kinds() -> None:
-    heard: list[object] = []
+    received: list[object] = []
 
     def observe(record: Mapping[str, object]) -> None:
-        heard.append(record["k"])
+        received.append(record["k"])
 
     some, none = plugin("some", observe=observe), plugin("none", observe=observe)
     some.observes, none.observes = frozenset({"alarm"}), frozenset()  # type: ignore[attr-defined]
@@ -933,11 +933,11 @@ def test_a_plugin_that_observes_some_kinds_gets_only_those_kinds() -> None:
     assert plugins.observed_kinds() == frozenset({"alarm"})
     plugins.observe({"k": "alarm"})
     plugins.observe({"k": "clock.step"})
-    assert heard == ["alarm"]
+    assert received == ["alarm"]
     assert Plugins([none]).observed_kinds() == frozenset()
 
 
-# Who it was
+# The plugin behind a decision
 
 
 def blames(plugins: Plugins) -> dict[tuple[str, str, str], int]:
@@ -962,9 +962,9 @@ def test_the_only_plugin_that_could_have_answered_rubbish_is_named() -> None:
     together = Plugins([plugin("one", map_uid=gives(None)), plugin("two", map_uid=gives(7))])
     together.map_uid(CertificateFacts("CN=x", b""), SslProfileFacts("p"))
     assert blames(together) == {("map_uid", "", ""): 1}
-    asked = Plugins([plugin("good", sasl_mechanisms=gives(["PLAIN"])), plugin("bad", sasl_mechanisms=gives(7))])
-    asked.sasl_mechanisms(LISTENER)
-    assert blames(asked) == {("sasl_mechanisms", "bad", ""): 1}
+    loaded = Plugins([plugin("good", sasl_mechanisms=gives(["PLAIN"])), plugin("bad", sasl_mechanisms=gives(7))])
+    loaded.sasl_mechanisms(LISTENER)
+    assert blames(loaded) == {("sasl_mechanisms", "bad", ""): 1}
 
 
 @pytest.mark.parametrize(("answer", "exception"), [(ValueError("secret"), "ValueError"), (7, "")])
@@ -992,7 +992,7 @@ def test_a_plugin_that_fails_in_observe_is_blamed_by_name() -> None:
 
 
 class Taker:
-    """A consumer which answers, or raises, what it was given."""
+    """A consumer that answers, or raises, the given value."""
 
     def __init__(self, answer: object, address: str = "here") -> None:
         self.terms = ConsumerTerms(address, frozenset({"audit"}))
@@ -1018,15 +1018,15 @@ def test_consumers() -> None:
 
 
 def test_each_plugin_is_called_with_its_own_settings() -> None:
-    told: list[object] = []
+    calls: list[object] = []
 
     def consumers(router: RouterFacts) -> Sequence[Consumer]:
-        told.append(router.settings)
+        calls.append(router.settings)
         return []
 
     plugins = Plugins([plugin("one", consumers=consumers), plugin("two", consumers=consumers)])
     plugins.consumers(ROUTER, {"one": {"a": 1}})
-    assert told == [{"a": 1}, {}]
+    assert calls == [{"a": 1}, {}]
 
 
 @pytest.mark.parametrize("answer", [None, "here", Taker(LOCK), [object()], [Taker(LOCK), None]])

@@ -1,4 +1,4 @@
-"""How plugins get in: through a real manager and real entry points; what would guard nothing stops the start."""
+"""Registration of plugins with a real manager and real entry points; a plugin without effect stops the start."""
 
 from __future__ import annotations
 
@@ -103,15 +103,15 @@ def test_the_same_plugin_twice_is_refused() -> None:
 def test_a_module_with_a_plugin_class_gives_each_router_its_own() -> None:
     class Counting:
         def __init__(self) -> None:
-            self.told = 0
+            self.calls = 0
 
         @hookimpl
         def configure(self) -> None:
-            self.told += 1
+            self.calls += 1
 
         @hookimpl
         def sasl_mechanisms(self) -> list[str]:
-            return [f"X-{self.told}"]
+            return [f"X-{self.calls}"]
 
     module = ModuleType("counting")
     module.Plugin = Counting  # type: ignore[attr-defined]
@@ -128,7 +128,7 @@ def test_a_module_with_a_plugin_class_gives_each_router_its_own() -> None:
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Installs a distribution with one module, whose entry point has the module's name."""
+    """Install a distribution with one module, whose entry point has the module's name."""
 
     def install(name: str, source: str) -> str:
         (tmp_path / f"{name}.py").write_text("from trouter.hooks import hookimpl\n" + source)
@@ -226,15 +226,15 @@ def the_only(group: str = GROUP) -> InstalledPlugin:
     return found
 
 
-def said(command: str, folder: Path) -> str:
-    """The first word of what a shell command prints."""
+def output_of(command: str, folder: Path) -> str:
+    """Return the first word of a shell command's output."""
     done = subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, check=True)
     return done.stdout.split()[0]
 
 
 def test_the_hash_equals_the_output_of_sha256sum(install: Install, tmp_path: Path) -> None:
     install("tp_eighth", GOOD.format(8))
-    assert digest_of(the_only()) == said("sha256sum tp_eighth.py | sha256sum", tmp_path)
+    assert digest_of(the_only()) == output_of("sha256sum tp_eighth.py | sha256sum", tmp_path)
 
 
 def test_the_hash_of_a_package_covers_every_file_but_the_caches(install: Install, tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ def test_the_hash_of_a_package_covers_every_file_but_the_caches(install: Install
     (package / "inner" / "__pycache__" / "data.pyc").write_text("?")
     command = "find tp_ninth -type f ! -path '*/__pycache__/*' | LC_ALL=C sort | xargs sha256sum | sha256sum"
     before = digest_of(the_only())
-    assert before == said(command, tmp_path)
+    assert before == output_of(command, tmp_path)
     (package / "inner" / "data.json").write_text("{ }")
     assert digest_of(the_only()) != before
 
@@ -278,20 +278,20 @@ def test_a_plugin_with_a_hash_is_not_taken_from_a_cache_of_compiled_code(install
 
 
 def test_each_plugin_gets_its_own_settings() -> None:
-    told: dict[str, object] = {}
+    calls: dict[str, object] = {}
 
     def curious(name: str) -> ModuleType:
         module = ModuleType(name)
 
         @hookimpl
         def configure(router: RouterFacts) -> None:
-            told[name] = dict(router.settings)
+            calls[name] = dict(router.settings)
 
         module.configure = configure  # type: ignore[attr-defined]
         return module
 
     plugins = Plugins([curious("a"), curious("b")])
     plugins.configure(RouterFacts("QDR.A"), {"a": {"file": "x"}})
-    assert told == {"a": {"file": "x"}, "b": {}}
+    assert calls == {"a": {"file": "x"}, "b": {}}
     with pytest.raises(ConfigurationRefused, match="pluginSettings: there is no plugin c"):
         plugins.configure(RouterFacts("QDR.A"), {"c": {}})

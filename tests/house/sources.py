@@ -1,4 +1,4 @@
-"""The project's own files, as the tests of the house see them."""
+"""The project's own files, as the house tests read them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def compiled_modules() -> list[str]:
 
 @cache
 def tracked_files() -> list[Path]:
-    """Every file of the project; those of the work tree where there is no repository."""
+    """Return every tracked file of the project; every file of the work tree where there is no repository."""
     listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     if listing.returncode == 0:
         return [path for name in listing.stdout.split("\0") if name and (path := ROOT / name).is_file()]
@@ -40,25 +40,25 @@ def module_of(path: Path) -> str:
 
 
 def named(path: Path) -> str:
-    """How a failure names a file."""
+    """Return the path by which a failure names a file."""
     return str(path.relative_to(ROOT))
 
 
 def names_in(path: Path, pattern: re.Pattern[str]) -> set[str]:
-    """The names in a source that match as a whole: not words of its comments and texts."""
+    """Return the names in a source that match the pattern as a whole, without words of comments and texts."""
     matching = {word for word in words_in(path) if pattern.fullmatch(word)}
     return matching & tokens_in(path) if matching else matching
 
 
 @cache
 def words_in(path: Path) -> frozenset[str]:
-    """All words of a source, which takes a hundredth of the time of its tokens."""
+    """Return all words of a source, which takes a hundredth of the time of its tokens."""
     return frozenset(re.findall(r"\w+", path.read_text(encoding="utf-8")))
 
 
 @cache
 def tokens_in(path: Path) -> frozenset[str]:
-    """The names and keywords of a source."""
+    """Return the names and keywords of a source."""
     with tokenize.open(path) as source:
         tokens = tokenize.generate_tokens(source.readline)
         return frozenset(token.string for token in tokens if token.type == tokenize.NAME)

@@ -1,4 +1,4 @@
-"""Every file and function that docs/architecture.md names exists, so that its ways can be followed."""
+"""Every file and function that docs/architecture.md names exists."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from .sources import PACKAGE, ROOT
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 #: `room/module.py`, or `room/module.py:name`, or `room/module.py:Class.name`.
 CITED = re.compile(r"`([\w./-]+\.(?:py|pxd|md|toml|tsx?))(?::([\w.]+))?`")
-#: A row of a table of rooms: the room, and the files in it to look at first.
+#: A row of a table of rooms: the room, and the files in it to read first.
 ROW = re.compile(r"^\| `(\w+)/` \|.*\| ([^|]+) \|$", re.MULTILINE)
 FOLDER = re.compile(r"`((?:trouter/)?\w+(?:/\w+)*)/`")
 CITATIONS = sorted({(match[1], match[2] or "") for match in CITED.finditer(ROW.sub("", PAGE))})
 
 
 def located(name: str) -> Path | None:
-    """The file or folder that the page calls ``name``: within the package, or from the root."""
+    """Return the file or folder that the page calls ``name``: within the package, or from the root."""
     return next((place for place in (PACKAGE / name, ROOT / name) if place.exists()), None)
 
 
 @cache
 def defined_in(path: Path) -> frozenset[str]:
-    """The functions, classes, methods and constants of a module, as the page names them."""
+    """Return the functions, classes, methods and constants of a module, as the page names them."""
     names: set[str] = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         names |= _names(node)

@@ -1,4 +1,4 @@
-"""No module imports itself in a roundabout way, and the routing core says of each thing what it is."""
+"""No module imports itself through others, and the routing core declares the type of each value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .sources import PACKAGE, imported_by, module_of, named, names_in
 
 
 def graph() -> dict[str, set[str]]:
-    """Return what each module imports of the others, for its types too, and what those of its compiled twin do."""
+    """Return each module's imports of other modules, for types too, and those of its compiled twin."""
     found: dict[str, set[str]] = {}
     for path in PACKAGE.rglob("*.py"):
         sources = [path, *([path.with_suffix(".pxd")] if path.with_suffix(".pxd").is_file() else [])]

@@ -1,4 +1,4 @@
-"""Every rule that code and tests cite by its number stands in docs/protocol, under that number."""
+"""Every rule that code and tests cite by number exists in docs/protocol."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from .sources import ROOT, named, tracked_files
 PROTOCOL = ROOT / "docs" / "protocol"
 PAGES = ("inter-router", "management", "routing", "security")
 SOURCES = [path for path in tracked_files() if path.suffix in {".py", ".pxd"} and path != Path(__file__)]
-#: A page and what follows its name: numbers, and the words that stand between them.
+#: A page's name and the text after it: numbers, and the words between them.
 CITATION = re.compile(
     rf"\b({'|'.join(PAGES)})\.md(?:'s)?"
     r"((?:[,;]?\s+(?:sections? |and |to )?|-)(?:[RQ]-)?\d+(?:\.\d+)*[a-z]?\b)*"
 )
 NUMBER = re.compile(r"(?<![\w.])(?<![RQ]-)\d+(?:\.\d+)*[a-z]?\b")
-#: A rule of the page on security, which needs no page's name.
+#: A rule of the page on security, which may be cited without the page's name.
 NAMED = re.compile(r"\b[RQ]-\d+(?:\.\d+)*[a-z]?\b")
 HEADING = re.compile(r"^#+ (\d+(?:\.\d+)*[a-z]?)\b", re.MULTILINE)
 
 
 @cache
 def rules(page: str) -> frozenset[str]:
-    """The numbers of a page's headings, and the names of its rules."""
+    """Return the numbers of a page's headings, and the names of its rules."""
     text = (PROTOCOL / f"{page}.md").read_text(encoding="utf-8")
     return frozenset(HEADING.findall(text)) | frozenset(NAMED.findall(text))
 
 
 def citations(text: str) -> set[tuple[str, str]]:
-    """Each page that ``text`` names, with each number that it gives."""
+    """Return each page that ``text`` names, with each number that it cites."""
     cited = {(match[1], number) for match in CITATION.finditer(text) for number in NUMBER.findall(match[0])}
     return cited | {("security", name) for name in NAMED.findall(text)}
 

@@ -1,4 +1,4 @@
-"""The project's files speak of the project alone, and what they tell people to type exists."""
+"""The project's files name no other machine or project, and the commands in them exist."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REGISTRY = re.compile(r"https?://[^\s\"']*(registry\.npm|pythonhosted|pypi\.org/
 FILES = [path for path in tracked_files() if path.suffix in TEXT]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / ".ci" / "run", *(ROOT / "docs").rglob("*.md")]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8", errors="replace")
-#: What can be read at once: lines of a module, and of a function with its docstring.
+#: Maximum lines of a module, and of a function with its docstring.
 MAX_MODULE_LINES = 500
 MAX_FUNCTION_LINES = 60
 SOURCES = sorted(path for folder in ("trouter", "plugins") for path in (ROOT / folder).rglob("*.py"))

@@ -1,4 +1,4 @@
-"""The hardening guide, command by command, as somebody would type it in an empty folder."""
+"""The hardening guide, command by command, as an operator types it in an empty folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.walks import Shell, steps_in
 
 GUIDE = (ROOT / "docs" / "hardening.md").read_text(encoding="utf-8")
 STEPS = steps_in(GUIDE)
-#: The ports that the guide names, and what its configuration calls them.
+#: The ports that the guide names, and their services in its configuration.
 PORTS = {"5671": "port: amqps\n", "5672": "port: amqp\n", "5680": "port: 5680\n"}
 
 
@@ -22,7 +22,7 @@ def test_there_is_a_guide() -> None:
 
 
 class Guided(Shell):
-    """The configuration that is written on the way names its ports too, by their services."""
+    """The guide's configuration also names ports, by their services."""
 
     def start(self, command: str) -> None:
         self.ports = ports_for(PORTS)

@@ -1,4 +1,4 @@
-"""Who may import whom: the architecture as data. A line here is changed on purpose or not at all."""
+"""Which room may import which: the architecture as data. A line here is changed only on purpose."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.house.sources import PACKAGE, ROOT, imported_by, named
 
-# A room may import itself, these, and what everybody may. A dotted name opens one module of a room, not the room.
+# A room may import itself, these, and the rooms open to all. A dotted name opens one module of a room, not the room.
 MAY_IMPORT = {
     "wire": (),
     "engine": ("wire",),
@@ -16,13 +16,13 @@ MAY_IMPORT = {
     "core": ("engine", "wire", "hooks"),
     "security": ("config", "hooks", "core.addresses", "core.patterns", "wire"),
     "mesh": ("wire",),
-    # Patterns, keys of bindings, names of tenants and kinds of records are text, and one idea each.
+    # Patterns, binding keys, tenant names and kinds of records are text, with one definition each.
     "config": ("hooks", "core.patterns", "core.keys", "core.tenants", "records.schema"),
-    # The words of peers, and their frames, as a line of the log shows them.
+    # A line of the log shows texts and frames of peers.
     "logs": ("config", "wire", "core.counters"),
     "management": ("config", "core", "wire", "engine", "logs"),
     "http": ("config", "net.accepting"),
-    # The router's own rooms, each above those that it may import: the process is the roof.
+    # The router's own rooms, each above those that it may import: the process is the top.
     "net": ("config", "core", "engine", "wire"),
     "telemetry": (
         "net",
@@ -93,9 +93,9 @@ MAY_IMPORT = {
     "client": ("engine", "wire"),
     "load": ("client", "engine", "tools.progress", "wire"),
     "testing": ("engine", "wire", "hooks", "core", "client", "app", "config"),
-    # Messages kept on disk until somebody has taken them: no Spark.
+    # Messages stored on disk until they are consumed, without Spark.
     "spool": ("client", "engine", "wire"),
-    # The one room that knows Spark; nothing the router runs imports it.
+    # The only room that imports Spark; nothing in the router imports it.
     "pipeline": ("spool", "records", "client", "wire", "engine", "config"),
     "cli": (
         "wire",

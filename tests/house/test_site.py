@@ -1,4 +1,4 @@
-"""The manual as a site: it builds without a warning, and asks no other host. Links between pages lead somewhere."""
+"""The manual as a site: it builds without a warning, and loads from no other host. Links between pages are valid."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.house.sources import ROOT, tracked_files
 
 pytest.importorskip("mkdocs", reason="make venv installs it")
 
-#: What a browser fetches by itself: tag -> attribute.
+#: Resources that a browser loads by itself: tag -> attribute.
 FETCHED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
 LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]*))?\)")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -25,7 +25,7 @@ PAGES = [path for path in tracked_files() if path.suffix == ".md"]
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built as `make docs` does: a link, an anchor or a page that is not in the navigation is an error."""
+    """Build the site as `make docs` does: a bad link, a bad anchor or a page outside the navigation is an error."""
     folder = tmp_path_factory.mktemp("site")
     built = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
@@ -40,7 +40,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Fetched(HTMLParser):
-    """The addresses that a browser fetches to show a page."""
+    """The addresses that a browser loads to show a page."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ def test_the_site_loads_nothing_from_other_hosts(site: Path) -> None:
 
 @cache
 def anchors(page: Path) -> set[str]:
-    """The anchors of the headings of a page, as forges and the site make them."""
+    """Return the anchors of a page's headings, as forges and the site generate them."""
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
     headings = re.findall(r"^#+ (.*)", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", re.sub(r"\]\([^)]*\)", "", each).lower()).replace(" ", "-") for each in headings}

@@ -1,4 +1,4 @@
-"""What the manual and the front page tell people to type is understood: commands by parsers, configurations whole.
+"""The commands and configurations in the manual and the README are valid: parsers accept them.
 
 Pages whose commands run from top to bottom have tests of their own; here no command is run.
 """
@@ -22,20 +22,20 @@ from trouter.config.load import load
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-#: A command of a block begins a line, behind a prompt or not; within a text it is code of its own.
+#: A command: at the start of a line of a block, with or without a prompt; in a text it is inline code.
 TYPED = re.compile(r"^(?:\$ )?(?:! )?(?:\S+ \| )?((?:trouter|qdstat|qdmanage|qdrouterd) .*)", re.MULTILINE)
 NAMED = re.compile(r"`((?:trouter|qdstat|qdmanage|qdrouterd) [^`]+)`")
-#: What a shell splits commands at; what stands behind one is another command.
+#: Tokens at which a shell splits commands.
 SPLIT = {"|", "||", "&", "&&", ";", ">", ">>", "<", "("}
 SECTION = re.compile(r"\A(?:\s*#.*\n)*\w+ \{")
 #: The files that a configuration names by a path below its own folder.
 FILE = re.compile(r"[:\s](?:file:)?((?:certs/)?[\w-]+\.(?:crt|key|pem|json))$", re.MULTILINE)
-#: What a reader fills in, and says so.
+#: Placeholders that a reader fills in.
 OPEN = re.compile(r"\.\.\.|\*|…|\[")
 
 
 def commands() -> Iterator[tuple[str, str, bool]]:
-    """Every page with each command on it, and whether it stands there whole."""
+    """Yield every page with each command on it, and whether the command is complete."""
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         name = str(page.relative_to(ROOT))
@@ -47,7 +47,7 @@ def commands() -> Iterator[tuple[str, str, bool]]:
 
 @cache
 def understanding(program: str, *, whole: bool) -> argparse.ArgumentParser:
-    """The parser of a program, which looks at no file; what is not whole may lack arguments."""
+    """Return the parser of a program, without checks of files; an incomplete command may lack arguments."""
     made = parser() if program == "trouter" else PROGRAMS[program]()
     _loosen(made, whole=whole)
     return made
@@ -66,7 +66,7 @@ def _loosen(command: argparse.ArgumentParser, *, whole: bool) -> None:
 
 
 def words_of(command: str) -> list[str]:
-    """The words of the first command of a line; what explains it stands apart by blanks."""
+    """Return the words of the first command of a line, without the explanation behind several blanks."""
     lexer = shlex.shlex(re.split(r"\s{3,}", command)[0], posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     words = list(lexer)

@@ -1,4 +1,4 @@
-"""The tour of the front page, line by line, as somebody would type it who has just started the router."""
+"""The tour in the README, line by line, as a user types it after starting the router."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def chapter(heading: str) -> str:
 
 
 LINES = COMMAND.findall(chapter("A tour"))
-#: The first message, then a minute of messages, of which fewer do here.
+#: The first message, then a minute of messages, of which the test sends fewer.
 GREETING, FLOW = ("\n".join(COMMAND.findall(block)) for block in chapter("A first message").split("```console\n")[1:])
 METRICS_PORT = "5680"
 
 
 @pytest.fixture(scope="module")
 def built_in(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
-    """A router with the built-in configuration, but for the ports."""
+    """Run a router with the built-in configuration, at other ports."""
     text = DEFAULT_TEXT.replace("port: amqp", "port: 0").replace(f"port: {METRICS_PORT}", "port: 0")
     with running(text, tmp_path_factory.mktemp("tour")) as router:
         yield router
@@ -64,7 +64,7 @@ def test_messages_flow_for_the_console(built_in: RunningRouter, tmp_path: Path) 
 
 
 def typed_in(text: str, router: RunningRouter, folder: Path) -> subprocess.CompletedProcess[str]:
-    """What became of commands that were typed with `trouter` on the path."""
+    """Run commands with `trouter` on the path; return their result."""
     trouter = folder / "trouter"
     trouter.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m trouter "$@"\n')
     trouter.chmod(0o755)

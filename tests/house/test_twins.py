@@ -115,13 +115,13 @@ HIDDEN = re.compile(r"^cdef (?!class |extern |inline )[\w.]+ (?P<names>\w[\w, ]*
 
 
 def hidden_names(module: str) -> set[str]:
-    """What only compiled modules that cimport it can see of a compiled module."""
+    """Return the names of a compiled module that only compiled modules can cimport."""
     types = source_of(module).with_suffix(".pxd").read_text(encoding="utf-8")
     return {name.strip() for found in HIDDEN.finditer(types) for name in found["names"].split(",")}
 
 
 def taken_from(path: Path) -> Iterator[tuple[str, str]]:
-    """(module, name) for each name that a source imports from a module."""
+    """Yield (module, name) for each name that a source imports from a module."""
     package = module_of(path).split(".")[: None if path.name == "__init__.py" else -1]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):

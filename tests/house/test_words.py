@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from .sources import named, names_in, tracked_files
+from .sources import PACKAGE, ROOT, named, names_in, tracked_files
 
 #: The name that was, and the one that is.
 REPLACED = {
@@ -34,7 +34,13 @@ OWN_NAMES = re.compile(r"Ear|Entrance|Held|Hold|Holder|OutgoingPeer|_*(tell|most
 #: A keyword of the room of records.
 KEYWORDS = {"most"}
 NAMES = re.compile(r"Record|Ear|_*(tell|hear|ask|most)(_\w+)?|_*MOST(_\w+)?")
+#: Names of reports, log lines and answers that leave open which. `tell` is a method of files.
+VAGUE = re.compile(r"(?!tell$)_*((un|all_|max_)?(told|tells?|telling|said|hear|hearing)|(UN)?TOLD)(_\w+)?")
+#: Words that name no peer, user or operator.
+NO_SUBJECT = re.compile(r"\b(nobody|somebody|whoever|of whom)\b", re.IGNORECASE)
 SOURCES = [path for path in tracked_files() if path.suffix == ".py"]
+PRODUCT = [path for path in SOURCES if path.relative_to(ROOT).parts[0] in {"trouter", "plugins"}]
+PAGES = [path for path in tracked_files() if path.suffix == ".md" and path.name != "CHANGELOG.md"]
 
 
 def test_a_file_uses_the_names_of_the_glossary() -> None:
@@ -44,14 +50,26 @@ def test_a_file_uses_the_names_of_the_glossary() -> None:
 
 @pytest.mark.parametrize(("rooms", "names", "keywords"), [(ROOMS, NAMES, set()), (OWN_ROOMS, OWN_NAMES, KEYWORDS)])
 def test_a_room_calls_things_by_their_names(rooms: tuple[str, ...], names: re.Pattern[str], keywords: set[str]) -> None:
-    sources = [path for path in SOURCES if path.parts[-2] in rooms and path.parts[-3] == "trouter"]
-    assert {path.parts[-2] for path in sources} == {*rooms}
-    found = {named(path): names_in(path, names) - keywords for path in sources}
+    sources = {path: path.relative_to(PACKAGE).parts[0] for path in PRODUCT if path.is_relative_to(PACKAGE)}
+    assert {*rooms} <= {*sources.values()}
+    found = {named(path): names_in(path, names) - keywords for path, room in sources.items() if room in rooms}
     assert {name: old for name, old in found.items() if old} == {}
+
+
+def test_the_product_has_no_vague_names() -> None:
+    found = {named(path): names_in(path, VAGUE) for path in PRODUCT}
+    assert {name: vague for name, vague in found.items() if vague} == {}
+
+
+def test_sentences_name_their_subjects() -> None:
+    found = {named(path): NO_SUBJECT.findall(path.read_text(encoding="utf-8")) for path in [*PRODUCT, *PAGES]}
+    assert {name: words for name, words in found.items() if words} == {}
 
 
 def test_the_pattern_of_names_finds_replaced_names() -> None:
     assert all(NAMES.fullmatch(name) for name in ("Record", "_tell_users", "ask", "most", "_MOST_ORIGINS"))
     assert all(OWN_NAMES.fullmatch(name) for name in ("Hold", "_tell_end", "tell", "MOST"))
+    assert all(VAGUE.fullmatch(name) for name in ("told", "_untold", "tell_users", "all_told", "TOLD", "said"))
+    assert not any(VAGUE.fullmatch(name) for name in ("heard", "hearth", "satellite", "reported"))
     assert not any(OWN_NAMES.fullmatch(name) for name in ("Holders", "told", "teller"))
     assert not any(NAMES.fullmatch(name) for name in ("Recorder", "asked", "almost", "teller"))

@@ -1,4 +1,4 @@
-"""A site and an HTTP listener in the test's own process, spoken to over real sockets."""
+"""A site and an HTTP listener in the test's own process, reached over real sockets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NO_TOTALS = {column_of(name): 0 for name, _, _ in TOTALS}
 
 
 async def echo(stream: trio.SocketStream) -> None:
-    """Return what comes in until it ends."""
+    """Send the input back until it ends."""
     async for data in stream:
         await stream.send_all(data)
 
@@ -85,18 +85,18 @@ class Site:
 
 
 def open_files() -> int:
-    """How many descriptors this process has."""
+    """Return the count of this process's open descriptors."""
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def http_entity(**attributes: object) -> ListenerEntity:
-    """A listener for HTTP on this machine."""
+    """Return a listener for HTTP on this machine."""
     return ListenerEntity(**{"name": "web", "host": "127.0.0.1", "port": "0", "http": True, **attributes})  # type: ignore[arg-type]
 
 
 @asynccontextmanager
 async def listening(site: Site, **attributes: object) -> AsyncIterator[HttpListener]:
-    """An HTTP listener that runs. At the end it must stop, all its connections must end, and nothing stays open."""
+    """Run an HTTP listener. At the end it must stop, all its connections must end, and no descriptor may stay open."""
     files = open_files()
     sock = socket.create_server(("127.0.0.1", 0))
     sock.setblocking(False)
@@ -113,13 +113,13 @@ async def listening(site: Site, **attributes: object) -> AsyncIterator[HttpListe
 
 
 async def connect(listener: HttpListener) -> trio.SocketStream:
-    """A connection to it."""
+    """Connect to the listener."""
     return await trio.open_tcp_stream(*listener.sockets[0].getsockname()[:2])
 
 
 @dataclass
 class Answer:
-    """A response as it came."""
+    """A response as it was received."""
 
     status: int
     headers: dict[str, str]
@@ -127,24 +127,24 @@ class Answer:
 
 
 class Client:
-    """Speaks HTTP/1.1 by hand: what is sent is up to the test."""
+    """An HTTP/1.1 client that sends what the test chooses."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
         self.stream = stream
         self.unread = b""
 
-    async def send(self, octets: bytes) -> None:
-        await self.stream.send_all(octets)
+    async def send(self, content: bytes) -> None:
+        await self.stream.send_all(content)
 
     async def ask(self, target: str, method: str = "GET", **headers: str) -> Answer:
-        """One request and its answer."""
+        """Send a request; return its answer."""
         lines = [f"{method} {target} HTTP/1.1", "Host: localhost"]
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
         await self.send(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
         return await self.answer(has_body=method != "HEAD")
 
     async def answer(self, *, has_body: bool = True) -> Answer:
-        """The next answer."""
+        """Return the next answer."""
         while b"\r\n\r\n" not in self.unread:
             await self._more()
         head, _, self.unread = self.unread.partition(b"\r\n\r\n")
@@ -159,7 +159,7 @@ class Client:
         return Answer(int(match[1]), headers, body)
 
     async def rest(self) -> bytes:
-        """Everything until the other end closes."""
+        """Return everything until the other end closes."""
         rest, self.unread = self.unread, b""
         return rest + b"".join([bytes(data) async for data in self.stream])
 
@@ -171,12 +171,12 @@ class Client:
 
 @asynccontextmanager
 async def client_of(listener: HttpListener) -> AsyncIterator[Client]:
-    """A client with a connection of its own."""
+    """Connect a client of its own."""
     async with await connect(listener) as stream:
         yield Client(stream)
 
 
 async def ask(listener: HttpListener, target: str, method: str = "GET", **headers: str) -> Answer:
-    """One request on a connection of its own."""
+    """Send a request on a connection of its own; return the answer."""
     async with client_of(listener) as client:
         return await client.ask(target, method, **headers)

@@ -1,4 +1,4 @@
-"""The web console as `make console` builds it: its size, and serving it."""
+"""The web console as `make console` builds it: its size, and its delivery."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.http.sites import Site, ask, listening
 from trouter.http import web_console
 
 BUILD = web_console.FOLDER
-#: What a browser may have to load for all pages together, compressed.
+#: Maximum compressed bytes that a browser loads for all pages together.
 MAX_BUNDLE_BYTES = 500_000
 
 pytestmark = pytest.mark.skipif(not (BUILD / "index.html").exists(), reason="`make console` has not built it")

@@ -1,4 +1,4 @@
-"""Files below the root, and none beside it."""
+"""Files are served from below the root only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strangers on an HTTP port: nobody holds more than their share, and nobody else notices."""
+"""Hostile clients on an HTTP port: none uses more than its share, and other clients are unaffected."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ HEALTHZ = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 
 @pytest.fixture
 def patient_clock() -> MockClock:
-    """Jumps over a wait only when even the sockets have been quiet for a while."""
+    """Return a clock that skips a wait only after the sockets have been quiet for a while."""
     return MockClock(autojump_threshold=0.1)
 
 
 @pytest.mark.parametrize(
-    ("octets", "status"),
+    ("data", "status"),
     [
         (b"AMQP\x00\x01\x00\x00", 400),
         (b"AMQP\x03\x01\x00\x00", 400),
@@ -54,10 +54,10 @@ def patient_clock() -> MockClock:
     ],
     ids=lambda value: repr(value)[:60],
 )
-async def test_an_invalid_request_is_answered_with_its_status(octets: bytes, status: int) -> None:
+async def test_an_invalid_request_is_answered_with_its_status(data: bytes, status: int) -> None:
     async with listening(Site()) as listener:
         async with client_of(listener) as client:
-            await client.send(octets)
+            await client.send(data)
             assert (await client.answer()).status == status
         assert (await ask(listener, "/healthz")).status == 200
 
@@ -124,8 +124,8 @@ async def test_a_byte_now_and_then_buys_no_time(patient_clock: MockClock) -> Non
         async with trio.open_nursery() as nursery:
 
             async def trickle() -> None:
-                for octet in HEALTHZ[:-1]:
-                    await client.send(bytes([octet]))
+                for byte in HEALTHZ[:-1]:
+                    await client.send(bytes([byte]))
                     await trio.sleep(1)
 
             nursery.start_soon(trickle)
@@ -249,7 +249,7 @@ async def test_accept_rate_spaces_connections(patient_clock: MockClock) -> None:
         begun = trio.current_time()
         for _ in range(5):
             assert (await ask(listener, "/healthz")).status == 200
-        # As many at once as a second brings, then one each half second.
+        # The first second's connections at once, then one each half second.
         assert trio.current_time() - begun == pytest.approx(1.5, abs=0.2)
 
 
@@ -292,7 +292,7 @@ async def test_an_error_in_the_server_ends_one_connection(
 
 @pytest.mark.fuzz
 @given(
-    octets=st.lists(
+    data=st.lists(
         st.one_of(
             st.binary(max_size=100),
             st.sampled_from(
@@ -302,11 +302,11 @@ async def test_an_error_in_the_server_ends_one_connection(
         max_size=12,
     ).map(b"".join)
 )
-def test_any_octets_are_answered_or_dropped(octets: bytes) -> None:
+def test_any_bytes_are_answered_or_dropped(data: bytes) -> None:
     async def main() -> None:
         async with listening(Site()) as listener, client_of(listener) as client:
             try:
-                await client.send(octets)
+                await client.send(data)
                 await client.stream.send_eof()
                 rest = await client.rest()
             except trio.BrokenResourceError:

@@ -52,7 +52,7 @@ def get(port: int, path: str) -> tuple[int, str]:
 
 
 def scrape(port: int) -> dict[str, float]:
-    """By name and labels."""
+    """Return the samples by name and labels."""
     status, text = get(port, "/metrics")
     assert status == 200
     return {
@@ -152,11 +152,11 @@ def test_a_silent_websocket_has_the_time_of_the_listener_to_open(start_router: S
     router = start_router(configured(more="initialHandshakeTimeoutSeconds: 1"))
     with socket.create_connection(("127.0.0.1", http_port(router)), DEADLINE_S) as sock:
         sock.sendall(HANDSHAKE)
-        octets = b""
+        content = b""
         while data := sock.recv(1000):
-            octets += data
-        assert octets.startswith(b"HTTP/1.1 101 ")
-        assert octets.endswith(b"\x88\x02\x03\xe8")
+            content += data
+        assert content.startswith(b"HTTP/1.1 101 ")
+        assert content.endswith(b"\x88\x02\x03\xe8")
 
 
 def test_switches_and_files(start_router: StartRouter, tmp_path: Path) -> None:
@@ -182,8 +182,8 @@ def test_a_router_stops_despite_pending_http_clients(start_router: StartRouter) 
     router = start_router(configured())
     address = ("127.0.0.1", http_port(router))
     with ExitStack() as stack:
-        for octets in (b"", b"GET /hea", b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", HANDSHAKE):
-            stack.enter_context(socket.create_connection(address, DEADLINE_S)).sendall(octets)
+        for content in (b"", b"GET /hea", b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", HANDSHAKE):
+            stack.enter_context(socket.create_connection(address, DEADLINE_S)).sendall(content)
         router.wait_for_line("WebSocket from")
         assert router.stop() == 0
         router.assert_no_fault_of_ours()
@@ -216,7 +216,7 @@ def test_a_draining_router_is_alive_and_not_ready(start_router: StartRouter) -> 
 
 
 def exchange(port: int, address: str, count: int) -> None:
-    """Send so many messages and accept them."""
+    """Send ``count`` messages and accept them."""
     receiving = BlockingConnection(f"127.0.0.1:{port}", allowed_mechs="ANONYMOUS", timeout=DEADLINE_S)
     receiver = receiving.create_receiver(address, credit=count)
 

@@ -1,4 +1,4 @@
-"""The text of /metrics: exact names and types, bounded labels, always parsable."""
+"""The text of /metrics: exact names and types, bounded labels, always valid."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trouter.http import CertificateExpiry, Figures, ListenerFigures, MemoryOwne
 from trouter.http.figures import NetworkFigures, TenantFigures
 from trouter.http.metrics import MAX_LABEL_VALUES, TOTALS, column_of, exposition, tenant_exposition
 
-#: As dashboards of the older router have them.
+#: The names that dashboards of the older router use.
 OLDER_ROUTERS = {
     "qdr_connections_total": "gauge",
     "qdr_links_total": "gauge",
@@ -52,7 +52,7 @@ def lines_of(figures: Figures) -> list[str]:
 
 
 def samples_of(figures: Figures) -> dict[str, float]:
-    """What a scraper makes of it: by name and labels."""
+    """Return the samples as a scraper parses them: by name and labels."""
     families: list[Metric] = list(text_string_to_metric_families(exposition(figures).decode()))
     return {
         sample.name + (str(dict(sorted(sample.labels.items()))) if sample.labels else ""): sample.value

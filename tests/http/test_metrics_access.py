@@ -1,4 +1,4 @@
-"""Who may read /metrics (security.md R-2.5c); over TLS in tests/tls."""
+"""Access to /metrics (security.md R-2.5c); over TLS in tests/tls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOKEN = "0123456789abcdef0123"
 TEXT = "listener {{\n host: 127.0.0.1\n http: yes\n {}\n}}"
 REFUSED = 403
 
-#: Attributes, what the request says, and the status, for who comes from 127.0.0.1 in clear.
+#: Attributes, the request's headers, and the status, for a client at 127.0.0.1 without TLS.
 VISITS = {
     "anybody": ("", {}, 200),
     "everybody": ("metricsHosts: *", {}, 200),
@@ -69,7 +69,7 @@ async def test_each_visitor_may_read_the_metrics_as_configured(
         assert answer.status == status
         assert site.shown == (status == 200)
         assert ("www-authenticate" in answer.headers) == (status == 401)
-        assert (await ask(listener, "/healthz")).body == b"OK"  # a status word, for everybody
+        assert (await ask(listener, "/healthz")).body == b"OK"  # one word, for every client
         assert TOKEN not in answer.body.decode()
     assert TOKEN not in repr(http_settings(entity))
 

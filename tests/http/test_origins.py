@@ -1,4 +1,4 @@
-"""Whose pages may open WebSockets."""
+"""The origins whose pages may open WebSockets."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_page_of_the_same_origin_is_recognised(origin: str, host: str, on_loop
         ("http://router.example:99999", "router.example:99999", False),
         ("http://[::1", "[::1", False),
         ("http://router.example", "router.example, router.example", False),
-        # A name of a stranger that was made to lead to this machine.
+        # A stranger's name that resolves to this machine.
         ("http://evil.example:8080", "evil.example:8080", True),
         ("http://localhost.evil.example", "localhost.evil.example", True),
         ("http://10.1.2.3:8080", "10.1.2.3:8080", True),

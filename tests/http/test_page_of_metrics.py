@@ -1,4 +1,4 @@
-"""The page about metrics names what there is."""
+"""The page about metrics names every metric, and no other."""
 
 from __future__ import annotations
 

@@ -114,13 +114,13 @@ async def test_no_target_leads_out_of_the_root(tmp_path: Path, target: str) -> N
 
 
 async def test_a_file_is_served_in_full_and_its_head_without_a_body(tmp_path: Path) -> None:
-    octets = bytes(range(256)) * 2000
-    (tmp_path / "x.bin").write_bytes(octets)
+    data = bytes(range(256)) * 2000
+    (tmp_path / "x.bin").write_bytes(data)
     async with listening(Site(), http_root_dir=str(tmp_path)) as listener, client_of(listener) as client:
-        assert (await client.ask("/x.bin")).body == octets
+        assert (await client.ask("/x.bin")).body == data
         head = await client.ask("/x.bin", "HEAD")
-        assert (head.status, head.headers["content-length"], head.body) == (200, str(len(octets)), b"")
-        assert (await client.ask("/x.bin")).body == octets
+        assert (head.status, head.headers["content-length"], head.body) == (200, str(len(data)), b"")
+        assert (await client.ask("/x.bin")).body == data
 
 
 async def test_an_empty_file_is_an_answer(tmp_path: Path) -> None:

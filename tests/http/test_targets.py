@@ -1,4 +1,4 @@
-"""Which targets are paths here."""
+"""The request targets that are paths on this server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The web console at `/`: which listeners serve it, with which headers, and what stands there without a build."""
+"""The web console at `/`: the listeners that serve it, its headers, and the page without a build."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OLDER_FOLDER = "/usr/share/qpid-dispatch/console"
 
 @pytest.fixture(autouse=True)
 def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A build of the console, of the form that Vite gives it."""
+    """Make a build of the console, in the form of Vite's output."""
     folder = tmp_path / "console"
     (folder / "assets").mkdir(parents=True)
     (folder / "index.html").write_bytes(b"<!doctype html><title>console</title>")

@@ -1,4 +1,4 @@
-"""AMQP inside WebSockets: the handshake, the two directions, and the ways in which it ends."""
+"""AMQP inside WebSockets: the handshake, both directions, and the ways in which it ends."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ class Sockets:
     async def send(self, event: Event) -> None:
         await self.stream.send_all(self.protocol.send(event))
 
-    async def send_octets(self, octets: bytes) -> None:
-        await self.send(BytesMessage(data=octets))
+    async def send_bytes(self, content: bytes) -> None:
+        await self.send(BytesMessage(data=content))
 
     async def next(self) -> Event:
-        """The next event; a close with 1006 when the connection ended without one."""
+        """Return the next event; a close with 1006 if the connection ended without one."""
         while not self._events:
             data = bytes(await self.stream.receive_some())
             self.protocol.receive_data(data or None)
             self._events += list(self.protocol.events())
         return self._events.pop(0)
 
-    async def octets(self, count: int) -> bytes:
-        """So many of the octets that come."""
+    async def read_bytes(self, count: int) -> bytes:
+        """Return the next ``count`` bytes."""
         gathered = b""
         while len(gathered) < count:
             event = await self.next()
@@ -64,13 +64,13 @@ class Sockets:
         return gathered
 
     async def end(self) -> int:
-        """Read to the close; its code."""
+        """Read to the close; return its code."""
         while not isinstance(event := await self.next(), CloseConnection):
             assert isinstance(event, BytesMessage)
         return event.code
 
     async def closed(self) -> int:
-        """Read to the close, answer it as one should, wait for the end; the close's code."""
+        """Read to the close, answer it, wait for the end; return the close's code."""
         code = await self.end()
         if self.protocol.state is ConnectionState.REMOTE_CLOSING:
             await self.send(CloseConnection(code=code))
@@ -79,14 +79,14 @@ class Sockets:
 
 
 async def upgrade(client: Client, target: str = "/", **headers: str) -> Answer:
-    """Send the handshake, with ``headers`` in place of its own, empty ones left out; the answer."""
+    """Send the handshake, with ``headers`` in place of its own, without empty ones; return the answer."""
     chosen = {name: value for name, value in {**HANDSHAKE, **headers}.items() if value}
     return await client.ask(target, **chosen)
 
 
 @asynccontextmanager
 async def websocket_to(listener: HttpListener) -> AsyncIterator[Sockets]:
-    """An open WebSocket."""
+    """Yield an open WebSocket."""
     async with client_of(listener) as client:
         assert (await upgrade(client)).status == 101
         yield Sockets(client)
@@ -105,8 +105,8 @@ async def test_the_first_subprotocol_that_carries_amqp_is_chosen(path: str, offe
         assert answer.headers["sec-websocket-accept"] == ACCEPT
         assert answer.headers.get("sec-websocket-protocol") == chosen
         sockets = Sockets(client)
-        await sockets.send_octets(b"AMQP\0\1\0\0")
-        assert await sockets.octets(8) == b"AMQP\0\1\0\0"
+        await sockets.send_bytes(b"AMQP\0\1\0\0")
+        assert await sockets.read_bytes(8) == b"AMQP\0\1\0\0"
         assert listener.websockets == 1
         assert site.served == [(client.stream.socket.getsockname()[:2], "web")]
 
@@ -205,23 +205,23 @@ async def test_other_pages_may_if_their_origin_is_configured(
         assert (await upgrade(client, Origin=origin)).status == status
 
 
-async def test_octets_that_come_with_the_handshake_are_not_lost() -> None:
+async def test_bytes_that_come_with_the_handshake_are_not_lost() -> None:
     async with listening(Site()) as listener, client_of(listener) as client:
         protocol = Connection(ConnectionType.CLIENT)
         lines = [f"{name.replace('_', '-')}: {value}" for name, value in HANDSHAKE.items()]
         text = "\r\n".join(["GET / HTTP/1.1", "Host: x", *lines, "", ""])
         await client.send(text.encode() + protocol.send(BytesMessage(data=b"early")))
         assert (await client.answer()).status == 101
-        assert await Sockets(client).octets(5) == b"early"
+        assert await Sockets(client).read_bytes(5) == b"early"
 
 
 async def test_messages_are_one_stream_however_they_are_cut() -> None:
-    octets = os.urandom(300_000)
+    content = os.urandom(300_000)
     async with listening(Site()) as listener, websocket_to(listener) as sockets, trio.open_nursery() as nursery:
 
         async def send() -> None:
-            for start in range(0, len(octets), 70_000):
-                piece = octets[start : start + 70_000]
+            for start in range(0, len(content), 70_000):
+                piece = content[start : start + 70_000]
                 await sockets.send(BytesMessage(data=piece[:10], message_finished=False))
                 await sockets.send(Ping(payload=b"between"))
                 await sockets.send(BytesMessage(data=b"", message_finished=False))
@@ -229,13 +229,13 @@ async def test_messages_are_one_stream_however_they_are_cut() -> None:
 
         nursery.start_soon(send)
         echoed, pongs = b"", 0
-        while len(echoed) < len(octets):
+        while len(echoed) < len(content):
             match await sockets.next():
                 case BytesMessage(data=data):
                     echoed += data
                 case Pong(payload=payload):
                     pongs += payload == b"between"
-        assert echoed == octets
+        assert echoed == content
         assert pongs == 5
 
 
@@ -246,10 +246,10 @@ async def test_a_ping_is_answered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("octets", "answered"),
+    ("content", "answered"),
     [(b"\x03\xe8", 1000), (b"\x03\xe9", 1001), (b"\x0f\xa0bye", 4000), (b"", 1005)],
 )
-async def test_the_clients_close_is_answered_and_ends_amqp(octets: bytes, answered: int) -> None:
+async def test_the_clients_close_is_answered_and_ends_amqp(content: bytes, answered: int) -> None:
     ended = trio.Event()
 
     async def amqp(stream: trio.SocketStream) -> None:
@@ -257,7 +257,7 @@ async def test_the_clients_close_is_answered_and_ends_amqp(octets: bytes, answer
         ended.set()
 
     async with listening(Site(amqp)) as listener, websocket_to(listener) as sockets:
-        await sockets.stream.send_all(bytes((0x88, 0x80 | len(octets))) + b"\0\0\0\0" + octets)
+        await sockets.stream.send_all(bytes((0x88, 0x80 | len(content))) + b"\0\0\0\0" + content)
         assert await sockets.end() == answered
         assert await sockets.stream.receive_some() == b""
         await ended.wait()
@@ -268,7 +268,7 @@ async def test_the_end_of_amqp_is_a_normal_close_after_its_last_words() -> None:
         await stream.send_all(b"last words")
 
     async with listening(Site(amqp)) as listener, websocket_to(listener) as sockets:
-        assert await sockets.octets(10) == b"last words"
+        assert await sockets.read_bytes(10) == b"last words"
         assert await sockets.closed() == CloseReason.NORMAL_CLOSURE
 
 
@@ -279,7 +279,7 @@ async def test_amqp_that_waits_for_the_client_sees_the_end_of_the_stream() -> No
         assert await stream.receive_some() == b""
 
     async with listening(Site(amqp)) as listener, websocket_to(listener) as sockets:
-        assert await sockets.octets(5) == b"close"
+        assert await sockets.read_bytes(5) == b"close"
         assert await sockets.closed() == CloseReason.NORMAL_CLOSURE
 
 
@@ -302,8 +302,8 @@ async def test_a_stopped_listener_leaves_websockets_until_their_amqp_ends() -> N
 
     async with listening(Site(amqp)) as listener, websocket_to(listener) as sockets:
         listener.stop()
-        await sockets.send_octets(b"still here")
-        assert await sockets.octets(10) == b"still here"
+        await sockets.send_bytes(b"still here")
+        assert await sockets.read_bytes(10) == b"still here"
         stop.set()
         assert await sockets.closed() == CloseReason.GOING_AWAY
 
@@ -326,33 +326,33 @@ async def test_a_message_beyond_the_limit_is_refused(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(bridge, "MAX_MESSAGE_BYTES", 1000)
     async with listening(Site()) as listener, websocket_to(listener) as sockets:
         for _ in range(5):
-            await sockets.send_octets(b"x" * 1000)
-            assert await sockets.octets(1000) == b"x" * 1000
+            await sockets.send_bytes(b"x" * 1000)
+            assert await sockets.read_bytes(1000) == b"x" * 1000
         for _ in range(parts):
             await sockets.send(BytesMessage(data=b"x" * (1001 // parts + 1), message_finished=False))
         assert await sockets.end() == CloseReason.MESSAGE_TOO_BIG
 
 
 @pytest.mark.parametrize(
-    "octets",
+    "content",
     [
         b"\x82\x05hello",  # not masked
         b"\x83\x80\x00\x00\x00\x00",  # no such opcode
-        b"\xc2\x80\x00\x00\x00\x00",  # an extension nobody agreed to
+        b"\xc2\x80\x00\x00\x00\x00",  # an extension that was not negotiated
         b"\x80\x80\x00\x00\x00\x00",  # continues nothing
         b"\x02\x80\x00\x00\x00\x00\x82\x80\x00\x00\x00\x00",  # a message within a message
         b"\x09\x80\x00\x00\x00\x00",  # a ping in parts
         b"\x89\xfe\x00\x7e\x00\x00\x00\x00" + b"x" * 126,  # a ping that is too long
-        b"\x82\xff\x80" + b"\x00" * 11,  # a length beyond what there is
-        b"\x82\xfe\x00\x01\x00\x00\x00\x00x",  # a length in more octets than it needs
+        b"\x82\xff\x80" + b"\x00" * 11,  # a length beyond the data
+        b"\x82\xfe\x00\x01\x00\x00\x00\x00x",  # a length in more bytes than needed
         b"\x88\x81\x00\x00\x00\x00x",  # half a close code
-        b"\x88\x82\x00\x00\x00\x00\x00\x01",  # a close code that nobody may send
+        b"\x88\x82\x00\x00\x00\x00\x00\x01",  # a close code that must not be sent
     ],
     ids=repr,
 )
-async def test_a_request_for_no_websocket_is_answered_with_that_reason_and_read_no_more(octets: bytes) -> None:
+async def test_a_request_for_no_websocket_is_answered_with_that_reason_and_read_no_more(content: bytes) -> None:
     async with listening(Site()) as listener, websocket_to(listener) as sockets:
-        await sockets.stream.send_all(octets + b"\x82\x05hello" * 10)
+        await sockets.stream.send_all(content + b"\x82\x05hello" * 10)
         assert await sockets.end() == CloseReason.PROTOCOL_ERROR
 
 
@@ -366,7 +366,7 @@ async def test_a_client_that_is_lost_ends_amqp() -> None:
 
     async with listening(Site(amqp)) as listener:
         async with websocket_to(listener) as sockets:
-            await sockets.send_octets(b"x")
+            await sockets.send_bytes(b"x")
         await ended.wait()
 
 
@@ -443,7 +443,7 @@ async def test_a_client_that_does_not_read_cannot_hold_amqp_that_has_ended(autoj
         assert sockets.protocol.state is ConnectionState.OPEN
 
 
-async def test_the_last_octets_of_a_client_that_reads_nothing_come_before_its_close(autojump_clock: MockClock) -> None:
+async def test_the_last_bytes_of_a_client_that_reads_nothing_come_before_its_close(autojump_clock: MockClock) -> None:
     full = trio.Event()
     came = b""
 
@@ -458,8 +458,8 @@ async def test_the_last_octets_of_a_client_that_reads_nothing_come_before_its_cl
 
     async with listening(Site(amqp)) as listener, websocket_to(listener) as sockets:
         await full.wait()
-        said, close = BytesMessage(data=b"last words"), CloseConnection(code=CloseReason.NORMAL_CLOSURE)
-        await sockets.stream.send_all(sockets.protocol.send(said) + sockets.protocol.send(close))
+        message, close = BytesMessage(data=b"last words"), CloseConnection(code=CloseReason.NORMAL_CLOSURE)
+        await sockets.stream.send_all(sockets.protocol.send(message) + sockets.protocol.send(close))
         await trio.sleep(100)
     assert came == b"last words"
 
@@ -470,13 +470,13 @@ async def test_a_websocket_is_not_given_up_for_a_new_connection(monkeypatch: pyt
         for _ in range(3):
             async with client_of(listener) as client:
                 assert (await client.ask("/healthz")).status == 200
-        await sockets.send_octets(b"here")
-        assert await sockets.octets(4) == b"here"
+        await sockets.send_bytes(b"here")
+        assert await sockets.read_bytes(4) == b"here"
 
 
 @pytest.mark.fuzz
 @given(
-    octets=st.lists(
+    content=st.lists(
         st.one_of(
             st.binary(max_size=30),
             st.builds(
@@ -488,11 +488,11 @@ async def test_a_websocket_is_not_given_up_for_a_new_connection(monkeypatch: pyt
         max_size=12,
     ).map(b"".join)
 )
-def test_any_octets_end_in_a_close_or_an_echo(octets: bytes) -> None:
+def test_any_bytes_end_in_a_close_or_an_echo(content: bytes) -> None:
     async def main() -> None:
         async with listening(Site()) as listener, websocket_to(listener) as sockets:
             try:
-                await sockets.stream.send_all(octets)
+                await sockets.stream.send_all(content)
                 await sockets.stream.send_eof()
                 while await sockets.stream.receive_some():
                     pass

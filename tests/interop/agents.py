@@ -1,12 +1,12 @@
-"""Stock clients as processes: each client is a program with the same roles, started, spoken to and killed by a test.
+"""Stock clients as processes: each client is a program with the same roles that a test starts, controls and kills.
 
-`ROLE JSON` stand on its command line, one JSON object a line comes out, and a line on its input lets it go on where
-it waits. Roles: `send` (`count` messages of `size` octets, `settle`: settled, unsettled or mixed), `receive` (`count`
+`ROLE JSON` stand on its command line; it prints one JSON object a line, and a line on its input makes it proceed from a
+wait. Roles: `send` (`count` messages of `size` bytes, `settle`: settled, unsettled or mixed), `receive` (`count`
 messages with `credit`, answered by `answers` in turn, `settle`: first, second or settled; waits when it holds message
-number `hold`), `drain` (waits, drains `credit`, waits, takes `count` in all), `request` and `respond` (`count`
+number `hold`), `drain` (waits, drains `credit`, waits, receives `count` in all), `request` and `respond` (`count`
 requests, replies to a dynamic address through an anonymous sender). The client `rhea-websocket` takes a `subprotocol`.
 rhea alone has the role `denied`: it attaches to a `terminus`, to receive if it `receives`, sends a `message` if there
-is one, and reports what is said against it.
+is one, and reports the error of the refusal.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ COMMANDS = {
     "azure": [sys.executable, str(HERE / "clients" / "azure_agent.py")],
 }
 CLIENTS = tuple(COMMANDS)
-#: Over a WebSocket, which is not another client.
+#: rhea over a WebSocket.
 COMMANDS["rhea-websocket"] = ["node", "--experimental-websocket", "--no-warnings", *COMMANDS["rhea"][1:]]
 DEFAULTS = {"count": 1, "size": 100, "settle": "unsettled", "credit": 100, "answers": ["accepted"], "hold": 0}
 
 
 class Agent:
-    """A client at work."""
+    """A running client."""
 
     def __init__(self, client: str, role: str, process: subprocess.Popen[str]) -> None:
         self.name = f"{client} {role}"
@@ -59,7 +59,7 @@ class Agent:
         self._errors.extend(self.process.stderr)
 
     def wait_for(self, wanted: str) -> dict[str, Any]:
-        """The next event, which must be the ``wanted`` one."""
+        """Return the next event, which must be the ``wanted`` one."""
         try:
             event = self._events.get(timeout=DEADLINE_S)
         except queue.Empty:
@@ -72,13 +72,13 @@ class Agent:
         return event
 
     def go_on(self) -> None:
-        """Let it go on where it waits."""
+        """Make the client proceed from a wait."""
         assert self.process.stdin is not None
         self.process.stdin.write("\n")
         self.process.stdin.flush()
 
     def result(self) -> dict[str, Any]:
-        """What it says when it is done; it must end without complaint."""
+        """Return the client's last event; it must exit with status 0."""
         event = self.wait_for("done")
         assert self.process.wait(DEADLINE_S) == 0
         for thread in self._threads:
@@ -88,14 +88,14 @@ class Agent:
         return event
 
     def kill(self) -> None:
-        """End it as a crash would."""
+        """Kill the client."""
         self.process.kill()
         self.process.wait(DEADLINE_S)
 
 
 @contextmanager
 def agent(client: str, role: str, port: int, **options: Any) -> Iterator[Agent]:
-    """Start a client; it is killed at the end if it still runs."""
+    """Start a client; kill it at the end if it still runs."""
     command = [*COMMANDS[client], role, json.dumps({**DEFAULTS, **options, "port": port})]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
@@ -109,6 +109,6 @@ def agent(client: str, role: str, port: int, **options: Any) -> Iterator[Agent]:
 
 
 def message(number: int, size: int, settled: bool = False) -> list[object]:
-    """What a receiver must report of message ``number``."""
+    """Return the report of a receiver on message ``number``."""
     octets = (number.to_bytes(8, "big") + (bytes(range(256)) * (size // 256 + 1))[8:])[:size]
     return [number, size, hashlib.sha1(octets).hexdigest()[:12], settled]

@@ -1,6 +1,6 @@
 """Web consoles as processes: rhea over a WebSocket, one dynamic receiver, one anonymous sender, and requests.
 
-`ask` takes what a console sends: each request is a message of rhea (`to`, `application_properties`, `body`). Options:
+`ask` sends the requests of a console: each is a message of rhea (`to`, `application_properties`, `body`). Options:
 `username` with `password` or `token`, `external`, the files `ca`, `cert` and `key` for wss, `subprotocol`, `origin`.
 """
 
@@ -20,11 +20,11 @@ NODE = {"type": "org.amqp.management", "name": "self"}
 
 
 class LoginFailed(AssertionError):
-    """The console was not let in, or was sent away."""
+    """The router refused or ended the console's connection."""
 
 
 def ask(url: str, requests: Sequence[dict[str, Any]], **options: Any) -> list[dict[str, Any]]:
-    """Return the replies, in the order of the requests; LoginFailed."""
+    """Return the replies, in the order of the requests; raise LoginFailed."""
     given = {"url": url, "requests": list(requests), "subprotocol": "binary", **options}
     command = ["node", str(PROGRAM), json.dumps(given)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
@@ -37,17 +37,17 @@ def ask(url: str, requests: Sequence[dict[str, Any]], **options: Any) -> list[di
 
 
 def operation(name: str, to: str = "/$management", body: Any = (), **properties: Any) -> dict[str, Any]:
-    """A request for an operation of the node, with the empty list as body unless there is another."""
+    """Return a request for an operation of the node; its body is the empty list unless one is given."""
     return {"to": to, "body": body, "application_properties": {"operation": name, **NODE, **properties}}
 
 
 def query(entity: str, attributes: Any = (), to: str = "/$management") -> dict[str, Any]:
-    """A request for a table, by the full name of its type."""
+    """Return a query for a type, by its full name."""
     return operation("QUERY", to, {"attributeNames": attributes}, entityType=PREFIX + entity)
 
 
 def rows(reply: dict[str, Any]) -> list[dict[str, Any]]:
-    """The table of a reply, by the names that came with it."""
+    """Return the rows of a reply as maps."""
     assert reply["status"] == 200, reply
     names = reply["body"]["attributeNames"]
     return [dict(zip(names, values, strict=True)) for values in reply["body"]["results"]]

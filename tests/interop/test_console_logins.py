@@ -1,4 +1,4 @@
-"""How a web console logs in: each mechanism that a browser has, from rhea over ws and wss."""
+"""The logins of a web console: each mechanism that a browser has, from rhea over ws and wss."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Scene:
     alice: Pair
 
     def login(self, name: str, **options: Any) -> tuple[str, str, bool]:
-        """Mechanism, user and whether it is encrypted, as the router lists the console's own connection."""
+        """Return mechanism, user and encryption, as the router lists the console's own connection."""
         port = self.router.wait_for_line(rf"Listening for HTTP on \S+:(\d+) \({name}\)")[1]
         scheme = "wss" if name in WITHIN_TLS else "ws"
         ca = {"ca": str(self.authority.file)} if name in WITHIN_TLS else {}

@@ -1,4 +1,4 @@
-"""rhea logs in within TLS: by password and by certificate, and hears when it must not."""
+"""rhea logs in within TLS: by password and by certificate, and gets an error if it is not permitted."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ PAIRS = list(product(CLIENTS, CLIENTS))
 each_pair = pytest.mark.parametrize(("sender", "receiver"), PAIRS, ids=[f"{a}-to-{b}" for a, b in PAIRS])
 
 SIZES = {"small": (10, 100), "10 MB": (1, 10_000_000), "1,000 messages": (1_000, 40)}
-#: What a receiver may say, and what its sender hears.
+#: The outcome by a receiver, and the one at its sender.
 OUTCOMES = {
     "accepted": ["accepted", None, None],
     "rejected": ["rejected", "test:unwanted", "not this one"],
@@ -46,7 +46,7 @@ def test_a_sender_gets_the_outcomes_of_the_receiver(
     router: RunningRouter, address: str, sender: str, receiver: str
 ) -> None:
     answers = list(OUTCOMES)
-    # One at a time: rhea gives two deliveries that it answers in one go the same outcome.
+    # One at a time: rhea gives two deliveries that it answers together the same outcome.
     with agent(receiver, "receive", router.port, address=address, count=8, credit=1, answers=answers) as receiving:
         receiving.wait_for("ready")
         with agent(sender, "send", router.port, address=address, count=8) as sending:

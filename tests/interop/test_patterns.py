@@ -1,4 +1,4 @@
-"""What stock clients do beyond one sender and one receiver: drain, requests, multicast, crashes, slowness."""
+"""Stock clients beyond one sender and one receiver: drain, requests, multicast, crashes, slowness."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_large_message_waits_for_a_slow_receiver(router: RunningRouter, addres
 
 @each_client
 def test_a_stalled_receiver_does_not_hold_up_its_neighbours(router: RunningRouter, address: str, client: str) -> None:
-    """The slow client takes one message and stops; the same clients go on beside it, on the address of their own."""
+    """The slow client receives one message and stops; the same clients go on beside it, on their own address."""
     count = 1_000
     with ExitStack() as stack:
         slow = stack.enter_context(agent(client, "receive", router.port, address=address, count=300, hold=1))

@@ -1,4 +1,4 @@
-"""Clients over WebSockets and over TCP meet in one router."""
+"""Clients over WebSockets and over TCP exchange messages through one router."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sink in a process of its own, and fleets led against it."""
+"""A sink in a process of its own, and load that runs against it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trouter.load.report import Report
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """``port`` to send to; ``finish`` ends it and tells what it took in."""
+    """A sink; ``port`` is the port to send to, ``finish`` ends it and returns its report."""
 
     led: Led
     port: int

@@ -129,8 +129,8 @@ def test_an_interrupted_receiver_prints_its_count(router: RunningRouter) -> None
         router.wait_for_line("Link attached: dir=out")
         assert SendFleet(Load(port=router.port, count=3)).run().outcomes == {"accepted": 3}
         os.kill(receiver.pid, signal.SIGINT)
-        said, _ = receiver.communicate()
-    assert json.loads(said)["messages"] == 3
+        output, _ = receiver.communicate()
+    assert json.loads(output)["messages"] == 3
 
 
 def test_a_server_that_goes_away_ends_the_load(start_sink: StartSink) -> None:
@@ -150,10 +150,10 @@ def test_a_missing_router_is_one_line(capsys: pytest.CaptureFixture[str]) -> Non
     port = unused.port
     unused._close()
     assert main(["bench", "send", "--port", str(port), "--count", "1"]) == 1
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith(f"trouter bench: cannot connect to 127.0.0.1:{port}: ")
-    assert said.err.count("\n") == 1
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith(f"trouter bench: cannot connect to 127.0.0.1:{port}: ")
+    assert output.err.count("\n") == 1
 
 
 def test_a_port_in_use_is_one_line(sink: Sink, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""The comparison harness: its arithmetic, its tables, and that it leaves nothing running behind."""
+"""The comparison harness: its arithmetic, its tables, and that it leaves no process running."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The messages of a load are messages, exactly as long as asked for."""
+"""The messages of a load are valid, and exactly as long as requested."""
 
 from __future__ import annotations
 

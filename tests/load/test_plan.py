@@ -1,4 +1,4 @@
-"""Who uses which address, and what a load can be told to be."""
+"""The assignment of addresses to connections, and the options of a load."""
 
 from __future__ import annotations
 

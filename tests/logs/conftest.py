@@ -1,4 +1,4 @@
-"""Each test of the log leaves logging as it was."""
+"""Restore the state of logging after each test of the log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def logging_as_before() -> Iterator[None]:
     root = logging.getLogger(logs.ROOT)
     handlers, level, propagate = root.handlers[:], root.level, root.propagate
     root.handlers.clear()
-    root.propagate = True  # whoever wants to see all that is logged listens above, and `configure` shuts the door
+    root.propagate = True  # so that handlers above get the lines; `configure` turns propagation off
     levels = {name: logger.level for name, logger in trouter_loggers()}
     yield
     for handler in root.handlers[:]:

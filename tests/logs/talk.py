@@ -1,4 +1,4 @@
-"""What the tests of the log share: a log from a text, and something said at every level."""
+"""Helpers of the tests of the log: a log from a configuration, and a line at every level."""
 
 from __future__ import annotations
 

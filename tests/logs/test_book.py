@@ -1,4 +1,4 @@
-"""What GET-LOG and logStats are told (management.md 6; docs/logging.md)."""
+"""The contents of GET-LOG and logStats (management.md 6; docs/logging.md)."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_there_are_counts_for_20_modules_and_7_levels() -> None:
 
 
 def grown(act: Callable[[], None]) -> dict[str, dict[str, int]]:
-    """The counts that `act` made grow, and by how much."""
+    """Return the counts that ``act`` increased, and by how much."""
     before = logs.book.counts()
     act()
     after = logs.book.counts()

@@ -1,4 +1,4 @@
-"""What a line looks like (docs/logging.md)."""
+"""The form of a line (docs/logging.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/logging.md says what is so."""
+"""docs/logging.md agrees with the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where lines go, and what happens when they cannot (docs/logging.md, "What the log promises")."""
+"""The outputs of the log, and failures of writing (docs/logging.md, "What the log promises")."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ PLAIN = "log { module: DEFAULT, includeTimestamp: no }"
 
 
 def descriptors() -> set[str]:
-    """What this process has open."""
+    """Return the open descriptors of this process."""
     found = set()
     for each in Path("/proc/self/fd").iterdir():
         try:
             found.add(str(each.readlink()))
         except FileNotFoundError:
-            continue  # that of the listing itself
+            continue  # the listing's own
     return found
 
 
@@ -109,7 +109,7 @@ def test_a_line_that_cannot_be_written_is_counted_and_not_fatal(capfd: pytest.Ca
 
 @contextmanager
 def no_file_beyond(octets: int) -> Iterator[None]:
-    """As on a full disk: what would make a file larger fails."""
+    """Make each write fail that would enlarge a file beyond ``octets``, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (octets, hard))
     try:

@@ -1,4 +1,4 @@
-"""The log of a router that runs: text and JSON side by side, files that are moved away, what a reload changes."""
+"""The log of a running router: text and JSON side by side, rotated files, changes by a reload."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ log {{ module: ROUTER_CORE, format: json, outputFile: {path}, enable: {enable} }
 
 
 def hang_up(router: RunningRouter, times: int) -> None:
-    """HUP, and wait until it was followed."""
+    """Send SIGHUP, and wait until the router has reloaded."""
     router.process.send_signal(signal.SIGHUP)
     router.wait_for_line(r"MAIN \(info\) Reloaded ", times)
 
 
 def connect(router: RunningRouter, number: int) -> None:
-    """Connect, attach a link, and wait until both ends of the log are written."""
+    """Connect, attach a link, and wait until both outputs of the log have it."""
     client = BlockingConnection(f"127.0.0.1:{router.port}", timeout=60)
     client.create_receiver("q")
     client.close()
@@ -32,7 +32,7 @@ def connect(router: RunningRouter, number: int) -> None:
 
 
 def opened(path: Path) -> list[int]:
-    """The numbers of the connections that the file tells of."""
+    """Return the numbers of the connections in the file."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert all(line["module"] == "ROUTER_CORE" and line["ts"] for line in lines)
     assert all(line["text"].startswith(f"[C{line['connection']}]") for line in lines)

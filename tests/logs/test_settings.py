@@ -1,4 +1,4 @@
-"""Which events are logged, and how they change while the router runs (docs/logging.md; management.md 6)."""
+"""The events that are logged, and changes to them while the router runs (docs/logging.md; management.md 6)."""
 
 from __future__ import annotations
 

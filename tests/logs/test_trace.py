@@ -1,4 +1,4 @@
-"""Frame traces: every frame is told, nothing secret is, and no bytes can hurt (docs/logging.md)."""
+"""Frame traces: every frame is logged, no secret is, and no bytes cause harm (docs/logging.md)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ AMQP = [
 
 
 def told(*pieces: bytes, sent: bool = False, midway: bool = False) -> list[str]:
-    """The lines about a stream in these pieces."""
+    """Return the lines about a stream in these pieces."""
     lines: list[str] = []
     trace = FrameTrace("[C5]", lines.append, midway=midway)
     for piece in pieces:
@@ -71,7 +71,7 @@ def told(*pieces: bytes, sent: bool = False, midway: bool = False) -> list[str]:
 
 
 def about(value: Performative | bytes, channel: int = 0, payload: bytes = b"") -> str:
-    """The one line about a frame, without what every line has."""
+    """Return the one line about a frame, without its common parts."""
     (line,) = told(encode(value, channel, payload))
     return line.removeprefix(f"[C5]:FRAME: {channel} <- ")
 
@@ -190,7 +190,7 @@ def test_fields_without_secrets_are_reported() -> None:
 
 SECRET_TEXT = SECRET.decode()
 ODD_SASL = [
-    Described(ULong(0x41), [SECRET]),  # a password where the mechanism belongs
+    Described(ULong(0x41), [SECRET]),  # a password in the place of the mechanism
     Described(ULong(0x41), [Symbol("PLAIN"), SECRET_TEXT]),
     Described(ULong(0x41), [Symbol("PLAIN"), Symbol(SECRET_TEXT)]),
     Described(ULong(0x41), [Symbol("PLAIN"), None, {"a": SECRET_TEXT}]),
@@ -257,7 +257,7 @@ def test_after_bytes_that_are_no_frames_the_next_frame_is_found(garbage: bytes) 
     assert told(encode(End()) + garbage + encode(Close())) == [
         "[C5]:FRAME: 0 <- @end(23) []",
         "[C5]:FRAME:   <- no frame here, waiting for the next one",
-        f"[C5]:FRAME:   <- {len(garbage)} octets skipped",
+        f"[C5]:FRAME:   <- {len(garbage)} bytes skipped",
         "[C5]:FRAME: 0 <- @close(24) []",
     ]
 
@@ -266,7 +266,7 @@ def test_tracing_may_begin_anywhere_in_a_frame() -> None:
     first, second = encode(Transfer(0, 0, b"1"), payload=b"\x00" * 50), encode(Close())
     for at in range(1, len(first)):
         assert told(first[at:] + second, midway=True) == [
-            f"[C5]:FRAME:   <- {len(first) - at} octets skipped",
+            f"[C5]:FRAME:   <- {len(first) - at} bytes skipped",
             "[C5]:FRAME: 0 <- @close(24) []",
         ]
     assert told(second, midway=True) == ["[C5]:FRAME: 0 <- @close(24) []"]

@@ -1,4 +1,4 @@
-"""A router process with something of everything, and a management client of it."""
+"""A router process with an entity of most types, and a management client of it."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ log { module: AGENT, enable: trace+ }
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
-    """A router for all tests of a module, which leave it as they found it."""
+    """Run a router for all tests of a module, which leave it unchanged."""
     with running(CONFIGURATION, tmp_path_factory.mktemp("router")) as process:
         yield process
 
 
 @pytest.fixture
 def node(shared: RunningRouter) -> Iterator[Node]:
-    """A client of the shared router's node."""
+    """Return a client of the shared router's management node."""
     with node_of(shared.port) as client:
         yield client
 
 
 @pytest.fixture
 def own(router: RunningRouter) -> Iterator[Node]:  # noqa: F811 - the fixture
-    """A client of a router that nobody else uses."""
+    """Return a client of a router that only this test uses."""
     with node_of(router.port) as client:
         yield client

@@ -1,4 +1,4 @@
-"""A management client on python-qpid-proton: the second opinion on requests and answers."""
+"""A management client on python-qpid-proton, as an independent check of requests and answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NODE = {"type": "org.amqp.management", "name": "self"}
 
 
 class Answer(NamedTuple):
-    """What came back."""
+    """The status, description and body of an answer."""
 
     status: int
     description: str
@@ -29,7 +29,7 @@ class Node:
     def __init__(
         self, port: int, address: str | None = "$management", *, anonymous: bool = False, **options: Any
     ) -> None:
-        """``options`` are those of proton's connection."""
+        """Connect; ``options`` are those of proton's connection."""
         self.connection: Any = BlockingConnection(f"127.0.0.1:{port}", timeout=DEADLINE_S, **options)
         self.receiver: Any = self.connection.create_receiver(None, dynamic=True, credit=100)
         self.sender: Any = self.connection.create_sender(None if anonymous else address)
@@ -41,7 +41,7 @@ class Node:
         self.connection.close()
 
     def send(self, properties: Mapping[str, Any], body: Any = None, **fields: Any) -> str:
-        """Send a request; its correlation id."""
+        """Send a request; return its correlation id."""
         self._asked += 1
         fields.setdefault("correlation_id", str(self._asked))
         fields.setdefault("reply_to", self.reply_to)
@@ -50,13 +50,13 @@ class Node:
         return str(fields["correlation_id"])
 
     def receive(self) -> Answer:
-        """The next answer."""
+        """Return the next answer."""
         message: Message = self.receiver.receive(timeout=DEADLINE_S)
         properties: Any = message.properties
         return Answer(int(properties["statusCode"]), str(properties["statusDescription"]), message.body, message)
 
     def ask(self, operation: str | None, body: Any = None, **properties: Any) -> Answer:
-        """Request and answer; ``message`` holds properties of the message itself."""
+        """Send a request and return the answer; ``message`` has properties of the message itself."""
         fields = properties.pop("message", {})
         named = {} if operation is None else {"operation": operation}
         asked = self.send({**named, **properties}, body, **fields)
@@ -65,17 +65,17 @@ class Node:
         return answer
 
     def get(self, operation: str, body: Any = None, **properties: Any) -> Any:
-        """The body of a good answer."""
+        """Return the body of the answer, which must be a success."""
         answer = self.ask(operation, body, **properties)
         assert 200 <= answer.status < 300, (answer.status, answer.description)
         return answer.body
 
     def node(self, operation: str, body: Any = None, **properties: Any) -> Any:
-        """The body of a good answer from the management node itself."""
+        """Return the body of an answer of the management node itself, which must be a success."""
         return self.get(operation, body, **{**NODE, **properties})
 
     def query(self, kind: str | None = None, names: Sequence[str] = (), **properties: Any) -> list[dict[str, Any]]:
-        """The rows of a type as maps."""
+        """Return the rows of a type as maps."""
         if kind is not None:
             properties["entityType"] = kind
         body = self.node("QUERY", {"attributeNames": list(names)}, **properties)
@@ -83,20 +83,20 @@ class Node:
         return [dict(zip(body["attributeNames"], row, strict=True)) for row in body["results"]]
 
     def create(self, kind: str, attributes: Mapping[str, Any], **properties: Any) -> dict[str, Any]:
-        """The attributes of a new entity."""
+        """Create an entity; return its attributes."""
         answer = self.ask("CREATE", dict(attributes), type=kind, **properties)
         assert answer.status == 201, (answer.status, answer.description)
         created: dict[str, Any] = answer.body
         return created
 
     def round_trip(self) -> None:
-        """Return when whatever the router said on this connection before has come."""
+        """Return when everything that the router sent on this connection before has arrived."""
         elsewhere = self.connection.create_sender("$management")
         elsewhere.send(Message(properties={"operation": "READ", **NODE}, reply_to=self.reply_to), timeout=DEADLINE_S)
         assert self.receive().status == 200
 
     def refused(self, operation: str | None, body: Any = None, **properties: Any) -> tuple[int, str]:
-        """The status and description of a refusal."""
+        """Send a request that must be refused; return the status and description."""
         answer = self.ask(operation, body, **properties)
         assert answer.status >= 400, answer
         return answer.status, answer.description
@@ -106,7 +106,7 @@ class Node:
 def node_of(
     port: int, address: str | None = "$management", *, anonymous: bool = False, **options: Any
 ) -> Iterator[Node]:
-    """A client that is closed at the end."""
+    """Connect a client for the length of the block."""
     node = Node(port, address, anonymous=anonymous, **options)
     try:
         yield node
@@ -115,5 +115,5 @@ def node_of(
 
 
 def small(value: int) -> int32:
-    """An AMQP int."""
+    """Return an AMQP int."""
     return int32(value)

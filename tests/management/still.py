@@ -1,4 +1,4 @@
-"""A management node on a router without a process: memory for connections, a clock that a test moves, no sockets."""
+"""A management node on a router without a process: connections in memory, a clock that a test moves, no sockets."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from trouter.wire.types import Described, ULong
 
 
 class StillControl:
-    """Changes the configuration, and nothing follows it. ``gate`` holds up whoever creates something."""
+    """A control that changes the configuration and nothing else. While ``gate`` is set, create waits for it."""
 
     def __init__(self, text: str = "router { id: R1 }\n") -> None:
         self.configuration: Configuration = load(text=text)
         self.gate: trio.Event | None = None
         self.waiting = 0
-        #: What everybody may do, and what somebody was told that he may not.
+        #: The rights of all users, and the denials so far: connection and action.
         self.allowed = Rights("admin")
         self.refusals: list[tuple[int, str]] = []
 
@@ -111,7 +111,7 @@ class Asker:
 
     @property
     def reply_to(self) -> str:
-        """Where answers come to."""
+        """Return the address for the answers."""
         return self.receiver.address
 
     def send(self, operation: str, body: object = None, *, reply_to: str = "", **properties: Any) -> Any:
@@ -121,21 +121,21 @@ class Asker:
         return sent
 
     async def ask(self, operation: str, body: object = None, **properties: Any) -> tuple[int, str, Any]:
-        """The status, description and body of an answer."""
+        """Send a request; return the status, description and body of the answer."""
         self.send(operation, body, **properties)
         await trio.testing.wait_all_tasks_blocked()
         self.memory.pump()
         return self.next_answer()
 
     def next_answer(self) -> tuple[int, str, Any]:
-        """An answer that has come."""
+        """Return the next answer that has arrived."""
         sections = sections_of(self.receiver.received[self._taken].payload)
         self._taken += 1
         status = sections[0x74]
         return int(status["statusCode"]), status["statusDescription"], sections[0x77]
 
     async def page(self, kind: str, offset: int, count: int) -> list[str]:
-        """The identities on a page."""
+        """Return the identities on a page of a query."""
         body = {"attributeNames": ["identity"]}
         status, text, answer = await self.ask("QUERY", body, entityType=kind, offset=offset, count=count)
         assert status == 200, text
@@ -143,13 +143,13 @@ class Asker:
 
 
 def message(properties: dict[str, object], body: object, reply_to: str, correlation_id: object = None) -> bytes:
-    """A request as octets."""
+    """Return the bytes of a request."""
     sections = ((0x73, [None, None, None, None, reply_to, correlation_id]), (0x74, properties), (0x77, body))
     return b"".join(encode(Described(ULong(code), content)) for code, content in sections)
 
 
 def sections_of(data: bytes) -> dict[int, Any]:
-    """The sections of a message by their code."""
+    """Return the sections of a message by their code."""
     found: dict[int, Any] = {}
     offset = 0
     while offset < len(data):
@@ -159,7 +159,7 @@ def sections_of(data: bytes) -> dict[int, Any]:
 
 
 async def serve(nursery: trio.Nursery, text: str = "router { id: R1 }\n") -> Asker:
-    """A node that serves until the nursery is cancelled, and a client of it."""
+    """Start a node that serves until the nursery is cancelled; return a client of it."""
     memory = MemoryRouter()
     control = StillControl(text)
     agent = Agent(memory.core, control, book, lambda: memory.now_s, memory.flush)

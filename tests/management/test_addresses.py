@@ -1,4 +1,4 @@
-"""Where the management node is reached (management.md 2), and how its answers find back."""
+"""The addresses of the management node (management.md 2), and the paths of its answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The agent on a router in memory: pages while links come and go, bounds, and a slow change that holds up nobody."""
+"""The agent on a router in memory: pages while links come and go, limits, and a slow change that delays no other."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def test_a_change_that_takes_its_time_holds_up_no_reader(nursery: trio.Nur
 async def test_requests_that_wait_are_bounded_and_the_rest_is_released(nursery: trio.Nursery) -> None:
     asker = await serve(nursery)
     sent: list[SentMessage] = []
-    while len(sent) < MAX_WAITING + 10:  # in one go: the agent has no turn in between
+    while len(sent) < MAX_WAITING + 10:  # without a wait: the agent does not run in between
         sent.append(asker.send("GET-MGMT-NODES"))
     assert sum(isinstance(each.outcome, Released) for each in sent) == 10
     while not asker.agent.idle:
@@ -106,7 +106,7 @@ async def test_answers_to_requests_of_one_moment_leave_together(nursery: trio.Nu
         asker.send("GET-MGMT-NODES")
     asker.send("GET-MGMT-NODES", reply_to="nobody.reads.here")
     await trio.testing.wait_all_tasks_blocked()
-    assert waiting == [True, False]  # after so many, and when none waits any more, whatever the last one came to
+    assert waiting == [True, False]  # after each portion, and when none waits any more, with any result of the last one
     asker.memory.pump()
     assert len(asker.receiver.received) == MAX_TOGETHER
 
@@ -199,7 +199,7 @@ async def test_an_answer_goes_to_an_exchange_only_for_a_client_that_may_send_the
     asker = await serve(nursery)
     monkeypatch.setattr(asker.control, "may_send", lambda _, address: address != "x")
     others = asker.memory.connect().receiver("hop", credit=10)
-    asker.client.receiver("x", credit=10)  # alone there, but for what the exchange has behind it
+    asker.client.receiver("x", credit=10)  # the only receiver there, but for those of the exchange
     asker.send("GET-TYPES", reply_to="x")
     await trio.testing.wait_all_tasks_blocked()
     assert asker.control.refusals == []

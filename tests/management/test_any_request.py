@@ -1,4 +1,4 @@
-"""Whatever is asked, there is one answer, its status is in the table, and no fault is ours."""
+"""Each request gets one answer with a status of the table, and none is an internal error."""
 
 from __future__ import annotations
 

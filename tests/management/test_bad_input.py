@@ -1,4 +1,4 @@
-"""Requests that are no good: the right status, the attribute by name, and nobody else notices (issue's 'Bad input')."""
+"""Invalid requests: they get the right status and the name of the attribute; other clients are unaffected."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DUMMY = {"type": "dummy"}
 
 @pytest.fixture(autouse=True)
 def others_are_served(shared: RunningRouter) -> Iterator[None]:
-    """Somebody else asks before and after, and is answered the same."""
+    """Check that another client gets the same answer before and after."""
     with node_of(shared.port) as other:
         before = other.query("listener")
         yield
@@ -139,7 +139,7 @@ def _has_outcome(delivery: Any) -> bool:
     return bool(delivery.settled or delivery.remote_state)
 
 
-def test_octets_that_are_no_value_are_answered(node: Node) -> None:
+def test_bytes_that_are_no_value_are_answered(node: Node) -> None:
     good = Message(properties={"operation": "CREATE", **DUMMY}, body={"name": "x"}, reply_to=node.reply_to).encode()
     link = node.sender.link
     for data in (good[:-1], good + b"\x00", good[:-3] + b"\xff\xff\xff"):
@@ -181,7 +181,7 @@ def test_a_request_of_ten_megabytes_is_refused(node: Node) -> None:
 def test_a_request_of_half_a_megabyte_is_refused_with_the_limit(node: Node) -> None:
     status, text = node.refused("CREATE", {"name": "big", "arg1": "x" * 500_000}, **DUMMY)
     assert status == 400
-    assert "at most 262144 octets" in text
+    assert "at most 262144 bytes" in text
 
 
 def test_a_description_is_cut_short(node: Node) -> None:

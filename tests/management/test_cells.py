@@ -1,4 +1,4 @@
-"""Rows are written as the codec writes them."""
+"""Rows are encoded as the codec encodes them."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def test_a_created_listener_listens_at_once_and_a_deleted_one_is_gone_at_once(ro
         assert there.get("READ", name="second")["identity"] == created["identity"]
         answer = there.ask("DELETE", type="listener", name="second")
         assert (answer.status, answer.description, answer.body) == (204, "No Content", {})
-        assert there.get("READ", **NODE)  # who is in stays in
+        assert there.get("READ", **NODE)  # connected clients stay
         with pytest.raises(ConnectionException):
             BlockingConnection(f"127.0.0.1:{port}", timeout=5)
     assert own.refused("DELETE", type="listener", name="second") == (404, "No entity with name=second")
@@ -106,7 +106,7 @@ def test_an_update_that_names_its_entity_by_a_key_without_value(own: Node) -> No
 
 
 @pytest.mark.parametrize(
-    ("said", "levels"),
+    ("written", "levels"),
     [
         ("TRACE , Error info", {"trace", "error", "info"}),
         ("info,critical", {"info", "critical"}),
@@ -115,8 +115,8 @@ def test_an_update_that_names_its_entity_by_a_key_without_value(own: Node) -> No
         ("none", set[str]()),
     ],
 )
-def test_a_log_changes_at_once(router: RunningRouter, own: Node, said: str, levels: set[str]) -> None:
-    answer = own.get("UPDATE", {"enable": said}, name="log/AGENT")
+def test_a_log_changes_at_once(router: RunningRouter, own: Node, written: str, levels: set[str]) -> None:
+    answer = own.get("UPDATE", {"enable": written}, name="log/AGENT")
     assert answer["module"] == "AGENT"
     before = {entry[1] for entry in own.node("GET-LOG", module="AGENT")}
     own.refused("DANCE")
@@ -126,10 +126,10 @@ def test_a_log_changes_at_once(router: RunningRouter, own: Node, said: str, leve
     assert ("error" in after) == ("error" in levels)
 
 
-@pytest.mark.parametrize("said", ["default", "DEFAULT"])
-def test_a_log_may_follow_the_default_again(own: Node, said: str) -> None:
+@pytest.mark.parametrize("written", ["default", "DEFAULT"])
+def test_a_log_may_follow_the_default_again(own: Node, written: str) -> None:
     own.get("UPDATE", {"enable": "trace+"}, name="log/AGENT")
-    assert own.get("UPDATE", {"enable": said}, identity="log/AGENT")["enable"].lower() == "default"
+    assert own.get("UPDATE", {"enable": written}, identity="log/AGENT")["enable"].lower() == "default"
 
 
 def test_a_refused_update_changes_nothing_and_hinders_no_other(own: Node, tmp_path: Any) -> None:
@@ -205,7 +205,7 @@ def test_an_auto_link_has_one_place_to_go(node: Node) -> None:
     assert "Both connection and containerId cannot be specified" in text
 
 
-# --- link routes of a connection's own
+# --- link routes of a connection
 
 
 def test_a_connection_makes_link_routes_for_itself_alone(shared: RunningRouter, node: Node) -> None:
@@ -244,7 +244,7 @@ def test_link_routes_of_a_connection_end_with_the_connection(shared: RunningRout
         ({"pattern": "", "direction": "in"}, "Pattern must be a non-empty string type"),
         ({"pattern": 5, "direction": "in"}, "Pattern must be a non-empty string type"),
         ({"pattern": "///", "direction": "in"}, "Pattern invalid - no tokens"),
-        ({"pattern": "x" * 5000, "direction": "in"}, "longer than 4096 octets"),
+        ({"pattern": "x" * 5000, "direction": "in"}, "longer than 4096 bytes"),
         ({"pattern": "x"}, "No 'direction' attribute provided"),
         ({"pattern": "x", "direction": "both"}, "Invalid value for 'direction'"),
         ({"pattern": "x", "direction": "in", "containerId": "c"}, "'containerId' of"),
@@ -311,7 +311,7 @@ def test_a_link_takes_an_administrative_status_and_goes_on(node: Node) -> None:
     assert node.get("UPDATE", {"adminStatus": "enabled", "capacity": row["capacity"]}, **of)
 
 
-# --- what nobody may do, and what nobody can
+# --- forbidden and impossible requests
 
 
 FORBIDDEN = [
@@ -377,10 +377,10 @@ def test_a_reload_follows_the_file(start_router: StartRouter, tmp_path: Any) -> 
         assert (report["updated"], report["deleted"]) == ([], [])
         assert node.query("router.config.address")[0]["prefix"] == "fresh"
         path.write_text(text + "address { prefix: fresh, distribution: sideways }\nbogus { }\n")
-        status, said = node.refused("RELOAD", **NODE)
+        status, reason = node.refused("RELOAD", **NODE)
         assert status == 400
-        assert "distribution" in said
-        assert "bogus" in said
+        assert "distribution" in reason
+        assert "bogus" in reason
         assert node.query("listener") == before
         assert node.query("router.config.address")[0]["distribution"] == "multicast"
 
@@ -389,7 +389,7 @@ def test_integers_of_any_width_are_integers(own: Node) -> None:
     assert own.create("dummy", {"name": "n", "num1": ulong(5)})["num1"] == 5
 
 
-# --- what is of the machine, not of the router
+# --- attributes of the machine, not of the router
 
 
 @pytest.mark.parametrize(

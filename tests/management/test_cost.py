@@ -1,4 +1,4 @@
-"""What a request costs has to do with what it asks for, and not with how much else there is."""
+"""The cost of a request depends on its answer, not on the size of the rest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def nothing_is_left(shared: RunningRouter) -> Iterator[None]:
 
 
 def calls_during(node: Node, asking: Callable[[], object]) -> dict[str, int]:
-    """How often which function was called, by its name and that of its file."""
+    """Return the calls of each function, by its name and that of its file."""
     node.node("PROFILE", start=True)
     asking()
     report = node.node("PROFILE", stop=True)
@@ -42,7 +42,7 @@ def test_memory_is_measured_again_for_each_new_request(node: Node) -> None:
     def links() -> int:
         return int(node.get("READ", identity="allocator/qdr_link_t")["totalAllocFromHeap"])
 
-    node.query("allocator", count=1)  # the rest of this listing is never asked for
+    node.query("allocator", count=1)  # the rest of this listing is never requested
     before = links()
     node.connection.create_sender("one more")
     assert links() == before + 1

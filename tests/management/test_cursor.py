@@ -1,4 +1,4 @@
-"""Pages of a listing that neither repeat nor skip, and a memory of them that is bounded."""
+"""Pages of a listing that neither repeat nor skip rows, and cursors in bounded number."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ASKER = ("here", "router.link")
 def page(
     cursors: Cursors, asker: tuple[str, ...], keys: list[int], offset: int, count: int, gone: set[int]
 ) -> list[int]:
-    """One page, as a query makes it: what is gone leaves no hole."""
+    """Return one page, as a query makes it: removed rows leave no hole."""
     listing = cursors.open(asker, offset, 0.0) or cursors.begin([("all", list(keys))], 0.0)
     start = listing.places.get(offset, offset)
     found: list[int] = []

@@ -1,4 +1,4 @@
-"""What management tells of denials, of the policy's reasons, and of what ends or was lost."""
+"""Management's rows on denials, with the policy's reasons, and on ended or lost objects."""
 
 from __future__ import annotations
 
@@ -108,9 +108,9 @@ def test_the_policy_in_force_is_explained(
     router: RunningRouter, asked: dict[str, str], allowed: bool, rule: str
 ) -> None:
     with node_of(router.port) as node:
-        told = node.node("EXPLAIN-POLICY", **asked)
-    assert (told["allowed"], told["rule"]) == (allowed, rule)
-    assert all(set(step) == {"what", "found", "why"} for step in told["steps"])
+        explanation = node.node("EXPLAIN-POLICY", **asked)
+    assert (explanation["allowed"], explanation["rule"]) == (allowed, rule)
+    assert all(set(step) == {"what", "found", "why"} for step in explanation["steps"])
 
 
 @pytest.mark.parametrize(

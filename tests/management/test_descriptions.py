@@ -1,4 +1,4 @@
-"""Descriptions that programs match, as the older router words them (docs/management.md, "Answers")."""
+"""Descriptions that programs compare, in the older router's words (docs/management.md, "Answers")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""READ, and how a request names an entity (management.md 6 and 8)."""
+"""READ, and the ways to name an entity in a request (management.md 6 and 8)."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_an_ambiguous_identity_is_refused(node: Node) -> None:
 def test_a_dummy_calls_back(node: Node) -> None:
     node.create("dummy", {"name": "d"})
     try:
-        said = node.get("CALLME", type="dummy", name="d", foo="bar")
-        assert said == {"operation": "CALLME", "type": "dummy", "name": "d", "foo": "bar"}
+        answer = node.get("CALLME", type="dummy", name="d", foo="bar")
+        assert answer == {"operation": "CALLME", "type": "dummy", "name": "d", "foo": "bar"}
     finally:
         node.get("DELETE", type="dummy", name="d")

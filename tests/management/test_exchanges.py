@@ -1,4 +1,4 @@
-"""Exchanges and bindings by management: made, shown, counted and deleted while messages flow (docs/exchanges.md)."""
+"""Exchanges and bindings by management: created, shown, counted and deleted while messages flow (docs/exchanges.md)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ACCEPTED, RELEASED = int(Delivery.ACCEPTED), int(Delivery.RELEASED)
 
 
 def send(node: Node, address: str, *subjects: str | None) -> list[int]:
-    """What becomes of messages with these subjects."""
+    """Send messages with these subjects; return their outcomes."""
     sender = node.connection.create_sender(address)
     outcomes = []
     for subject in subjects:
@@ -28,12 +28,12 @@ def send(node: Node, address: str, *subjects: str | None) -> list[int]:
 
 
 def take(receiver: Any, count: int) -> list[Any]:
-    """The bodies of the next messages of a receiver."""
+    """Return the bodies of the next messages of a receiver."""
     return [receiver.receive(timeout=DEADLINE_S).body for _ in range(count)]
 
 
 def row(node: Node, kind: str, name: str) -> dict[str, Any]:
-    """The row of an entity as a QUERY shows it, which is what READ shows too."""
+    """Return the row of an entity as a QUERY shows it, which must equal READ's."""
     (found,) = [each for each in node.query(kind) if each["name"] == name]
     shown: dict[str, Any] = node.get("READ", type=kind, name=name)
     assert shown.pop("type") == found.pop("type") == kind
@@ -153,7 +153,7 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
 
 @pytest.fixture(scope="module")
 def present(shared: Any) -> None:
-    """What the wrong ones collide with."""
+    """Create the entities that invalid ones collide with."""
     with node_of(shared.port) as node:
         node.create(EXCHANGE, {"address": "there"}, name="ex")
         node.create(EXCHANGE, {"address": "topics", "matchMethod": "mqtt"}, name="topics")

@@ -1,4 +1,4 @@
-"""What can be changed while the router runs: listeners, connectors, certificates, policy, vhosts (management.md 10)."""
+"""The changes of a running router: listeners, connectors, certificates, policy, vhosts (management.md 10)."""
 
 from __future__ import annotations
 

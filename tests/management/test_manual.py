@@ -1,4 +1,4 @@
-"""The manual tells of every operation, every status and every bound."""
+"""The manual has every operation, every status and every limit."""
 
 from __future__ import annotations
 

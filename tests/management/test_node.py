@@ -84,7 +84,7 @@ def test_get_schema_describes_every_type(node: Node) -> None:
 
 
 def _something(value: Any) -> bool:
-    """Nothing false, empty or zero stands in a schema."""
+    """Check that no value in a schema is false, empty or zero."""
     if isinstance(value, dict):
         return bool(value) and all(map(_something, value.values()))
     return bool(value)

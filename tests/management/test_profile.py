@@ -1,4 +1,4 @@
-"""The profile of the agent: it counts while a request is worked on, and leaves nothing behind."""
+"""The profile of the agent: it counts while a request is processed, and leaves nothing behind."""
 
 from __future__ import annotations
 

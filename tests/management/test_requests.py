@@ -1,4 +1,4 @@
-"""Requests as octets: what is read of them, and that nothing in them can do harm."""
+"""Requests as bytes: the parts that are read, and none that does harm."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_request_that_is_too_large_is_refused_unread() -> None:
     assert read_request(message({}, "x" * padding, reply_to="here")).malformed is None
     request = read_request(message({"operation": "READ"}, "x" * (padding + 1), reply_to="here"))
     assert request.malformed is not None
-    assert f"at most {MAX_REQUEST_BYTES} octets" in request.malformed.description
+    assert f"at most {MAX_REQUEST_BYTES} bytes" in request.malformed.description
     assert request.reply_to == "here"
     assert not request.properties
 
@@ -110,7 +110,7 @@ def test_the_log_line_reveals_no_values_of_attributes() -> None:
 
 
 @given(st.binary(max_size=400))
-def test_any_octets_are_read_without_an_exception(data: bytes) -> None:
+def test_any_bytes_are_read_without_an_exception(data: bytes) -> None:
     read_request(data).summary()
 
 

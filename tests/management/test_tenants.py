@@ -1,4 +1,4 @@
-"""What a tenant sees of the router (security.md R-5c): its own, and nothing of anybody else's."""
+"""A tenant's view of the router (security.md R-5c): only its own entities."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def credentials(user: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module", params=[False, True], ids=["a link", "an anonymous link"])
 def both(router: RunningRouter, request: pytest.FixtureRequest) -> Iterator[tuple[Node, Node]]:
-    """The nodes of two tenants, each with a receiver of its own; and somebody in no space with one too."""
+    """Yield the nodes of two tenants, each with a receiver; a client outside any tenant's space has one, too."""
     with ExitStack() as stack:
         outside: Any = BlockingConnection(f"127.0.0.1:{router.ports[0]}", timeout=DEADLINE_S)
         stack.callback(outside.close)
@@ -160,7 +160,7 @@ def test_the_types_are_the_same_for_every_user(router: RunningRouter, both: tupl
 
 
 def test_pages_are_not_mixed_up(router: RunningRouter) -> None:
-    """Both call the address for the answers the same."""
+    """Both use the same reply address."""
     with ExitStack() as stack:
         nodes = []
         for user in ("ann", "bob"):
@@ -187,7 +187,7 @@ def test_no_answer_goes_to_another(router: RunningRouter, both: tuple[Node, Node
     spies = [second.connection.create_receiver("answers", name="spy", credit=5)]
     spies += [outside.create_receiver(address, credit=5) for address in ("answers", "_local/answers")]
     first.send({"operation": "GET-SCHEMA", **NODE}, reply_to=reply_to)
-    assert first.node("READ")  # whose answer comes after the other's
+    assert first.node("READ")  # the answer comes after the other tenant's
     second.node("READ")
     outside.create_sender("answers").close()
     assert not any(each.fetcher.has_message for each in spies)
@@ -220,7 +220,7 @@ def test_a_listing_of_addresses_looks_at_the_tenants_own_only(both: tuple[Node, 
     with node_of(router.ports[0]) as outside:
         for number in range(100):
             outside.connection.create_receiver(f"of/others{number}")
-        own = both[0].query("router.address")  # once, so that it is known from then on who has what
+        own = both[0].query("router.address")  # once, so that the tenants' rows are known from then on
         for number in range(100, 150):
             outside.connection.create_receiver(f"of/others{number}")
         calls = calls_during(outside, lambda: both[0].query("router.address"))

@@ -1,4 +1,4 @@
-"""The state machines of one router, row by row (inter-router.md 3.2, 3.3, 4.1-4.3, 4.8), and what strangers try."""
+"""The state machines of one router, row by row (inter-router.md 3.2, 3.3, 4.1-4.3, 4.8), and hostile messages."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from trouter.mesh.messages import (
     router_address,
 )
 from trouter.mesh.paths import Paths
-from trouter.mesh.questions import QUESTIONS_PER_TICK
+from trouter.mesh.requests import REQUESTS_PER_TICK
 from trouter.wire.codec import encode
 from trouter.wire.types import Described, ULong
 
@@ -54,45 +54,45 @@ LINKS_ASKED = Send(LinkStateRequest(ME), router_address("R2"))
 
 
 class Bench:
-    """A mesh, a clock, and what the mesh has said since the test last looked."""
+    """A mesh, a clock, and the mesh's messages since the last look."""
 
     def __init__(self) -> None:
         self.now_s = 1000.0
         self.mesh = Mesh(ME, BOOT, TIMERS)
 
-    def heard(self) -> list[Event]:
+    def take_events(self) -> list[Event]:
         events = self.mesh.events[:]
         self.mesh.events.clear()
         return events
 
     def sent(self, kind: type | None = None) -> list[Message]:
-        """What was sent since: all but hellos, or those of a kind."""
-        sends = [event.message for event in self.heard() if isinstance(event, Send)]
+        """Return the messages sent since the last look: all but hellos, or those of a kind."""
+        sends = [event.message for event in self.take_events() if isinstance(event, Send)]
         return [each for each in sends if (not isinstance(each, Hello) if kind is None else isinstance(each, kind))]
 
-    def hear(self, *messages: Message | Newer, over: int = 1) -> None:
+    def receive(self, *messages: Message | Newer, over: int = 1) -> None:
         for message in messages:
             self.mesh.receive(message, over, self.now_s)
 
     def tick(self, seconds: int = 1) -> None:
-        """Whole seconds, each with its tick."""
+        """Pass whole seconds, each with its tick."""
         for _ in range(seconds):
             self.now_s += 1.0
             self.mesh.tick(self.now_s)
 
     def hello(self, who: str = "R2", boot: int = 7, over: int = 1, seen: tuple[str, ...] = (ME,)) -> None:
-        self.hear(Hello(who, boot, seen), over=over)
+        self.receive(Hello(who, boot, seen), over=over)
 
     def neighbour(self, who: str = "R2", boot: int = 7, over: int = 1, cost: int = 1) -> None:
-        """``who`` becomes a neighbour whose links and addresses are known."""
+        """Make ``who`` a neighbour whose links and addresses are known."""
         self.mesh.link_up(over, cost, self.now_s)
         self.hello(who, boot, over)
-        self.hear(LinkStateUpdate(who, boot, 1, {ME: cost}), RouterAdvertisement(who, boot, 1, 0), over=over)
+        self.receive(LinkStateUpdate(who, boot, 1, {ME: cost}), RouterAdvertisement(who, boot, 1, 0), over=over)
         self.tick()
-        self.heard()
+        self.take_events()
 
     def keep(self, seconds: int, who: str = "R2", boot: int = 7, over: int = 1) -> None:
-        """Time passes, and the neighbour says its hellos."""
+        """Pass time while the neighbour sends its hellos."""
         for _ in range(seconds):
             self.hello(who, boot, over)
             self.tick()
@@ -110,9 +110,9 @@ def test_hellos_go_over_every_control_link_and_name_the_routers_heard(bench: Ben
     bench.mesh.link_up(1, 1, bench.now_s)
     bench.mesh.link_up(2, 1, bench.now_s)
     bench.hello("R2", over=1, seen=())
-    bench.heard()
+    bench.take_events()
     bench.tick()
-    assert bench.heard()[:2] == [Send(Hello(ME, BOOT, ("R2",)), HELLO_TO, number) for number in (1, 2)]
+    assert bench.take_events()[:2] == [Send(Hello(ME, BOOT, ("R2",)), HELLO_TO, number) for number in (1, 2)]
 
 
 def test_a_router_that_does_not_name_this_router_is_no_neighbour(bench: Bench) -> None:
@@ -124,13 +124,13 @@ def test_a_router_that_does_not_name_this_router_is_no_neighbour(bench: Bench) -
 
 def test_a_router_that_names_this_router_is_a_neighbour_at_the_cost_of_its_connection(bench: Bench) -> None:
     bench.mesh.link_up(4, 3, bench.now_s)
-    bench.heard()
+    bench.take_events()
     bench.hello(over=4)
     assert bench.mesh.neighbours == {"R2": 4}
     assert bench.mesh.paths.cost == {"R2": 3}
-    heard = bench.heard()
-    assert heard[1] == NeighbourUp("R2", 4, 3)
-    assert isinstance(heard[2], PathsChanged)
+    events = bench.take_events()
+    assert events[1] == NeighbourUp("R2", 4, 3)
+    assert isinstance(events[2], PathsChanged)
 
 
 def test_a_new_neighbour_gets_a_link_request_and_is_advertised_at_once(bench: Bench) -> None:
@@ -144,8 +144,8 @@ def test_a_new_neighbour_gets_a_link_request_and_is_advertised_at_once(bench: Be
 def test_an_answer_from_before_the_first_count_is_no_answer(bench: Bench) -> None:
     bench.mesh.link_up(1, 1, bench.now_s)
     bench.hello()
-    bench.heard()
-    bench.hear(LinkStateUpdate("R2", 7, 0, {ME: 1}))
+    bench.take_events()
+    bench.receive(LinkStateUpdate("R2", 7, 0, {ME: 1}))
     bench.tick()
     assert bench.sent(LinkStateRequest) == [LinkStateRequest(ME)]
 
@@ -154,10 +154,10 @@ def test_an_answer_from_before_the_first_count_is_no_answer(bench: Bench) -> Non
 def test_a_neighbour_is_dropped_when_silent_for_longer_than_the_age(bench: Bench, silent_s: int, there: bool) -> None:
     bench.mesh.link_up(1, 1, bench.now_s)
     bench.hello()
-    bench.heard()
+    bench.take_events()
     bench.tick(silent_s)
     assert ("R2" in bench.mesh.neighbours) is there
-    assert (NeighbourDown("R2", "no hello") in bench.heard()) is not there
+    assert (NeighbourDown("R2", "no hello") in bench.take_events()) is not there
 
 
 def test_a_neighbour_whose_hello_no_longer_names_this_router_is_dropped(bench: Bench) -> None:
@@ -173,9 +173,9 @@ def test_a_connection_that_is_lost_takes_its_neighbour_along_and_that_is_reporte
     bench.neighbour("R3", over=2)
     bench.mesh.link_down(1, bench.now_s)
     assert bench.mesh.neighbours == {"R3": 2}
-    heard = bench.heard()
-    assert NeighbourDown("R2", "connection lost") in heard
-    assert Send(RouterAdvertisement(ME, BOOT, 3, 0), ALL_ROUTERS_TO) in heard
+    events = bench.take_events()
+    assert NeighbourDown("R2", "connection lost") in events
+    assert Send(RouterAdvertisement(ME, BOOT, 3, 0), ALL_ROUTERS_TO) in events
 
 
 def test_a_silent_neighbour_is_given_up_between_two_ticks_and_that_is_reported_at_once(bench: Bench) -> None:
@@ -185,12 +185,12 @@ def test_a_silent_neighbour_is_given_up_between_two_ticks_and_that_is_reported_a
     bench.hello("R3", over=2)
     bench.mesh.check_silence(silent_at_s)
     assert bench.mesh.neighbours == {"R2": 1, "R3": 2}
-    assert bench.heard() == []
+    assert bench.take_events() == []
     bench.mesh.check_silence(silent_at_s + 0.001)
     assert bench.mesh.neighbours == {"R3": 2}
-    heard = bench.heard()
-    assert NeighbourDown("R2", "no hello") in heard
-    assert Send(RouterAdvertisement(ME, BOOT, 3, 0), ALL_ROUTERS_TO) in heard
+    events = bench.take_events()
+    assert NeighbourDown("R2", "no hello") in events
+    assert Send(RouterAdvertisement(ME, BOOT, 3, 0), ALL_ROUTERS_TO) in events
 
 
 def test_the_cheaper_of_two_connections_serves_and_the_other_replaces_it_when_lost(bench: Bench) -> None:
@@ -202,7 +202,7 @@ def test_the_cheaper_of_two_connections_serves_and_the_other_replaces_it_when_lo
     assert bench.mesh.neighbours == {"R2": 2}, "hellos in turn do not make it change its way"
     bench.mesh.link_down(2, bench.now_s)
     assert bench.mesh.neighbours == {"R2": 1}
-    assert NeighbourMoved("R2", 1) in bench.heard()
+    assert NeighbourMoved("R2", 1) in bench.take_events()
 
 
 def test_a_hello_over_an_unknown_connection_is_nothing(bench: Bench) -> None:
@@ -215,38 +215,38 @@ def test_a_hello_over_an_unknown_connection_is_nothing(bench: Bench) -> None:
 
 def test_a_restart_voids_the_earlier_state_of_a_router(bench: Bench) -> None:
     bench.neighbour()
-    bench.hear(MobileAddressUpdate("R2", 1, exist=("M0a",)), LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}))
-    bench.heard()
+    bench.receive(MobileAddressUpdate("R2", 1, exist=("M0a",)), LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}))
+    bench.take_events()
     bench.hello(boot=8)
-    heard = bench.heard()
-    assert AddressesChanged("R2", {}, ("M0a",)) in heard
-    assert LINKS_ASKED in heard
+    events = bench.take_events()
+    assert AddressesChanged("R2", {}, ("M0a",)) in events
+    assert LINKS_ASKED in events
     assert "R3" not in bench.mesh.paths.next_hop
-    bench.hear(LinkStateUpdate("R2", 8, 1, {ME: 1, "R3": 1}))
+    bench.receive(LinkStateUpdate("R2", 8, 1, {ME: 1, "R3": 1}))
     assert "R3" in bench.mesh.paths.next_hop
 
 
 def test_an_advertisement_of_another_start_does_the_same(bench: Bench) -> None:
     bench.neighbour()
-    bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}), RouterAdvertisement("R3", 5, 9, 9))
-    bench.hear(LinkStateUpdate("R3", 5, 9, {"R2": 1}), MobileAddressUpdate("R3", 9, exist=("M0a",)))
-    bench.hear(RouterAdvertisement("R3", 6, 1, 0))
+    bench.receive(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}), RouterAdvertisement("R3", 5, 9, 9))
+    bench.receive(LinkStateUpdate("R3", 5, 9, {"R2": 1}), MobileAddressUpdate("R3", 9, exist=("M0a",)))
+    bench.receive(RouterAdvertisement("R3", 6, 1, 0))
     assert bench.mesh.addresses_of("R3") == {}
-    bench.hear(LinkStateUpdate("R3", 5, 10, {"R2": 1, "R4": 1}))
+    bench.receive(LinkStateUpdate("R3", 5, 10, {"R2": 1, "R4": 1}))
     assert "R4" not in bench.mesh.paths.next_hop, "of the former start, and late"
-    bench.hear(LinkStateUpdate("R3", 6, 1, {"R2": 1, "R5": 1}))
+    bench.receive(LinkStateUpdate("R3", 6, 1, {"R2": 1, "R5": 1}))
     assert "R5" in bench.mesh.paths.next_hop
 
 
 def test_an_advertisement_of_news_causes_a_link_request_at_once(bench: Bench) -> None:
     bench.neighbour()
-    bench.hear(RouterAdvertisement("R2", 7, 2, 0))
-    assert bench.heard() == [LINKS_ASKED]
+    bench.receive(RouterAdvertisement("R2", 7, 2, 0))
+    assert bench.take_events() == [LINKS_ASKED]
 
 
 def test_a_repeated_advertisement_causes_another_request_only_after_a_lost_one(bench: Bench) -> None:
     bench.neighbour()
-    bench.hear(RouterAdvertisement("R2", 7, 2, 0), RouterAdvertisement("R2", 7, 2, 0))
+    bench.receive(RouterAdvertisement("R2", 7, 2, 0), RouterAdvertisement("R2", 7, 2, 0))
     assert bench.sent() == [LinkStateRequest(ME)]
     bench.keep(1)
     assert bench.sent(LinkStateRequest) == []
@@ -257,67 +257,67 @@ def test_a_repeated_advertisement_causes_another_request_only_after_a_lost_one(b
 @pytest.mark.parametrize(("sequence", "taken"), [(0, False), (1, False), (2, True), (MAX_SEQUENCE, True)])
 def test_a_link_state_is_taken_if_its_number_is_higher(bench: Bench, sequence: int, taken: bool) -> None:
     bench.neighbour()
-    bench.hear(LinkStateUpdate("R2", 7, sequence, {ME: 1, "R3": 4}))
+    bench.receive(LinkStateUpdate("R2", 7, sequence, {ME: 1, "R3": 4}))
     assert bench.mesh.paths.cost.get("R3") == (5 if taken else None)
 
 
 def test_unknown_peers_of_a_neighbour_become_routers_and_get_a_link_request(bench: Bench) -> None:
     bench.neighbour()
-    bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 4, "R2": 9}))
+    bench.receive(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 4, "R2": 9}))
     assert sorted(bench.mesh.routers) == ["R2", "R3"]
-    assert Send(LinkStateRequest(ME), router_address("R3")) in bench.heard()
+    assert Send(LinkStateRequest(ME), router_address("R3")) in bench.take_events()
 
 
 def test_a_question_for_links_is_answered_at_once_and_its_author_known(bench: Bench) -> None:
     bench.neighbour(cost=3)
-    bench.hear(LinkStateRequest("R9"))
-    assert bench.heard() == [Send(LinkStateUpdate(ME, BOOT, 1, {"R2": 3}), router_address("R9"))]
+    bench.receive(LinkStateRequest("R9"))
+    assert bench.take_events() == [Send(LinkStateUpdate(ME, BOOT, 1, {"R2": 3}), router_address("R9"))]
     assert "R9" in bench.mesh.routers
 
 
 def test_a_link_state_that_is_not_renewed_is_emptied_and_its_router_forgotten(bench: Bench) -> None:
     bench.neighbour()
-    bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}), RouterAdvertisement("R3", 5, 1, 0))
-    bench.hear(LinkStateUpdate("R3", 5, 1, {"R2": 1, "R4": 1}), MobileAddressUpdate("R3", 1, exist=("M0a",)))
+    bench.receive(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}), RouterAdvertisement("R3", 5, 1, 0))
+    bench.receive(LinkStateUpdate("R3", 5, 1, {"R2": 1, "R4": 1}), MobileAddressUpdate("R3", 1, exist=("M0a",)))
     bench.keep(60)
     assert "R4" in bench.mesh.paths.next_hop
     bench.keep(1)
     assert "R4" not in bench.mesh.paths.next_hop, "R3 has been silent for too long"
     assert bench.mesh.routers["R3"].link_sequence == 0
-    bench.heard()
-    bench.hear(LinkStateUpdate("R2", 7, 3, {ME: 1}))
+    bench.take_events()
+    bench.receive(LinkStateUpdate("R2", 7, 3, {ME: 1}))
     bench.keep(ORPHAN_TICKS - 1)
     assert "R3" in bench.mesh.routers
     bench.keep(1)
-    heard = bench.heard()
-    assert heard.index(AddressesChanged("R3", {}, ("M0a",))) < heard.index(RouterLost("R3"))
+    events = bench.take_events()
+    assert events.index(AddressesChanged("R3", {}, ("M0a",))) < events.index(RouterLost("R3"))
 
 
 def test_an_orphan_that_is_listed_again_in_time_is_kept(bench: Bench) -> None:
     bench.neighbour()
-    bench.hear(RouterAdvertisement("R9", 1, 0, 0))
+    bench.receive(RouterAdvertisement("R9", 1, 0, 0))
     bench.keep(ORPHAN_TICKS - 1)
-    bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1, "R9": 1}))
+    bench.receive(LinkStateUpdate("R2", 7, 2, {ME: 1, "R9": 1}))
     bench.keep(ORPHAN_TICKS)
     assert "R9" in bench.mesh.routers
 
 
 def test_a_late_advertisement_changes_nothing_and_a_repeated_older_one_is_a_restart(bench: Bench) -> None:
     bench.neighbour()
-    bench.hear(LinkStateUpdate("R2", 7, 5, {ME: 1, "R3": 1}), RouterAdvertisement("R2", 7, 5, 0))
-    bench.hear(RouterAdvertisement("R2", 7, 4, 0))
+    bench.receive(LinkStateUpdate("R2", 7, 5, {ME: 1, "R3": 1}), RouterAdvertisement("R2", 7, 5, 0))
+    bench.receive(RouterAdvertisement("R2", 7, 4, 0))
     assert "R3" in bench.mesh.paths.next_hop
-    bench.hear(RouterAdvertisement("R2", 7, 5, 0), RouterAdvertisement("R2", 7, 4, 0))
+    bench.receive(RouterAdvertisement("R2", 7, 5, 0), RouterAdvertisement("R2", 7, 4, 0))
     assert "R3" in bench.mesh.paths.next_hop
-    bench.hear(RouterAdvertisement("R2", 7, 1, 0))
+    bench.receive(RouterAdvertisement("R2", 7, 1, 0))
     assert "R3" not in bench.mesh.paths.next_hop, "it was started twice in a second"
 
 
 def test_a_forged_number_is_got_over(bench: Bench) -> None:
     bench.neighbour()
-    bench.hear(LinkStateUpdate("R2", 7, MAX_SEQUENCE, {"R66": 1}))
-    bench.hear(RouterAdvertisement("R2", 7, 1, 0), RouterAdvertisement("R2", 7, 1, 0))
-    bench.hear(LinkStateUpdate("R2", 7, 1, {ME: 1, "R3": 1}))
+    bench.receive(LinkStateUpdate("R2", 7, MAX_SEQUENCE, {"R66": 1}))
+    bench.receive(RouterAdvertisement("R2", 7, 1, 0), RouterAdvertisement("R2", 7, 1, 0))
+    bench.receive(LinkStateUpdate("R2", 7, 1, {ME: 1, "R3": 1}))
     assert "R3" in bench.mesh.paths.next_hop
 
 
@@ -325,7 +325,7 @@ def test_a_forged_number_is_got_over(bench: Bench) -> None:
 
 
 def advertised_at(bench: Bench, seconds: int) -> list[int]:
-    """The seconds from now on at which an advertisement went out."""
+    """Return the seconds from now on at which an advertisement was sent."""
     found = []
     for second in range(1, seconds + 1):
         bench.keep(1)
@@ -343,14 +343,14 @@ def test_changes_of_other_routers_are_flux_too(bench: Bench) -> None:
     bench.neighbour()
     bench.keep(40)
     bench.sent()
-    bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}))
+    bench.receive(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}))
     assert [second for second in advertised_at(bench, 12) if second > 1][:1] in ([4], [5])
 
 
 def test_nothing_is_advertised_without_neighbours(bench: Bench) -> None:
     bench.mesh.add_address("M0a", 3)
     bench.tick(40)
-    assert bench.heard() == []
+    assert bench.take_events() == []
 
 
 # --- section 4.8: addresses
@@ -388,16 +388,16 @@ def test_an_address_request_is_answered_if_its_sender_knows_less(bench: Bench, h
         bench.keep(1)
     bench.mesh.add_address("M0pending", 3)
     bench.mesh.delete_address("M0b")
-    bench.heard()
-    bench.hear(MobileAddressRequest("R2", have))
+    bench.take_events()
+    bench.receive(MobileAddressRequest("R2", have))
     as_of_2 = MobileAddressUpdate(ME, 2, exist=("M0a", "M0b"), hints=(3, 3))
-    assert bench.heard() == ([Send(as_of_2, mobile_address("R2"))] if answered else [])
+    assert bench.take_events() == ([Send(as_of_2, mobile_address("R2"))] if answered else [])
 
 
 def test_advertised_addresses_are_requested_at_the_tick(bench: Bench) -> None:
     bench.neighbour()
-    bench.hear(RouterAdvertisement("R2", 7, 1, 3))
-    assert bench.heard() == []
+    bench.receive(RouterAdvertisement("R2", 7, 1, 3))
+    assert bench.take_events() == []
     bench.keep(1)
     assert bench.sent() == [MobileAddressRequest(ME, 0)]
 
@@ -405,32 +405,32 @@ def test_advertised_addresses_are_requested_at_the_tick(bench: Bench) -> None:
 def test_a_new_neighbour_gets_an_address_request_before_it_advertises(bench: Bench) -> None:
     bench.mesh.link_up(1, 1, bench.now_s)
     bench.hello()
-    bench.heard()
-    bench.hear(LinkStateUpdate("R2", 7, 1, {ME: 1}))
+    bench.take_events()
+    bench.receive(LinkStateUpdate("R2", 7, 1, {ME: 1}))
     assert bench.sent() == [MobileAddressRequest(ME, 0)]
-    bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1}))
+    bench.receive(LinkStateUpdate("R2", 7, 2, {ME: 1}))
     bench.keep(5)
     assert bench.sent(MobileAddressRequest) == [], "it has none, or will say so"
-    bench.hear(RouterAdvertisement("R2", 7, 2, 3))
+    bench.receive(RouterAdvertisement("R2", 7, 2, 3))
     bench.keep(1)
     assert bench.sent(MobileAddressRequest) == [MobileAddressRequest(ME, 0)]
 
 
 def test_a_full_address_update_replaces_the_known_addresses(bench: Bench) -> None:
     bench.neighbour()
-    bench.hear(MobileAddressUpdate("R2", 4, exist=("M0a", "M0b"), hints=(1, 2)))
-    bench.hear(MobileAddressUpdate("R2", 6, exist=("M0b", "Clr.z", "M1e13")))
-    assert bench.heard() == [
+    bench.receive(MobileAddressUpdate("R2", 4, exist=("M0a", "M0b"), hints=(1, 2)))
+    bench.receive(MobileAddressUpdate("R2", 6, exist=("M0b", "Clr.z", "M1e13")))
+    assert bench.take_events() == [
         AddressesChanged("R2", {"M0a": 1, "M0b": 2}, ()),
         AddressesChanged("R2", {"Clr.z": -1, "M1e13": -1}, ("M0a",)),
     ]
-    bench.hear(MobileAddressUpdate("R2", 5, exist=("M0late",)))
-    assert bench.heard() == []
+    bench.receive(MobileAddressUpdate("R2", 5, exist=("M0late",)))
+    assert bench.take_events() == []
 
 
 @dataclass(frozen=True)
 class Step:
-    """A change that arrives after ``M0a`` was told at 4: the addresses then, and whether a question was asked."""
+    """A change that arrives after ``M0a`` came at 4: the addresses then, and whether a request was sent."""
 
     update: MobileAddressUpdate
     addresses: frozenset[str]
@@ -451,34 +451,34 @@ class Step:
 )
 def test_an_address_change_is_taken_only_in_sequence(bench: Bench, step: Step) -> None:
     bench.neighbour()
-    bench.hear(MobileAddressUpdate("R2", 4, exist=("M0a",), hints=(3,)), RouterAdvertisement("R2", 7, 1, 4))
-    bench.heard()
-    bench.hear(step.update)
+    bench.receive(MobileAddressUpdate("R2", 4, exist=("M0a",), hints=(3,)), RouterAdvertisement("R2", 7, 1, 4))
+    bench.take_events()
+    bench.receive(step.update)
     assert set(bench.mesh.addresses_of("R2")) == step.addresses
     assert bench.sent() == ([MobileAddressRequest(ME, 4)] if step.asks else [])
 
 
 def test_a_second_change_out_of_order_is_not_taken_either(bench: Bench) -> None:
     bench.neighbour()
-    bench.hear(MobileAddressUpdate("R2", 5, added=("M0b",)), MobileAddressUpdate("R2", 6, added=("M0c",)))
+    bench.receive(MobileAddressUpdate("R2", 5, added=("M0b",)), MobileAddressUpdate("R2", 6, added=("M0c",)))
     assert bench.mesh.addresses_of("R2") == {}
     assert bench.sent() == [MobileAddressRequest(ME, 0)]
     bench.keep(2)
     assert bench.sent(MobileAddressRequest) == [MobileAddressRequest(ME, 0)], "it keeps asking"
-    bench.hear(MobileAddressUpdate("R2", 6, exist=("M0b", "M0c")))
+    bench.receive(MobileAddressUpdate("R2", 6, exist=("M0b", "M0c")))
     assert set(bench.mesh.addresses_of("R2")) == {"M0b", "M0c"}
     bench.keep(3)
     assert bench.sent(MobileAddressRequest) == []
 
 
-# --- what makes no sense
+# --- invalid messages
 
 
 def test_own_messages_that_return_are_ignored(bench: Bench) -> None:
     bench.neighbour()
-    bench.hear(Hello(ME, BOOT, (ME,)), RouterAdvertisement(ME, BOOT, 9, 9), LinkStateRequest(ME))
-    bench.hear(LinkStateUpdate(ME, BOOT, 9, {"R9": 1}), MobileAddressUpdate(ME, 1, exist=("M0a",)))
-    assert bench.heard() == []
+    bench.receive(Hello(ME, BOOT, (ME,)), RouterAdvertisement(ME, BOOT, 9, 9), LinkStateRequest(ME))
+    bench.receive(LinkStateUpdate(ME, BOOT, 9, {"R9": 1}), MobileAddressUpdate(ME, 1, exist=("M0a",)))
+    assert bench.take_events() == []
     assert not any(bench.mesh.faults.values())
 
 
@@ -499,12 +499,12 @@ def test_an_invalid_message_is_counted_each_time_and_reported_once_per_interval(
     bench.neighbour()
     state = (dict(bench.mesh.neighbours), list(bench.mesh.routers), dict(bench.mesh.paths.cost))
     for _ in range(5):
-        bench.hear(message)
-    told = [event for event in bench.heard() if isinstance(event, Ignored)]
-    assert [(event.fault, event.connection, event.times) for event in told] == [(fault, 1, 1)]
+        bench.receive(message)
+    ignored = [event for event in bench.take_events() if isinstance(event, Ignored)]
+    assert [(event.fault, event.connection, event.times) for event in ignored] == [(fault, 1, 1)]
     bench.now_s += INTERVAL_S
-    bench.hear(message)
-    assert [event.times for event in bench.heard() if isinstance(event, Ignored)] == [5]
+    bench.receive(message)
+    assert [event.times for event in bench.take_events() if isinstance(event, Ignored)] == [5]
     assert bench.mesh.faults[fault] == 6
     assert state == (dict(bench.mesh.neighbours), list(bench.mesh.routers), dict(bench.mesh.paths.cost))
 
@@ -514,9 +514,9 @@ def test_address_messages_of_an_unknown_router_are_counted_and_ignored(bench: Be
     bench.neighbour()
     bench.mesh.add_address("M0a", 3)
     bench.keep(1)
-    bench.heard()
-    bench.hear(message)
-    assert bench.heard() == [], "it happens in every network that finds its shape"
+    bench.take_events()
+    bench.receive(message)
+    assert bench.take_events() == [], "it happens in every network that finds its shape"
     assert bench.mesh.faults[MeshFault.UNKNOWN_ROUTER] == 1
     assert "R9" not in bench.mesh.routers
 
@@ -525,14 +525,14 @@ def take(bench: Bench, data: bytes, over: int = 1) -> Any:
     return bench.mesh.take(data, over, bench.now_s)
 
 
-def test_octets_that_are_no_message_are_refused_and_go_nowhere(bench: Bench) -> None:
+def test_bytes_that_are_no_message_are_refused_and_go_nowhere(bench: Bench) -> None:
     bench.neighbour("R2", over=1)
     bench.neighbour("R3", over=2)
     broken = compose(RouterAdvertisement("R2", 7, 2, 0), ALL_ROUTERS_TO)[:-1]
     for data in (b"", b"\x00", b"nonsense", broken):
         assert take(bench, data).hops == ()
     assert bench.mesh.faults[MeshFault.MALFORMED] == 4
-    assert [(event.who, event.times) for event in bench.heard() if isinstance(event, Ignored)] == [("R2", 1)]
+    assert [(event.who, event.times) for event in bench.take_events() if isinstance(event, Ignored)] == [("R2", 1)]
 
 
 @pytest.mark.parametrize(
@@ -558,19 +558,19 @@ def test_a_message_at_an_address_that_is_not_its_own_is_refused(bench: Bench, me
 def test_a_neighbour_with_the_same_id_is_reported_although_its_trace_names_this_router(bench: Bench) -> None:
     bench.mesh.link_up(1, 1, bench.now_s)
     take(bench, compose(Hello(ME, BOOT + 5, (ME,)), HELLO_TO))
-    assert [event.fault for event in bench.heard() if isinstance(event, Ignored)] == [MeshFault.SAME_ID]
+    assert [event.fault for event in bench.take_events() if isinstance(event, Ignored)] == [MeshFault.SAME_ID]
 
 
 @pytest.fixture
 def crossing(bench: Bench) -> Bench:
-    """R2, R3 and R4 are neighbours of ours and of each other, and only R3 has R5 behind it."""
+    """Make R2, R3 and R4 neighbours of this router and of each other; only R3 has R5 behind it."""
     names = ("R2", "R3", "R4")
     for number, name in enumerate(names, 1):
         bench.neighbour(name, over=number)
     for number, name in enumerate(names, 1):
         peers = dict.fromkeys((ME, *names), 1) | ({"R5": 1} if name == "R3" else {})
-        bench.hear(LinkStateUpdate(name, 7, 2, peers), over=number)
-    bench.hear(LinkStateUpdate("R5", 7, 1, {"R3": 1}), RouterAdvertisement("R5", 7, 1, 0), over=2)
+        bench.receive(LinkStateUpdate(name, 7, 2, peers), over=number)
+    bench.receive(LinkStateUpdate("R5", 7, 1, {"R3": 1}), RouterAdvertisement("R5", 7, 1, 0), over=2)
     return bench
 
 
@@ -609,34 +609,34 @@ def test_two_neighbours_with_one_id_do_not_take_turns(bench: Bench) -> None:
     bench.mesh.link_up(2, 1, bench.now_s)
     bench.hello(boot=7, over=1)
     bench.hello(boot=9, over=2)
-    bench.heard()
+    bench.take_events()
     for _ in range(5):
         bench.hello(boot=7, over=1)
         bench.hello(boot=9, over=2)
         bench.tick()
     assert bench.mesh.neighbours == {"R2": 2}
-    heard = bench.heard()
-    assert [event.fault for event in heard if isinstance(event, Ignored)] == [MeshFault.SHARED_ID]
-    assert not any(isinstance(event, PathsChanged) for event in heard)
+    events = bench.take_events()
+    assert [event.fault for event in events if isinstance(event, Ignored)] == [MeshFault.SHARED_ID]
+    assert not any(isinstance(event, PathsChanged) for event in events)
 
 
 def test_far_routers_with_one_id_do_not_take_turns_either(bench: Bench) -> None:
     bench.neighbour()
-    bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}), RouterAdvertisement("R3", 5, 1, 0))
-    bench.hear(LinkStateUpdate("R3", 5, 1, {"R2": 1}), RouterAdvertisement("R3", 6, 1, 0))
-    bench.hear(LinkStateUpdate("R3", 6, 1, {"R2": 1}))
-    bench.heard()
+    bench.receive(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}), RouterAdvertisement("R3", 5, 1, 0))
+    bench.receive(LinkStateUpdate("R3", 5, 1, {"R2": 1}), RouterAdvertisement("R3", 6, 1, 0))
+    bench.receive(LinkStateUpdate("R3", 6, 1, {"R2": 1}))
+    bench.take_events()
     for _ in range(5):
-        bench.hear(RouterAdvertisement("R3", 5, 1, 0), RouterAdvertisement("R3", 6, 1, 0))
-    heard = bench.heard()
-    assert [event.fault for event in heard if isinstance(event, Ignored)] == [MeshFault.SHARED_ID]
-    assert not any(isinstance(event, PathsChanged) for event in heard)
+        bench.receive(RouterAdvertisement("R3", 5, 1, 0), RouterAdvertisement("R3", 6, 1, 0))
+    events = bench.take_events()
+    assert [event.fault for event in events if isinstance(event, Ignored)] == [MeshFault.SHARED_ID]
+    assert not any(isinstance(event, PathsChanged) for event in events)
 
 
 def test_a_neighbours_own_word_counts_before_that_of_a_far_router_with_its_id(bench: Bench) -> None:
     bench.neighbour(boot=7)
     for _ in range(5):
-        bench.hear(RouterAdvertisement("R2", 9, 1, 0))
+        bench.receive(RouterAdvertisement("R2", 9, 1, 0))
         bench.keep(1)
     assert bench.mesh.routers["R2"].instance == 7
     assert bench.mesh.faults[MeshFault.SHARED_ID] == 4
@@ -644,16 +644,16 @@ def test_a_neighbours_own_word_counts_before_that_of_a_far_router_with_its_id(be
 
 def test_a_router_whose_clock_went_back_is_accepted_in_the_end(bench: Bench) -> None:
     bench.neighbour()
-    bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}), RouterAdvertisement("R3", 50, 4, 0))
-    bench.hear(LinkStateUpdate("R3", 50, 4, {"R2": 1, "R4": 1}))
-    bench.hear(RouterAdvertisement("R3", 20, 1, 0), RouterAdvertisement("R3", 20, 1, 0))
-    bench.hear(LinkStateUpdate("R3", 20, 1, {"R2": 1, "R5": 1}))
+    bench.receive(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}), RouterAdvertisement("R3", 50, 4, 0))
+    bench.receive(LinkStateUpdate("R3", 50, 4, {"R2": 1, "R4": 1}))
+    bench.receive(RouterAdvertisement("R3", 20, 1, 0), RouterAdvertisement("R3", 20, 1, 0))
+    bench.receive(LinkStateUpdate("R3", 20, 1, {"R2": 1, "R5": 1}))
     assert bench.mesh.paths.next_hop.keys() == {"R2", "R3", "R5"}
 
 
 def test_absurd_costs_are_added_up_without_harm(bench: Bench) -> None:
     bench.neighbour(cost=MAX_COST)
-    bench.hear(LinkStateUpdate("R2", 7, 2, {ME: MAX_COST, "R3": MAX_COST}))
+    bench.receive(LinkStateUpdate("R2", 7, 2, {ME: MAX_COST, "R3": MAX_COST}))
     assert bench.mesh.paths.cost == {"R2": MAX_COST, "R3": 2 * MAX_COST}
 
 
@@ -663,12 +663,12 @@ def test_absurd_costs_are_added_up_without_harm(bench: Bench) -> None:
 def test_a_neighbour_with_ten_thousand_peers_is_accepted_within_bounds(bench: Bench) -> None:
     bench.neighbour()
     for sequence in range(2, 12):
-        bench.hear(LinkStateUpdate("R2", 7, sequence, {ME: 1, **{f"X{n}": 1 for n in range(10_000 + sequence % 2)}}))
+        bench.receive(LinkStateUpdate("R2", 7, sequence, {ME: 1, **{f"X{n}": 1 for n in range(10_000 + sequence % 2)}}))
     assert len(bench.mesh.routers) == nodes_module.MAX_ROUTERS
     assert bench.mesh.faults[MeshFault.TOO_MANY] > 0
-    assert len(bench.sent(LinkStateRequest)) <= QUESTIONS_PER_TICK
+    assert len(bench.sent(LinkStateRequest)) <= REQUESTS_PER_TICK
     bench.tick()
-    assert len(bench.sent(LinkStateRequest)) == QUESTIONS_PER_TICK
+    assert len(bench.sent(LinkStateRequest)) == REQUESTS_PER_TICK
 
 
 def test_the_ways_are_found_anew_only_so_often_between_two_ticks(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -683,7 +683,7 @@ def test_the_ways_are_found_anew_only_so_often_between_two_ticks(bench: Bench, m
     bench.neighbour()
     made.clear()
     for sequence in range(2, 102):
-        bench.hear(LinkStateUpdate("R2", 7, sequence, {ME: 1, **{f"X{n}": 1 + sequence % 2 for n in range(50)}}))
+        bench.receive(LinkStateUpdate("R2", 7, sequence, {ME: 1, **{f"X{n}": 1 + sequence % 2 for n in range(50)}}))
     assert 1 <= len(made) <= 3
     bench.tick()
     assert bench.mesh.paths.cost["X1"] == 1 + 1 + 101 % 2, "the last word counts after the tick"
@@ -695,10 +695,10 @@ def test_requests_for_many_addresses_are_answered_in_turn(bench: Bench, monkeypa
     for number in range(100):
         bench.mesh.add_address(f"M0{number}", 3)
     names = [f"X{number}" for number in range(6)]
-    bench.hear(*[RouterAdvertisement(name, 1, 1, 0) for name in names])
+    bench.receive(*[RouterAdvertisement(name, 1, 1, 0) for name in names])
     bench.keep(1)
-    bench.heard()
-    bench.hear(*[MobileAddressRequest(name, 0) for name in [*names, *names[2:]]])
+    bench.take_events()
+    bench.receive(*[MobileAddressRequest(name, 0) for name in [*names, *names[2:]]])
     assert len(bench.sent(MobileAddressUpdate)) == 2
     bench.keep(1)
     assert len(bench.sent(MobileAddressUpdate)) == 2
@@ -711,10 +711,10 @@ def test_requests_for_many_addresses_are_answered_in_turn(bench: Bench, monkeypa
 def test_links_beyond_the_limit_are_refused(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nodes_module, "MAX_LINKS", 10)
     bench.neighbour()
-    bench.hear(LinkStateUpdate("R2", 7, 2, {ME: 1, **{f"X{number}": 1 for number in range(10)}}))
+    bench.receive(LinkStateUpdate("R2", 7, 2, {ME: 1, **{f"X{number}": 1 for number in range(10)}}))
     assert bench.mesh.faults[MeshFault.TOO_MANY] == 1
     assert bench.mesh.paths.next_hop == {"R2": "R2"}
-    bench.hear(LinkStateUpdate("R2", 7, 3, {ME: 1, **{f"X{number}": 1 for number in range(9)}}))
+    bench.receive(LinkStateUpdate("R2", 7, 3, {ME: 1, **{f"X{number}": 1 for number in range(9)}}))
     assert len(bench.mesh.paths.next_hop) == 10
 
 
@@ -724,13 +724,13 @@ def test_addresses_beyond_the_limit_are_left_out_and_room_returns(
     monkeypatch.setattr(nodes_module, "MAX_ADDRESS_BYTES", 10_000)
     bench.neighbour()
     many = tuple(f"M0{number}" for number in range(1000))
-    bench.hear(MobileAddressUpdate("R2", 1, exist=many))
+    bench.receive(MobileAddressUpdate("R2", 1, exist=many))
     kept = len(bench.mesh.addresses_of("R2"))
     assert 0 < kept < 100
     assert bench.mesh.faults[MeshFault.TOO_MANY] == 1
-    bench.hear(MobileAddressUpdate("R2", 2, exist=()), MobileAddressUpdate("R2", 3, exist=many))
+    bench.receive(MobileAddressUpdate("R2", 2, exist=()), MobileAddressUpdate("R2", 3, exist=many))
     assert len(bench.mesh.addresses_of("R2")) == kept
-    bench.hear(MobileAddressUpdate("R2", 4, exist=("M0last",)), MobileAddressUpdate("R2", 5, added=("M0more",)))
+    bench.receive(MobileAddressUpdate("R2", 4, exist=("M0last",)), MobileAddressUpdate("R2", 5, added=("M0more",)))
     assert set(bench.mesh.addresses_of("R2")) == {"M0last", "M0more"}
 
 
@@ -751,9 +751,9 @@ def test_invented_routers_are_remembered_in_bounds_and_soon_forgotten(
     monkeypatch.setattr(nodes_module, "MAX_ROUTERS", 100)
     bench.neighbour()
     for number in range(3000):
-        bench.hear(invent(f"X{number}"))
+        bench.receive(invent(f"X{number}"))
     assert len(bench.mesh.routers) <= 100
-    assert len([event for event in bench.heard() if isinstance(event, Ignored)]) <= 1001
+    assert len([event for event in bench.take_events() if isinstance(event, Ignored)]) <= 1001
     bench.keep(ORPHAN_TICKS)
     assert list(bench.mesh.routers) == ["R2"]
 

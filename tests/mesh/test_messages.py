@@ -1,4 +1,4 @@
-"""The messages of routers, octet for octet as Dispatch Router 1.19 sends them (inter-router.md 3.4)."""
+"""The messages of routers, byte for byte as Dispatch Router 1.19 sends them (inter-router.md 3.4)."""
 
 from __future__ import annotations
 
@@ -105,18 +105,18 @@ EXAMPLES: list[tuple[Message, str, str]] = [
 NAMES = [type(message).__name__ for message, _, _ in EXAMPLES]
 
 
-def octets(text: str) -> bytes:
+def encoded(text: str) -> bytes:
     return bytes.fromhex(re.sub(r"\s", "", text))
 
 
 @pytest.mark.parametrize(("message", "to", "text"), EXAMPLES, ids=NAMES)
-def test_a_message_is_written_octet_for_octet_like_the_peers(message: Message, to: str, text: str) -> None:
-    assert compose(message, to).hex() == octets(text).hex()
+def test_a_message_is_written_byte_for_byte_like_the_peers(message: Message, to: str, text: str) -> None:
+    assert compose(message, to).hex() == encoded(text).hex()
 
 
 @pytest.mark.parametrize(("message", "to", "text"), EXAMPLES, ids=NAMES)
 def test_a_message_of_the_peer_is_understood(message: Message, to: str, text: str) -> None:
-    assert parse(octets(text)) == message
+    assert parse(encoded(text)) == message
 
 
 ids = some.text(min_size=1, max_size=300).filter(lambda text: text.isprintable())
@@ -139,7 +139,7 @@ def test_a_written_message_is_parsed_back(message: Message) -> None:
 
 
 def body(opcode: object, **fields: object) -> bytes:
-    """A message as another author may write it: bare, in whatever types."""
+    """Return a message as another author may write it: without annotations, in any types."""
     properties = encode(Described(ULong(0x74), {"opcode": opcode}))
     return properties + encode(Described(ULong(0x77), fields))
 
@@ -192,14 +192,14 @@ def test_hints_that_do_not_fit_the_addresses_are_ignored(hints: list[int]) -> No
         (b"\x00\x45" + body("RA", id="RB"), "a section that router messages do not have"),
         (body("HELLO", id="RB", seen=["R" * 4097]), "seen has a text of more than"),
         (body("MAU", id="RB", mobile_seq=1, exist=["M0" + "a" * 4095]), "exist has a text of more than"),
-        (b"\x00" * (MAX_MESSAGE_BYTES + 1), "octets; at most"),
+        (b"\x00" * (MAX_MESSAGE_BYTES + 1), "bytes; at most"),
         (body("MAU", id="RB", mobile_seq=1), "either exist"),
         (body("MAU", id="RB", mobile_seq=1, add=["M0a"]), "either exist"),
         (body("MAU", id="RB", mobile_seq=1, exist=[], add=[], **{"del": []}), "either exist"),
         (body("MAU", id="RB", mobile_seq=1, exist=["M0a", 1]), "exist is not a list"),
     ],
 )
-def test_octets_that_are_no_message_are_refused_with_the_reason(data: bytes, complaint: str) -> None:
+def test_bytes_that_are_no_message_are_refused_with_the_reason(data: bytes, complaint: str) -> None:
     with pytest.raises(DecodeError, match=complaint):
         parse(data)
 
@@ -218,7 +218,7 @@ def test_a_cost_of_nothing_is_a_cost_of_one() -> None:
 
 
 @given(some.binary(max_size=200))
-def test_any_octets_are_a_message_or_refused(data: bytes) -> None:
+def test_any_bytes_are_a_message_or_refused(data: bytes) -> None:
     try:
         parse(data)
     except DecodeError:
@@ -227,7 +227,7 @@ def test_any_octets_are_a_message_or_refused(data: bytes) -> None:
 
 @pytest.mark.parametrize(("message", "to", "text"), EXAMPLES, ids=NAMES)
 def test_a_damaged_message_is_read_or_refused(message: Message, to: str, text: str) -> None:
-    whole = octets(text)
+    whole = encoded(text)
     for place in range(len(whole)):
         for damaged in (whole[:place], whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :]):
             try:

@@ -1,4 +1,4 @@
-"""The id of another router in a line of the log."""
+"""Another router's id in a line of the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a message that came over a control link (inter-router.md 2.5, 5.5)."""
+"""The handling of a message from a control link (inter-router.md 2.5, 5.5)."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ HEADER = encode(Described(ULong(0x70), [False]))
 BODY = encode(Described(ULong(0x77), {"id": "R1"}))
 
 
-def octets(to: str | None, trace: tuple[str, ...] = ("0/R1",), ingress: str | None = "0/R1", user: str = "") -> bytes:
-    """A message that came over a control link; with an entry that some ``user`` put into its annotations."""
+def encoded(to: str | None, trace: tuple[str, ...] = ("0/R1",), ingress: str | None = "0/R1", user: str = "") -> bytes:
+    """Return a message from a control link, with an entry that ``user`` put into its annotations."""
     extra = encode(Symbol("x-user")) + encode(user) if user else b""
     annotations = compose_annotations(extra, 1 if user else 0, 0, False, None, ingress, trace)
     return HEADER + annotations + encode(Described(ULong(0x73), [None, None, to])) + BODY
@@ -67,9 +67,9 @@ def octets(to: str | None, trace: tuple[str, ...] = ("0/R1",), ingress: str | No
 def test_a_message_is_taken_here_or_sent_on(
     to: str, trace: tuple[str, ...], address: str, hops: tuple[str, ...]
 ) -> None:
-    way = relay(octets(to, trace), "R2", AT_R2)
+    way = relay(encoded(to, trace), "R2", AT_R2)
     assert (way.address, way.hops) == (address, hops)
-    assert way.data == (octets(to, (*trace, "0/R2")) if hops else b"")
+    assert way.data == (encoded(to, (*trace, "0/R2")) if hops else b"")
 
 
 @pytest.mark.parametrize(
@@ -77,12 +77,12 @@ def test_a_message_is_taken_here_or_sent_on(
     [("0/R1", ("R3", "R5")), ("0/R3", ("R1", "R5")), ("0/R4", ("R1", "R5")), ("0/R9", ()), ("1/R1", ())],
 )
 def test_a_broadcast_goes_on_to_the_routers_behind_this_one_for_its_author(ingress: str, hops: tuple[str, ...]) -> None:
-    assert relay(octets(ALL_ROUTERS_TO, ("0/R9",), ingress), "R2", AT_R2).hops == hops
+    assert relay(encoded(ALL_ROUTERS_TO, ("0/R9",), ingress), "R2", AT_R2).hops == hops
 
 
 def test_user_annotations_beside_the_trace_are_passed_on() -> None:
-    way = relay(octets(ALL_ROUTERS_TO, user="kept"), "R2", AT_R2)
-    assert way.data == octets(ALL_ROUTERS_TO, ("0/R1", "0/R2"), user="kept")
+    way = relay(encoded(ALL_ROUTERS_TO, user="kept"), "R2", AT_R2)
+    assert way.data == encoded(ALL_ROUTERS_TO, ("0/R1", "0/R2"), user="kept")
 
 
 def test_a_message_without_annotations_has_this_router_as_its_ingress() -> None:
@@ -111,7 +111,7 @@ def test_another_address_in_the_annotations_counts_before_that_of_the_properties
 )
 def test_a_message_that_leads_nowhere_is_dropped(to: str, trace: tuple[str, ...], complaint: str) -> None:
     with pytest.raises(Dropped, match=complaint):
-        relay(octets(to, trace), "R2", AT_R2)
+        relay(encoded(to, trace), "R2", AT_R2)
 
 
 @pytest.mark.parametrize(
@@ -120,22 +120,22 @@ def test_a_message_that_leads_nowhere_is_dropped(to: str, trace: tuple[str, ...]
         (b"", "empty"),
         (HEADER[:4], "cut short"),
         (BODY, "for no router"),
-        (octets(None), "for no router"),
-        (octets(""), "for no router"),
-        (octets("news"), "for no router"),
-        (octets("_topo/1/R2/qdrouter"), "for no router"),
-        (octets("_topo/0/R2"), "for no router"),
-        (octets("_topo/0//qdrouter"), "for no router"),
-        (octets("_local"), "for no router"),
-        (octets("_edge/R2/qdrouter"), "for no router"),
-        (octets(ALL_ROUTERS_TO, ("0/R1",) * (MAX_TRACE_ENTRIES + 1)), "trace list has more than"),
+        (encoded(None), "for no router"),
+        (encoded(""), "for no router"),
+        (encoded("news"), "for no router"),
+        (encoded("_topo/1/R2/qdrouter"), "for no router"),
+        (encoded("_topo/0/R2"), "for no router"),
+        (encoded("_topo/0//qdrouter"), "for no router"),
+        (encoded("_local"), "for no router"),
+        (encoded("_edge/R2/qdrouter"), "for no router"),
+        (encoded(ALL_ROUTERS_TO, ("0/R1",) * (MAX_TRACE_ENTRIES + 1)), "trace list has more than"),
         (HEADER + encode(Described(ULong(0x72), ["0/R1"])) + BODY, "format code"),
-        (octets(ALL_ROUTERS_TO).replace(b"\xa1\x040/R1", b"\xa3\x040/R1"), "ingress router not a string"),
-        (octets(ALL_ROUTERS_TO, user="x" * 9000), "annotations of"),
+        (encoded(ALL_ROUTERS_TO).replace(b"\xa1\x040/R1", b"\xa3\x040/R1"), "ingress router not a string"),
+        (encoded(ALL_ROUTERS_TO, user="x" * 9000), "annotations of"),
         (HEADER + encode(Described(ULong(0x73), [None, None, 7])) + BODY, "format code"),
     ],
 )
-def test_octets_that_are_no_message_are_refused(data: bytes, complaint: str) -> None:
+def test_bytes_that_are_no_message_are_refused(data: bytes, complaint: str) -> None:
     with pytest.raises(DecodeError, match=complaint):
         relay(data, "R2", AT_R2)
 

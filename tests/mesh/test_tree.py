@@ -1,4 +1,4 @@
-"""Trees against the candidate list of inter-router.md 4.4, worked off word for word."""
+"""Trees against the candidate list of inter-router.md 4.4, implemented word for word."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from trouter.mesh.tree import UNREACHED, Tree
 
 Links = list[dict[int, int]]
-#: Equal ways, ways of about the same cost, and costs of all sizes.
-#: Some for a heap for each cost, and some for which there are too few heaps.
+#: Equal paths, paths of nearly the same cost, and costs of all sizes. Some with a heap for each cost, and some with too
+#: few heaps.
 COSTS = [
     st.just(1),
     st.integers(1, 3),
@@ -33,7 +33,7 @@ def tree_of(links: Links) -> Tree:
 
 
 def worked_off(links: Links, root: int) -> tuple[list[int], list[list[int]]]:
-    """By router: what it costs, and the routers on the way to it, itself included."""
+    """Return, by router, its cost, and the routers on the path to it, itself included."""
     cost, way = [UNREACHED] * len(links), [list[int]() for _ in links]
     cost[root] = 0
     candidates, done = [(0, root)], set[int]()
@@ -52,7 +52,7 @@ def worked_off(links: Links, root: int) -> tuple[list[int], list[list[int]]]:
 
 @st.composite
 def networks(draw: st.DrawFn) -> Links:
-    """Links may have another cost the other way, or no other way."""
+    """Draw a network; a link may have another cost in the other direction, or none."""
     count = draw(st.integers(1, 12))
     prices = draw(st.sampled_from(COSTS))
     numbers = st.integers(0, count - 1)

@@ -1,4 +1,4 @@
-"""A ring of four routers that the tests of this folder look at; nobody changes it."""
+"""A ring of four routers that the tests of this folder share; no test changes it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tests.tools.live import Ran, run
 
 __all__ = ["router", "start_router"]
 
-#: Who dials whom. There are two ways of equal cost from A to D, and from B to C.
+#: By router: the routers that it dials. There are two paths of equal cost from A to D, and from B to C.
 RING = {"A": (), "B": ("A",), "C": ("A",), "D": ("B", "C")}
-#: Name of the golden file -> the options, in the order in which A is asked.
+#: By name of the golden file: the options, in the order in which A is queried.
 LOOKS = {
     "nodes": ["-n"],
     "nodes-verbose": ["-n", "-v"],
@@ -31,7 +31,7 @@ LOOKS = {
 
 
 class Ring(NamedTuple):
-    """The routers by id, and what `trouter stat` showed of them before anybody else came."""
+    """The routers by id, and the output of `trouter stat` before another client connected."""
 
     routers: dict[str, RunningRouter]
     looks: dict[str, Ran]

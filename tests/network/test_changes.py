@@ -1,4 +1,4 @@
-"""How the network changes: what is remembered of it, logged, recorded and shown, and two routers with one id."""
+"""Changes of the network: the router's history, the log, the records and the rows, and two routers with one id."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUICK = "raIntervalFluxSeconds: 1"
 
 
 def records_of(folder: Path, kind: str) -> list[dict[str, Any]]:
-    """What stands in the segments so far."""
+    """Return the records in the segments so far."""
     lines = [line for path in sorted(folder.glob("*.jsonl")) for line in path.read_text(encoding="utf-8").splitlines()]
     found = [json.loads(line) for line in lines if line.startswith("{")]
     return [each for each in found if each["k"] == kind]
@@ -82,7 +82,7 @@ async def test_a_lost_router_is_reported_with_the_reason_the_moved_paths_and_the
     assert (moved["C"]["cost_old"], moved["C"]["cost_new"], moved["C"]["next_hop"]) == (2, 5, "C")
     assert moved["B"]["cost_old"] == 1
     gone = [each for each in told if each.get("peer") == "B" and each["what"] == "path" and "cost_new" not in each]
-    assert {each["cause_id"].partition(":")[0] for each in gone} <= {"A", "C"}  # C's word, unless it came before ours
+    assert {each["cause_id"].partition(":")[0] for each in gone} <= {"A", "C"}  # C's report, or A's own
     assert gone
     (converged,) = [each for each in told if each["what"] == "converged" and each["cause_id"] == cause]
     assert converged["routers"] == 2

@@ -1,4 +1,4 @@
-"""Connectors and listeners of role inter-router: who is no neighbour is told so, and where else there is one."""
+"""Connectors and listeners of role inter-router: a peer that is no neighbour gets an error, and is listed elsewhere."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_connector_to_a_listener_for_clients_shows_that_the_peer_is_no_router(
     router: RunningRouter, start_router: StartRouter
 ) -> None:
     here = start_router(interior("A", {"R": router.port}))
-    for _ in range(2):  # it goes on trying
+    for _ in range(2):  # it retries
         failed = here.wait_for_line(r"Connection to 127\.0\.0\.1:\d+ failed: (the peer refuses .*)")
     assert failed[1] == (
         "the peer refuses links between routers (qd:forbidden Connectivity to the node is forbidden): "

@@ -1,4 +1,4 @@
-"""Link routes through edge routers: a container on one, clients everywhere (inter-router.md 6.6, 6.9)."""
+"""Link routes through edge routers: a container on one, clients on all (inter-router.md 6.6, 6.9)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.waiting import until
 pytestmark = pytest.mark.slow
 
 PLACES = ("A", "B", "E1", "E2")
-#: What the edge router with the container has configured, and how others know it.
+#: The configuration of the edge router with the container, and of the others.
 ROUTES = """
 linkRoute {{ prefix: b, direction: in, connection: c }}
 linkRoute {{ prefix: b, direction: out, connection: c }}
@@ -29,7 +29,7 @@ linkRoute {{ pattern: p.*.q, direction: in, connection: c }}
 connector {{ host: 127.0.0.1, port: {port}, role: route-container, name: c, saslMechanisms: ANONYMOUS }}
 """
 KEYS = {"Cb", "Db", "Ep.*.q"}
-#: What the other one has: the same addresses, for a container that it never gets.
+#: The configuration of the other edge router: the same addresses, for a container that never connects.
 ROUTES_TO_NOBODY = """
 linkRoute { prefix: b, direction: in, containerId: nobody }
 linkRoute { prefix: b, direction: out, containerId: nobody }
@@ -62,7 +62,7 @@ def keys(router: RunningRouter) -> set[str]:
 
 
 def wait_for_keys(router: RunningRouter, wanted: set[str], gone: bool = False) -> None:
-    """Wait until a router knows that links to such addresses are routed, or knows it of none of them."""
+    """Wait until a router has routes for these addresses, or none of them."""
     until(lambda: wanted.isdisjoint(keys(router)) if gone else wanted <= keys(router), f"a change of {wanted}")
 
 

@@ -1,4 +1,4 @@
-"""The example of docs/edge.md, as it stands there but for the ports."""
+"""The example of docs/edge.md, with other ports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long messages through edge routers: one that is not coming in holds up nobody else (docs/edge.md)."""
+"""Long messages through edge routers: an unfinished one delays no other (docs/edge.md)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from trouter.wire.performatives import Accepted
 
 pytestmark = pytest.mark.slow
 
-#: Only a hang takes this long.
+#: Seconds that only a hang takes.
 HANG_S = 60.0
-#: The interior router that knows for a place who listens elsewhere.
+#: By place: the interior router that knows the receivers elsewhere.
 ABOVE = {"A": "A", "B": "B", "E1": "A", "E2": "B"}
 PLACES = [("E1", "A"), ("A", "E1"), ("E1", "E2"), ("E2", "E1"), ("E1", "B"), ("B", "E1"), ("A", "B")]
 PIECE = b"x" * 65_536
@@ -44,7 +44,7 @@ def url(router: RunningRouter) -> str:
 
 
 async def until_taken(router: RunningRouter, address: str) -> None:
-    """Wait until an interior router knows that an address is listened on."""
+    """Wait until an interior router knows that an address has a receiver."""
 
     def right(row: dict[str, Any]) -> bool:
         return bool(row["key"] == f"M0{address}" and row["subscriberCount"] + row["remoteCount"])
@@ -53,7 +53,7 @@ async def until_taken(router: RunningRouter, address: str) -> None:
 
 
 def links(router: RunningRouter) -> list[dict[str, Any]]:
-    """The links of a router as management shows them."""
+    """Return the links of a router as management shows them."""
     with node_of(client_port(router)) as node:
         return node.query("router.link")
 
@@ -134,7 +134,7 @@ async def test_the_links_are_kept_and_used_again(routers: dict[str, RunningRoute
     assert len(set(counted)) == 1
 
 
-#: Users of the edge router may do what it needs; what is changed has nothing to do with them.
+#: A policy that permits users of the edge router everything needed; the changes do not affect them.
 POLICY = """
 policy { enableVhostPolicy: yes }
 vhost { hostname: $default, allowUnknownUser: yes, groups: { $default: { remoteHosts: *, sources: *, targets: *, \

@@ -1,4 +1,4 @@
-"""An edge router with two ways up: one is used, the other stands by, and takes over when the first is lost."""
+"""An edge router with two uplinks: one is active, the other takes over when the first is lost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trouter.wire.performatives import Accepted, Modified, Released
 
 pytestmark = pytest.mark.slow
 
-#: Only a hang takes this long.
+#: Seconds that only a hang takes.
 HANG_S = 60.0
 
 Routers = dict[str, RunningRouter]
@@ -30,14 +30,14 @@ def url(router: RunningRouter) -> str:
 
 
 def uplinks(router: RunningRouter) -> dict[str, dict[str, Any]]:
-    """The connections of an edge router to interior ones, by whom they lead to."""
+    """Return the connections of an edge router to interior ones, by the router at the other end."""
     with node_of(client_port(router)) as node:
         return {row["container"]: row for row in node.query("connection") if row["role"] == "edge"}
 
 
 @pytest.fixture
 def routers(tmp_path: Path) -> Iterator[Routers]:
-    """A and B are neighbours, and E hangs on both."""
+    """Run A and B as neighbours, and E with connectors to both."""
     with ExitStack() as stack:
         started: Routers = {}
         for name, others in (("A", ()), ("B", ("A",))):
@@ -59,7 +59,7 @@ async def take(receiver: Receiver) -> None:
 
 
 async def insist(sender: Sender) -> None:
-    """What is sent on old credit before the new uplink knows who listens is released (routing.md 3.3): send again."""
+    """Send until accepted: messages before the new uplink knows its receivers are released (routing.md 3.3)."""
     while (outcome := await (await sender.submit(Message("hello"))).outcome()) == Released():
         pass
     assert outcome == Accepted()
@@ -70,7 +70,7 @@ async def test_the_other_uplink_takes_over_with_every_address(routers: Routers) 
     assert sorted(row["active"] for row in found.values()) == [False, True]
     active = next(name for name, row in found.items() if row["active"])
     other = "B" if active == "A" else "A"
-    with node_of(client_port(routers[other])) as node:  # nothing is attached where it stands by
+    with node_of(client_port(routers[other])) as node:  # nothing is attached on the inactive uplink
         ids = {row["identity"] for row in node.query("connection") if row["role"] == "edge"}
         assert not [row for row in node.query("router.link") if row["connectionId"] in ids]
     with trio.fail_after(HANG_S):
@@ -84,7 +84,7 @@ async def test_the_other_uplink_takes_over_with_every_address(routers: Routers) 
             at_active.open_receiver("from.edge") as victim,
         ):
             under_way = await sender.submit(Message("under way"))
-            await victim.receive()  # and it never says what becomes of it
+            await victim.receive()  # and it never settles
             routers[active].process.send_signal(signal.SIGKILL)
             assert isinstance(await under_way.outcome(), Modified | Released)
             routers["E"].wait_for_line(rf"Edge connection \(id={found[active]['identity']}\) to interior lost$")

@@ -1,4 +1,4 @@
-"""Edge routers: two interior routers with one each, and clients of all kinds everywhere (inter-router.md 6)."""
+"""Edge routers: two interior routers with one each, and clients of all kinds on each (inter-router.md 6)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from trouter.wire.types import Symbol
 
 pytestmark = pytest.mark.slow
 
-#: Only a hang takes this long.
+#: Seconds that only a hang takes.
 HANG_S = 60.0
-#: How every router treats addresses.
+#: The treatment of addresses on every router.
 RULES = """
 address { prefix: many, distribution: multicast }
 address { prefix: near, distribution: closest }
@@ -29,7 +29,7 @@ address { prefix: staged, waypoint: yes }
 address { prefix: spare, enableFallback: yes }
 """
 ADDRESSES = ("far.balanced", "many.far", "near.far")
-#: Where a sender and a receiver may be: on the same edge router, above it, beyond.
+#: Places of a sender and a receiver: on the same edge router, above it, beyond.
 PLACES = ("A", "B", "E1", "E2")
 
 
@@ -53,7 +53,7 @@ def url(router: RunningRouter) -> str:
 async def everywhere(
     check: Callable[[str, str], Awaitable[None]], places: Iterable[tuple[str, str]] = tuple(product(PLACES, PLACES))
 ) -> None:
-    """Check all placements at once: what other routers have to hear takes them a second or two."""
+    """Check all placements concurrently: an update to other routers takes a second or two."""
     with trio.fail_after(HANG_S):
         async with trio.open_nursery() as nursery:
             for here, there in places:
@@ -83,7 +83,7 @@ async def test_a_message_reaches_its_consumer_on_every_router(routers: dict[str,
 
 
 async def test_a_large_message_crosses_everything_whole(routers: dict[str, RunningRouter]) -> None:
-    body = bytes(range(256)) * 4096  # a million octets: streamed
+    body = bytes(range(256)) * 4096  # a million bytes: streamed
 
     async def check(here: str, there: str) -> None:
         address = f"large.{here}.{there}"
@@ -112,7 +112,7 @@ async def test_a_receiver_that_leaves_in_the_middle_of_a_message_holds_no_other_
         begun, gone = trio.Event(), trio.Event()
 
         async def pieces() -> AsyncIterator[bytes]:
-            for _ in range(10):  # enough to be sent on unfinished
+            for _ in range(10):  # enough to be forwarded unfinished
                 yield b"x" * 65536
             begun.set()
             await gone.wait()
@@ -143,7 +143,7 @@ async def test_a_receiver_that_leaves_in_the_middle_of_a_message_holds_no_other_
             ):
                 nursery.start_soon(take, receiver)
                 while not isinstance(await sender.send(Message("after")), Accepted):
-                    pass  # sent before everybody knew of the new receiver
+                    pass  # sent before every router knew of the new receiver
 
     await everywhere(check)
 
@@ -171,7 +171,7 @@ async def test_an_answer_finds_its_requester(routers: dict[str, RunningRouter]) 
 
 
 async def all_hear(sender: Sender, receivers: list[Receiver]) -> None:
-    """Send until everybody has heard something, then see that nobody has heard anything twice."""
+    """Send until every receiver has got a message, then check that none has got one twice."""
     heard: set[Receiver] = set()
 
     async def hear(receiver: Receiver) -> None:
@@ -192,7 +192,7 @@ async def all_hear(sender: Sender, receivers: list[Receiver]) -> None:
 
 @pytest.mark.parametrize("here", PLACES)
 async def test_every_receiver_gets_one_copy_of_a_multicast(routers: dict[str, RunningRouter], here: str) -> None:
-    """Whether the sender names the address once for its link, or with each message."""
+    """The sender names the address once for its link, or in each message."""
     address = f"many.copies.{here}"
     with trio.fail_after(HANG_S):
         async with AsyncExitStack() as stack:
@@ -205,7 +205,7 @@ async def test_every_receiver_gets_one_copy_of_a_multicast(routers: dict[str, Ru
             unnamed = await stack.enter_async_context(sending.open_sender())
             await all_hear(named, receivers)
             for sender in (named, unnamed):
-                for body in ("to all", "and again"):  # the second shows that the first did not come twice
+                for body in ("to all", "and again"):  # the second shows that the first did not arrive twice
                     tracker = await sender.submit(Message(body, Properties(to=address)))
                     for receiver in receivers:
                         delivery = await receiver.receive()
@@ -234,7 +234,7 @@ async def test_no_client_receives_from_the_address_of_a_router(routers: dict[str
 
 async def test_phases_and_fallbacks_are_kept_across_edge_routers(routers: dict[str, RunningRouter]) -> None:
     async def staged(here: str, there: str) -> None:
-        """What is sent goes to the waypoint first, and from there to the consumer."""
+        """Check that messages go to the waypoint first, and from there to the consumer."""
         address = f"staged.{here}.{there}"
         async with (
             connect(url(routers[here])) as client,
@@ -256,7 +256,7 @@ async def test_phases_and_fallbacks_are_kept_across_edge_routers(routers: dict[s
             assert await tracker.outcome() == Accepted()
 
     async def spared(here: str, there: str) -> None:
-        """Without anybody else the one takes it who takes what nobody wants."""
+        """Check that a fallback consumer gets the messages that no other consumer takes."""
         address = f"spare.{here}.{there}"
         async with (
             connect(url(routers[here])) as sending,

@@ -1,4 +1,4 @@
-"""Exchanges in a network: an exchange on any router, interior or edge, its next hops on others, bound while it runs."""
+"""Exchanges in a network: on any router, interior or edge, with next hops on others, bound while it runs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from trouter.wire.performatives import Accepted, Released
 
 pytestmark = pytest.mark.slow
 
-#: Only a hang takes this long.
+#: Seconds that only a hang takes.
 HANG_S = 60.0
 PLACES = ("A", "B", "E1", "E2")
 RULES = "address { prefix: many, distribution: multicast }\n"
 
 
 def exchange(place: str) -> str:
-    """Each router has one of its own, with next hops of its own that may be anywhere."""
+    """Return the exchange of a router: each has its own, with next hops on any router."""
     bindings = (("a.#", f"hop.{place}"), ("b", f"many.{place}"))
     return f"exchange {{ name: ex, address: ex.{place}, alternateAddress: rest.{place} }}\n" + "".join(
         f"binding {{\n    exchangeName: ex\n    bindingKey: {key}\n    nextHopAddress: {hop}\n}}\n"
@@ -55,20 +55,20 @@ def message(subject: str | None, body: object = None) -> Message:
 
 
 async def accepted(sender: Sender, subject: str | None, body: object = None) -> None:
-    """Send until it is accepted: what is elsewhere takes a moment to be known."""
+    """Send until accepted: a router learns of addresses elsewhere after a moment."""
     with trio.fail_after(HANG_S):
         while await (await sender.submit(message(subject, body))).outcome() != Accepted():
             await trio.lowlevel.checkpoint()
 
 
 async def keep_sending(sender: Sender, subject: str, body: object) -> None:
-    """Send until cancelled: copies are pre-settled, so those that are sent where nobody is any more are lost."""
+    """Send until cancelled: copies are pre-settled, so those to an address without a receiver are lost."""
     while True:
         await accepted(sender, subject, body)
 
 
 async def taken(receiver: Receiver) -> object:
-    """The body of the next message, which came settled."""
+    """Return the body of the next message, which arrived settled."""
     with trio.fail_after(HANG_S):
         delivery = await receiver.receive()
         assert delivery.presettled
@@ -86,7 +86,7 @@ async def test_an_exchange_serves_senders_and_next_hops_everywhere(
             key = f"M0many.{place}"
             await until_known(routers[name], key, 1)
         for name in PLACES:
-            if name != place:  # where an exchange is known that nobody sends to, on other routers, takes a moment
+            if name != place:  # other routers learn of an exchange without senders after a moment
                 sender = await stack.enter_async_context(connections[name].open_sender(f"ex.{place}"))
                 await accepted(sender, "b", "hello")
                 assert [await taken(each) for each in many] == ["hello"] * len(many)
@@ -97,7 +97,7 @@ async def test_an_exchange_serves_senders_and_next_hops_everywhere(
         for name in PLACES:
             async with connections[name].open_receiver(f"hop.{place}") as hop, trio.open_nursery() as nursery:
                 nursery.start_soon(keep_sending, sender, "a.b", name)
-                while (body := await taken(hop)) != name:  # what was on its way to the receiver before this one
+                while (body := await taken(hop)) != name:  # earlier messages to the receiver
                     assert body in PLACES
                 nursery.cancel_scope.cancel()
 

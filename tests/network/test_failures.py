@@ -29,7 +29,7 @@ from trouter.wire.performatives import Accepted, Modified, Released
 pytestmark = pytest.mark.slow
 
 Routers = dict[str, RunningRouter]
-#: Two ways of equal cost from A to D; that over B is taken as long as there is one.
+#: Two paths of equal cost from A to D; the one over B is used while it exists.
 RING = {"A": (), "D": (), "B": ("A", "D"), "C": ("A", "D")}
 COUNT = 300
 
@@ -39,7 +39,7 @@ def url(routers: Routers, name: str) -> str:
 
 
 class Load:
-    """A sender on A and a receiver on D, and what became of every message."""
+    """A sender on A and a receiver on D, and the outcome of every message."""
 
     def __init__(self, sender: Sender, receiver: Receiver) -> None:
         self._sender = sender
@@ -49,13 +49,13 @@ class Load:
         self.sent = 0
 
     async def receive(self) -> None:
-        """Accept whatever comes."""
+        """Accept each message."""
         async for delivery in self._receiver:
             self.accepted_there.add(delivery.message.body)
             await delivery.accept()
 
     async def send(self, count: int, nursery: trio.Nursery) -> None:
-        """Send so many, none of which waits for another's outcome."""
+        """Send ``count`` messages, without waiting for outcomes in between."""
         for _ in range(count):
             number, self.sent = self.sent, self.sent + 1
             tracker = await self._sender.submit(Message(number))
@@ -66,7 +66,7 @@ class Load:
         self.outcomes[number] = await tracker.outcome()
 
     def check(self) -> None:
-        """Every message has one outcome, and none was accepted that the receiver did not accept."""
+        """Check that every message has one outcome, and that only messages that the receiver accepted are accepted."""
         assert len(self.outcomes) == self.sent
         accepted = {number for number, outcome in self.outcomes.items() if outcome == Accepted()}
         assert accepted <= self.accepted_there
@@ -90,7 +90,7 @@ async def load(routers: Routers, address: str) -> AsyncIterator[Load]:
 
 
 async def disturb(under: Load, happens: Callable[[], None]) -> None:
-    """Send before, while and after something happens, and hear of all of it."""
+    """Send before, during and after an event, and wait for all outcomes."""
     async with trio.open_nursery() as nursery:
         await under.send(COUNT, nursery)
         happens()
@@ -136,7 +136,7 @@ async def test_a_deleted_connector_moves_the_path_and_a_cheaper_new_one_takes_th
             }
             node.create("connector", {"name": "again", **other_end, "cost": "5"})
             await until_linked(routers["A"], "B", ["A", "D"])
-            await until_led(routers["A"], "D", "C")  # a dearer one changes nothing
+            await until_led(routers["A"], "D", "C")  # a more expensive path changes nothing
             async with trio.open_nursery() as nursery:
                 await under.send(50, nursery)
             assert all(under.outcomes[under.sent - number] == Accepted() for number in range(1, 51))
@@ -165,7 +165,7 @@ async def test_a_router_that_is_killed_under_load_and_started_again(routers: Rou
         again = stack.enter_context(process(text, tmp_path))
         again.wait_for_line("Operational")
         await until_led(routers["A"], "B", None)
-        await until_known(routers["A"], "M0only.at.b", 0)  # nobody listens there since the start
+        await until_known(routers["A"], "M0only.at.b", 0)  # no receiver is there since the start
         async with connect(url(routers, "A")) as asking, asking.open_sender() as sender:
             assert await sender.send(Message("x", Properties(to="only.at.b"))) == Released()
         again.stop()

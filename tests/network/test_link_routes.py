@@ -1,4 +1,4 @@
-"""Link routes over three routers in a line: the container at one end, clients everywhere (inter-router.md 7)."""
+"""Link routes over three routers in a line: the container at one end, clients on all (inter-router.md 7)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMES = tuple(LINE)
 
 
 def container(port: int) -> str:
-    """What the router next to the container is configured with."""
+    """Return the configuration of the router next to the container."""
     return f"""
         connector {{ host: 127.0.0.1, port: {port}, role: route-container, name: c, saslMechanisms: ANONYMOUS }}
         linkRoute {{ prefix: b, direction: in, connection: c, addExternalPrefix: ext. }}
@@ -51,7 +51,7 @@ def routers(there: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 def wait_for_key(router: RunningRouter, key: str, gone: bool = False) -> None:
-    """Wait until a router knows that links to such addresses are routed, or that they are no longer."""
+    """Wait until a router has a route for an address, or has it no longer."""
     with node_of(client_port(router)) as node:
         until(lambda: gone is not any(row["key"] == key for row in node.query("router.address", ["key"])), key)
 
@@ -154,5 +154,5 @@ def test_a_container_that_leaves_takes_its_routes_along(routers: dict[str, Runni
         client.wait(lambda: False)
     assert said(sender.link.remote_condition) == ("qd:routed-link-lost", "Connectivity to the peer container was lost")
     wait_for_key(routers["A"], "Cd", gone=True)
-    client.create_sender("d.q", name="again")  # an address like others
+    client.create_sender("d.q", name="again")  # an ordinary address
     client.close()

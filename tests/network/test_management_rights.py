@@ -1,4 +1,4 @@
-"""With policy on: what groups without ``management`` may do, and requests that come from another router, both ways."""
+"""With a policy: the rights of groups without ``management``, and requests from other routers, in both directions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ vhost {{
     groups: {{ $default: {{ remoteHosts: *, sources: *, targets: *, allowDynamicSource: yes{group} }} }}
 }}
 """
-#: What a configuration says -> the levels of a group that says nothing, and of requests from the other router.
+#: By configuration: the level of a group without the attribute, and that of requests from the other router.
 SWITCHES = {
     "as the older router": ("", "", "", "admin", "admin"),
     "secureDefaults": ("secureDefaults: yes", "", "", "none", "none"),
@@ -38,7 +38,7 @@ Scene = tuple[dict[str, RunningRouter], str, str]
 
 @pytest.fixture(scope="module", params=SWITCHES.values(), ids=SWITCHES)
 def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    """Two routers, and the levels that both give."""
+    """Run two routers, and return them with the levels that both grant."""
     router, policy, group, own, others_may = request.param
     more = POLICY.format(policy=policy, group=group)
     routers: dict[str, RunningRouter] = {}
@@ -52,7 +52,7 @@ def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def levels(node: Node) -> str:
-    """How far the requests of this client may go."""
+    """Return the highest level that the requests of this client reach."""
     asked = {"type": "org.amqp.management", "name": "self"}
     answers = {
         "read": node.ask("QUERY", {"attributeNames": []}, entityType="router", **asked).status,

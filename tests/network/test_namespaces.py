@@ -1,4 +1,4 @@
-"""Routers on machines of their own: lines that are slow, lose packets, break, or carry in one direction only."""
+"""Routers on machines of their own: lines that are slow, lose packets, break, or work in one direction only."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ COUNT = 50
 
 
 class Land:
-    """Routers, each in a namespace of its own, and lines between some, named by both; the second of a name dials.
+    """Routers, each in a namespace of its own, and lines between some, named after both; the second of a name dials.
 
-    Nobody joins without a certificate, since lines are no loopback.
+    Each router needs a certificate to join, because lines are not loopback.
     """
 
     def __init__(
         self, folder: Path, stack: ExitStack, names: tuple[str, ...], router: str = "", more: str = ""
     ) -> None:
-        """``router`` are attributes of everybody's section of that name, ``more`` of listeners and connectors."""
+        """Start the routers; ``router`` has attributes of the sections `router`, ``more`` of listeners, connectors."""
         sites = sorted({name for pair in names for name in pair})
         self._places = {name: Namespace() for name in sites}
         for place in self._places.values():
@@ -68,7 +68,7 @@ class Land:
 
     @asynccontextmanager
     async def client(self, name: str) -> AsyncIterator[Connection]:
-        """A client on the machine of a router's."""
+        """Connect a client on the machine of a router."""
         async with AsyncExitStack() as stack:
             with self._places[name].inside():
                 url = f"amqp://127.0.0.1:{client_port(self.routers[name])}"
@@ -85,20 +85,20 @@ class Land:
         await trio.to_thread.run_sync(look)
 
     async def until_led(self, name: str, other: str, hop: str | None) -> None:
-        """Wait until the way from a router to another leads over ``hop``, None for a neighbour itself."""
+        """Wait until a router's path to another leads over ``hop``, None for a neighbour."""
         await self.until(name, "router.node", lambda row: row["id"] == other and row["nextHop"] == hop)
 
     async def until_lost(self, name: str, other: str) -> None:
-        """Wait until no way leads from a router to another."""
+        """Wait until a router has no path to another."""
         await self.until(name, "router.node", lambda row: row["id"] == other, there=False)
 
     async def until_known(self, name: str, key: str) -> None:
-        """Wait until a router knows that somebody else listens on an address."""
+        """Wait until a router knows that another listens on an address."""
         await self.until(name, "router.address", lambda row: row["key"] == key and row["remoteCount"] > 0)
 
 
 class Traffic:
-    """Messages from one router's client to another's, and what became of each."""
+    """Messages from one router's client to another's, and the outcome of each."""
 
     def __init__(self, sender: Sender, receiver: Receiver) -> None:
         self._sender = sender
@@ -108,13 +108,13 @@ class Traffic:
         self.sent = 0
 
     async def receive(self) -> None:
-        """Accept whatever comes."""
+        """Accept each message."""
         async for delivery in self._receiver:
             self.arrived.add(delivery.message.body)
             await delivery.accept()
 
     async def send(self, nursery: trio.Nursery, count: int = COUNT) -> None:
-        """Send so many, none of which waits for another's outcome; the end of ``nursery`` waits for all."""
+        """Send ``count`` messages, without waiting for outcomes in between; the end of ``nursery`` waits for all."""
         for _ in range(count):
             number, self.sent = self.sent, self.sent + 1
             nursery.start_soon(self._hear, number, await self._sender.submit(Message(number)))
@@ -123,12 +123,12 @@ class Traffic:
         self.outcomes[number] = await tracker.outcome()
 
     async def until_accepted(self) -> None:
-        """Send one after the other until one gets through."""
+        """Send one after the other until one is accepted."""
         while await self._sender.send(Message(-1)) != Accepted():
             pass
 
     def check(self) -> None:
-        """Every message has one outcome, and none was accepted that did not arrive."""
+        """Check that every message has one outcome, and that only messages that arrived are accepted."""
         assert sorted(self.outcomes) == list(range(self.sent))
         for number, outcome in self.outcomes.items():
             assert outcome in (Accepted(), Released(), Modified(delivery_failed=True))
@@ -162,7 +162,7 @@ async def test_neighbours_hold_on_to_each_other_over_a_slow_line_that_loses_pack
         line = land.lines["AB"]
         async with traffic(land, "A", "B", "far") as passing:
             line.delay_s, line.loss = 2.0, 0.07
-            while not line.lost:  # few packets may all be lucky
+            while not line.lost:  # with few packets chance may lose none
                 async with trio.open_nursery() as nursery:
                     await passing.send(nursery)
             assert set(passing.outcomes.values()) == {Accepted()}
@@ -206,7 +206,7 @@ async def test_a_line_that_is_dead_in_one_direction_is_given_up_by_both_and_take
 
 
 async def test_a_divided_network_becomes_whole_again(triangle: Land) -> None:
-    """A is cut off from the others, which go on; its messages come back, and later arrive."""
+    """A is cut off from the others, which go on; its messages are released, and later arrive."""
     await triangle.until_led("A", "B", None)
     async with (
         traffic(triangle, "A", "B", "apart") as passing,
@@ -220,7 +220,7 @@ async def test_a_divided_network_becomes_whole_again(triangle: Land) -> None:
         for other_name in "BC":
             await triangle.until_lost("A", other_name)
         async with trio.open_nursery() as waiting:
-            await passing.send(waiting, 10)  # nobody is there
+            await passing.send(waiting, 10)  # no receiver can be reached
             await other.send(waiting)
         assert Accepted() not in [passing.outcomes[passing.sent - number] for number in range(1, 11)]
         assert set(other.outcomes.values()) == {Accepted()}

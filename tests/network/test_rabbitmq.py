@@ -31,7 +31,7 @@ def rabbit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMQ]:
 
 @pytest.fixture(scope="module")
 def isolated(rabbit: RabbitMQ, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, RunningRouter]]:
-    """As the older manual has it: Ra beside the broker and Rb beside the client dial Rp, which is public."""
+    """Run the routers of the older manual: Ra beside the broker and Rb beside the client dial Rp, which is public."""
     routes = "".join(
         f"linkRoute {{ prefix: {prefix}, dir: {way}, connection: broker }}\n"
         for prefix in ("b2", "/queue")
@@ -78,14 +78,14 @@ def test_an_attach_is_refused_where_no_broker_serves_the_route(
 
 
 def auto_links(router: RunningRouter) -> dict[tuple[str, str], tuple[str, str]]:
-    """By address and direction: status and last error."""
+    """Return status and last error by address and direction."""
     with node_of(router.port) as node:
         rows = node.query("router.config.autoLink")
     return {(row["address"], row["direction"]): (row["operStatus"], row["lastError"] or "") for row in rows}
 
 
 def addresses(router: RunningRouter, address: str) -> dict[int, tuple[int, int, int]]:
-    """By phase: consumers here, deliveries in and out."""
+    """Return, by phase: local consumers, deliveries in and out."""
     with node_of(router.port) as node:
         rows = node.query("router.address")
     return {
@@ -98,9 +98,9 @@ def addresses(router: RunningRouter, address: str) -> dict[int, tuple[int, int, 
 def test_a_queue_as_waypoint_under_the_brokers_own_name_with_the_counters_of_the_manual(
     rabbit: RabbitMQ, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Queue waypoint and external address; the auto link from a queue that is not there fails alone and says why.
+    """Queue waypoint and external address; the auto link from a missing queue fails alone, with its reason.
 
-    RabbitMQ takes the link to such a queue, and ends the whole session for the one from it.
+    RabbitMQ accepts a link to such a queue, and ends the whole session for one from it.
     """
     text = f"""
         router {{ mode: interior, id: R }}

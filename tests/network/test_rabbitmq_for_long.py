@@ -1,4 +1,4 @@
-"""RabbitMQ behind routers for as long as it takes: queues in shards, and brokers and routers that are killed."""
+"""RabbitMQ behind routers in long runs: queues in shards, and brokers and routers that are killed."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ pytestmark = [pytest.mark.long, pytest.mark.interop, needs_rabbitmq]
 
 #: Status and last error of an auto link.
 ACTIVE, INACTIVE = ("active", ""), ("inactive", "")
-#: Messages of the test that kills what is in their way, and how many of them are under way at once.
+#: Count of messages of the test that kills brokers and routers, and of those under way at once.
 COUNT = 100_000
 IN_FLIGHT = 500
-#: How many messages there are between two lines of progress.
+#: Messages between two lines of progress.
 PORTION = 10_000
-#: Kills: after so many accepted messages, of what.
+#: Counts of accepted messages at which the broker or router is killed.
 BROKER_KILLS = (15_000, 45_000, 75_000)
 ROUTER_KILL = 60_000
 
@@ -44,7 +44,7 @@ def rabbits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[RabbitMQ]
 
 
 def waypoint(name: str, external: str = "") -> str:
-    """The auto links of a queue as waypoint, on the connection of that name."""
+    """Return the auto links of a queue as waypoint, on the connection of that name."""
     other = f", externalAddr: {external}" if external else ""
     return "".join(
         f"autoLink {{ addr: queue.first, dir: {way}, connection: {name}{other} }}\n" for way in ("in", "out")
@@ -153,16 +153,16 @@ class Line:
         self.b.wait()
 
     async def kill_broker(self) -> None:
-        """Kill it, see the auto links end, start it again, and see them back."""
+        """Kill the broker, wait until the auto links fail, start it again, and wait until they are active."""
         await trio.to_thread.run_sync(self.rabbit.kill)
         await self.until_auto_links(INACTIVE)
         await trio.to_thread.run_sync(self.rabbit.start)
         await self.until_auto_links(ACTIVE)
 
     async def replace_between(self) -> None:
-        """Kill it, and start another one in its place.
+        """Kill the router between, and start another one in its place.
 
-        What was on its way to receivers then counts as modified, for which RabbitMQ 3.10 ends the session of the auto
+        Messages on their way to receivers then count as modified, for which RabbitMQ 3.10 ends the session of the auto
         links; they are tried again.
         """
         await trio.to_thread.run_sync(self.kill_between)
@@ -181,7 +181,7 @@ class Line:
 
 
 class Load:
-    """Sends numbers until each is accepted, and receives until each has come."""
+    """Send numbers until each is accepted, and receive until each has arrived."""
 
     def __init__(self, port: int, progress: Callable[[str], None]) -> None:
         self.url = f"amqp://127.0.0.1:{port}"

@@ -1,9 +1,9 @@
-"""The rows of routing.md section 8 that concern networks, and the tests that would fail if one did not hold.
+"""The rows of routing.md section 8 on networks, and the tests that would fail if one did not hold.
 
-Rows are in the order of the section; what stands behind the colon is the part of a row that the tests are about. Parts
-that concern one router only have their tests in tests/core, whose table gives them by section. A
-test is named as folder.module.function, without what all of them share (tests. and test_). The text behind ``NO`` is
-the reason for which a part is not here; the tests beside it show that it is refused.
+Rows are in the order of the section; behind the colon is the part of a row that the tests check. Parts on one router
+only have their tests in tests/core, whose table lists them by section. A test is named as folder.module.function,
+without the common tests. and test_. The text behind ``NO`` is the reason why a part is not here; the tests beside it
+show that it is refused.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MESH: dict[str, tuple[str, ...]] = {
     "Mesh: in-transit counters": ("core.networks.routers_count_outcomes_ingress_egress_and_transit",
                                   "network.seeing.transit_is_counted_where_messages_pass"),
     "Mesh: the table of wildcards": ("core.patterns.reference_table",),
-    "Mesh: addresses of one character and of 2,019 octets": (
+    "Mesh: addresses of one character and of 2,019 bytes": (
         "network.spans.every_outcome_comes_back_from_any_distance",),
     "Mesh: a client on the port for routers": (
         "network.connectors.a_client_at_a_listener_for_routers_is_refused_with_that_reason",),
@@ -136,7 +136,7 @@ LINK_ROUTES: dict[str, tuple[str, ...]] = {
         "network.link_routes.a_name_is_made_unique_once",
         "core.link_routes_across.the_attach_arrives_with_everything_and_its_name_is_made_unique_once"),
     "Link routes: tags are kept, long ones are not taken": (
-        "core.link_routes_across.messages_and_tags_pass_octet_by_octet",
+        "core.link_routes_across.messages_and_tags_pass_byte_by_byte",
         "engine.limits.a_limit_holds_at_n_and_at_n_plus_1"),
     "Link routes: detaches and closes are relayed as they are": (
         "core.link_routes_across.detaches_pass_with_their_word_in_both_directions",
@@ -218,7 +218,7 @@ TOPOLOGY: dict[str, tuple[str, ...]] = {
 
 ROWS = ONE_ROUTER_TOO | MESH | CREDIT | MULTICAST | DISTRIBUTION | LINK_ROUTES | MESSAGES | TOPOLOGY
 TESTS = sorted({name for names in ROWS.values() for name in names if not name.startswith(NO)})
-#: The rows of the section that concern networks; the others are about one router.
+#: The rows of the section on networks; the others are about one router.
 ASKED = [
     "Start-up", "Annotations", "Mesh", "Credit", "Multicast", "Distribution", "Phases", "Fallback", "Auto-links",
     "Link routes", "Connection-scoped", "Exchange", "Priority", "Abort", "Counters", "Topology", "Edge", "Connection",

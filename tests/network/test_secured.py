@@ -1,4 +1,4 @@
-"""Routers that prove who they are to each other, over TLS, and tenants that stay apart on both sides."""
+"""Routers that authenticate to each other over TLS, and tenants that stay apart on both sides."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TENANTS = {"ann": "t1.example", "bob": "t2.example"}
 
 @dataclass
 class Site:
-    """A router that others may join, each by a listener that takes one mechanism."""
+    """A router that others may join, with one listener for each mechanism."""
 
     hub: RunningRouter
     folder: Path
@@ -39,7 +39,7 @@ class Site:
         return self.hub.ports[1 + MECHANISMS.index(mechanism)]
 
     def spoke(self, name: str, mechanism: str, more: str = "") -> str:
-        """The configuration of a router that joins by ``mechanism``."""
+        """Return the configuration of a router that joins by ``mechanism``."""
         return (
             f"router {{ mode: interior, id: {name}, usersFile: {self.folder}/users }}\n{self.profile}{self.clients()}"
             f"connector {{\n name: hub\n host: localhost\n port: {self.port_for(mechanism)}\n role: inter-router\n"
@@ -47,7 +47,7 @@ class Site:
         )
 
     def clients(self) -> str:
-        """Listeners for clients: tenants, and whoever looks."""
+        """Return listeners for clients: one for tenants, one for the observer."""
         return "listener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n" + self.tenants()
 
     def tenants(self) -> str:
@@ -131,7 +131,7 @@ def test_a_router_with_wrong_credentials_does_not_join(
 
 
 def test_no_router_joins_without_credentials_where_they_are_required(site: Site, tmp_path: Path) -> None:
-    """R-4.11: neither in clear nor as anonymous."""
+    """R-4.11: neither without TLS nor as ANONYMOUS."""
     folder = tmp_path / "spoke"
     folder.mkdir()
     text = (
@@ -160,7 +160,7 @@ def as_tenant(router: RunningRouter, user: str) -> BlockingConnection:
 
 
 def tell(connection: Any, address: str | None, message: Message) -> None:
-    """Send a settled message once there is credit, and so once the address is known there."""
+    """Send a settled message when the link has credit, that is when the router knows the address there."""
     sender = connection.create_sender(address, options=AtMostOnce())
     connection.wait(lambda: sender.link.credit > 0, timeout=DEADLINE_S)
     sender.send(message)

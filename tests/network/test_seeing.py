@@ -1,4 +1,4 @@
-"""What management shows of a network: its routers, their links and addresses, from any router about any other."""
+"""Management's rows on a network: its routers, their links and addresses, from any router about any other."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_the_router_counts_the_others(at_a: Node) -> None:
     assert (row["nodeCount"], row["connectionCount"]) == (3, 3)
     assert row["duplicateIds"] == []
     assert row["meshFaults"]["same-id"] == row["meshFaults"]["malformed"] == 0
-    # What routers tell each other, and what another router passes on, is nobody's here.
+    # Messages between routers, and forwarded ones, do not count here.
     assert at_a.query("router", names=["presettledDeliveries"]) == [{"presettledDeliveries": 0}]
 
 

@@ -19,10 +19,10 @@ PLACES = ("site/A", "site/B", "site")
 async def test_routers_with_slashes_in_their_ids_are_managed_from_each_other(tmp_path: Path) -> None:
     dials = {"site/A": (), "site/B": ("site/A",), "site": ("site/B",)}
     with network(tmp_path, dials, {"site/B": EDGE_LISTENER}) as routers:
-        with running(edge("E", [edge_port(routers["site/B"])]), tmp_path) as below:
+        with running(edge("site/E", [edge_port(routers["site/B"])]), tmp_path) as below:
             below.wait_for_line("Edge connection .* to interior established")
             for port in (client_port(routers["site/A"]), client_port(below)):
-                addresses = [f"_topo/0/{place}/$management" for place in PLACES] + ["_edge/E/$management"]
+                addresses = [f"_topo/0/{place}/$management" for place in PLACES] + ["_edge/site/E/$management"]
                 for address in addresses:
                     with node_of(port, address) as node:
                         (row,) = node.query("router")

@@ -1,4 +1,4 @@
-"""Four routers: a triangle with one more on a corner of it."""
+"""Four routers: a triangle, and one more at one of its corners."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trouter.wire.performatives import Accepted, Error, Modified, Rejected, Rele
 pytestmark = pytest.mark.slow
 
 Routers = dict[str, RunningRouter]
-#: From D two links lead to A and to B, which have one of their own.
+#: D has two links, to A and to B, which are linked themselves.
 SHAPE = {"A": (), "B": ("A",), "C": ("A", "B"), "D": ("C",)}
 RULES = """
 address { prefix: many, distribution: multicast }
@@ -70,7 +70,7 @@ async def test_every_outcome_comes_back_from_any_distance(
             await delivery.settle(outcome)
             heard = await tracker.outcome()
             if address.startswith("many"):
-                assert type(heard) is type(outcome)  # one outcome for all copies has nobody's details (2.4)
+                assert type(heard) is type(outcome)  # one outcome for all copies has no details of any (2.4)
             else:
                 assert heard == outcome
 
@@ -85,7 +85,7 @@ async def test_a_multicast_reaches_every_receiver_once_from_everywhere(routers: 
             sender = await stack.enter_async_context(sending.open_sender("many.all"))
             trackers = [await sender.submit(Message(f"{name}{number}")) for number in range(3)]
             for each in receivers:
-                # were there a message twice, it would stand where the next one is expected
+                # a duplicate would arrive in the place of the next message
                 assert [(await _accepted(each)).message.body for _ in range(3)] == [f"{name}{n}" for n in range(3)]
             assert [await tracker.outcome() for tracker in trackers] == [Accepted()] * 3
 
@@ -117,7 +117,7 @@ async def test_closest_goes_to_the_nearest_router_until_its_receiver_leaves(rout
 
 
 async def test_large_streams_and_small_messages_pass_each_other_on_the_way(routers: Routers) -> None:
-    """Four streams at once, and the receiver of one takes nothing: the others arrive, and so do small messages."""
+    """Four streams at once, and the receiver of one reads nothing: the others arrive, and so do small messages."""
     body = bytes(range(256)) * 4096 * 3
 
     async def send(connection: Connection, address: str) -> None:

@@ -1,6 +1,6 @@
-"""What `trouter stat` shows of a network, as it was when somebody looked at it: golden files.
+"""The output of `trouter stat` on a network, compared with golden files.
 
-To write them anew: TROUTER_GOLDEN=write.
+TROUTER_GOLDEN=write writes them anew.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from tests.tools.live import Ran, run, steady, without_numbers
 from trouter.cli import main
 
 GOLDEN = Path(__file__).parent / "golden"
-#: Views of counters, which depend on how often somebody asked before.
+#: Views of counters, which depend on the number of earlier requests.
 IN_WORDS = {"addresses", "general-of-d"}
-#: A date, and what depends on who connected first.
+#: A date, and numbers that depend on the order of connections.
 _VARYING = (
     (re.compile(r"(?<=Last Topology Change: ).*"), "THEN"),
     (re.compile(r"(?m)^(  [ABCD] +- +)\d\d"), r"\1N "),

@@ -47,7 +47,7 @@ async def test_a_message_goes_to_a_consumer_on_the_other_router(
         outcome = await tracker.outcome()
         assert isinstance(outcome, Rejected)
         if address.startswith("many"):
-            assert outcome.error is None  # one outcome for all copies has nobody's reason (routing.md 2.4)
+            assert outcome.error is None  # one outcome for all copies has no reason of any (routing.md 2.4)
         else:
             assert outcome.error is not None
             assert (outcome.error.condition, outcome.error.description) == ("x:no", "not this one")
@@ -86,4 +86,4 @@ async def test_messages_between_routers_are_logged_where_configured(start_router
         await sender.submit(Message("hello", Properties(to="elsewhere")))
         await (await receiver.receive()).accept()
     there.wait_for_line(r'MESSAGE \(trace\) \[C\d+\]: Received Message\{to="elsewhere"\} on link')
-    assert there.matching("Sent Message") == []  # to a client, whose listener asks for none
+    assert there.matching("Sent Message") == []  # to a client, whose listener logs no messages

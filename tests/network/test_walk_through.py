@@ -1,4 +1,4 @@
-"""The walk through two routers, command by command, as somebody would type it: the manual's, and the front page's."""
+"""The walk through two routers, command by command, as a user types it: the manual's, and the README's."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.walks import Shell, Step, steps_in
 
 HEADING = "\n## Two routers\n"
 PAGES = [ROOT / "docs" / "networks.md", ROOT / "README.md"]
-#: The ports that the examples name.
+#: The ports in the examples.
 PORTS = ("5672", "5673", "55672")
 
 
 def steps_of(page: Path) -> list[Step]:
-    """Those of the chapter, if the page has it."""
+    """Return the steps of the chapter, if the page has it."""
     return steps_in(page.read_text(encoding="utf-8").partition(HEADING)[2].partition("\n## ")[0])
 
 
@@ -26,7 +26,7 @@ def test_there_is_a_walk_through() -> None:
 
 
 class Joined(Shell):
-    """Whoever types is slower than routers that find each other."""
+    """A shell that waits after the start of a second router until the routers have found each other."""
 
     def start(self, command: str) -> None:
         super().start(command)

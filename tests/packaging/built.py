@@ -1,4 +1,4 @@
-"""A wheel made from the sdist, as a site without Node.js makes it, with the modules that are compiled already."""
+"""A wheel built from the sdist, as on a site without Node.js, with the modules that are compiled already."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(*words: str | Path, cwd: Path = ROOT, environment: Mapping[str, str] | N
 
 
 def tool(name: str) -> Path:
-    """The program that `make packaging-system` installs, or one on the path; without one, skip the test."""
+    """Return the program that `make packaging-system` installs, or one on the path; without one, skip the test."""
     found = shutil.which(name, path=f"{ROOT / 'build' / 'packaging' / 'bin'}:{os.environ['PATH']}")
     if found is None:
         pytest.skip(f"{name} is not here; make packaging-system installs it")
@@ -49,7 +49,7 @@ def tool(name: str) -> Path:
 
 
 def build(folder: Path) -> Built:
-    """Build both in ``folder``, with the manual's pages as `make wheel` writes them before."""
+    """Build the sdist and the wheel in ``folder``, with the man pages that `make wheel` writes before."""
     run(sys.executable, "-m", "manual.man", ROOT / "man")
     pure = {**os.environ, "TROUTER_PURE": "1"}
     sdist = folder / run(sys.executable, "-c", _BUILD, "build_sdist", folder, environment=pure).split()[-1]
@@ -62,7 +62,7 @@ def build(folder: Path) -> Built:
 
 
 def _copy_compiled_modules(source: Path) -> None:
-    """Lay what `make build` left beside ``source`` as newer than it, so that no module is compiled a second time."""
+    """Copy the output of `make build`, newer than ``source``, so that no module is compiled a second time."""
     generated = ROOT / "build" / "cython"
     if _twin.PURE or not generated.is_dir():
         return

@@ -1,4 +1,4 @@
-"""The Helm chart: Kubernetes takes what it renders, and routers with its configurations find each other."""
+"""The Helm chart: Kubernetes accepts its output, and routers with its configurations find each other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from trouter import __version__
 
 CHART = ROOT / "packaging" / "helm" / "trouter"
 SECRETS = ("network.tlsSecret=network", "clients.tlsSecret=clients", "clients.usersSecret=users")
-#: The oldest Kubernetes that the chart says it is for, and a new one.
+#: The oldest Kubernetes that the chart supports, and a new one.
 KUBERNETES = ("1.25", "1.36")
 EVERYTHING = (
     "serviceMonitor.enabled=true",
@@ -30,7 +30,7 @@ EVERYTHING = (
     "interior.replicas=2",
 )
 TROUTER = (sys.executable, "-m", "trouter")
-#: The definition of this kind belongs to the Prometheus operator.
+#: This kind is defined by the Prometheus operator.
 NOT_OF_KUBERNETES = "ServiceMonitor"
 
 
@@ -104,7 +104,7 @@ def test_every_selector_selects_a_pod(documents: list[dict[str, Any]]) -> None:
 
 
 def texts(documents: list[dict[str, Any]]) -> dict[str, str]:
-    """The configuration files."""
+    """Return the configuration files."""
     (mounted,) = of_kind(documents, "ConfigMap")
     data: dict[str, str] = mounted["data"]
     return data
@@ -112,7 +112,7 @@ def texts(documents: list[dict[str, Any]]) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def mounts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the pods mount: secrets as Kubernetes lays them, behind two symbolic links, and the copied file of users."""
+    """Make the files that the pods mount: secrets behind two symbolic links, and the copied file of users."""
     made, root = tmp_path_factory.mktemp("made"), tmp_path_factory.mktemp("mounts")
     authority = Authority(made, "authority")
     certificate, key = authority.pair("127.0.0.1")
@@ -145,7 +145,7 @@ def test_every_configuration_passes_the_check(documents: list[dict[str, Any]], m
 def test_the_routers_of_a_release_find_each_other(
     documents: list[dict[str, Any]], mounts: Path, tmp_path: Path
 ) -> None:
-    """The files as they are rendered, but on this machine: other paths, other names, other ports."""
+    """The rendered files run on this machine, with other paths, names and ports."""
     files = texts(documents)
     shared = ports_for(["45672", "55672"])
     with ExitStack() as stack:
@@ -159,7 +159,7 @@ def test_the_routers_of_a_release_find_each_other(
 
 
 def _moved(text: str, shared: Mapping[str, str], name: str) -> str:
-    """The first router listens for the others, at ports that they know; every other listener takes a free one."""
+    """Give the first router ports that the others know; every other listener gets a free one."""
 
     def move(section: re.Match[str]) -> str:
         known = shared if section[1] == "connector" or "interior-0" in name else {}

@@ -1,4 +1,4 @@
-"""What the package for Debian and the image start with: clients of the machine see the router, and change nothing."""
+"""The default configurations of the Debian package and the image: local clients see the router, and change nothing."""
 
 from __future__ import annotations
 

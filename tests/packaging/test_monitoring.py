@@ -1,4 +1,4 @@
-"""The dashboards and the alerts: a router and a spool with traffic tell what they ask for, and each alert fires."""
+"""The dashboards and the alerts: a router and a spool with traffic have the metrics in them, and each alert fires."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
 
 
 def queries() -> list[tuple[str, str]]:
-    """Every expression of the dashboards and the alerts, with the texts that show its labels."""
+    """Return every expression of the dashboards and the alerts, with the texts that show its labels."""
     asked = [(rule["expr"], " ".join(rule["annotations"].values())) for rule in RULES.values()]
     for path in sorted(GRAFANA.glob("*.json")):
         panels = json.loads(path.read_text(encoding="utf-8"))["panels"]
@@ -122,12 +122,12 @@ class Case(NamedTuple):
     fires: dict[str, str]
     quiet: dict[str, str]
     minutes: int = 90
-    #: What the alert has besides `instance`.
+    #: The alert's labels besides `instance`.
     labels: dict[str, str] = {}  # noqa: RUF012  # no case changes it
 
 
 def of(metric: str, fires: str, quiet: str, minutes: int = 90, **labels: str) -> Case:
-    """A case with one series."""
+    """Return a case with one series."""
     text = ", ".join(f'{name}="{value}"' for name, value in labels.items())
     return Case({f"{metric}|{text}": fires}, {f"{metric}|{text}": quiet}, minutes, labels)
 
@@ -135,7 +135,7 @@ def of(metric: str, fires: str, quiet: str, minutes: int = 90, **labels: str) ->
 def pair(
     first: str, fires: tuple[str, str], quiet: tuple[str, str], second: str, minutes: int = 90, **labels: str
 ) -> Case:
-    """A case that compares two series."""
+    """Return a case that compares two series."""
     text = ", ".join(f'{name}="{value}"' for name, value in labels.items())
     names = (f"{first}|{text}", f"{second}|{text}")
     return Case(dict(zip(names, fires, strict=True)), dict(zip(names, quiet, strict=True)), minutes, labels)

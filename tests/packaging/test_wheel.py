@@ -1,4 +1,4 @@
-"""The sdist and the wheel: what they contain, and that the wheel routes where there is no compiler."""
+"""The sdist and the wheel: their contents, and that the wheel routes on a machine without a compiler."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_the_wheel_contains_both_packages_their_types_the_console_and_every_comp
 
 
 def test_the_wheel_routes_where_there_is_no_compiler(built: Built, tmp_path: Path) -> None:
-    """The dependencies are lent by this environment; the package itself comes from the wheel."""
+    """The dependencies come from this environment; the package itself comes from the wheel."""
     venv.create(tmp_path / "venv", symlinks=True)
     python = tmp_path / "venv" / "bin" / "python"
     nothing = {

@@ -1,8 +1,8 @@
-"""A day of logins as it may be at a company, and attacks hidden in it: seeded, and all in one router's records.
+"""A day of logins at a company, with attacks hidden in it: seeded, and all in one router's records.
 
-The noise is what sets off alarms where nobody attacks: people mistype, many behind one address of an office; they
-forget a password and come back after lunch; services reconnect, and after a rotation of passwords go on with the old
-one until somebody deploys; one client was forgotten and tries for ever; monitors knock and say nothing.
+The noise is the kind that sets off alarms without an attack: people mistype, many behind one address of an office; they
+forget a password and come back after lunch; services reconnect, and after a rotation of passwords retry with the old
+one until they are deployed again; a retired client tries for ever; monitors connect and never log in.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Case = tuple[str, str | None, str | None]
 
 
 def login(t: int, user: str | None, host: str, *, ok: bool = False, reason: str = "bad-credentials") -> SaslOutcome:
-    """Somebody let in or turned away."""
+    """Return the record of a login that succeeded or failed."""
     return SaslOutcome(
         t=t,
         conn=1,
@@ -33,7 +33,7 @@ def login(t: int, user: str | None, host: str, *, ok: bool = False, reason: str 
 
 
 def denial(t: int, user: str, host: str, *, repeat: int = 1, addr: str = "queue/a") -> PolicyDecision:
-    """Something denied by the policy of one vhost."""
+    """Return the record of an attach that the policy of one vhost denied."""
     return PolicyDecision(
         t=t,
         conn=1,
@@ -50,7 +50,7 @@ def denial(t: int, user: str, host: str, *, repeat: int = 1, addr: str = "queue/
 
 
 def noisy_day(seed: int, *, rotation: bool = False, begin: int = START) -> list[Record]:
-    """Some 25,000 logins and denials in 24 hours: 240 people in three offices, 60 services, monitors."""
+    """Return some 25,000 logins and denials of 24 hours: 240 people in three offices, 60 services, monitors."""
     chance = random.Random(seed)
     records: list[Record] = []
     for office, people in enumerate((120, 80, 40)):
@@ -66,7 +66,7 @@ def noisy_day(seed: int, *, rotation: bool = False, begin: int = START) -> list[
                 t += chance.randrange(5 * MINUTE, 2 * HOUR)
             if rotation and service % 5 == 0:
                 records += _old_password(chance, user, host, 12 * HOUR + chance.randrange(MINUTE))
-            if service % 10 == 1:  # asks for what it may not have, each time it comes back
+            if service % 10 == 1:  # each time it reconnects it asks for an address that it may not use
                 records += [denial(t, user, host) for t in range(chance.randrange(HOUR), DAY, 5 * MINUTE)]
     records += [login(t, "monitor", f"192.0.2.{n}", ok=True) for n in (1, 2) for t in range(n, DAY, MINUTE)]
     records += [login(t, None, "192.0.2.3", reason="timeout") for t in range(7, DAY, 10 * SECOND)]
@@ -77,13 +77,13 @@ def noisy_day(seed: int, *, rotation: bool = False, begin: int = START) -> list[
 
 
 def _working_hour(chance: random.Random) -> int:
-    """Many come at nine, or after lunch."""
+    """Return a time in microseconds of the day; most are around nine, or after lunch."""
     peak = chance.choice((9, 9, 13))
     return max(0, int(chance.gauss(peak * HOUR, HOUR)))
 
 
 def _sitting(chance: random.Random, user: str, host: str, t: int) -> Iterator[Record]:
-    """A person logs in: at once, or after mistyping, or has to ask for help."""
+    """Yield the logins of one person: at once, after mistyping, or after a longer pause."""
     if chance.random() < 0.06:
         for _ in range(chance.choice((1, 1, 1, 2, 2, 3, 5))):
             yield login(t, user, host)
@@ -94,7 +94,7 @@ def _sitting(chance: random.Random, user: str, host: str, t: int) -> Iterator[Re
 
 
 def _old_password(chance: random.Random, user: str, host: str, t: int) -> Iterator[Record]:
-    """A service that tries the old one again and again, ever more slowly, until it is given the new one."""
+    """Yield the logins of a service with an old password, at growing intervals, until it has the new one."""
     deployed, pause = t + int(chance.expovariate(1 / (3 * MINUTE))), SECOND
     while t < deployed:
         yield login(t, user, host)
@@ -104,7 +104,7 @@ def _old_password(chance: random.Random, user: str, host: str, t: int) -> Iterat
 
 
 def attacks(seed: int, begin: int = START) -> tuple[list[Record], set[Case]]:
-    """Attacks of every kind, some at their limits, and what must be told of them; no more than decoys beside them."""
+    """Return attacks of every kind, some just below a limit, and the alerts that must be raised for them."""
     chance = random.Random(seed)
     records: list[Record] = []
     cases: set[Case] = set()
@@ -133,7 +133,7 @@ def attacks(seed: int, begin: int = START) -> tuple[list[Record], set[Case]]:
             cases.add(("distributed", user, None))
     for n, count in enumerate((49, 50)):
         records += tries(some_time(), count, 9 * MINUTE, [f"few-{n}-{each}" for each in range(10)], [f"hammer-{n}"])
-        cases.add(("low-and-slow-host", None, f"hammer-{n}"))  # for nobody there ever succeeded
+        cases.add(("low-and-slow-host", None, f"hammer-{n}"))  # because no login from there ever succeeded
         if count >= 50:
             cases.add(("brute-force-host", None, f"hammer-{n}"))
     for n, count in enumerate((23, 24, 30)):

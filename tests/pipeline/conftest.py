@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spark's own Python warns of what only Spark can change; what comes from trouter still fails the test."""
+    """Ignore warnings that only Spark can fix; a warning from trouter still fails the test."""
     for item in items:
         if "pipeline" in item.path.parts:
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Spark on two threads of this machine, each task tried four times; nothing of it outlives the tests."""
+    """Run Spark on two threads of this machine, each task tried four times; nothing of it outlives the tests."""
     if needs := missing():
         pytest.skip("; ".join(need.what for need in needs))
     from trouter.pipeline.session import session
@@ -42,7 +42,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def amqp(spark: SparkSession) -> SparkSession:
-    """The same, which knows ``format("amqp")``."""
+    """Return the session with ``format("amqp")`` registered."""
     from trouter.pipeline.datasource import register
 
     register(spark)

@@ -1,8 +1,8 @@
-"""Segments as a router writes them, with what a test has planted: seeded, written by the router's own writer.
+"""Write segments with the router's own writer: seeded traffic, and the cases that a test plants.
 
-``Scribe`` is one start of a router: whoever plants a case gives it records with their times, and closes segments where
-it likes. ``traffic`` makes the records of an ordinary day, and the ledger of what really went through. ``lose``,
-``again`` and ``overlap`` do to segments what befalls them.
+``Scribe`` is one start of a router: a test gives it records with their times, and closes segments where it likes.
+``traffic`` makes the records of an ordinary day, and the ledger of the true totals. ``lose``, ``again`` and ``overlap``
+damage segments.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HOUR: Final = 60 * MINUTE
 DAY: Final = 24 * HOUR
 #: A Sunday, 2026-03-01T00:00Z.
 START: Final = 1_772_323_200 * SECOND
-#: What an interval counts.
+#: The counters of an interval.
 COUNTED: Final = (
     "msgs",
     "bytes",
@@ -45,7 +45,7 @@ COUNTED: Final = (
 
 
 class Scribe:
-    """One start of one router. Records are numbered in the order in which they are given; ``t`` must be set."""
+    """One start of one router. Records are numbered in the order in which they are written; ``t`` must be set."""
 
     def __init__(self, folder: Path, router: str = "QDR.A", at: int = START, *, compress: bool = False) -> None:
         bounds = Bounds(segment_us=HOUR, fsync_us=DAY, compress=compress, max_bytes=1 << 40, segment_bytes=1 << 30)
@@ -64,13 +64,13 @@ class Scribe:
         self._writer.write(Taken(list(records), Counter()), self._clock())
 
     def drop(self, **kinds: int) -> None:
-        """As when the queue is full: the numbers are used up, and a record tells of it."""
+        """Drop records as a full queue does: their numbers are used up, and a record reports the loss."""
         self._writer.write(
             Taken([], Counter({name.replace("_", "."): many for name, many in kinds.items()})), self._clock()
         )
 
     def rotate(self) -> None:
-        """Close the segment that is open, and compress it if that is what the router does."""
+        """Close the open segment, and compress it if the scribe compresses."""
         self._writer.tick(self._clock(HOUR))
         self._writer.tick(self._clock(HOUR))
 
@@ -78,7 +78,7 @@ class Scribe:
         self._writer.close(self._clock())
 
     def write_all(self, records: Iterable[Record], per_segment: int = 1000) -> None:
-        """All of them in the order of their times, and so many in each segment; the router goes on."""
+        """Write all records in the order of their times, ``per_segment`` in each segment; the router runs on."""
         ordered = sorted(records, key=lambda record: record.t)
         for first in range(0, len(ordered), per_segment):
             self.write(*ordered[first : first + per_segment])
@@ -87,7 +87,7 @@ class Scribe:
 
 @dataclass
 class TrueLink:
-    """What really went over a link."""
+    """The true totals of a link."""
 
     vhost: str
     user: str
@@ -98,12 +98,12 @@ class TrueLink:
 
 @dataclass
 class Ledger:
-    """What really happened in one start of a router: by link, and when each connection was there."""
+    """The true totals of one start of a router: by link, and the time of each connection."""
 
     router: str
     boot: int
     links: dict[int, TrueLink] = field(default_factory=dict)
-    #: By connection: tenant, user, opened and closed in microseconds.
+    #: By connection: tenant, user, times of opening and closing in microseconds.
     connections: dict[int, tuple[str, str, int, int]] = field(default_factory=dict)
 
     def total(self, name: str = "msgs") -> int:
@@ -111,7 +111,7 @@ class Ledger:
 
 
 class Counting:
-    """The counters of one link, as its intervals tell them."""
+    """The counters of one link, as its intervals report them."""
 
     def __init__(self, truth: TrueLink, *, conn: int, link: int) -> None:
         self.truth = truth
@@ -119,7 +119,7 @@ class Counting:
         self._link = link
 
     def interval(self, t0: int, t1: int, *, final: bool = False, **moved: int) -> DeliveryInterval:
-        """What went over the link between ``t0`` and ``t1``."""
+        """Count the messages between ``t0`` and ``t1``, and return the interval."""
         self.truth.totals.update(moved)
         numbers: dict[str, Any] = {f"d_{name}": moved.get(name, 0) for name in COUNTED}
         numbers |= {f"c_{name}": self.truth.totals[name] for name in COUNTED}
@@ -154,7 +154,7 @@ def traffic(
     step: int = MINUTE,
     prefix: str = "tenant",
 ) -> list[Record]:
-    """The records of ordinary connections with one or two links each, and in ``ledger`` what went through."""
+    """Return the records of ordinary connections with one or two links each, and enter their totals in ``ledger``."""
     chance = random.Random(seed)
     records: list[Record] = []
     for conn in range(first_conn, first_conn + connections):
@@ -181,7 +181,7 @@ def traffic(
 def _life(
     chance: random.Random, counting: Counting, peer: dict[str, Any], link: int, opens: int, closes: int, step: int
 ) -> Iterator[Record]:
-    """A link from its attach to its detach: idle at times, and then nothing is told."""
+    """Yield the records of a link from attach to detach; an idle step has no record."""
     about: dict[str, Any] = {"link": link, "addr": counting.truth.addr, "dir": counting.truth.dir}
     yield LinkAttached(t=opens, kind="endpoint", dynamic=False, snd_mode=2, rcv_mode=0, credit=0, **about, **peer)
     since = opens
@@ -200,19 +200,19 @@ def _moved(chance: random.Random) -> dict[str, Any]:
 
 
 def segments(folder: Path) -> list[Path]:
-    """The complete segments of a folder in their order."""
+    """Return the complete segments of a folder in their order."""
     return [place.path for place in segments_in(folder) if place.rest in {"", ".gz"}]
 
 
 def lines_of(path: Path) -> tuple[Header, list[tuple[int, Record]]]:
-    """The header of a segment, and its records with their numbers."""
+    """Return the header of a segment, and its records with their numbers."""
     with opened(path) as file:
         reader = SegmentReader(path, file)
         return reader.header, [(line.n, line.record) for line in reader.lines() if line.record is not None]
 
 
 def write_segment(folder: Path, header: Header, records: Iterable[tuple[int, Record]]) -> Path:
-    """A segment of records with chosen numbers, proved as any other."""
+    """Write a segment of records with chosen numbers and a valid trailer; return its path."""
     lines = []
     for n, record in records:
         record.n = -1
@@ -227,18 +227,18 @@ def write_segment(folder: Path, header: Header, records: Iterable[tuple[int, Rec
 
 
 def lose(path: Path) -> None:
-    """A segment is gone."""
+    """Delete a segment."""
     path.unlink()
 
 
 def again(path: Path, folder: Path) -> Path:
-    """A copy of a segment, in another folder."""
+    """Copy a segment to another folder; return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     return Path(shutil.copy(path, folder))
 
 
 def overlap(before: Path, after: Path, folder: Path) -> Path:
-    """A segment with the second half of one and the first half of the next, as a restored backup may have it."""
+    """Write a segment with the second half of one and the first half of the next, as a restored backup may have it."""
     header, first = lines_of(before)
     _, second = lines_of(after)
     mixed = [*first[len(first) // 2 :], *second[: len(second) // 2]]

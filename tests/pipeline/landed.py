@@ -1,4 +1,4 @@
-"""Landed tables, as whoever lands and whoever reads them see them."""
+"""Read landed tables with other tools than the pipeline's."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ import duckdb
 
 
 def read_with_duckdb(root: Path, name: str, what: str) -> list[tuple[Any, ...]]:
-    """What somebody sees who knows nothing of us."""
+    """Return the rows of a table as DuckDB reads them, without any code of trouter."""
     pattern = root / "tables" / name / "data" / "*" / "*" / "*" / "*.parquet"
     return duckdb.execute(f"select {what} from read_parquet(?, hive_partitioning = true)", [str(pattern)]).fetchall()

@@ -3,9 +3,9 @@
     python -m tests.pipeline.ledger send HOST:PORT ADDRESS COUNT
     python -m tests.pipeline.ledger land HOST:PORT ADDRESS FOLDER
 
-`send` says how many are accepted, now and then, and at the end how often it sent. `land` streams from a spool in FOLDER
-to Parquet beside it until its input says so, removes what came twice as the manual says, and writes the ledger as JSON.
-It may be killed at any moment and started again.
+`send` reports the count of accepted messages from time to time, and at the end how many it sent. `land` streams from a
+spool in FOLDER to Parquet beside it until a line arrives on its input, removes duplicates as the manual describes, and
+writes the ledger as JSON. A test may kill it at any moment and start it again.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from proton.reactor import Container
 
 from tests.pipeline.small import MASTER, settings_in
 
-#: How often `send` tells.
-TELL_EVERY = 2000
+#: `send` reports after this many accepted messages.
+REPORT_EVERY = 2000
 BODY_BYTES = 100
 
 
-def tell(what: object) -> None:
-    """A line of JSON to whoever started this."""
+def report(what: object) -> None:
+    """Write a line of JSON to standard output."""
     sys.stdout.write(json.dumps(what) + "\n")
     sys.stdout.flush()
 
 
 class Sender(MessagingHandler):
-    """Sends what has no outcome yet, and again what got another one than accepted."""
+    """A sender that sends each message until it is accepted."""
 
     def __init__(self, url: str, address: str, count: int) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Sender(MessagingHandler):
         self._fill(event.sender)
 
     def _fill(self, sender: Any) -> None:
-        """Use the credit there is, first for what came back."""
+        """Send as long as there is credit, first the messages that were not accepted."""
         while sender.credit and (self._again or self._next < self._count):
             if self._again:
                 number = self._again.popleft()
@@ -78,8 +78,8 @@ class Sender(MessagingHandler):
             if not self._accepted[number]:
                 self._accepted[number] = 1
                 self.accepted += 1
-                if self.accepted % TELL_EVERY == 0:
-                    tell(self.accepted)
+                if self.accepted % REPORT_EVERY == 0:
+                    report(self.accepted)
         else:
             self._again.append(number)
         if self.accepted == self._count:
@@ -91,7 +91,7 @@ class Sender(MessagingHandler):
 def send(url: str, address: str, count: int) -> None:
     sender = Sender(url, address, count)
     Container(sender).run()
-    tell({"accepted": sender.accepted, "sent": sender.sent})
+    report({"accepted": sender.accepted, "sent": sender.sent})
 
 
 def land(url: str, address: str, folder: Path) -> None:
@@ -112,7 +112,7 @@ def land(url: str, address: str, folder: Path) -> None:
         .trigger(processingTime="0 seconds")
         .start(landed)
     )
-    tell("landing")
+    report("landing")
     finish = threading.Thread(target=sys.stdin.readline, daemon=True)
     finish.start()
     while finish.is_alive():
@@ -146,7 +146,7 @@ def land(url: str, address: str, folder: Path) -> None:
         f.count("*").alias("once"), f.countDistinct("message_id").alias("once_ids")
     )
     assert facts is not None
-    tell(facts.asDict() | deduplicated.collect()[0].asDict())
+    report(facts.asDict() | deduplicated.collect()[0].asDict())
     spark.stop()
 
 

@@ -1,4 +1,4 @@
-"""Spark as tests start it: two threads, each task tried four times, little memory, and a quick start."""
+"""The Spark settings of tests: two threads, each task tried four times, little memory, and a quick start."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ MASTER: Final = "local[2,4]"
 
 
 def settings_in(folder: Path) -> dict[str, str]:
-    """What such a session is told; what it leaves is in the folder."""
+    """Return the settings of such a session; its files are in ``folder``."""
     return {
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "spark.python.authenticate.socketTimeout": "120s",  # of a machine that is busy with other tests
+        "spark.python.authenticate.socketTimeout": "120s",  # for a machine that is busy with other tests
         "spark.local.dir": str(folder / "local"),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),

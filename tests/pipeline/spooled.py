@@ -11,18 +11,18 @@ from proton.utils import BlockingConnection, SendException
 from trouter.client import Message as ClientMessage
 from trouter.spool import Spool
 
-#: Outcomes after which a message is sent again; a receiver that goes may have it modified, too.
+#: Outcomes after which a message is sent again; a receiver that detaches may cause modified, too.
 NOT_TAKEN = [Delivery.REJECTED, Delivery.RELEASED, Delivery.MODIFIED]
 INGEST_US = 1_795_000_000_000_000
 
 
 def numbered(count: int, first: int = 0) -> list[bytes]:
-    """Encoded messages whose body says which it is."""
+    """Return encoded messages whose body is their number."""
     return [ClientMessage(b"%d" % number).encode() for number in range(first, first + count)]
 
 
 def fill(folder: Path, messages: Iterable[bytes], *, shard: int = 0, segment_bytes: int = 16 << 20) -> str:
-    """Append to the spool in a folder, or make one; its uuid."""
+    """Append to the spool in a folder, or create one; return its uuid."""
     with Spool.open(folder, address="orders", shard=shard, segment_bytes=segment_bytes) as spool:
         for message in messages:
             spool.append(message, tag=b"tag", ingest_us=INGEST_US)
@@ -35,7 +35,7 @@ def fill(folder: Path, messages: Iterable[bytes], *, shard: int = 0, segment_byt
 def send(url: str, address: str, count: int, first: int = 0) -> None:
     """Send numbered messages from python-qpid-proton; each is accepted when this returns.
 
-    What is released, as it is when a receiver goes, is sent again.
+    A released message, as after the detach of a receiver, is sent again.
     """
     connection = BlockingConnection(url, timeout=60)
     sender = connection.create_sender(address)

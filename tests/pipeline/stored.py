@@ -1,4 +1,4 @@
-"""Tables as the jobs commit them, written with Arrow alone: a fixture for whatever only reads tables."""
+"""Tables as the jobs commit them, written with Arrow alone, for tests that only read tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def store(root: Path, name: str, rows: Sequence[Mapping[str, Any]], day: date = TODAY) -> Path:
-    """Commit a day of a table; the one file of it."""
+    """Commit a day of a table; return its one file."""
     folder = root / "tables" / name
     relative = f"data/date={day}/gen=test"
     (folder / relative).mkdir(parents=True, exist_ok=True)
@@ -34,7 +34,7 @@ def store(root: Path, name: str, rows: Sequence[Mapping[str, Any]], day: date = 
 
 
 def metered(vhost: str, hours: int = 24, msgs: int = 100, **changed: Any) -> list[dict[str, Any]]:
-    """Rows of the meter: so many messages in each hour, one of ten released and one of a hundred rejected."""
+    """Return rows of the meter: ``msgs`` messages in each hour, one in ten released and one in a hundred rejected."""
     return [
         {
             "hour": NOON + timedelta(hours=hour), "vhost": vhost, "user": "u", "addr": f"{vhost}/orders", "dir": "in",
@@ -47,7 +47,7 @@ def metered(vhost: str, hours: int = 24, msgs: int = 100, **changed: Any) -> lis
 
 
 def a_day(root: Path, hostile: str = "acme") -> None:
-    """Every table, with something in it; ``hostile`` stands wherever a peer chooses the words."""
+    """Write some rows of every table; ``hostile`` stands in each text that a peer chooses."""
     store(root, "meter", [*metered(hostile, msgs=1000), *metered("globex", msgs=300), *metered("initech", hours=3)])
     store(
         root,

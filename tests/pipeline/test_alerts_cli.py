@@ -1,4 +1,4 @@
-"""What the actions that look for attacks and frauds refuse before Spark is started, and how they say so."""
+"""The errors of the commands for attacks and frauds before Spark is started."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def test_invalid_arguments_are_refused_before_spark_starts(
 def test_every_limit_is_an_option_with_its_default(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["pipeline", "audit", "--help"])
-    said = " ".join(capsys.readouterr().out.split())
+    shown = " ".join(capsys.readouterr().out.split())
     for option, text in (
         ("--brute-failures", "failures of a user at a host (20)"),
         ("--slow-window", "the long window, in seconds (43200)"),
         ("--denials", "denials to a user at a host (100)"),
     ):
-        assert option in said
-        assert text in said
+        assert option in shown
+        assert text in shown

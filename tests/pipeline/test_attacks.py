@@ -1,4 +1,4 @@
-"""What is an attack and what is not, at the edges of every rule; and in whatever order and batches records come."""
+"""The rules of attacks, at their limits; and records in any order and batches."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Numbered = tuple[str, int, int, Record]
 
 
 def numbered(records: Iterable[Record]) -> list[Numbered]:
-    """One router's, in the order of their times."""
+    """Return the records of one router, in the order of their times."""
     return [("QDR.A", 1, n, record) for n, record in enumerate(sorted(records, key=lambda record: record.t))]
 
 
 def rows_of(records: Iterable[Numbered]) -> Iterator[tuple[Key, tuple[Any, ...]]]:
-    """What Spark makes of records before they are judged: the subject, and what is told of it."""
+    """Yield Spark's rows for records before they are judged: the subject, and the fields."""
     for router, boot, n, record in records:
         where = (record.t, router, boot, n)
         if isinstance(record, SaslOutcome) and (record.ok or record.reason in GUESSES):
@@ -41,7 +41,7 @@ def rows_of(records: Iterable[Numbered]) -> Iterator[tuple[Key, tuple[Any, ...]]
 
 
 def whole(rows: Iterable[tuple[Any, ...]]) -> set[Found]:
-    """Of each alert what was told last."""
+    """Return each alert in its last form."""
     last: dict[str, tuple[Any, ...]] = {}
     for row in rows:
         if row[0] not in last or (row[-1], row[7]) > (last[row[0]][-1], last[row[0]][7]):
@@ -50,24 +50,24 @@ def whole(rows: Iterable[tuple[Any, ...]]) -> set[Found]:
 
 
 def in_table(records: Iterable[Numbered], limits: Limits, as_of: int | None = None) -> set[Found]:
-    """As over a table: everything of a subject is sorted."""
+    """Judge as over a table: all records of a subject are sorted."""
     subjects: dict[Key, list[tuple[Any, ...]]] = {}
     for key, row in rows_of(records):
         subjects.setdefault(key, []).append(row)
     detector = Attacks(limits)
-    return whole(told for key, rows in subjects.items() for told in judged_in_order(detector, key, sorted(rows), as_of))
+    return whole(each for key, rows in subjects.items() for each in judged_in_order(detector, key, sorted(rows), as_of))
 
 
 def in_batches(batches: Iterable[list[Numbered]], limits: Limits, late: int, as_of: int) -> set[Found]:
-    """As Spark does it: what was remembered is written down between batches, the watermark follows the latest."""
+    """Judge as Spark does: the state is serialised between batches, the watermark follows the latest record."""
     detector = Attacks(limits)
     kept: dict[Key, tuple[bytes, int]] = {}
-    told: list[tuple[Any, ...]] = []
+    found: list[tuple[Any, ...]] = []
     watermark = latest = 0
 
     def take(key: Key, rows: list[tuple[Any, ...]]) -> None:
         done = step(detector, key, kept[key][0] if key in kept else None, rows, watermark)
-        told.extend(done.rows)
+        found.extend(done.rows)
         kept.pop(key, None)
         if done.kept is not None:
             assert done.due is not None
@@ -84,7 +84,7 @@ def in_batches(batches: Iterable[list[Numbered]], limits: Limits, late: int, as_
         watermark = max(watermark, latest - late)
         for key in [key for key, (_, due) in kept.items() if due <= watermark]:
             take(key, [])
-    return whole(told)
+    return whole(found)
 
 
 def spoken(records: Iterable[Record], limits: Limits | None = None) -> list[tuple[str, str | None, str | None]]:
@@ -197,9 +197,9 @@ def test_a_rule_is_mute_until_a_quiet_window_and_then_shows_the_totals() -> None
 def test_an_attack_that_goes_on_is_reported_again_once_in_a_window() -> None:
     rows = [row for key, row in rows_of(numbered(login(START + n * 60 * SECOND, "alice", "h") for n in range(60)))]
     limits = Limits(brute_failures=5)
-    told = list(judged_in_order(Attacks(limits), ("host", "h", None, None), [row for row in rows if row[5] == "alice"]))
-    assert [(row[1], row[7]) for row in told] == [("brute-force", count) for count in (5, 15, 25, 35, 45, 55)]
-    assert len({row[0] for row in told}) == 1
+    made = list(judged_in_order(Attacks(limits), ("host", "h", None, None), [row for row in rows if row[5] == "alice"]))
+    assert [(row[1], row[7]) for row in made] == [("brute-force", count) for count in (5, 15, 25, 35, 45, 55)]
+    assert len({row[0] for row in made}) == 1
 
 
 def test_the_same_record_twice_counts_once() -> None:
@@ -244,7 +244,7 @@ SMALL = Limits(
 
 
 def noise(chance: random.Random, count: int) -> list[Record]:
-    """Few users at few hosts, for a while a few of those and now and then far apart: rules are reached, or just not."""
+    """Return records of few users at few hosts with bursts and pauses: rules are reached, or just not."""
     t = START
     records: list[Record] = []
     while len(records) < count:
@@ -312,8 +312,8 @@ def test_an_ordinary_noisy_day_has_one_false_alarm_the_client_that_was_forgotten
 
 
 def test_a_day_on_which_passwords_are_rotated_has_about_twenty_and_they_are_the_services() -> None:
-    told = [named(in_table(numbered(noisy_day(seed, rotation=True)), Limits())) for seed in range(4)]
-    alarms = [alarm for day in told for alarm in day if alarm[1] != "retired"]
+    days = [named(in_table(numbered(noisy_day(seed, rotation=True)), Limits())) for seed in range(4)]
+    alarms = [alarm for day in days for alarm in day if alarm[1] != "retired"]
     assert {rule for rule, _, _ in alarms} == {"success-after", "brute-force"}
     assert all(user is not None and user.startswith("service-") for _, user, _ in alarms)
-    assert len(alarms) / len(told) == pytest.approx(20.75)
+    assert len(alarms) / len(days) == pytest.approx(20.75)

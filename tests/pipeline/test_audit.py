@@ -1,4 +1,4 @@
-"""Audit over data sets and over streams, on Spark: what was planted is told, the same either way."""
+"""Audit over data sets and over streams, on Spark: the planted attacks are found, the same either way."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RULES = ["tenant-1:staff:sources", "tenant-1:staff:targets"]
 def written(
     folder: Path, router: str, records: Iterable[Record], per_segment: int, *, compress: bool
 ) -> list[Numbered]:
-    """The records of one router in segments, and with their numbers."""
+    """Write the records of one router in segments; return them with their numbers."""
     scribe = Scribe(folder, router, START, compress=compress)
     ordered = sorted(records, key=lambda record: record.t)
     scribe.write_all(ordered, per_segment)
@@ -38,7 +38,7 @@ def written(
 
 
 class Site:
-    """Two routers that saw a noisy day and the attacks in it, half of it each; compacted under ``root``."""
+    """Two routers that recorded half of a noisy day and its attacks each; compacted under ``root``."""
 
     def __init__(self, folder: Path) -> None:
         planted, self.cases = attacks(1)
@@ -62,7 +62,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 
 def quiet(_: str) -> None:
-    """No progress is shown."""
+    """Show no progress."""
 
 
 def us(moment: datetime) -> int:
@@ -71,7 +71,7 @@ def us(moment: datetime) -> int:
 
 
 def found_in(rows: Iterable[Any]) -> set[Found]:
-    """What is compared of rows of the table."""
+    """Return the compared fields of rows of the table."""
     return {
         Found(
             row["rule"], row["user"], row["host"], row["vhost"], us(row["first_at"]), us(row["last_at"]),
@@ -81,7 +81,7 @@ def found_in(rows: Iterable[Any]) -> set[Found]:
     }  # fmt: skip
 
 
-def told(spark: SparkSession, root: Path) -> set[Found]:
+def stored(spark: SparkSession, root: Path) -> set[Found]:
     rows: list[Any] = Table(root, audit.ALERTS).read(spark).collect()
     for row in rows:
         assert row["date"] == row["first_at"].date()
@@ -91,7 +91,7 @@ def told(spark: SparkSession, root: Path) -> set[Found]:
 
 def test_the_tables_equal_the_records_and_a_rerun_does_nothing(spark: SparkSession, site: Site) -> None:
     summary = audit.run(spark, site.root, audit.Parameters(), quiet)
-    found = told(spark, site.root)
+    found = stored(spark, site.root)
     assert found == in_table(site.records, Limits(), site.as_of)
     assert {(rule, user, host) for rule, user, host in named(found) if user != "retired"} == site.cases
     assert sum(summary.alerts.values()) == len(found)
@@ -123,14 +123,14 @@ def test_a_stream_of_segments_gives_the_same_alerts_across_a_stop(
         for folder, *parts in waves:
             for path in parts[wave - 1]:
                 again(path, folder)
-        if wave == 2:  # later the routers say something at last, so everything is over
+        if wave == 2:  # at last the routers record something later, so that all episodes end
             for folder, router in zip(live, ("QDR.A", "QDR.B"), strict=True):
                 written(folder, router, [denial(site.as_of + 3 * DAY, "x", "y")], 1, compress=False)
         stream = audit.followed(spark, live)
         query = audit.follow(stream, tmp_path / "root", tmp_path / "checkpoint", parameters, spoken.extend)
         done = watch(query, parameters.pace)
         assert done.late == 0
-    assert told(spark, tmp_path / "root") == in_table(site.records, Limits(), site.as_of + 2 * DAY)
+    assert stored(spark, tmp_path / "root") == in_table(site.records, Limits(), site.as_of + 2 * DAY)
     assert {row["alert_id"] for row in spoken} == {
         row["alert_id"] for row in Table(tmp_path / "root", audit.ALERTS).read(spark).collect()
     }
@@ -152,4 +152,4 @@ def test_late_rows_are_counted_and_end_a_run_with_late_set_to_fail(spark: SparkS
                 watch(query, pace)
         else:
             late.append(watch(query, pace).late)
-    assert late == [0, 2]  # a failure is looked at for its host and for its user
+    assert late == [0, 2]  # each failure counts for its host and for its user

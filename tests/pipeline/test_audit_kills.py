@@ -1,4 +1,4 @@
-"""The audit of a live folder is killed in mid-stream, again and again: what it tells in the end is all, and once."""
+"""The audit of a live folder is killed repeatedly in mid-stream: at the end each alert is written once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WAVES = 2
 
 @contextmanager
 def following(root: Path, live: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
-    """The command, in a group of its own: Python, the JVM and all."""
+    """Run the command in a process group of its own, with Python and the JVM."""
     command = [
         sys.executable, "-c", "from trouter.cli import main; raise SystemExit(main())", "pipeline", "audit", str(root),
         "--follow", str(live), "--checkpoint", str(root / "checkpoint"), "--late-by", "60", "--json", "--quiet",
@@ -59,7 +59,7 @@ def test_a_stream_that_is_killed_again_and_again_records_everything_once(tmp_pat
             again(path, live)
         with following(root, live, "--every", "0") as process:
             assert process.stdout is not None
-            # something was told, and the stream goes on
+            # an alert was written, and the stream goes on
             assert process.stdout.readline(), (root / "errors").read_text()
             os.killpg(process.pid, signal.SIGKILL)
     written(live, "QDR.A", [denial(as_of + 61_000_000, "x", "y")], 1, compress=False)

@@ -1,4 +1,4 @@
-"""A user's schema over bodies in JSON and Avro: each value is checked, each body that does not fit is kept."""
+"""A user's schema over bodies in JSON and Avro: each value is checked, each body that does not match is kept."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_message_that_was_none_is_a_dead_letter_too() -> None:
 
 def test_a_body_without_octets_is_a_dead_letter_that_names_its_kind() -> None:
     (row,) = read(schema(ID), None)
-    assert row[DEAD_LETTER] == {"reason": "the body is value, not octets or text", "body": None}
+    assert row[DEAD_LETTER] == {"reason": "the body is value, not bytes or text", "body": None}
 
 
 def test_failfast_names_the_message() -> None:
@@ -219,7 +219,7 @@ def test_avro_that_is_none_is_kept_with_the_reason(schema_file: str) -> None:
     rows = read(SALES, whole[:-3], whole + b"x", other, b"", body_format="avro", avro_schema_file=schema_file)
     assert [row["id"] for row in rows] == [None] * 4
     assert [row[DEAD_LETTER]["body"] for row in rows] == [whole[:-3], whole + b"x", other, b""]
-    assert "1 octets behind the value" in rows[1][DEAD_LETTER]["reason"]
+    assert "1 bytes behind the value" in rows[1][DEAD_LETTER]["reason"]
     assert "written with another schema" in rows[2][DEAD_LETTER]["reason"]
 
 

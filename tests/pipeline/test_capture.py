@@ -12,7 +12,7 @@ from tests.house.sources import ROOT
 from tests.walks import Shell, steps_in
 
 STEPS = steps_in((ROOT / "docs" / "capture.md").read_text(encoding="utf-8"))
-#: Only a hang takes this long, also where Spark takes a minute to start.
+#: Seconds that only a hang takes, also where Spark takes a minute to start.
 SPARK_S = 600.0
 PORTS = ("5672", "5673", "5674", "45672")
 

@@ -20,7 +20,7 @@ from trouter.pipeline.datasets import manifest_of
 from trouter.pipeline.needs import missing, spark_home
 
 pytestmark = [pytest.mark.slow, pytest.mark.pipeline_long]
-#: Only a hang takes this long.
+#: Seconds that only a hang takes.
 DEADLINE_S = 600
 
 
@@ -32,7 +32,7 @@ def _needs() -> None:
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Compacted records of some links."""
+    """Write compacted records of some links."""
     folder = tmp_path_factory.mktemp("cluster")
     scribe = Scribe(folder / "segments")
     scribe.write_all(traffic(Ledger("QDR.A", scribe.boot), seed=7))
@@ -54,7 +54,7 @@ def run(*command: str | Path, **environment: str) -> subprocess.CompletedProcess
 
 
 def metered(root: Path) -> int:
-    """Messages in the table."""
+    """Return the count of messages in the table."""
     import pyarrow.compute as pc
 
     from trouter.pipeline.report.stored import Period, read
@@ -67,8 +67,8 @@ TROUTER = (sys.executable, "-m", "trouter", "pipeline")
 
 def test_a_cluster_of_two_workers(root: Path, tmp_path: Path) -> None:
     on = ("--master", "local-cluster[2,1,1024]")
-    asked = run(*TROUTER, "doctor", *on, SPARK_HOME=str(spark_home()))
-    assert "its workers have what they need" in asked.stdout, asked.stderr
+    done = run(*TROUTER, "doctor", *on, SPARK_HOME=str(spark_home()))
+    assert "its workers have what they need" in done.stdout, done.stderr
     done = run(*TROUTER, "meter", root, *on, "--again", "--json", SPARK_HOME=str(spark_home()))
     assert done.returncode == 0, done.stderr
     assert sum(json.loads(line)["msgs"] for line in done.stdout.splitlines()) == metered(root) > 0
@@ -84,7 +84,7 @@ def test_compaction_on_two_workers(root: Path, tmp_path: Path) -> None:
 
 @contextmanager
 def daemon(folder: Path, ready: str, *command: str | Path) -> Iterator[re.Match[str]]:
-    """A process of Spark's, once its log says that it is ready."""
+    """Run a process of Spark; yield the match of its log line when it is ready."""
     with subprocess.Popen(
         [str(spark_home() / "bin" / "spark-class"), *map(str, command)],  # type: ignore[operator]
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=folder,
@@ -105,7 +105,7 @@ def daemon(folder: Path, ready: str, *command: str | Path) -> Iterator[re.Match[
 
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[str]:
-    """A standalone master and one worker on this machine; the URL."""
+    """Run a standalone master and one worker on this machine; yield the URL."""
     here = ("--host", "127.0.0.1", "--webui-port", "0")
     with (
         daemon(tmp_path, r"Starting Spark master at (spark://\S+)",
@@ -124,6 +124,6 @@ def test_spark_submit_to_a_standalone_cluster(root: Path, master: str) -> None:
     assert "Tenants" in done.stdout
     bare = ("/usr/bin/env", "-u", "PYTHONPATH", submit, "--master", master, file, "doctor")
     without = run(*bare, PYSPARK_PYTHON="/usr/bin/python3")
-    # spark-submit prints what the program says of errors among what it says of results
+    # spark-submit prints the program's errors on stdout with its results
     assert "set PYSPARK_PYTHON to a Python that has trouter[spark]" in without.stdout
     assert without.returncode != 0

@@ -1,4 +1,4 @@
-"""The jobs as commands: started as people start them, on small data with something to be found in it."""
+"""The jobs as commands, as users run them, on small data with some findings."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def run(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
-    """`trouter pipeline` with these words, there."""
+    """Run `trouter pipeline` with these words in the folder."""
     done = subprocess.run(
         [sys.executable, "-m", "trouter", "pipeline", *map(str, words), *SMALL],
         capture_output=True,
@@ -53,12 +53,12 @@ def run(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
-    assert "/trouter/cli/" not in done.stderr, done.stderr  # nothing that was not foreseen
+    assert "/trouter/cli/" not in done.stderr, done.stderr  # no unexpected exception
     return done
 
 
-def said(done: subprocess.CompletedProcess[str]) -> list[Any]:
-    """What was printed as JSON."""
+def printed(done: subprocess.CompletedProcess[str]) -> list[Any]:
+    """Return the lines of JSON that were printed."""
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -68,7 +68,7 @@ def payment(number: int, card: str | None, minute: int, channel: str, amount: st
     return {"id": number, "card": card, "t": t, "channel": channel, "amount": amount, "city": "Ulm"}
 
 
-#: One fraud, and what is none: too late, not small, without a card.
+#: One fraud, and payments that are none: too late, not small, without a card.
 PAYMENTS = [
     payment(1, "tested", 0, "online", "1.00"),
     payment(2, "tested", 60, "atm", "500.00"),
@@ -104,14 +104,14 @@ def test_a_fraud_stream_over_a_spool_goes_on_at_its_checkpoint(tmp_path: Path) -
     command = ["fraud", "root", "--spool", "spool", "--schema", SCHEMA, "--checkpoint", "checkpoint"]
     command += ["--late-by", "86400"]
     fill(tmp_path / "spool", [*encoded(PAYMENTS[:3]), Message(b"no json").encode(), b"garbage"])
-    first = said(run(tmp_path, *command, "--json", "--quiet"))
+    first = printed(run(tmp_path, *command, "--json", "--quiet"))
     assert [(row["key"], row["large_id"]) for row in first] == [("tested", "2")]
     fill(tmp_path / "spool", encoded([payment(8, "late", 10, "atm", "501")]))
     second = run(tmp_path, *command, "--quiet")
     assert second.returncode == 0, second.stderr
     title, _, _, row = second.stdout.rstrip().splitlines()
     assert (title, row.split()[:3]) == ("Frauds", ["late", "8", "3"])
-    assert said(run(tmp_path, *command, "--json", "--quiet")) == []
+    assert printed(run(tmp_path, *command, "--json", "--quiet")) == []
 
 
 FAULTS: dict[str, tuple[list[str], str]] = {
@@ -146,22 +146,22 @@ def test_each_fault_is_reported_in_one_line(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    words, told = FAULTS[fault]
+    words, reason = FAULTS[fault]
     monkeypatch.chdir(tmp_path)
     (tmp_path / "root").mkdir()
     pq.write_table(pa.Table.from_pylist(PAYMENTS), tmp_path / "payments.parquet")
     (tmp_path / "broken.parquet").write_bytes(b"no such thing")
-    # Spark is where it was started
+    # Spark is in the folder where it was started
     paths = [str(tmp_path / word) if word.endswith(".parquet") else word for word in words]
     assert main(["pipeline", "fraud", "root", *paths, "--quiet"]) == 1
     shown = capsys.readouterr()
     assert shown.out == ""
     (line,) = shown.err.replace(f"{tmp_path}/", "").rstrip().splitlines()
-    assert line.startswith(told)
+    assert line.startswith(reason)
 
 
 def recorded(folder: Path, *records: Any) -> None:
-    """Records of a router, compacted under `root`."""
+    """Write records of a router, compacted under `root`."""
     scribe = Scribe(folder / "segments")
     scribe.write_all(sorted(records, key=lambda record: record.t), 60)
     scribe.stop()
@@ -172,10 +172,10 @@ def recorded(folder: Path, *records: Any) -> None:
 def test_an_audit_of_compacted_records_ends_by_itself_and_goes_on_later(tmp_path: Path) -> None:
     recorded(tmp_path, *(login(START + n * SECOND, "mallory", "h") for n in range(30)), login(START + HOUR, "a", "b"))
     command = ["audit", "root", "--stream", "--checkpoint", "checkpoint", "--json", "--quiet"]
-    alerts = said(run(tmp_path, *command))
+    alerts = printed(run(tmp_path, *command))
     assert {(row["rule"], row["user"], row["host"]) for row in alerts} == {("brute-force", "mallory", "h")}
     assert [row["ended"] for row in sorted(alerts, key=lambda row: row["failures"])] == [False, True]
-    assert said(run(tmp_path, *command)) == []
+    assert printed(run(tmp_path, *command)) == []
 
 
 @pytest.mark.pipeline_long
@@ -187,13 +187,13 @@ def test_latency_and_topology_show_the_requested_days(tmp_path: Path) -> None:
         up(START, "steady"),
         down(START + 2 * HOUR, "steady"),
     )
-    (hour,) = said(run(tmp_path, "latency", "root", "--json"))
+    (hour,) = printed(run(tmp_path, "latency", "root", "--json"))
     assert (hour["addr"], hour["cnt"], hour["max_us"]) == ("orders", 9, 400)
     shown = run(tmp_path, "latency", "root", "--quiet")
     assert shown.stdout.startswith("Deliveries, and microseconds until they were settled\n")
     assert "nothing is new" in shown.stderr
     assert run(tmp_path, "latency", "root", "--since", "2100-01-01").stdout.count("\n") == 1
-    rows = said(run(tmp_path, "topology", "root", "--json", "--quiet"))
+    rows = printed(run(tmp_path, "topology", "root", "--json", "--quiet"))
     assert {row["peer"] for row in rows if row["flap"]} == {"flapping"}
     assert [row["peer"] for row in rows if not row["flap"]] == ["steady"]
     often = run(tmp_path, "topology", "root", "--flaps", "6", "--quiet")

@@ -1,4 +1,4 @@
-"""Segments become rows: every record once, nothing wrong passes, and what is wrong stops nobody else."""
+"""Segments become rows: every record once, faulty input is refused, and it delays no other."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def scribe(folder: Path, **settings: Any) -> Scribe:
 
 
 def day(folder: Path, connections: int = 10, per_segment: int = 100, **settings: Any) -> list[Path]:
-    """The segments of some hours of an ordinary router."""
+    """Write the segments of some hours of an ordinary router."""
     writer = scribe(folder, **settings)
     ledger = Ledger("QDR.A", writer.boot)
     writer.write_all(traffic(ledger, seed=7, connections=connections), per_segment)
@@ -76,7 +76,7 @@ def numbers(folder: Path) -> list[int]:
 
 
 def example(kind: type[Record], n: int) -> Record:
-    """A record with a value in every field."""
+    """Return a record with a value in every field."""
     values: dict[Any, Any] = {
         int: n,
         str: f"text {n}",
@@ -110,8 +110,8 @@ def test_every_kind_of_record_survives_compaction_unchanged(tmp_path: Path) -> N
         assert int(row["t"].timestamp() * 1_000_000) == record.t
         assert row["seg"] == segments(tmp_path / "in")[0].name
         for column in columns_of(record.tag)[7:]:
-            told = getattr(record, column.name.removeprefix("of_"))
-            assert row[column.name] == (list(told.items()) if isinstance(told, dict) else told), column
+            value = getattr(record, column.name.removeprefix("of_"))
+            assert row[column.name] == (list(value.items()) if isinstance(value, dict) else value), column
 
 
 @pytest.mark.parametrize("compress", [False, True])
@@ -132,7 +132,7 @@ def test_a_compacted_segment_is_not_read_again_after_compression_or_copying(tmp_
     packed = made[0].with_name(made[0].name + ".gz")
     packed.write_bytes(gzip.compress(made[0].read_bytes(), mtime=0))
     made[0].unlink()
-    odd = made[1].with_name(made[1].name + ".gz")  # not as we compress: of several members
+    odd = made[1].with_name(made[1].name + ".gz")  # other than trouter compresses: of several members
     octets = made[1].read_bytes()
     odd.write_bytes(gzip.compress(octets[:500]) + gzip.compress(octets[500:]))
     made[1].unlink()
@@ -248,7 +248,7 @@ def test_each_fault_is_reported_with_file_and_octet_and_leaves_out_that_segment_
     summary = run(tmp_path)
     assert len(summary.errors) == len(damaged)
     for path, error in zip(damaged, summary.errors, strict=True):
-        assert error.startswith(f"{path}: octet ")
+        assert error.startswith(f"{path}: byte ")
     assert summary.segments == len(made) - len(damaged)
     for path in made:
         path.write_bytes(whole[path])
@@ -260,7 +260,7 @@ def test_a_segment_of_another_version_is_reported_and_left_out(tmp_path: Path) -
     made = day(tmp_path)
     made[1].write_bytes(made[1].read_bytes().replace(b'"v":1,', b'"v":2,', 1))
     (error,) = run(tmp_path).errors
-    assert error.startswith(f"{made[1]}: octet 0: the records are of version 2")
+    assert error.startswith(f"{made[1]}: byte 0: the records are of version 2")
 
 
 def header_of(first: int = 0) -> Header:
@@ -268,7 +268,7 @@ def header_of(first: int = 0) -> Header:
 
 
 def raw_segment(folder: Path, *lines: bytes) -> Path:
-    """A segment of any lines, well proved."""
+    """Write a segment of any lines, with a valid trailer."""
     import zlib
 
     from trouter.records.segments import Trailer, line_of, segment_name
@@ -317,7 +317,7 @@ def test_numbers_and_texts_at_their_limits_are_kept_as_they_are(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        (b'{"n":1,"k":"clock.step","t":5,"old_offset":1,"new_offset":9223372036854775808}', "no place in a table"),
+        (b'{"n":1,"k":"clock.step","t":5,"old_offset":1,"new_offset":9223372036854775808}', "fits no table"),
         (b'{"n":1,"k":"alarm","t":5,"name":"\\ud800","severity":"","subject":"","state":""}', ""),
         (b'{"n":1,"k":"clock.step","t":5,"old_offset":1}', "this is not a record"),
         (b'{"n":0,"k":"clock.step","t":5,"old_offset":1,"new_offset":1}', "comes after 0"),
@@ -331,7 +331,7 @@ def test_a_line_that_is_no_record_is_reported_though_the_checksum_holds(tmp_path
     path = raw_segment(tmp_path / "in", good, line)
     offset = path.read_bytes().index(good) + len(good) + 1
     (error,) = run(tmp_path).errors
-    assert error.startswith(f"{path}: octet {offset}: ")
+    assert error.startswith(f"{path}: byte {offset}: ")
     assert why in error
     assert rows(tmp_path, "clock.step") == []
 
@@ -369,7 +369,7 @@ def test_records_go_to_the_day_on_which_their_interval_began(tmp_path: Path) -> 
 
 
 def test_a_segment_of_more_than_is_taken_at_once_is_taken_whole(tmp_path: Path) -> None:
-    count = 150_000  # some pieces of lines, some parts of a table
+    count = 150_000  # several pieces of lines, several parts of a table
     lines = [b'{"n":%d,"k":"clock.step","t":%d,"old_offset":%d,"new_offset":7}' % (n, n, -n) for n in range(count)]
     raw_segment(tmp_path / "in", *lines)
     assert run(tmp_path).records == count
@@ -440,9 +440,9 @@ def test_tasks_of_spark_make_the_same_rows_wherever_they_run(
     compact([tmp_path / "in"], tmp_path / "other")
     monkeypatch.chdir(tmp_path)
     assert main(["pipeline", "compact", "in", "root", "--master", "local[2]", "--mark", "--quiet", "--json"]) == 1
-    said = json.loads(capsys.readouterr().out)
-    assert (said["segments"], said["marked"], len(said["errors"])) == (len(made) - 1, len(made) - 1, 1)
-    assert f"{made[3]}: octet" in said["errors"][0]
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["segments"], printed["marked"], len(printed["errors"])) == (len(made) - 1, len(made) - 1, 1)
+    assert f"{made[3]}: byte" in printed["errors"][0]
     there, expected = manifest_of(tmp_path / "root"), manifest_of(tmp_path / "other")
     assert there.segments == expected.segments
     assert {kind: sorted(days) for kind, days in there.kinds.items()} == {
@@ -510,7 +510,7 @@ def test_a_shorter_segment_under_a_known_name_is_marked(tmp_path: Path) -> None:
     run(tmp_path)
     header, lines = lines_of(made[1])
     made[1].unlink()
-    write_segment(tmp_path / "in", header, lines[:-1])  # the end of it was lost, and nothing else
+    write_segment(tmp_path / "in", header, lines[:-1])  # only its end is lost
     summary = compact([tmp_path / "in"], tmp_path / "root", mark=True)
     assert (summary.errors, summary.marked) == ([], len(made))
     assert is_marked(made[1], made[1].name)
@@ -568,12 +568,12 @@ def test_the_command_prints_damage_gaps_and_totals(tmp_path: Path, capsys: pytes
     made[3].write_bytes(made[3].read_bytes()[:-10])
     arguments = ["pipeline", "compact", str(tmp_path / "in"), str(tmp_path / "root"), "--jobs", "1"]
     assert main(arguments) == 1
-    told = capsys.readouterr()
-    assert f"{made[3]}: octet" in told.err
-    assert "missing: 100-199 of QDR.A" in told.err
-    assert f"{len(made) - 2} segments with" in told.out
+    captured = capsys.readouterr()
+    assert f"{made[3]}: byte" in captured.err
+    assert "missing: 100-199 of QDR.A" in captured.err
+    assert f"{len(made) - 2} segments with" in captured.out
     assert main([*arguments, "--json"]) == 1
-    said = json.loads(capsys.readouterr().out)
-    assert (said["segments"], said["known"], len(said["gaps"])) == (0, len(made) - 2, 2)
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["segments"], printed["known"], len(printed["gaps"])) == (0, len(made) - 2, 2)
     assert main(["pipeline", "compact", str(tmp_path / "nowhere"), str(tmp_path / "root")]) == 1
     assert f"{tmp_path / 'nowhere'}: No such file" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Decisions follow from tables, end, and are sent once to each router that accepts them."""
+"""Decisions follow from tables, expire, and are sent once to each router that accepts them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_tenant_is_slowed_only_beyond_its_quota(sent: int, decisions: int) -> 
     assert len(made) == decisions
     for each in made:
         assert (each.decision.action, each.decision.subject, each.decision.rate) == ("slow-tenant", "acme", 5)
-        # To the end of the day, though the quota is of a month: no decision is longer.
+        # To the end of the day, though the quota is for a month: no decision lasts longer.
         assert each.decision.until_us == int(datetime(2026, 4, 1, tzinfo=UTC).timestamp()) * 1_000_000
 
 
@@ -151,7 +151,7 @@ def now_alert(**changed: Any) -> dict[str, Any]:
 
 
 class Publisher:
-    """`trouter pipeline publish` beside a receiver that says what becomes of each decision."""
+    """`trouter pipeline publish` beside a receiver that settles each decision as the test sets."""
 
     def __init__(self, root: Path, port: int, capsys: pytest.CaptureFixture[str]) -> None:
         self.root, self.url, self._capsys = root, f"amqp://127.0.0.1:{port}", capsys
@@ -159,7 +159,7 @@ class Publisher:
     async def __call__(
         self, *words: str, answer: Callable[[Delivery], Awaitable[None]] = Delivery.accept
     ) -> tuple[int, str, list[dict[str, Any]]]:
-        """Exit status, what was printed, and the bodies that came."""
+        """Publish; return the exit status, the output, and the bodies that arrived."""
         came: list[dict[str, Any]] = []
 
         async def take(task_status: trio.TaskStatus[None]) -> None:
@@ -177,8 +177,8 @@ class Publisher:
             command = ["pipeline", "publish", str(self.root), "--url", self.url, *words]
             status = await trio.to_thread.run_sync(main, command)
             nursery.cancel_scope.cancel()
-        said = self._capsys.readouterr()
-        return status, said.out + said.err, came
+        printed = self._capsys.readouterr()
+        return status, printed.out + printed.err, came
 
 
 @pytest.fixture
@@ -189,15 +189,15 @@ def publish(start_router: StartRouter, tmp_path: Path, capsys: pytest.CaptureFix
 async def test_decisions_are_sent_once_and_lifted_when_the_table_has_changed(publish: Publisher) -> None:
     today = datetime.now(UTC).date()
     store(publish.root, "audit_alerts", [now_alert(), now_alert(alert_id="a2", rule="spray")], today)
-    status, said, came = await publish("--on", "brute-force=lock-user")
+    status, printed, came = await publish("--on", "brute-force=lock-user")
     assert status == 0
     assert [(body["action"], body["subject"], body["evidence"]) for body in came] == [
         ("lock-user", "mallory", [10, 11])
     ]
-    assert "lock-user mallory: 25 failures, rule brute-force" in said
+    assert "lock-user mallory: 25 failures, rule brute-force" in printed
     assert (await publish("--on", "brute-force=lock-user"))[1:] == ("There is no new decision to send.\n", [])
     store(publish.root, "audit_alerts", [now_alert(alert_id="a2", rule="spray")], today)
-    status, said, came = await publish("--on", "brute-force=lock-user")
+    status, printed, came = await publish("--on", "brute-force=lock-user")
     assert [(body["action"], body["subject"]) for body in came] == [("unlock-user", "mallory")]
     assert (await publish("--on", "brute-force=lock-user"))[2] == []
 
@@ -208,11 +208,11 @@ async def test_a_quota_slows_and_a_larger_one_restores(publish: Publisher) -> No
         {**row, "hour": now.replace(minute=0, second=0, microsecond=0)} for row in metered("acme", hours=1, msgs=1000)
     ]
     store(publish.root, "meter", [*rows, *({**row, "dir": "out"} for row in rows)], now.date())
-    assert (await publish("--quota", "acme=1000/day:7"))[2] == []  # only what came in counts
-    status, said, came = await publish("--quota", "acme=999/day:7")
+    assert (await publish("--quota", "acme=1000/day:7"))[2] == []  # only messages received from clients count
+    status, printed, came = await publish("--quota", "acme=999/day:7")
     assert status == 0
     assert [(body["action"], body["subject"], body["rate"]) for body in came] == [("slow-tenant", "acme", 7)]
-    assert "1000 messages this day, of 999 agreed" in said
+    assert "1000 messages this day, of 999 agreed" in printed
     assert [body["action"] for body in (await publish("--quota", "acme=1000/day:7"))[2]] == ["restore-tenant"]
 
 
@@ -231,12 +231,12 @@ async def test_a_busy_router_gets_a_decision_again_and_a_refusal_is_reported(
     assert len(came) == 4
     assert len({body["id"] for body in came}) == 1
     (publish.root / "decisions.json").unlink()
-    status, said, came = await publish(
+    status, printed, came = await publish(
         "--on", "all", answer=lambda delivery: delivery.reject("amqp:not-allowed", "too long")
     )
     assert status == 1
-    assert "block-host 192.0.2.9 was refused: amqp:not-allowed: too long" in said
-    assert (await publish("--on", "all"))[2]  # what was refused is not remembered
+    assert "block-host 192.0.2.9 was refused: amqp:not-allowed: too long" in printed
+    assert (await publish("--on", "all"))[2]  # a refused decision is not remembered as sent
 
 
 def test_a_router_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -248,7 +248,7 @@ def test_a_router_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "printed"),
     [
         ([], "give --on or --quota"),
         (["--on", "all"], "give --url"),
@@ -257,25 +257,25 @@ def test_a_router_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.Capt
     ],
 )
 def test_an_impossible_publish_is_refused_with_the_reason(
-    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str], printed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["pipeline", "publish", str(tmp_path), *words]) == 1
-    assert said in capsys.readouterr().err
+    assert printed in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "printed"),
     [
         (["--user", "audit"], "there is no password"),
         (["--tls-trust-file", "/none"], "tlsTrustFile: /none: No such file"),
     ],
 )
 def test_options_that_cannot_connect_are_named(
-    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str], printed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store(tmp_path, "audit_alerts", [now_alert()], datetime.now(UTC).date())
     assert main(["pipeline", "publish", str(tmp_path), "--on", "all", "--url", "amqp://127.0.0.1:1", *words]) == 1
-    assert said in capsys.readouterr().err
+    assert printed in capsys.readouterr().err
 
 
 def test_a_book_that_is_none_is_named_and_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -309,11 +309,11 @@ def test_a_router_with_the_plugin_feedback_obeys(
     command = ["pipeline", "publish", str(root), "--url", url, "--on", "brute-force=lock-user"]
     store(root, "audit_alerts", [now_alert(user="audit")], today)
     as_audit = [*command, "--user", "audit", "--password-file", str(tmp_path / "secret")]
-    assert main(as_audit) == 1  # nobody locks out themselves
+    assert main(as_audit) == 1  # a user cannot lock itself out
     assert "lock-user audit was refused: amqp:not-allowed" in capsys.readouterr().err
     store(root, "audit_alerts", [now_alert()], today)
     assert main([*command, "--user", "mallory", "--password-file", str(tmp_path / "secret")]) == 1
-    trio.run(try_mallory)  # whoever is not trusted is not obeyed
+    trio.run(try_mallory)  # a decision of an untrusted sender has no effect
     assert main(as_audit) == 0
     with pytest.raises(AuthenticationFailed):
         trio.run(try_mallory)

@@ -1,4 +1,4 @@
-"""Messages as rows, against python-qpid-proton, which encodes, and the client's decoder, which reads the same."""
+"""Messages as rows, compared with python-qpid-proton, which encodes, and with the client's decoder."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def reason(message: bytes) -> str:
     return str(found["error"])
 
 
-# --- what stands in the columns
+# --- values of the columns
 
 
 def test_the_schema_of_spark_and_that_of_arrow_are_one() -> None:
@@ -227,7 +227,7 @@ def test_a_time_outside_the_range_of_python_is_kept() -> None:
     for ms in (253_402_300_800_000, far, -far, -1):
         assert table(created(ms)).column("creation_time").cast(pa.int64()).to_pylist() == [ms * 1000]
     for ms in (far + 1, -far - 1, 2**63 - 1, -(2**63)):
-        assert f"creation-time {ms} is beyond what a timestamp can say" in reason(created(ms))
+        assert f"creation-time {ms} is beyond the range of a timestamp" in reason(created(ms))
 
 
 PRIMITIVES: list[tuple[bytes, str, str | None]] = [
@@ -300,10 +300,10 @@ def test_decimals_equal_ieee_754(number: int, exponent: int, sign: int) -> None:
         bits = sign << 31 | biased << 23 | number
     else:
         bits = sign << 31 | 0b11 << 29 | biased << 21 | number - (1 << 23)
-    said = Decimal(decimal_text(struct.pack(">I", bits)))
-    assert said.as_tuple() == (sign, tuple(map(int, str(number))), exponent)
+    expected = Decimal(decimal_text(struct.pack(">I", bits)))
+    assert expected.as_tuple() == (sign, tuple(map(int, str(number))), exponent)
     wide = sign << 127 | (exponent + 6176) << 113 | number
-    assert Decimal(decimal_text(wide.to_bytes(16, "big"))).as_tuple() == said.as_tuple()
+    assert Decimal(decimal_text(wide.to_bytes(16, "big"))).as_tuple() == expected.as_tuple()
 
 
 def test_decimals_that_are_no_numbers() -> None:
@@ -312,16 +312,16 @@ def test_decimals_that_are_no_numbers() -> None:
     assert decimal_text(bytes.fromhex("6cb89680")) == "0"  # ten million does not fit in seven digits: not canonical
 
 
-# --- messages that are none
+# --- invalid messages
 
 
 @pytest.mark.parametrize(
-    ("message", "said"),
+    ("message", "reported"),
     [
         (b"", "the message is empty"),
-        (b"garbage", "not a section of a message (at octet 0 of 7)"),
-        (GOOD[:-1], "4 octets claimed, 3 left"),
-        (GOOD[:2], "1 octets claimed, 0 left"),
+        (b"garbage", "not a section of a message (at byte 0 of 7)"),
+        (GOOD[:-1], "4 bytes claimed, 3 left"),
+        (GOOD[:2], "1 bytes claimed, 0 left"),
         (b"\0", "cut short"),
         (section(0x10, b"\x45"), "not a section of a message"),
         (section(0x79, b"\x45"), "not a section of a message"),
@@ -338,7 +338,7 @@ def test_decimals_that_are_no_numbers() -> None:
         (section(0x72, b"\x45"), "the section has format code 0x45"),
         (section(0x70, b"\xc0\x03\x01\x50\x01") + GOOD, "durable has format code 0x50"),
         (section(0x70, b"\xc0\x07\x06" + b"\x40" * 6) + GOOD, "a header of 6 fields"),
-        (section(0x70, b"\xc0\x03\x01\x40\x40") + GOOD, "octets behind the last field of the header"),
+        (section(0x70, b"\xc0\x03\x01\x40\x40") + GOOD, "bytes behind the last field of the header"),
         (section(0x73, b"\xc0\x0f\x0e" + b"\x40" * 14) + GOOD, "properties of 14 fields"),
         (section(0x73, b"\xc0\x02\x01\x41") + GOOD, "an id of type boolean"),
         (section(0x73, b"\xc0\x04\x01\xa1\x01\xff") + GOOD, "is not UTF-8"),
@@ -348,19 +348,19 @@ def test_decimals_that_are_no_numbers() -> None:
         (section(0x74, b"\xc1\x07\x02\xa1\x01a\xa1\x01\xff") + GOOD, "string is not UTF-8"),
         (section(0x72, b"\xc1\x07\x02\xa3\x01a\xa3\x01\xff") + GOOD, "symbol is not ASCII"),
         (section(0x77, b"\xa1\x01\xff"), "string is not UTF-8"),
-        (section(0x77, b"\x56\x02"), "boolean octet is 0x02"),
+        (section(0x77, b"\x56\x02"), "boolean byte is 0x02"),
         (section(0x77, b"\x73\x00\x00\xd8\x00"), "char is not a Unicode character"),
         (section(0x77, b"\xc0\x03\x02\x40\x40\x40"), "not a section"),
-        (section(0x77, b"\xc0\x03\x01\x40\x40"), "1 octets behind the last item"),
-        (section(0x77, b"\xd0\0\0\0\x05\0\0\0\xff\x40"), "255 items claimed in 1 octets"),
-        (section(0x77, b"\xf0\0\0\0\x05\0\xff\xff\xff\x40"), "array items without octets"),
+        (section(0x77, b"\xc0\x03\x01\x40\x40"), "1 bytes behind the last item"),
+        (section(0x77, b"\xd0\0\0\0\x05\0\0\0\xff\x40"), "255 items claimed in 1 bytes"),
+        (section(0x77, b"\xf0\0\0\0\x05\0\xff\xff\xff\x40"), "array items without bytes"),
         (section(0x77, b"\x00" * 40 + b"\x40"), "nested more than 32 deep"),
         (section(0x77, b"\x57"), "unknown format code 0x57"),
     ],
     ids=range(38),
 )
-def test_a_message_that_is_none_is_a_row_with_the_reason_and_its_octets(message: bytes, said: str) -> None:
-    assert said in reason(message)
+def test_a_message_that_is_none_is_a_row_with_the_reason_and_its_octets(message: bytes, reported: str) -> None:
+    assert reported in reason(message)
 
 
 def test_nested_as_deep_as_may_be_and_one_more() -> None:
@@ -397,7 +397,7 @@ def test_a_message_format_that_is_not_amqps_own_is_not_guessed_at() -> None:
 def test_a_message_at_the_limit_is_read_and_a_larger_one_stops_the_reading() -> None:
     overhead = len(data_section(b""))
     assert len(row(data_section(bytes(MAX_MESSAGE - overhead)))["body"]) == MAX_MESSAGE - overhead
-    with pytest.raises(FrameFault, match=f"message 0 has {MAX_MESSAGE + 1} octets, and maxMessageBytes is"):
+    with pytest.raises(FrameFault, match=f"message 0 has {MAX_MESSAGE + 1} bytes, and maxMessageBytes is"):
         row(data_section(bytes(MAX_MESSAGE - overhead + 1)))
 
 
@@ -440,7 +440,7 @@ def test_frames_other_than_the_requested_ones_are_an_error(spoil: Callable[[byte
         rows.add(spoil(framed(GOOD)), 0)
 
 
-# --- whatever the values
+# --- any values
 
 SCALARS = st.one_of(
     st.none(),
@@ -465,7 +465,7 @@ VALUES = st.recursive(
 
 
 def tagged(value: Any) -> Any:
-    """What the tagged JSON of a value is, from what the client's decoder makes of it."""
+    """Return the value of tagged JSON, from the client decoder's value."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, list):
@@ -481,7 +481,7 @@ def tagged(value: Any) -> Any:
 
 
 def typed(value: Any) -> tuple[str, str | None]:
-    """Type and text of a value that the client's decoder made."""
+    """Return type and text of a value of the client's decoder."""
     names = {int: "long", float: "double", str: "string", bytes: "binary", uuid.UUID: "uuid"}
     kind = names.get(type(value), type(value).__name__.lower())
     if value is None:
@@ -525,14 +525,14 @@ def test_every_message_of_proton_is_decoded_without_loss(
     if isinstance(decoded.body, bytes):
         assert found["body"] == decoded.body
     elif body is None:
-        assert found["body_kind"] == "absent"  # as proton has it
+        assert found["body_kind"] == "absent"  # as in proton
     else:
         assert json.loads(found["body_value"]) == tagged(decoded.body)
-    said = dict(found.get("application_properties", []))
-    assert len(said) == len(properties)
+    columns = dict(found.get("application_properties", []))
+    assert len(columns) == len(properties)
     for key, value in decoded.application_properties.items():
         kind, text = typed(value)
-        entry = said.get(key) or said[f"string:{key}"]
+        entry = columns.get(key) or columns[f"string:{key}"]
         assert (entry["type"], entry["value"]) == (kind, text)
 
 

@@ -1,4 +1,4 @@
-"""The demonstration finds what it plants, and empties no folder but its own."""
+"""The demonstration finds what it plants, and empties no other folder."""
 
 from __future__ import annotations
 

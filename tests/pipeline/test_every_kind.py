@@ -1,7 +1,7 @@
-"""Each kind of record, written by a router process for a real reason, and read again from what compaction makes.
+"""Each kind of record, written by a router process for a real reason, and read again after compaction.
 
 One router goes through all of it: logins, TLS, policy, traffic, a neighbour, a plugin that fails, a clock that is set.
-The clocks of that process are moved by a library of a few lines under it, so that nobody has to wait.
+A small library moves the clocks of that process, so that the test need not wait.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-#: Jobs that read records, in an order that suits them, and the tables that have rows then.
+#: Jobs that read records, in the order of their inputs, and the tables that then have rows.
 JOBS = {
     "audit": ("audit_rules",),
     "meter": ("meter", "meter_conn"),
@@ -87,7 +87,7 @@ CLIENTS, TLS = 2, 3
 
 
 def install_faulty(folder: Path) -> str:
-    """A plugin that fails when it is asked to; the folder it is installed in."""
+    """Install a plugin that fails on request; return its folder."""
     place = folder / "installed"
     information = place / "faulty-1.0.dist-info"
     information.mkdir(parents=True)
@@ -98,10 +98,10 @@ def install_faulty(folder: Path) -> str:
 
 
 def wait_for(folder: Path, kind: str, **wanted: object) -> dict[str, Any]:
-    """The first such record, once it is there."""
+    """Wait for the first record of this kind; return it."""
 
     def look() -> list[dict[str, Any]]:
-        with suppress(FileNotFoundError):  # a segment that is completed gets another name
+        with suppress(FileNotFoundError):  # a completed segment is renamed
             return of(records_of(folder), kind, **wanted)
         return []
 
@@ -109,7 +109,7 @@ def wait_for(folder: Path, kind: str, **wanted: object) -> dict[str, Any]:
 
 
 def live(router: RunningRouter, folder: Path, clock: Clock) -> None:
-    """Have all that is recorded happen."""
+    """Cause each recorded event."""
     everything, brief = folder / "all", folder / "brief"
     client = Client(Ear(), router.ports[CLIENTS], "alice", PASSWORD)
     receiver = client.create_receiver("q", credit=10)
@@ -147,7 +147,7 @@ def live(router: RunningRouter, folder: Path, clock: Clock) -> None:
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a pipeline into which all that a router recorded was compacted."""
+    """Return the folder of a pipeline with all records of a router, compacted."""
     folder = tmp_path_factory.mktemp("every-kind")
     put_user(folder / "users", "alice", PASSWORD.encode())
     pair = Authority(folder).issue("CN=localhost", "localhost", days=30)
@@ -159,7 +159,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         os.environ.update(clock.environment, PYTHONPATH=install_faulty(folder))
         try:
             configuration = interior("A", {"B": router_port(neighbour)}, more, router=router)
-            with process(configuration, folder) as started:  # the plugin's traceback stands in its log
+            with process(configuration, folder) as started:  # the plugin's traceback is in its log
                 started.wait_for_line(r"Operational")
                 os.environ.clear()
                 os.environ.update(before)
@@ -189,7 +189,7 @@ def test_spark_reads_every_kind(spark: SparkSession, root: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.pipeline_long
 def test_the_jobs_fill_their_tables_from_the_records(spark: SparkSession, root: Path) -> None:
-    for job, tables in JOBS.items():  # a rollup reads the meter, so that the order counts
+    for job, tables in JOBS.items():  # a rollup reads the meter, so the order matters
         module = import_module(f"trouter.pipeline.jobs.{job}")
         engine = OnSpark(spark) if job == "meter" else spark
         module.run(engine, root, module.Parameters(), lambda _: None)

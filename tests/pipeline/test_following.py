@@ -1,4 +1,4 @@
-"""Segments as a stream: exact offsets, compressed or not, and an error for what is gone or is not as it was written."""
+"""Segments as a stream: exact offsets, compressed or not, and an error for missing or changed ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def rows(of: Any, start: dict[str, int], end: dict[str, int]) -> list[tuple[Any,
 
 
 def scribe_of(folder: Path, count: int, *, compress: bool = False) -> Scribe:
-    """Logins in segments of ten, and one denial in each."""
+    """Write logins in segments of ten, and one denial in each."""
     scribe = Scribe(folder, "QDR.A", compress=compress)
     records = [
         login(START + n * SECOND, "alice", "h") if n % 10 else denial(START + n * SECOND, "a", "h")
@@ -95,7 +95,7 @@ def test_records_deleted_before_reading_are_an_error(tmp_path: Path) -> None:
         list(source.read(parts[0]))
     assert [row[2] for row in rows(source, {}, {name: end})] == list(
         range(10, 30)
-    )  # whoever begins takes what there is
+    )  # a new stream begins with the existing ones
 
 
 def test_segments_that_were_deleted_are_forgotten(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_changed_segment_is_reported_with_the_octet(tmp_path: Path) -> None:
     path = segments(tmp_path)[1]
     octets = path.read_bytes()
     path.write_bytes(octets.replace(b"alice", b"malet", 1))
-    with pytest.raises(Corrupt, match=r"0000000000000010.jsonl: octet \d+: the checksum"):
+    with pytest.raises(Corrupt, match=r"0000000000000010.jsonl: byte \d+: the checksum"):
         rows(source, {}, end)
     path.write_bytes(octets[:-20])
     with pytest.raises(RecordsGone, match="no trailer can be read"):

@@ -1,4 +1,4 @@
-"""Fraud: what was planted among many payments is found, decoys are not, by join and by judge, in tables and streams."""
+"""Fraud: planted frauds are found among many payments, decoys are not, by join and by judge, in tables and streams."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Bank:
 
 
 def day(seed: int, payments: int = 3000, planted: int = 40) -> tuple[list[Paid], set[tuple[str, int, int]]]:
-    """Ordinary payments of 500 cards, frauds in them, and beside them what only looks like one."""
+    """Return ordinary payments of 500 cards with frauds in them, and with payments that only resemble one."""
     chance = random.Random(seed)
     bank = Bank()
     for _ in range(payments):
@@ -75,7 +75,7 @@ def day(seed: int, payments: int = 3000, planted: int = 40) -> tuple[list[Paid],
 
 
 def judge(paid: Iterable[Paid], pattern: fraud.Pattern, batches: int = 0, seed: int = 0) -> set[tuple[str, int, int]]:
-    """What judges say of each card: of a table, or of so many batches with rows up to two minutes late."""
+    """Return the judges' findings for each card, over a table, or over batches with rows up to two minutes late."""
     detector = fraud.Cards(pattern)
     rows = defaultdict(list)
     for each in paid:
@@ -84,11 +84,11 @@ def judge(paid: Iterable[Paid], pattern: fraud.Pattern, batches: int = 0, seed: 
         ):
             row = (each.t_us, each.channel == "atm", str(each.id), each.amount, each.place)
             rows[(each.card,)].append(row)
-    told: list[tuple[Any, ...]] = []
+    found: list[tuple[Any, ...]] = []
     if not batches:
         for key, these in rows.items():
-            told += judged_in_order(detector, key, sorted(these))
-        return {(row[0], int(row[6]), int(row[2])) for row in told}
+            found += judged_in_order(detector, key, sorted(these))
+        return {(row[0], int(row[6]), int(row[2])) for row in found}
     chance = random.Random(seed)
     arriving = sorted(
         ((row[0] + chance.randrange(2 * MINUTE), key, row) for key, these in rows.items() for row in these * 2)
@@ -104,14 +104,14 @@ def judge(paid: Iterable[Paid], pattern: fraud.Pattern, batches: int = 0, seed: 
                 subjects[key].append(row)
         for key in {*kept, *subjects}:
             done = step(detector, key, kept.get(key), subjects[key], watermark)
-            told += done.rows
+            found += done.rows
             kept[key] = done.kept
         latest = max([latest, *(row[0] for *_, row in batch)])
         watermark = latest - 2 * MINUTE
     for key, state in kept.items():
-        told += step(detector, key, state, [], latest + 2 * HOUR).rows
+        found += step(detector, key, state, [], latest + 2 * HOUR).rows
         assert step(detector, key, state, [], latest + 2 * HOUR).kept is None
-    return {(row[0], int(row[6]), int(row[2])) for row in told}
+    return {(row[0], int(row[6]), int(row[2])) for row in found}
 
 
 def test_a_judge_finds_exactly_the_planted_frauds() -> None:
@@ -122,7 +122,7 @@ def test_a_judge_finds_exactly_the_planted_frauds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "asked"),
+    ("pattern", "given"),
     [
         (replace(PLAIN, testers=2), {"testers": 2}),
         (replace(PLAIN, mute_s=1800), {"mute_us": 1800 * SECOND}),
@@ -131,14 +131,14 @@ def test_a_judge_finds_exactly_the_planted_frauds() -> None:
     ],
 )
 @pytest.mark.parametrize("seed", range(3))
-def test_counts_muting_and_places_equal_the_oracle(pattern: fraud.Pattern, asked: dict[str, Any], seed: int) -> None:
+def test_counts_muting_and_places_equal_the_oracle(pattern: fraud.Pattern, given: dict[str, Any], seed: int) -> None:
     chance = random.Random(seed)
     bank = Bank()
     for _ in range(600):
         kind = chance.choice((("online", "1.00"), ("atm", "600")))
         t = START + chance.choice((0, 30 * MINUTE, HOUR)) + chance.randrange(100) * chance.choice((MINUTE, 1))
         bank.pay(f"card-{chance.randrange(12)}", t, *kind, chance.choice(("Graz", "Lima")))
-    expected = frauds(bank.paid, **asked)
+    expected = frauds(bank.paid, **given)
     assert expected
     assert judge(bank.paid, pattern) == expected
     assert judge(bank.paid, pattern, batches=5, seed=seed) == expected
@@ -161,7 +161,7 @@ def test_a_pattern_that_makes_no_sense_is_refused(changed: dict[str, Any], compl
         replace(PLAIN, **changed)
 
 
-def told(frame: DataFrame) -> list[tuple[str, int, int]]:
+def stored(frame: DataFrame) -> list[tuple[str, int, int]]:
     rows: list[Any] = frame.collect()
     return sorted((row["key"], row["large_n"], int(row["tester_id"])) for row in rows)
 
@@ -178,15 +178,15 @@ def test_the_table_is_the_same_by_join_and_by_judge(spark: SparkSession, tmp_pat
     summary = fraud.run(tmp_path, events, PLAIN, lambda _: None, {"payments": 1})
     assert (summary.alerts, summary.unusable) == (len(cases), 2)
     table = Table(tmp_path, fraud.TABLE).read(spark)
-    assert told(table) == sorted(cases)
+    assert stored(table) == sorted(cases)
     assert all(isinstance(row["large_amount"], Decimal) for row in table.collect())
-    assert told(fraud.latest(fraud.judged(fraud.candidates(fraud.payments(events, PLAIN), PLAIN), PLAIN))) == sorted(
+    assert stored(fraud.latest(fraud.judged(fraud.candidates(fraud.payments(events, PLAIN), PLAIN), PLAIN))) == sorted(
         cases
     )
     assert fraud.run(tmp_path, events, PLAIN, lambda _: None, {"payments": 1}).nothing is not None
     abroad = replace(PLAIN, elsewhere=True)
     fraud.run(tmp_path, events, abroad, lambda _: None, {"payments": 1})
-    assert told(Table(tmp_path, fraud.TABLE).read(spark)) == sorted(frauds(paid, elsewhere=True))
+    assert stored(Table(tmp_path, fraud.TABLE).read(spark)) == sorted(frauds(paid, elsewhere=True))
     with pytest.raises(fraud.MissingColumn, match="no column 'pan'; they have id, card"):
         fraud.payments(events, replace(PLAIN, key="pan"))
 
@@ -210,4 +210,4 @@ def test_a_stream_finds_them_whichever_came_first(spark: SparkSession, tmp_path:
     pace = Pace(late_s=86_400)
     query = fraud.follow(events, tmp_path / "root", tmp_path / "checkpoint", PLAIN, pace)
     assert watch(query, pace).late == 0
-    assert told(Table(tmp_path / "root", fraud.TABLE).read(spark)) == sorted(cases)
+    assert stored(Table(tmp_path / "root", fraud.TABLE).read(spark)) == sorted(cases)

@@ -1,4 +1,4 @@
-"""`trouter pipeline land`: real spools into tables on Spark, each message once, also when it is begun anew."""
+"""`trouter pipeline land`: real spools into tables on Spark, each message once, also after a restart."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EVE, MORNING = 1_769_903_999_000_000, 1_769_904_000_000_000
 
 
 def fill(folder: Path, address: str, *messages: bytes, ingest_us: int = EVE) -> None:
-    """What a receiver would have put there."""
+    """Write messages as a receiver would."""
     spool = Spool.open(folder, address=address)
     for message in messages:
         spool.append(message, ingest_us=ingest_us)

@@ -1,4 +1,4 @@
-"""`trouter pipeline land` killed in mid-stream, again and again: every message is landed once all the same."""
+"""`trouter pipeline land` killed repeatedly in mid-stream: every message is landed once."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from trouter.spool import Spool
 
 MESSAGES = 10_000
 KILLS = 3
-#: Only a hang takes this long.
+#: Seconds that only a hang takes.
 PATIENCE_S = 600.0
-#: Between two looks at what is landed.
+#: Seconds between two looks at the landed batches.
 LOOK_S = 0.02
 
 
@@ -34,7 +34,7 @@ def fill(folder: Path) -> None:
 
 
 def start(spool: Path, root: Path) -> subprocess.Popen[bytes]:
-    """Land in small batches, with the JVM in the same group of processes."""
+    """Land in small batches, with the JVM in the same process group."""
     words = ["pipeline", "land", "--spool", str(spool), "--out", str(root), "--max-rows", "1000", "--quiet"]
     with log_of(root).open("wb") as log:
         return subprocess.Popen(
@@ -46,22 +46,22 @@ def start(spool: Path, root: Path) -> subprocess.Popen[bytes]:
 
 
 def log_of(root: Path) -> Path:
-    """What the last one said."""
+    """Return the log of the last process."""
     return root.with_suffix(".log")
 
 
 def batches(root: Path) -> set[str]:
-    """What is landed, or about to be: also folders of runs that have not finished."""
+    """Return the landed batches and those being landed: also folders of runs that have not finished."""
     return {path.name for path in (root / "tables" / "landed").glob("data/batch=*")}
 
 
 def overloaded(root: Path) -> bool:
-    """Spark gives its Python ten seconds to start, which a busy machine does not: begun anew, it has to go on."""
+    """Return whether Spark's Python missed its ten seconds for the start on a busy machine; a restart must continue."""
     return "Python worker failed to connect back" in log_of(root).read_text()
 
 
 def kill_after_another_batch(spool: Path, root: Path) -> None:
-    """As soon as one more batch is there: the next is being written then."""
+    """Wait for one more batch, and kill the process while it writes the next."""
     before = batches(root)
     process = start(spool, root)
     while not batches(root) - before:

@@ -1,4 +1,4 @@
-"""Landed tables: a batch is there whole or not at all, once, and only for the stream that began the table."""
+"""Landed tables: a batch is complete or absent, exists once, and belongs to the stream that began the table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from tests.pipeline.landed import read_with_duckdb
 from tests.tools.live import status_of
-from trouter.cli.pipelines.land import _print as tell
+from trouter.cli.pipelines.land import _print as print_summary
 from trouter.pipeline.jobs.land import Kafka, Parameters, Summary, check_writable, letters, publish
 from trouter.pipeline.landing import DEAD, Landing, NotLanded, Part
 from trouter.pipeline.reasons import reason_of
@@ -46,7 +46,7 @@ def test_a_crash_between_the_two_tables_is_made_good(spark: SparkSession, tmp_pa
     both = rows(spark, 1).union(rows(spark, 2, dead=True))
     with landing.held():
         landing.land(both, 0)
-        shutil.rmtree(landing.folder / "data" / "batch=0000000000")  # the dead letters are there, the rest is not
+        shutil.rmtree(landing.folder / "data" / "batch=0000000000")  # only the dead letters exist
         landing.land(both, 0)
     assert read_with_duckdb(tmp_path, "t", "id") == [(1,)]
     assert read_with_duckdb(tmp_path, "t_dead", "id") == [(2,)]
@@ -117,7 +117,7 @@ def test_letters_for_kafka_carry_their_address_and_message_id(spark: SparkSessio
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("text", "reason"),
     [
         ("[X] ended: Traceback:\n  File ...\ntrouter.spool.errors.SpoolGap: it is gone\n SQLSTATE: 1", "it is gone"),
         ("[X] ended: Traceback:\n  File ...\nOSError: [Errno 28] full\nIdentifier: [id]", "OSError: [Errno 28] full"),
@@ -127,8 +127,8 @@ def test_letters_for_kafka_carry_their_address_and_message_id(spark: SparkSessio
         ("An error occurred while calling o1.load.\n: org.apache.E: [BAD] file\n\tat org", "[BAD] file"),
     ],
 )
-def test_the_reason_is_found_in_a_message_of_spark(said: str, reason: str) -> None:
-    assert reason_of(Exception(said)) == reason
+def test_the_reason_is_found_in_a_message_of_spark(text: str, reason: str) -> None:
+    assert reason_of(Exception(text)) == reason
 
 
 @pytest.mark.parametrize(
@@ -150,10 +150,10 @@ def test_conflicting_options_are_reported_before_spark_starts(
 
 def test_landed_rows_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     summary = Summary(duplicates=3)
-    tell(summary, as_json=False)
+    print_summary(summary, as_json=False)
     summary.add({Part("changes/east", False): 1500, Part("x", True): 2})
-    tell(summary, as_json=False)
-    tell(summary, as_json=True)
+    print_summary(summary, as_json=False)
+    print_summary(summary, as_json=True)
     assert capsys.readouterr().out.splitlines() == [
         "nothing new: all messages of the spools are landed",
         "source                rows  dead letters",

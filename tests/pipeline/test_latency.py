@@ -1,4 +1,4 @@
-"""Latency: sketches are added up exactly, in any order and grouping, and percentiles are as far off as is allowed."""
+"""Latency: sketches sum exactly, in any order and grouping, and percentiles are within the error limit."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 def sketch(
-    t0: int, values: list[int], *, addr: str | None, family: str | None = None, told: bool = True
+    t0: int, values: list[int], *, addr: str | None, family: str | None = None, exact: bool = True
 ) -> LatencySketch:
     bi, bc = merged((bucket_of(value), 1) for value in values)
     return LatencySketch(
         t=t0 + MINUTE, t0=t0, t1=t0 + MINUTE, unit="us", bits=5, bi=bi, bc=bc, cnt=len(values), addr=addr,
-        family=family, min=min(values) if told else None, max=max(values) if told else None,
-        rounded=None if told else True,
+        family=family, min=min(values) if exact else None, max=max(values) if exact else None,
+        rounded=None if exact else True,
     )  # fmt: skip
 
 
@@ -40,7 +40,7 @@ def test_hours_are_exact_and_days_are_made_of_them(spark: SparkSession, tmp_path
             these = [int(chance.lognormvariate(8, 2)) for _ in range(chance.randrange(1, 60))]
             values.setdefault((minute // 60, addr), []).extend(these)
             sketches.append(sketch(START + minute * MINUTE, these, addr=addr))
-        sketches.append(sketch(START + minute * MINUTE, [100, 12_000_000], addr=None, family="mobile", told=False))
+        sketches.append(sketch(START + minute * MINUTE, [100, 12_000_000], addr=None, family="mobile", exact=False))
     edges = [0, 1, 31, 32, 33, *(number for k in range(6, 63) for number in ((1 << k) - 1, 1 << k)), (1 << 63) - 1]
     sketches.append(sketch(START, edges, addr="edges"))
     scribe = Scribe(tmp_path / "a")

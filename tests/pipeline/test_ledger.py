@@ -1,4 +1,4 @@
-"""The crash ledger: processes killed in mid-stream, and of what was accepted nothing is lost, and nothing twice."""
+"""The crash ledger: processes are killed in mid-stream, and no accepted message is lost or duplicated."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.ledger import TELL_EVERY
+from tests.pipeline.ledger import REPORT_EVERY
 from tests.routers import PLAIN_LISTENER, ROOT, running
 
 MESSAGES = int(os.environ.get("TROUTER_LEDGER_MESSAGES", "200000"))
 HANG_S = 1800.0
-#: Whom to kill, each at an even distance from the others.
+#: The processes to kill, each at an even distance from the others.
 RUNS = (
     ("jvm",),
     ("driver",),
@@ -31,7 +31,7 @@ RUNS = (
 
 
 def children(pid: int) -> Iterator[int]:
-    """The processes that a process has started, and those that they have."""
+    """Yield the descendants of a process."""
     for task in Path(f"/proc/{pid}/task").iterdir():
         for child in (task / "children").read_text().split():
             yield int(child)
@@ -43,7 +43,7 @@ def command(pid: int) -> str:
 
 
 class Landing:
-    """`land`, started again whenever it has ended, as whoever runs such a thing would have it."""
+    """`land`, started again whenever it ends, as an operator would run it."""
 
     def __init__(self, url: str, folder: Path) -> None:
         self._command = [sys.executable, "-m", "tests.pipeline.ledger", "land", url, "ledger", str(folder)]
@@ -70,7 +70,7 @@ class Landing:
             self.process = self._start()
 
     def victim(self, name: str) -> int:
-        """The process that is meant, once there is one."""
+        """Return the process of this name, once it runs."""
         pause = threading.Event()
         while True:
             if name == "driver":
@@ -92,11 +92,11 @@ class Landing:
             pause.wait(0.01)
 
     def kill(self, name: str) -> None:
-        """Kill -9; the stream must go on."""
+        """Kill the process with SIGKILL; the stream must go on."""
         os.kill(self.victim(name), signal.SIGKILL)
 
     def finish(self) -> dict[str, int]:
-        """Let it land the rest; what it says then."""
+        """Let it land the rest; return its last report."""
         while True:
             process = self.process
             assert process.stdin is not None
@@ -141,11 +141,11 @@ def test_every_accepted_message_lands_exactly_once(
                     if due and int(line) >= due[0]:
                         landing.kill(kills[len(kills) - len(due)])
                         del due[0]
-                assert not due, f"no more than {TELL_EVERY} messages between kills: there is no middle of the stream"
+                assert not due, f"no more than {REPORT_EVERY} messages between kills: there is no middle of the stream"
             ledger = landing.finish()
         finally:
             landing.end()
-    with capsys.disabled():  # the run is long, and somebody wants to know
+    with capsys.disabled():  # the run is long, so it shows its progress
         sys.stdout.write(f"\n{'-'.join(kills)}: {json.dumps({'starts': landing.starts, **sent, **ledger})}\n")
     assert sent["accepted"] == MESSAGES
     assert ledger["ids"] == MESSAGES, "accepted and not landed"

@@ -1,4 +1,4 @@
-"""The manual's chapter is true: its walk works as printed, its queries run, its tables are those that jobs make."""
+"""The manual's chapter agrees with the code: its walk works, its queries run, its tables are those of the jobs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from trouter.pipeline.report.stored import COLUMNS
 
 PAGE = (ROOT / "docs" / "pipeline.md").read_text(encoding="utf-8")
 PORTS = ("5672",)
-#: Only a hang takes this long, also where Spark takes a minute to start.
+#: Seconds that only a hang takes, also where Spark takes a minute to start.
 SPARK_S = 600.0
 
 
@@ -35,7 +35,7 @@ def steps() -> list[Step]:
 
 
 def first_with_spark(commands: list[Step]) -> int:
-    """The place of the first command that needs Spark."""
+    """Return the index of the first command that needs Spark."""
     return next(place for place, step in enumerate(commands) if "pipeline compact" in step.command) + 1
 
 
@@ -45,7 +45,7 @@ def queries() -> list[str]:
 
 
 def ask(folder: Path) -> dict[str, list[tuple[object, ...]]]:
-    """Every query of the page, in a folder with `root` in it; the rows of each that has any."""
+    """Run every query of the page in a folder with `root` in it; return the rows of each that has any."""
     found = {}
     with duckdb.connect() as connection:
         connection.execute(f"SET file_search_path = '{folder}'")
@@ -57,7 +57,7 @@ def ask(folder: Path) -> dict[str, list[tuple[object, ...]]]:
 
 @pytest.fixture(scope="module")
 def walked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The walk up to where Spark is needed."""
+    """Run the walk up to the first command that needs Spark."""
     folder = tmp_path_factory.mktemp("walk")
     commands = steps()
     Shell(folder, PORTS, deadline_s=SPARK_S).walk(commands[: first_with_spark(commands)])
@@ -96,7 +96,7 @@ def test_the_rest_of_the_walk_works_as_printed(walked: Path) -> None:
 
 
 def documented() -> dict[str, list[tuple[str, str]]]:
-    """The tables of the page: columns and types."""
+    """Return the tables of the page: columns and types."""
     found = {}
     for name, rows in re.findall(r"^### `(\w+)`\n(.*?)(?=^### |\Z)", chapter("Tables"), re.MULTILINE | re.DOTALL):
         found[name] = re.findall(r"^\| `(\w+)` \| ([^|]+?) \|", rows, re.MULTILINE)
@@ -104,7 +104,7 @@ def documented() -> dict[str, list[tuple[str, str]]]:
 
 
 def made(root: Path) -> dict[str, list[tuple[str, str]]]:
-    """The tables of a folder that jobs made: columns and types as their manifests say."""
+    """Return the tables of the jobs in a folder: columns and types from their manifests."""
     from trouter.pipeline.landing import Landing
     from trouter.pipeline.tables import Table
 

@@ -1,4 +1,4 @@
-"""Rows to encoded messages: what python-qpid-proton and our own client read in them, and what is refused."""
+"""Rows to encoded messages: python-qpid-proton and trouter's client read them; invalid rows are refused."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def test_one_row_that_is_no_message_costs_itself_only() -> None:
         ({"header": pa.array([{"priority": 256}])}, "header: "),
         ({"body_value": ["{"]}, "body: no JSON: "),
         ({"body_value": ["[1]"], "body_kind": ["sequence"]}, "body: a sequence is a list of lists"),
-        ({"body_kind": ["sequence"]}, "body: body_kind is 'sequence', which body_value says"),
+        ({"body_kind": ["sequence"]}, "body: body_kind is 'sequence': give the items in body_value"),
         ({"body_kind": ["gift"]}, "body: body_kind is 'gift', not one of data, value, sequence, absent"),
         (
             {"application_properties": pa.array([[("a", {"type": "quad", "value": "1"})]], TYPED_MAP)},
@@ -247,8 +247,8 @@ def test_a_row_that_goes_nowhere_is_reported() -> None:
         ([("boddy", "binary")], "a", "a message has no field for column 'boddy': did you mean body?"),
         ([("body", "binary"), ("x", "int")], "a", "a message has no field for column 'x': there are header, "),
         ([("body", "int")], "a", "column body is int, not binary or string: cast it"),
-        ([("subject", "string")], "a", "no column says what to send: give body, body_parts or body_value"),
-        ([("body", "binary"), ("seq", "bigint"), ("raw", "binary")], "a", "raw, seq say how a message came, not what"),
+        ([("subject", "string")], "a", "no column has the body to send: give body, body_parts or body_value"),
+        ([("body", "binary"), ("seq", "bigint"), ("raw", "binary")], "a", "raw, seq describe how a message came and"),
         ([("body", "binary")], "", "the destination is missing: give the option address, or a column `to`"),
         ([("body", "binary"), ("header", "struct<durable:string>")], "a", "column header is struct<durable:string>"),
         ([("body", "binary"), ("header", "string")], "a", "column header is string, not a struct of durable, "),

@@ -1,4 +1,4 @@
-"""The meter agrees with what really went through, or says which row does not: with segments lost, twice, late."""
+"""The meter agrees with the true totals, or marks the row that does not: with segments lost, twice, late."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TABLES = ("meter", "meter_conn", "meter_gaps")
 
 @dataclass
 class Case:
-    """What became of one router's segments, and what it really did. Its tenants bear its name."""
+    """The fate of one router's segments, and its true totals. Its tenants have its name."""
 
     name: str
     folder: Path
@@ -54,7 +54,7 @@ class Case:
         return case
 
     def boot(self, seed: int, *, begin: int = START, end: int = START + 3 * HOUR, first_conn: int = 1) -> None:
-        """One start of the router, up to a crash or, as here, a stop."""
+        """Add one start of the router, up to a stop."""
         scribe = Scribe(self.folder, self.name, begin)
         ledger = Ledger(self.name, scribe.boot)
         records = traffic(
@@ -70,7 +70,7 @@ class Case:
 
     @property
     def middle(self) -> list[Path]:
-        """Two segments amidst the others; in the first of them a link ends."""
+        """Return two segments in the middle; a link ends in the first of them."""
         inner = self.segments[1:-1]
         at = next(
             at
@@ -80,7 +80,7 @@ class Case:
         return inner[at : at + 2]
 
     def truth(self) -> Counter[tuple[str, str, str, str]]:
-        """Messages by tenant, user, address and direction."""
+        """Return messages by tenant, user, address and direction."""
         total: Counter[tuple[str, str, str, str]] = Counter()
         for ledger in self.ledgers:
             for link in ledger.links.values():
@@ -130,7 +130,7 @@ def same(found: dict[oracle.Key, oracle.Row], wanted: dict[oracle.Key, oracle.Ro
 
 
 def by_subject(rows: dict[oracle.Key, oracle.Row], name: str) -> tuple[Counter[tuple[Any, ...]], set[tuple[Any, ...]]]:
-    """Messages of the tenants of a case by all but the hour, and of whom not all is known."""
+    """Return the messages of a case's tenants by all keys but the hour, and the keys with incomplete rows."""
     total: Counter[tuple[Any, ...]] = Counter()
     unknown = set()
     for (_, *subject), row in rows.items():
@@ -160,7 +160,7 @@ def test_every_fault_ends_exact_or_is_reported(
     cases["first"].segments[0].unlink()
     parked = cases["late"].middle[0]
     late = parked.rename(tmp_path / parked.name)
-    cases["rebooted"].boot(77, begin=START + 4 * HOUR, end=START + 6 * HOUR)  # the same numbers of links again
+    cases["rebooted"].boot(77, begin=START + 4 * HOUR, end=START + 6 * HOUR)  # the same link numbers again
     cases["crashed"].segments[-1].unlink()
     cases["crashed"].boot(78, begin=START + 4 * HOUR, end=START + 5 * HOUR)
     folders = [*(case.folder for case in cases.values()), backup]
@@ -182,7 +182,7 @@ def test_every_fault_ends_exact_or_is_reported(
     gaps = Table(root, "meter_gaps").rows().to_pylist()
     assert {(row["router"], row["explained"]) for row in gaps} == {("lost", False), ("first", False), ("late", False)}
 
-    # Nothing new changes nothing; what comes late mends the days that it tells of.
+    # Without new input nothing changes; a late segment corrects the days that it reports.
     written = [Table(root, name).manifest() for name in TABLES]
     assert meter.run(engine, root).nothing == "nothing is new"
     assert [Table(root, name).manifest() for name in TABLES] == written
@@ -198,9 +198,9 @@ def test_every_fault_ends_exact_or_is_reported(
     arguments = argparse.Namespace(root=root, closed_before=None, again=False, since=None, until=None, json=False)
     assert meter_command.answer(engine, Progress("test", quiet=True), arguments) == 0
     shown = capsys.readouterr().out.splitlines()
-    told = next(line.split() for line in shown if line.split()[:1] == ["clean-0"])
-    assert told[1] == str(sum(n for subject, n in cases["clean"].truth().items() if subject[0] == "clean-0"))
-    assert told[-2] == "yes"
+    words = next(line.split() for line in shown if line.split()[:1] == ["clean-0"])
+    assert words[1] == str(sum(n for subject, n in cases["clean"].truth().items() if subject[0] == "clean-0"))
+    assert words[-2] == "yes"
     assert sum(line.split()[:1] in (["lost"], ["first"]) for line in shown) == 2
 
 
@@ -218,38 +218,38 @@ def test_only_days_that_may_have_changed_are_computed_again(tmp_path: Path) -> N
     table = Table(tmp_path, "meter")
     table.folder.mkdir(parents=True)
 
-    def work(held: dict[str, SegmentFacts], now: dict[str, SegmentFacts], **asked: Any) -> _Work:
+    def work(held: dict[str, SegmentFacts], now: dict[str, SegmentFacts], **given: Any) -> _Work:
         inputs = {name: each.crc for name, each in held.items()}
         commit = Commit(
             job_version=VERSION, inputs=inputs, days={day: day for each in held.values() for day in each.dates}
         )
         (table.folder / "_manifest.json").write_bytes(msgspec.json.encode(commit))
-        return _Work(table, now, Parameters(**asked))
+        return _Work(table, now, Parameters(**given))
 
-    # What follows touches its own days, and for connections those since the last record heard of.
+    # The next segment changes its own days, and for connections those since the last record.
     next_one = work({"1": one}, {"1": one, "2": two})
     assert (set(next_one.fresh), _metered_days(next_one, set())) == ({"2"}, {days[1]})
     assert _connected_days(next_one) == {days[0], days[1]}
-    # A new gap may hide what any link did, on whatever day it was heard of last; so may one that is closed.
+    # A new gap may hide intervals of any link, on the day of its last record; so may one that is closed.
     gap = work({"1": one, "2": two}, {"1": one, "2": two, "4": four})
     assert _metered_days(gap, set()) == {days[0], days[1], days[3]}
     late = work({"1": one, "2": two, "4": four}, {"1": one, "2": two, "3": three, "4": four})
     assert _metered_days(late, set()) == set(days[:4])
     assert _connected_days(late) == {days[1], days[2], days[3]}
-    # A gap that stays is looked at again where something was not complete.
+    # A remaining gap is computed again where something was incomplete.
     five = facts(first=40, dates=(str(days[4]),))
     stays = work({"1": one, "2": two, "4": four}, {"1": one, "2": two, "4": four, "5": five})
     assert _metered_days(stays, {days[0]}) == {days[0], days[4]}
-    # With the next start of a router the one before is over.
+    # The next start of a router completes the one before.
     again_ = facts(boot=2, dates=(str(days[4]),))
     assert _metered_days(work({"1": one, "2": two}, {"1": one, "2": two, "x": again_}), set()) == {*days[:2], days[4]}
-    # A segment that is gone or other than it was, or the wish, begins anew.
+    # A segment that is missing or changed, or the option, restarts the computation.
     assert work({"1": one, "2": two}, {"1": one}).fresh.keys() == {"1"}
     assert work({"1": one}, {"1": one}, again=True).fresh.keys() == {"1"}
-    # What the table has of days that no segment tells of any more goes then.
+    # Days of the table that no segment reports any more are removed then.
     gone = work({"1": one, "2": two}, {"1": one})
     assert (_metered_days(gone, set()), _connected_days(gone)) == (set(days[:2]), set(days[:2]))
     assert not work({"1": one}, {"1": one}).fresh
-    # Days that are closed stay as they are, and what only tells of them is named.
+    # Closed days stay as they are, and segments that only concern them are named.
     closed = work({"2": two}, {"1": one, "2": two, "3": three}, closed_before=days[2])
     assert (closed.too_late, set(closed.fresh), closed.open_days(days)) == (["1"], {"3"}, set(days[2:]))

@@ -1,4 +1,4 @@
-"""Ten million records with every fault: the meter is the routers' counters to the message, or says where it is not."""
+"""Ten million records with every fault: the meter equals the routers' counters, or marks the rows where it does not."""
 
 from __future__ import annotations
 
@@ -51,6 +51,6 @@ def test_every_message_is_counted_or_its_row_is_not_complete(tmp_path: Path, cou
         if not row["complete"]:
             incomplete.add((int(row["hour"].replace(tzinfo=UTC).timestamp()) * 1_000_000, subject))
     truth = records.truth()
-    truth.subtract(faults.untold())
+    truth.subtract(faults.unreported())
     assert total == truth
     assert incomplete == faults.incomplete()

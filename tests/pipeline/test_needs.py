@@ -1,4 +1,4 @@
-"""Whatever is missing for Spark is named, each with its cure; what is there is not complained of."""
+"""Each missing requirement of Spark is named with its cure; present ones are not mentioned."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def test_nothing_is_missing_here(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip("; ".join(need.what for need in found))
 
 
-@pytest.mark.parametrize("said", ['openjdk version "11.0.2" 2019-01-15', "Segmentation fault", ""])
-def test_a_java_that_is_too_old_or_broken_is_named(said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    java = program(tmp_path / "bin" / "java", f"echo '{said}' >&2")
+@pytest.mark.parametrize("text", ['openjdk version "11.0.2" 2019-01-15', "Segmentation fault", ""])
+def test_a_java_that_is_too_old_or_broken_is_named(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java = program(tmp_path / "bin" / "java", f"echo '{text}' >&2")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert missing()[0] == Need(f"{java} is too old or does not run: {said.splitlines()[:1] or ['']}", JAVA_CURE)
+    assert missing()[0] == Need(f"{java} is too old or does not run: {text.splitlines()[:1] or ['']}", JAVA_CURE)
 
 
 @pytest.mark.parametrize(
@@ -59,9 +59,9 @@ def test_versions_are_held_to_both_ends(name: str, has: str | None, what: str | 
 def test_one_cure_of_several_needs_is_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [*judged({"pandas": "3.0.0", "protobuf": "5.1"}), Need("there is no Java", JAVA_CURE)]
     monkeypatch.setattr(needs, "missing", lambda: found)
-    with pytest.raises(needs.Missing) as told:
+    with pytest.raises(needs.Missing) as caught:
         needs.require()
-    assert str(told.value) == (
+    assert str(caught.value) == (
         "the packages pyspark, pyarrow are not installed, the package pandas is 3.0.0, and one below 3 is needed: "
         f"{CURE}; there is no Java: {JAVA_CURE}"
     )
@@ -95,8 +95,8 @@ def test_a_python_within_an_archive_is_checked_on_the_cluster_only(monkeypatch: 
 
 
 def test_a_worker_of_another_python_is_named() -> None:
-    said = json.dumps([[3, 9], GOOD, ""])
-    (need,) = judged_worker(said, " at the worker w1")
+    output = json.dumps([[3, 9], GOOD, ""])
+    (need,) = judged_worker(output, " at the worker w1")
     assert (
         need.what == f"the Python at the worker w1 is 3.9, and this one is {sys.version_info[0]}.{sys.version_info[1]}"
     )
@@ -106,8 +106,8 @@ def test_a_worker_of_another_python_is_named() -> None:
 
 
 def test_this_python_answers_the_probe() -> None:
-    said = subprocess.run([sys.executable, "-c", probe_text()], capture_output=True, text=True, check=True).stdout
-    assert list(judged_worker(said, "")) == []
+    output = subprocess.run([sys.executable, "-c", probe_text()], capture_output=True, text=True, check=True).stdout
+    assert list(judged_worker(output, "")) == []
 
 
 def test_a_spark_of_another_version_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ def test_failover_is_a_list_of_urls() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "fault"),
     [
         ({"maxRowPerBatch": "5"}, "there is no option 'maxRowPerBatch', did you mean maxRowsPerBatch?"),
         ({"zzz": "5"}, "there is no option 'zzz'"),
@@ -47,15 +47,15 @@ def test_failover_is_a_list_of_urls() -> None:
         ({"address": ""}, "address is missing"),
         ({"spool": "a,b"}, "with several, use receiver=none"),
         ({"path": "x"}, "take no path"),
-        ({"password": "a", "passwordFile": "b"}, "password and passwordFile say the same"),
+        ({"password": "a", "passwordFile": "b"}, "password and passwordFile set the same"),
         ({"tlsKeyFile": "b"}, "of no use without tlsCertificateFile"),
         ({"bodyFormat": "xml"}, "neither json nor avro"),
     ],
 )
-def test_a_wrong_option_is_named(given: dict[str, str], said: str) -> None:
+def test_a_wrong_option_is_named(given: dict[str, str], fault: str) -> None:
     with pytest.raises(BadOption) as refused:
         Options.parse(READ | given, Side.READ)
-    assert said in str(refused.value)
+    assert fault in str(refused.value)
 
 
 def test_each_number_is_taken_at_its_bounds_and_refused_beyond() -> None:
@@ -93,20 +93,20 @@ def test_a_secret_in_a_file_is_read_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
-    [(None, "No such file or directory"), (b"x" * 5000, "holds more than 4096 octets"), (b"\xff\xfe", "is not UTF-8")],
+    ("content", "fault"),
+    [(None, "No such file or directory"), (b"x" * 5000, "holds more than 4096 bytes"), (b"\xff\xfe", "is not UTF-8")],
 )
-def test_a_file_without_a_password_is_named(tmp_path: Path, content: bytes | None, said: str) -> None:
+def test_a_file_without_a_password_is_named(tmp_path: Path, content: bytes | None, fault: str) -> None:
     file = tmp_path / "password"
     if content is not None:
         file.write_bytes(content)
     options = Options.parse(READ | {"user": "u", "passwordFile": str(file)}, Side.READ)
-    with pytest.raises(BadOption, match=f"passwordFile: {file}.*{said}"):
+    with pytest.raises(BadOption, match=f"passwordFile: {file}.*{fault}"):
         peers(options)
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "fault"),
     [
         ({"url": "http://h"}, "url: the scheme is 'http'"),
         ({"user": "u"}, "there is no password"),
@@ -116,10 +116,10 @@ def test_a_file_without_a_password_is_named(tmp_path: Path, content: bytes | Non
         ({"tlsCertificateFile": "/nowhere.pem"}, "tlsCertificateFile: /nowhere.pem: No such file or directory"),
     ],
 )
-def test_an_unusable_connection_is_refused_before_dialling(given: dict[str, str], said: str) -> None:
+def test_an_unusable_connection_is_refused_before_dialling(given: dict[str, str], fault: str) -> None:
     with pytest.raises(BadOption) as refused:
         peers(Options.parse(READ | given, Side.READ))
-    assert said in str(refused.value)
+    assert fault in str(refused.value)
 
 
 def test_the_manual_has_a_line_for_each_option() -> None:

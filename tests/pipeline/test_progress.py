@@ -1,4 +1,4 @@
-"""People are told what a job is at: all of it on a terminal, little of it in a log."""
+"""The progress of a job: all of it on a terminal, little of it in a log."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_quiet_is_quiet() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "line"),
+    ("text", "line"),
     [
         ('{"name": "land", "batchId": 3, "numInputRows": 10000, "processedRowsPerSecond": 2345.6}',
          "land, batch 3: 10,000 rows, 2,346 a second"),
@@ -65,8 +65,8 @@ def test_quiet_is_quiet() -> None:
         ('{"name": "land", "batchId": 4, "numInputRows": 0}', None),
     ],
 )  # fmt: skip
-def test_a_batch_is_reported_in_a_line_unless_the_batch_is_empty(said: str, line: str | None) -> None:
-    assert batch_line(said) == line
+def test_a_batch_is_reported_in_a_line_unless_the_batch_is_empty(text: str, line: str | None) -> None:
+    assert batch_line(text) == line
 
 
 def test_the_progress_shows_the_work_of_spark(spark: SparkSession) -> None:

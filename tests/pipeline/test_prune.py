@@ -1,4 +1,4 @@
-"""Pruning lets go what it says and nothing else, at once or not at all, and no table says less for it."""
+"""Pruning deletes exactly the segments that it names, at once or not at all, and no table loses a row by it."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 DAYS = 4
 CUT = date(2026, 3, 3)
 TENANT = "tenant-1"
-#: What says that something began or how far it was, of which a part is needed later on.
+#: Kinds that report a beginning or an intermediate state; some of these records are needed later.
 PARTLY = ("connection.opened", "link.attached", "delivery.interval")
 
 
 def history(folder: Path) -> list[Record]:
-    """Four days of a router: connections that last for days, a start that ended with the first day, and a gap."""
+    """Write four days of a router: connections over days, a start that ended with the first day, and a gap."""
     everything: list[Record] = []
     for begin, end, first in ((START, START + DAY, 1), (START + DAY, START + DAYS * DAY, 100)):
         scribe = Scribe(folder, at=begin)
@@ -71,7 +71,7 @@ def compacted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def root(compacted: Path, tmp_path: Path) -> Path:
-    """A copy to prune."""
+    """Return a copy to prune."""
     return Path(shutil.copytree(compacted / "root", tmp_path / "root"))
 
 
@@ -80,7 +80,7 @@ def everything(before: date = CUT, *tenants: str) -> Scope:
 
 
 def rows(root: Path, kind: str) -> list[dict[str, Any]]:
-    """The rows of a kind, with the day on which each is found."""
+    """Return the rows of a kind, with the day of each."""
     manifest = manifest_of(root)
     return [
         {**row, "date": day}
@@ -103,7 +103,7 @@ def new(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def living(found: Callable[[str], list[dict[str, Any]]], what: str, ended: str) -> set[tuple[int, int]]:
-    """By start and number the connections or links that had not ended by then, of the start that went on."""
+    """Return, by start and number, the connections or links of the last start that had not ended by then."""
     over = {(row["boot"], row[what]) for row in old(found(ended))}
     if what == "link":
         over |= {(row["boot"], row["link"]) for row in old(found("delivery.interval")) if row["final"]}
@@ -229,8 +229,8 @@ def test_a_folder_that_is_none_is_refused_and_not_made(tmp_path: Path) -> None:
 def made_of(root: Path, name: str, inputs: dict[str, int], **parameters: Any) -> None:
     table = Table(root, name)
     table.folder.mkdir(parents=True, exist_ok=True)
-    told = {"version": 1, "job": "x", "inputs": inputs, "parameters": parameters}
-    replace(table.folder / "_manifest.json", json.dumps(told).encode())
+    manifest = {"version": 1, "job": "x", "inputs": inputs, "parameters": parameters}
+    replace(table.folder / "_manifest.json", json.dumps(manifest).encode())
 
 
 def test_no_record_is_pruned_before_its_tables_are_made(root: Path) -> None:
@@ -312,12 +312,12 @@ def test_a_prune_killed_at_any_step_leaves_all_records_or_none_of_the_pruned_one
 def test_the_command_shows_the_prune_and_then_prunes(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["pipeline", "prune", str(root), "--before", CUT.isoformat(), "--quiet"]
     assert main([*arguments, "--tenant", TENANT]) == 0
-    told = capsys.readouterr().out
-    assert "Nothing was changed: --yes deletes these rows." in told
-    assert "delivery.interval                2  2026-03-01  2026-03-02" in told
+    captured = capsys.readouterr().out
+    assert "Nothing was changed: --yes deletes these rows." in captured
+    assert "delivery.interval                2  2026-03-01  2026-03-02" in captured
     assert main([*arguments, "--kind", "sasl.outcome", "--yes", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert (said["done"], said["parts"][0]["days"]) == (True, {"2026-03-01": 3, "2026-03-02": 3})
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["done"], printed["parts"][0]["days"]) == (True, {"2026-03-01": 3, "2026-03-02": 3})
     assert main([*arguments, "--kind", "sasl.outcome"]) == 0
     assert capsys.readouterr().out == "There is nothing to delete.\n"
     assert main([*arguments, "--kind", "records.dropped"]) == 1
@@ -355,7 +355,7 @@ def table_rows(spark: SparkSession, root: Path, name: str) -> Iterator[tuple[dat
 def compare(
     spark: SparkSession, pruned: Path, whole: Path, names: tuple[str, ...], former: dict[str, list[Any]]
 ) -> None:
-    """From the cut on both have the same; before it the pruned one has what it had."""
+    """Check that both have the same after the cut, and that the pruned one keeps its earlier rows."""
     for name in names:
         mine, theirs = sorted(table_rows(spark, pruned, name)), sorted(table_rows(spark, whole, name))
         assert [row for row in mine if row[0] >= CUT] == [row for row in theirs if row[0] >= CUT], name

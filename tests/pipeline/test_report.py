@@ -1,4 +1,4 @@
-"""The report is one page that runs nothing, whatever peers called themselves, and says what it has not."""
+"""The report is one page without scripts, safe for any names of peers, and lists its missing inputs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HOSTILE = "<script>alert('x')</script><img src=x onerror=y>&amp; $\\frac{1}{0}$ 
 
 
 class Page(HTMLParser):
-    """What a browser would make of it."""
+    """The page as a browser parses it."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -131,17 +131,17 @@ def test_words_of_strangers_stay_words(hostile: Report) -> None:
     assert "\u202e" not in hostile.page
     text = "".join(Page(hostile.page).text)
     assert "<script>alert('x')</script>" in text
-    assert "longlonglong" not in text  # cut
+    assert "longlonglong" not in text  # truncated
 
 
 def test_findings_that_need_attention_stand_on_top(full: Report) -> None:
     assert full.attention == [
         "acme had up to 8 connections; its limit is 8.",
-        "1 alert of spray.",
-        "1 alert of brute-force.",
+        "1 alert of the rule spray.",
+        "1 alert of the rule brute-force.",
         "1 alert of fraud.",
-        "1 gap in the records that no router told of: segments are lost.",
-        "acme comes and goes as a neighbour of A.",
+        "1 gap that no router reported: look for lost segments and compact them.",
+        "A repeatedly lost its neighbour acme: check the connection between them.",
     ]
     head = full.page.partition('<h2 id="traffic">')[0]
     assert all(text in head for text in full.attention)
@@ -150,10 +150,10 @@ def test_findings_that_need_attention_stand_on_top(full: Report) -> None:
 def test_incomplete_and_estimated_rows_are_named(tmp_path: Path) -> None:
     store(tmp_path, "meter", [*metered("acme"), *metered("globex", hours=2, complete=False),
                               *metered("initech", hours=1, estimated_msgs=40)])  # fmt: skip
-    said = report(tmp_path).attention
-    assert said == [
-        "2 of 27 rows of the meter are not complete (tenants: globex): records are missing for good.",
-        "40 messages are estimated: counted for certain, but the hour in which they passed is not.",
+    shown = report(tmp_path).attention
+    assert shown == [
+        "2 of 27 rows of the meter are not complete (tenants: globex), because records are missing: see the gaps.",
+        "40 messages are counted for certain, but the hour in which they passed is estimated.",
     ]
 
 
@@ -167,8 +167,8 @@ def test_tables_that_are_not_there_are_named_with_the_job_that_makes_them(
     assert "Latency" not in page
     assert "there is no table latency. `trouter pipeline latency` makes it." in page
     assert "there is no table audit_alerts. `trouter pipeline audit` makes it." in page
-    said = capsys.readouterr().out
-    assert "for want of a table: Connections and their limits, " in said
+    shown = capsys.readouterr().out
+    assert "because their tables do not exist: Connections and their limits, " in shown
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".")] == []
 
 
@@ -215,7 +215,7 @@ def test_only_the_dates_that_are_wanted(tmp_path: Path) -> None:
     assert "early" not in report(tmp_path, Period(first=date(2026, 3, 2))).page
     assert "umbra" not in report(tmp_path, Period(last=date(2026, 3, 1))).page
     nothing = report(tmp_path, Period(first=date(2026, 3, 3)))
-    assert "The table has nothing about this time." in nothing.page
+    assert "The table has no rows for these dates." in nothing.page
     assert not nothing.broken
 
 

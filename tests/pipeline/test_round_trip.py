@@ -1,4 +1,4 @@
-"""What the source reads, the sink sends: a message that went through Spark's columns says the same as before."""
+"""The sink sends the rows that the source reads: a message through Spark's columns keeps its meaning."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ VALUES: list[Any] = [
 
 
 def through_spark(folder: Path, *messages: Message) -> list[Message]:
-    """As columns and back."""
+    """Return messages that were converted to columns and back."""
     spool = Spool.open(folder)
     for message in messages:
         spool.append(message.encode(), ingest_us=0)

@@ -1,5 +1,6 @@
-"""The source and the sink on Spark with a router that wants TLS and a password: what gets in, and what is told to whom
-does not. No secret is shown anywhere that Spark shows things, nor written anywhere.
+"""The source and the sink on Spark with a router that requires TLS and a password: their logins, and the errors.
+
+No secret is shown by Spark or written to a file.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ listener {{
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A router with ways in, and the files of whoever has to get in."""
+    """A router with several listeners, and the files of its clients."""
 
     router: RunningRouter
     folder: Path
@@ -65,7 +66,7 @@ class Site:
         return f"127.0.0.1:{self.router.ports[0]}"
 
     def options(self, **more: str) -> dict[str, str]:
-        """Those that work, with what is said otherwise."""
+        """Return valid options, with changes."""
         return {
             "url": f"amqps://{self.plain}",
             "user": "spark",
@@ -94,7 +95,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 class Sending:
-    """Messages are sent to an address until the block ends: there is a reader by and by."""
+    """Send messages to an address until the block ends, because a reader attaches later."""
 
     def __init__(self, site: Site, address: str, count: int) -> None:
         self._thread = threading.Thread(target=send, args=(site.inside, address, count))
@@ -108,7 +109,7 @@ class Sending:
 
 
 def shown(spark: SparkSession, *frames: DataFrame) -> str:
-    """All that Spark tells of these frames, and of every query before: what its pages show is made of the latter."""
+    """Return Spark's texts on these frames and all earlier queries, from which its pages are made."""
     page = io.StringIO()
     with redirect_stdout(page):
         for frame in frames:
@@ -133,7 +134,7 @@ def files_with(folder: Path, word: str) -> list[Path]:
 
 
 def first_and_rest(cases: Iterable[str]) -> list[Any]:
-    """The first one in every run, for they differ in what is configured only, and each costs Spark seconds."""
+    """Return the first case for every run; the others differ only in configuration, and each takes Spark seconds."""
     return [pytest.param(case, marks=[pytest.mark.pipeline_long] * (n > 0)) for n, case in enumerate(cases)]
 
 
@@ -166,9 +167,9 @@ def test_a_batch_comes_and_goes_and_shows_no_secret(
     with taking(site.router, f"{address} out") as taker:
         frame.select("body").write.format("amqp").mode("append").options(**given, address=f"{address} out").save()
     assert sorted(int(message.body) for message in taker.messages) == list(range(20))
-    told = shown(amqp, frame)
-    assert "format: amqp" in told
-    assert PASSWORD not in told
+    options = shown(amqp, frame)
+    assert "format: amqp" in options
+    assert PASSWORD not in options
     assert not files_with(tmp_path, PASSWORD)
     assert PASSWORD not in "".join(capfd.readouterr())
 
@@ -216,7 +217,7 @@ FAULTS: dict[str, tuple[Callable[[Site], dict[str, str]], str]] = {
     ),
     "no TLS there": (
         lambda site: site.options(url=f"amqps://{site.inside}"),
-        ": is it TLS there. amqps://, tlsTrustFile and tlsCertificateFile each say so",
+        ": does the server expect TLS. amqps://, tlsTrustFile or tlsCertificateFile turns it on",
     ),
     "no such file": (
         lambda site: site.options(tlsTrustFile="/none/ca.pem"),
@@ -229,18 +230,18 @@ FAULTS: dict[str, tuple[Callable[[Site], dict[str, str]], str]] = {
 def test_a_faulty_option_is_named_and_no_secret_is_shown(
     amqp: SparkSession, site: Site, tmp_path: Path, fault: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    wrong, told = FAULTS[fault]
+    wrong, reason = FAULTS[fault]
     given = {"connectTimeoutS": "5", "address": "refused", **wrong(site)}
-    with pytest.raises(PySparkException, match=told) as reading:
+    with pytest.raises(PySparkException, match=reason) as reading:
         amqp.read.format("amqp").options(**given, spool=str(tmp_path / "spool")).load().count()
     rows = amqp.range(0, 2, 1, 1).selectExpr("cast(id as string) body")
-    with pytest.raises(PySparkException, match=told) as writing:
+    with pytest.raises(PySparkException, match=reason) as writing:
         rows.write.format("amqp").mode("append").options(**given, settleTimeoutS="5").save()
-    said = "".join(
+    logged = "".join(
         [*traceback.format_exception(reading.value), *traceback.format_exception(writing.value), *capfd.readouterr()]
     )
     for secret in (PASSWORD, WRONG):
-        assert secret not in said + shown(amqp)
+        assert secret not in logged + shown(amqp)
         assert not files_with(tmp_path, secret)
 
 

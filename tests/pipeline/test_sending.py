@@ -1,4 +1,4 @@
-"""The sink without Spark: rows to messages to a real router, and what a receiver does to them."""
+"""The sink without Spark: rows to messages to a real router, and a receiver's outcomes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def send(terms: Terms, *chunks: Chunk) -> Tally:
 
 
 class Taking:
-    """A receiver that does to each delivery what the test wants, and keeps the ids of what it took."""
+    """A receiver that settles each delivery as the test sets, and keeps the ids of those it accepted."""
 
     def __init__(self, decide: Callable[[Delivery, int], Awaitable[object]] | None = None) -> None:
         self.seen: Counter[str] = Counter()
@@ -277,7 +277,7 @@ async def test_waiting_for_rows_is_no_want_of_progress(router: Router) -> None:
     def slow() -> Iterator[Chunk]:
         yield letters(1)
         trio.from_thread.run(arrived.wait, trio_token=token)
-        trio.from_thread.run(trio.sleep, 0.5, trio_token=token)  # longer than the peer may take
+        trio.from_thread.run(trio.sleep, 0.5, trio_token=token)  # longer than the time that the peer may take
         yield letters(1, 1)
 
     taking = Taking(decide)

@@ -1,4 +1,4 @@
-"""A session has what the jobs lean on, and says what is missing where it cannot be had."""
+"""A session has the requirements of the jobs, and the error names each one that is missing."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def test_times_are_utc_and_workers_run_this_python(spark: SparkSession) -> None:
 def test_spark_and_its_pythons_have_the_time_to_find_each_other(spark: SparkSession) -> None:
     import os
 
-    for told in (
+    for value in (
         os.environ.get("SPARK_AUTH_SOCKET_TIMEOUT"),
         spark.sparkContext.parallelize([0], 1).map(lambda _: os.environ.get("SPARK_AUTH_SOCKET_TIMEOUT")).first(),
     ):
-        assert told == "120"
+        assert value == "120"
 
 
 def test_many_rows_keep_the_configured_number_of_partitions(spark: SparkSession) -> None:

@@ -29,7 +29,7 @@ BODY = "cast(id as string) body"
 
 
 class Taker(MessagingHandler):
-    """Takes what comes, or rejects it, as the test wants."""
+    """A receiver that accepts or rejects each message, as the test sets."""
 
     def __init__(self, url: str, address: str, takes: Callable[[Any], bool]) -> None:
         super().__init__(prefetch=100, auto_accept=False)
@@ -112,10 +112,10 @@ def test_a_batch_arrives_whole_with_its_ids(amqp: SparkSession, router: RunningR
 
 def test_rejected_rows_fail_the_batch_once_and_are_named(amqp: SparkSession, router: RunningRouter) -> None:
     frame = amqp.range(0, 40, 1, 2).selectExpr("cast(id as string) body")
-    told = "NotAccepted: the batch to picky: 36 rows accepted, 4 refused: "
+    fault = "NotAccepted: the batch to picky: 36 rows accepted, 4 refused: "
     with (
         taking(router, "picky", lambda message: int(message.body) % 10 != 3) as taker,
-        pytest.raises(PySparkException, match=told) as caught,
+        pytest.raises(PySparkException, match=fault) as caught,
     ):
         send(router, frame, "picky")
     assert "partition 0, row 3: rejected" in str(caught.value)
@@ -177,8 +177,8 @@ def test_a_stream_numbers_its_rows_by_batch_and_goes_on_at_its_checkpoint(
 
     query, first = run("a")
     assert first.ids == [f"{query}/0/0/{row}" for row in range(50)]
-    told, second = run("b", refuse="b 20")
-    assert "NotAccepted: micro-batch 1 to stream: 49 rows accepted, 1 refused: partition 0, row 20: rejected" in told
+    failure, second = run("b", refuse="b 20")
+    assert "NotAccepted: micro-batch 1 to stream: 49 rows accepted, 1 refused: partition 0, row 20: rejected" in failure
     assert second.ids == [f"{query}/1/0/{row}" for row in range(50)]
     again, third = run("c")
     assert (again, third.ids[:50]) == (query, second.ids)
@@ -199,7 +199,7 @@ def test_nothing_that_was_sent_can_be_overwritten() -> None:
 
 
 def test_rows_of_an_old_spark_are_made_batches() -> None:
-    """Streams are handed rows before Spark 4.1."""
+    """Streams get rows before Spark 4.1."""
     from pyspark.sql import Row
     from pyspark.sql.types import BinaryType, MapType, StringType, StructField, StructType
 

@@ -1,4 +1,4 @@
-"""``format("amqp")`` read on Spark: of the oldest version that it runs on, and of the newest (`make test-spark40`)."""
+"""``format("amqp")`` read on Spark: on its oldest supported version, and the newest (`make test-spark40`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.routers import DEADLINE_S, PLAIN_LISTENER, running
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Whether this Spark lets a source say how much it reads at a time.
+#: Whether this Spark lets a source limit its reads.
 ADMISSION = tuple(int(part) for part in pyspark.__version__.split(".")[:2]) >= (4, 2)
 BAD = [b"", b"garbage", numbered(1)[0][:-1]]
 

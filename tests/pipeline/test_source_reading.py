@@ -1,4 +1,4 @@
-"""The source as Spark calls it, without Spark: offsets, slices, what is lost, and the receiver of its own."""
+"""The source as Spark calls it, without Spark: offsets, slices, losses, and its own receiver."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def batch(spool: Path | str, **more: str) -> AmqpReader:
 
 
 def rows(reader: Any, parts: Sequence[Any]) -> list[dict[str, Any]]:
-    """As on workers: only what is pickled goes there."""
+    """Read as on workers: only pickled objects get there."""
     found = []
     for part in parts:
         read = pickle.loads(pickle.dumps(reader.read))
@@ -139,11 +139,11 @@ def test_a_large_message_is_read_up_to_the_limit_and_a_larger_one_stops_the_quer
     assert pa.compute.binary_length(found.column("body")).to_pylist() == [100 << 20]
     reader = batch(tmp_path / "s")
     (part,) = reader.partitions()
-    with pytest.raises(FrameFault, match=f"message 0 has {len(large)} octets, and maxMessageBytes is {64 << 20}"):
+    with pytest.raises(FrameFault, match=f"message 0 has {len(large)} bytes, and maxMessageBytes is {64 << 20}"):
         list(reader.read(part))
 
 
-# --- what cannot be decoded
+# --- invalid messages
 
 
 def test_permissive_has_a_row_for_each_bad_message(tmp_path: Path) -> None:
@@ -199,11 +199,11 @@ def test_some_columns_and_the_columns_of_a_body_can_be_read(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("column", "kind", "said"),
-    [("card", StringType(), "'card' that is not the source's; is bodyFormat"), ("seq", StringType(), "seq is string")],
+    ("column", "kind", "fault"),
+    [("card", StringType(), "'card' that is not the source's; is bodyFormat"), ("seq", StringType(), "seq as string")],
 )
-def test_a_schema_that_cannot_be_is_refused_at_once(spool: Path, column: str, kind: Any, said: str) -> None:
-    with pytest.raises(BadOption, match=said):
+def test_a_schema_that_cannot_be_is_refused_at_once(spool: Path, column: str, kind: Any, fault: str) -> None:
+    with pytest.raises(BadOption, match=fault):
         AmqpReader(options(spool), StructType([StructField(column, kind)]))
 
 
@@ -350,7 +350,7 @@ def test_a_batch_with_a_receiver_keeps_its_messages_when_planned_again(router: R
     few = embedded(router, folder, "batched", maxMessages="10", idleTimeoutMs="2000")
     first = AmqpReader(few, SCHEMA, "one")
     parts = first.partitions()
-    assert bodies(first, AmqpReader(few, SCHEMA, "one").partitions()) == list(range(10))  # as 4.0 plans
+    assert bodies(first, AmqpReader(few, SCHEMA, "one").partitions()) == list(range(10))  # as Spark 4.0 plans
     assert bodies(first, parts) == bodies(first, parts) == list(range(10))
     second = AmqpReader(embedded(router, folder, "batched", maxMessages="1000", idleTimeoutMs="2000"), SCHEMA, "two")
     others = second.partitions()
@@ -413,7 +413,7 @@ def test_the_failure_of_the_receiver_is_the_error_of_the_query(tmp_path: Path) -
         source = SourceOf40(Options.parse(given | {"user": "u", "password": "hidden"}, Side.READ), SCHEMA)
 
         def offsets() -> None:
-            source.initialOffset()  # says so itself where the receiver has failed by then
+            source.initialOffset()  # raises the error itself if the receiver has failed by then
             until(lambda: source._receiver is not None and source._receiver._failure is not None)
             source.latestOffset()
 
@@ -460,7 +460,7 @@ def test_sigterm_settles_received_messages(router: RunningRouter, tmp_path: Path
         sender = threading.Thread(target=send, args=(f"127.0.0.1:{router.port}", "ended", 1))
         sender.start()
         assert process.stdout.readline() == b"came\n"
-        assert sender.is_alive()  # for it lingers for a minute
+        assert sender.is_alive()  # because it lingers for a minute
         process.send_signal(signal.SIGTERM)
         sender.join(DEADLINE_S)
         assert not sender.is_alive()

@@ -1,4 +1,4 @@
-"""What is made of the meter agrees with it; only days whose meter has changed are computed again."""
+"""Tables made from the meter agree with it; only days whose meter has changed are computed again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SHAPE = (
 
 
 def rows_of(day: int, chance: random.Random) -> list[dict[str, Any]]:
-    """A day of a meter: some who are alike, some who did nothing, some of whom not all is known."""
+    """Return a day of a meter: some similar users, some without messages, some with incomplete rows."""
     rows = []
     for hour in range(0, 24, 8):
         at = MIDNIGHT + timedelta(days=day, hours=hour)
@@ -73,27 +73,27 @@ def test_sums_and_ranks_agree_with_the_meter(
     assert len(rollup.run(spark, tmp_path, rollup.Parameters(by)).days) == 2
     for name, period in (("rollup_hour", "hour"), ("rollup_day", "day")):
         rows = found(spark, tmp_path, name)
-        told = {
+        totals = {
             (row[period], *[row[each] for each in by]): (*[row[each] for each in oracle.SUMMED], row["quality"])
             for row in rows
         }
-        assert told == oracle.rollup(one + two, by, period)
-        assert len(told) == len(rows)
+        assert totals == oracle.rollup(one + two, by, period)
+        assert len(totals) == len(rows)
     assert rollup.run(spark, tmp_path, rollup.Parameters(by)).nothing == "nothing is new"
 
-    asked = top.Parameters(most=3, measure="bytes")
-    assert len(top.run(spark, tmp_path, asked).days) == 2
+    parameters = top.Parameters(limit=3, measure="bytes")
+    assert len(top.run(spark, tmp_path, parameters).days) == 2
     ranked = sorted(
         (tuple(row[name] for name in row if name != "date") for row in found(spark, tmp_path, "top")),
         key=lambda row: row[:3],
     )
     assert ranked == [(*row[:6], pytest.approx(row[6])) for row in oracle.top(one + two, 3, "bytes")]
 
-    # A day that has changed is computed again, and no other; a day that is gone goes.
+    # Only a changed day is computed again; a removed day is removed.
     changed = rows_of(1, chance)
     keep(spark, tmp_path, changed, date(2026, 3, 2))
     before = Table(tmp_path, "top").manifest()
-    assert top.run(spark, tmp_path, asked).days == [date(2026, 3, 2)]
+    assert top.run(spark, tmp_path, parameters).days == [date(2026, 3, 2)]
     after = Table(tmp_path, "top").manifest()
     assert before is not None
     assert after is not None
@@ -104,8 +104,8 @@ def test_sums_and_ranks_agree_with_the_meter(
     )
     quiet = Progress("test", quiet=True)
     assert top_command.answer(spark, quiet, arguments) == 0
-    told_rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(row["dimension"], row["subject"], row["msgs"]) for row in told_rows] == [
+    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(row["dimension"], row["subject"], row["msgs"]) for row in printed] == [
         (row[1], row[3], row[4]) for row in oracle.top(changed, 1, "msgs")
     ]
     arguments.json = False
@@ -122,6 +122,6 @@ def test_an_unknown_sum_is_refused() -> None:
     with pytest.raises(ValueError, match="moon: there are vhost"):
         Rollup(("moon",))
     with pytest.raises(ValueError, match="at least 1"):
-        Top(most=0)
+        Top(limit=0)
     with pytest.raises(ValueError, match="there are msgs, bytes"):
         Top(measure="moon")

@@ -1,4 +1,4 @@
-"""A table changes a day at a time and all at once, and says what it was made of."""
+"""A table changes a day at a time and atomically, and its manifest names its inputs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_days_are_replaced_others_stay_and_the_inputs_are_known(spark: SparkSess
     commit(table, frame(spark, (FIRST, 1), (SECOND, 2), (THIRD, 3)), [FIRST, SECOND, THIRD], a=1)
     first = values(spark, table)
     assert first == [(FIRST, 1), (SECOND, 2), (THIRD, 3)]
-    held = table.read(spark)  # by somebody who began before
+    held = table.read(spark)  # by a reader that began before
     old = table.manifest()
     assert old is not None
     commit(table, frame(spark, (SECOND, 20)), [SECOND, THIRD], a=1, b=2)
@@ -47,17 +47,17 @@ def test_days_are_replaced_others_stay_and_the_inputs_are_known(spark: SparkSess
     assert values(spark, table, [SECOND]) == [(SECOND, 20)]
     assert sorted((row["date"], row["value"]) for row in held.collect()) == first
     assert table.inputs() == {"a": 1, "b": 2}
-    told = table.manifest()
-    assert told is not None
-    assert (told.job, told.job_version, told.parameters, told.schema) == ("test", 3, {"a": 1}, "`value` bigint")
+    made = table.manifest()
+    assert made is not None
+    assert (made.job, made.job_version, made.parameters, made.schema) == ("test", 3, {"a": 1}, "`value` bigint")
 
-    # What nobody names is kept for an hour from then on, and then goes.
-    replaced = [table.folder / path for path in set(old.days.values()) - set(told.days.values())]
+    # A file that no manifest names is kept for an hour, and then deleted.
+    replaced = [table.folder / path for path in set(old.days.values()) - set(made.days.values())]
     dead = table.folder / ".staging" / "dead"
     dead.mkdir(parents=True)
     os.utime(dead, (0, 0))
     os.utime(replaced[0], (0, 0))
-    os.utime(table.folder / told.days["2026-03-01"], (0, 0))
+    os.utime(table.folder / made.days["2026-03-01"], (0, 0))
     commit(table, frame(spark), [SECOND])
     assert values(spark, table) == [(FIRST, 1)]
     assert [path.exists() for path in (*replaced, dead)] == [False, True, False]

@@ -1,4 +1,4 @@
-"""Topology: every time of every neighbour, those that flap at their limits, routers that start again, convergence."""
+"""Topology: the spans of every neighbour, flapping at the limits, restarts of routers, convergence."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def down(t: int, peer: str, cause: str | None = None) -> TopologyChange:
 
 
 def lost_often(peer: str, times: int, within_us: int) -> list[TopologyChange]:
-    """Lost so many times, the last so much after the first."""
+    """Return losses of a neighbour, the last ``within_us`` after the first."""
     at = [START + HOUR + within_us * number // (times - 1) for number in range(times)]
     return [each for t in at for each in (up(t - SECOND, peer), down(t, peer))]
 
@@ -55,7 +55,7 @@ def test_the_history_equals_the_reported_changes(spark: SparkSession, tmp_path: 
         TopologyChange(t=START + 6 * HOUR + 9000, what="path", peer="far", cost_old=2, cause_id="y:2"),
         TopologyChange(t=START + 7 * HOUR, what="converged", cause_id="y:2", converge_us=8000, routers=1),
     ]
-    told = []
+    recorded = []
     for router, at, news in (
         ("QDR.A", START, first),
         ("QDR.A", START + 5 * HOUR, second),
@@ -65,8 +65,8 @@ def test_the_history_equals_the_reported_changes(spark: SparkSession, tmp_path: 
         ordered = sorted(news, key=lambda each: each.t)
         scribe.write_all(ordered, 30)
         scribe.stop()
-        told += [(router, scribe.boot, n, record) for n, record in enumerate(ordered)]
-    figures = Scribe(tmp_path / "figures", "QDR.A", START + 2 * HOUR)  # another log of a router is no other start of it
+        recorded += [(router, scribe.boot, n, record) for n, record in enumerate(ordered)]
+    figures = Scribe(tmp_path / "figures", "QDR.A", START + 2 * HOUR)  # no other start of the router
     figures.write_all([LatencySketch(t=START + 2 * HOUR, t0=0, t1=1, unit="us", bits=5, bi=[1], bc=[1], cnt=1)])
     figures.stop()
     again(segments(tmp_path / "QDR.A")[0], tmp_path / "copies")
@@ -80,7 +80,7 @@ def test_the_history_equals_the_reported_changes(spark: SparkSession, tmp_path: 
         )
         for row in rows
     ]  # fmt: skip
-    assert sorted(found) == history(told, flaps=5, window_s=600)
+    assert sorted(found) == history(recorded, flaps=5, window_s=600)
     assert {row["peer"] for row in rows if row["flap"]} == {"five", "six"}
     steady = sorted((row for row in rows if row["peer"] == "steady"), key=lambda row: row["up_at"])
     assert [row["why"] for row in steady] == [topology.RESTART, "gone"]

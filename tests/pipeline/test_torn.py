@@ -1,4 +1,4 @@
-"""Whatever is killed inside a commit, readers see one generation: the old one or the new one, and all of it."""
+"""A kill inside a commit never shows readers a mixture: they see the old generation or the new one, complete."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from trouter.records import KINDS
 from trouter.records.check import check_folder
 
 ROOT = Path(__file__).parents[2]
-#: What a commit does, and how it shows that it is there.
+#: The steps of a commit.
 STEPS = ("staged", "placed", "manifest written")
 DAYS, TENANTS, ROWS = 3, 40, 60_000
 
 
-def killed_when(seen: Callable[[], bool], process: subprocess.Popen[bytes], most_s: float = 120) -> bool:
-    """Kill the process and its children once this is seen; whether it still ran."""
-    give_up_s = time.monotonic() + most_s
+def killed_when(seen: Callable[[], bool], process: subprocess.Popen[bytes], max_s: float = 120) -> bool:
+    """Kill the process and its children once ``seen`` is true; return whether it still ran."""
+    give_up_s = time.monotonic() + max_s
     late = False
     while process.poll() is None and not seen() and not late:
         late = time.monotonic() > give_up_s
@@ -111,7 +111,7 @@ while True:
 
 
 def committed(root: Path) -> tuple[int, pa.Table] | None:
-    """The generation that the manifest names, and all its rows."""
+    """Return the generation that the manifest names, and all its rows."""
     table = Table(root, "t")
     manifest = table.manifest()
     if manifest is None:
@@ -122,7 +122,7 @@ def committed(root: Path) -> tuple[int, pa.Table] | None:
 
 
 def shown(folder: Path, step: str, known: set[Path]) -> Callable[[], bool]:
-    """Whether a commit is at this step, as its folder shows it; ``known`` are the generations from before."""
+    """Return a function that checks the folder for a step of a commit; ``known`` are the earlier generations."""
     steps: dict[str, Callable[[], bool]] = {
         "staged": lambda: any(folder.glob(".staging/*/date=*")),
         "placed": lambda: bool(set(folder.glob("data/date=*/gen=*")) - known),
@@ -147,7 +147,7 @@ def test_a_table_whose_writer_is_killed_inside_its_commit_shows_one_generation(t
             stderr=subprocess.DEVNULL,
         )
         assert process.stdout is not None
-        process.stdout.readline()  # one whole commit, so that there is something to be torn
+        process.stdout.readline()  # one whole commit before the one that is interrupted
         known = set(folder.glob("data/date=*/gen=*"))
         whole = Table(tmp_path, "t").manifest()
         assert whole is not None

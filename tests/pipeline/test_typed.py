@@ -1,4 +1,4 @@
-"""Values read back from text: all that the source writes, each digit and each type, and what is refused."""
+"""Values parsed from text: all that the source writes, each digit and each type, and invalid ones."""
 
 from __future__ import annotations
 

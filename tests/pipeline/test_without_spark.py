@@ -1,4 +1,4 @@
-"""What the extra `records` is for works without Spark: tables of records, sums of them, and the page about these."""
+"""The extra `records` works without Spark: tables of records, sums of them, and the page about these."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_records_become_tables_and_a_report_without_spark(tmp_path: Path) -> Non
         done = run_without(SPARKS, "pipeline", *line.split(), folder=tmp_path)
         assert done.returncode == 0, done.stderr
         assert done.stdout, line
-        assert not [said for said in done.stderr.splitlines() if not said.startswith("trouter pipeline ")]
+        assert not [each for each in done.stderr.splitlines() if not each.startswith("trouter pipeline ")]
     assert "<svg" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 

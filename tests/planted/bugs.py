@@ -1,4 +1,4 @@
-"""Bugs to plant in the router, one at a time: each is a change of its source that tests have to notice."""
+"""Bugs to plant in the router, one at a time: each is a change of its source that tests must detect."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Bug:
     file: str
     old: str
     new: str
-    #: Arguments of pytest: tests that pass without the bug, and of which one at least fails with it.
+    #: Arguments of pytest: tests that pass without the bug and of which at least one fails with it.
     tests: tuple[str, ...]
-    #: Fuzz targets that reach the place.
+    #: Fuzz targets that run the changed code.
     targets: tuple[str, ...] = ()
 
 
@@ -33,7 +33,7 @@ BUGS: Final = (
     ),
     Bug(
         "a missing length check",
-        "a string may claim more octets than its frame has",
+        "a string may claim more bytes than its frame has",
         "trouter/wire/codec.py",
         "        if width > self.end - start:\n",
         "        if width > len(self.data):\n",
@@ -69,7 +69,7 @@ BUGS: Final = (
     ),
     Bug(
         "a lost settlement",
-        "the outcome of a message that was still coming is not told at its end",
+        "the outcome of a message that was still coming is lost at its end",
         "trouter/core/intake.py",
         "                self._finish(delivery, delivery.state_code, delivery.context or None)\n",
         "                self.unsettled -= 1\n",
@@ -178,7 +178,7 @@ BUGS: Final = (
     ),
     Bug(
         "a spool mark written too early",
-        "messages are told to be safe before the disk has them",
+        "messages are reported safe before the disk has them",
         "trouter/spool/writer.py",
         "        with self._failing():\n            if group.frames:\n",
         "        self._mark.set(group.end)\n        with self._failing():\n            if group.frames:\n",

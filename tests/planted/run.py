@@ -1,7 +1,7 @@
-"""Plant the bugs of the table one at a time, and see which tests and fuzz targets notice: `make planted`.
+"""Plant the bugs of the table one at a time, and report the tests and fuzz targets that detect them: `make planted`.
 
-Each is planted in a copy of the sources in a temporary folder, on the interpreted twin, so that nothing is compiled and
-the work tree stays as it is. A row whose tests fail without the bug, or pass with it, is told, and the status is 1.
+Each bug is planted in a copy of the sources in a temporary folder, on the interpreted twin, so that nothing is compiled
+and the work tree stays unchanged. The status is 1 if the tests of a row fail without the bug or pass with it.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ COPIED: Final = (
 LEFT_OUT: Final = shutil.ignore_patterns("*.so", "*.c", "__pycache__", "node_modules", ".pytest_cache")
 PAGE: Final = ROOT / "docs" / "fuzzing.md"
 BEGIN, END = "<!-- planted bugs -->\n", "<!-- end of planted bugs -->\n"
-#: Seconds beyond those of a hunt, or of all tests of a row, after which a command is ended; a hang is noticed, too.
+#: Seconds that a command may run beyond its hunt, or for all tests of a row; a hang counts as detection.
 GRACE_S: Final = 300.0
 FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What became of one bug; the texts are cells of the table, None where the tests or the targets noticed nothing."""
+    """The result for one bug; the texts are cells of the table, None if the tests or the targets detected nothing."""
 
     bug: Bug
     test: str | None
@@ -55,14 +55,14 @@ class Row:
 
     @property
     def text(self) -> str:
-        """Return the row of the table."""
+        """Return the row of the table, in Markdown."""
         place = f"`{self.bug.file.removeprefix('trouter/')}`: {self.bug.what}"
         alone = self.hunted or ("not found" if self.bug.targets else "no target reaches it")
         return f"| {self.bug.kind} | {place} | {self.test or '**none**'} | {alone} |"
 
 
 class Copy:
-    """The sources in a folder of their own."""
+    """A copy of the sources in a folder of its own."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -73,7 +73,7 @@ class Copy:
                 shutil.copy(ROOT / name, folder / name)
 
     def run(self, *command: str, within_s: float = GRACE_S) -> tuple[int, str, float]:
-        """Run Python in the copy; return the status (-9 for one that hangs), what was printed, and the seconds."""
+        """Run Python in the copy; return the status (-9 after a hang), the output, and the seconds."""
         environment = {
             **os.environ,
             "TROUTER_PURE": "1",
@@ -97,19 +97,19 @@ class Copy:
         return done.returncode, done.stdout, time.monotonic() - begun_s
 
     def pytest(self, tests: tuple[str, ...]) -> tuple[int, str, float]:
-        """Run tests until the first that fails."""
+        """Run tests until the first failure; return the status, the output, and the seconds."""
         base = self.folder / "pytest"
         return self.run("-m", "pytest", "-q", "-x", "--hypothesis-profile=brief", f"--basetemp={base}", *tests)
 
     def hunt(self, target: str, seconds: float, rng_seed: int, *bound: str) -> str | None:
-        """Return what a fuzz target finds in ``seconds``, or in what else ``bound`` says, None for nothing."""
+        """Return the finding of a fuzz target within ``seconds`` or the options in ``bound``; None for no finding."""
         options = ("--json", "--seconds", str(seconds), "--rng-seed", str(rng_seed), *bound)
         status, printed, took_s = self.run("fuzz/run.py", target, *options, within_s=seconds + GRACE_S)
         if status == 0:
             return None
         for crash in (self.folder / "fuzz" / "seeds" / target).glob("crash-*"):
             if not (ROOT / "fuzz" / "seeds" / target / crash.name).exists():
-                crash.unlink()  # the next bug is to be found anew
+                crash.unlink()  # so that a later bug must be found again
         last = printed.rstrip().rpartition("\n")[2]
         if not last.startswith("{"):
             return f"`{target}`: it hangs or dies, after {took_s:.0f} s"
@@ -118,7 +118,7 @@ class Copy:
 
 
 def planted(copy: Copy, bug: Bug, seconds: float, rng_seed: int) -> Row:
-    """Return what notices a bug, which is taken out of the copy again."""
+    """Plant a bug, return the row with the tests and targets that detect it, and remove it from the copy again."""
     path = copy.folder / bug.file
     source = path.read_text(encoding="utf-8")
     if source.count(bug.old) != 1:

@@ -1,4 +1,4 @@
-"""The bugs that are planted on purpose can be planted: `make planted` does it, and takes minutes."""
+"""Each planted bug can be planted; `make planted` does it, and takes minutes."""
 
 from __future__ import annotations
 

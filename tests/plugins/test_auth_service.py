@@ -1,4 +1,4 @@
-"""The memory of authentication services: what it remembers, for how long, and that it holds no password."""
+"""The cache of authentication services: its entries, their lifetime, and that it has no password."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECRET = b"\0alice\0open sesame"
 
 
 class Service:
-    """Gives everybody the same answer, and counts how often it was asked."""
+    """A service that gives the same answer to each login, and counts the requests."""
 
     def __init__(self, answer: Challenge | Authenticated | Refused = ALICE, cache_s: float = 10.0) -> None:
         self.answer = answer

@@ -1,4 +1,4 @@
-"""Slow work gives way to the event loop's thread."""
+"""Slow work lets the event loop's thread run."""
 
 from __future__ import annotations
 

@@ -46,11 +46,11 @@ class Client:
             result[0] = b"" if which == CB_USER else user
             return 0
 
-        def tell(_: Any, __: Any, ___: int, result: Any) -> int:
+        def give_password(_: Any, __: Any, ___: int, result: Any) -> int:
             result[0] = ctypes.cast(secret, ctypes.c_void_p)
             return 0
 
-        simple, password_of = SIMPLE(name), PASSWORD(tell)
+        simple, password_of = SIMPLE(name), PASSWORD(give_password)
         self._kept = (simple, password_of, secret)
         procs = ((CB_USER, simple), (CB_AUTHNAME, simple), (CB_PASS, password_of))
         made = [Callback(key, ctypes.cast(proc, ctypes.c_void_p), None) for key, proc in procs]
@@ -68,7 +68,7 @@ class Client:
         return ctypes.string_at(out, length.value)
 
     def go_on(self, challenge: bytes) -> bytes | None:
-        """The answer to a challenge; None if the library will not go on."""
+        """Return the answer to a challenge; None if the library refuses it."""
         out, length = ctypes.c_void_p(), ctypes.c_uint()
         result = SASL.sasl_client_step(
             self._conn, challenge, len(challenge), None, ctypes.byref(out), ctypes.byref(length)

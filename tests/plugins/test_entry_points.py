@@ -1,4 +1,4 @@
-"""What pyproject.toml declares is what there is, and loads."""
+"""The entry points in pyproject.toml are those of the plugins, and they load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""feedback: messages to decisions, settings to terms, and who may be at the address."""
+"""feedback: messages to decisions, settings to terms, and the users that may send to the address."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def fields(**more: Any) -> dict[str, Any]:
 
 
 def message(body: object, **more: Any) -> IncomingMessage:
-    octets = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-    return IncomingMessage(octets, **{"subject": feedback.SUBJECT, "content_type": feedback.CONTENT_TYPE, **more})
+    data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+    return IncomingMessage(data, **{"subject": feedback.SUBJECT, "content_type": feedback.CONTENT_TYPE, **more})
 
 
 def test_a_message_becomes_a_decision() -> None:
-    said = fields(vhost="acme", reason="25 failures", evidence=[4, 7], rate=None)
-    answer = consumer_of(SETTINGS).consume(message(said))
-    assert answer == Decision("a1", "lock-user", "mallory", said["until_us"], "acme", "25 failures", (4, 7))
+    decision = fields(vhost="acme", reason="25 failures", evidence=[4, 7], rate=None)
+    answer = consumer_of(SETTINGS).consume(message(decision))
+    assert answer == Decision("a1", "lock-user", "mallory", decision["until_us"], "acme", "25 failures", (4, 7))
 
 
 def test_a_rate_goes_with_slowing_down() -> None:

@@ -1,4 +1,4 @@
-"""GSSAPI through Cyrus SASL, from end to end: a key distribution centre, a router, and another that calls it."""
+"""GSSAPI through Cyrus SASL, end to end: a key distribution centre, a router, and another that dials it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ AUTH = 1
 
 
 def missing() -> str:
-    """What is not installed, or nothing."""
+    """Return the missing program, "" if there is none."""
     for tool in TOOLS:
         if shutil.which(tool, path=SBIN) is None:
             return f"{tool} is not installed (Debian: krb5-kdc, krb5-admin-server, krb5-user)"
@@ -40,11 +40,11 @@ pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "it is ther
 
 
 class Realm:
-    """A realm of one's own: its centre runs as a process."""
+    """A realm of the test; its centre runs as a process."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port = free_port()  # the centre cannot be told to choose one
+        self.port = free_port()  # the centre cannot choose one itself
         self.keytab, self.tickets = folder / "router.keytab", folder / "tickets"
         (folder / "krb5.conf").write_text(
             f"[libdefaults]\ndefault_realm = {REALM}\ndns_lookup_kdc = false\ndns_lookup_realm = false\nrdns = false\n"
@@ -87,7 +87,7 @@ class Realm:
         assert done.returncode == 0, done.stderr
 
     def log_in(self) -> None:
-        """Get tickets for alice; the centre may have only just begun."""
+        """Get tickets for alice; retry while the centre starts."""
         while self.process.poll() is None:
             try:
                 self.run("kinit", "alice", text="wonderland\n")
@@ -118,7 +118,7 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
 
 @pytest.fixture(scope="module")
 def site(realm: Realm) -> Path:
-    """The configuration of Cyrus SASL."""
+    """Write the configuration of Cyrus SASL."""
     (realm.folder / "gss.conf").write_text(f"keytab: {realm.keytab}\nmech_list: GSSAPI\n")
     return realm.folder
 
@@ -138,7 +138,7 @@ def router(realm: Realm, site: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def calling(router: RunningRouter, site: Path, name: str) -> str:
-    """A configuration that calls the router."""
+    """Return a configuration that dials the router."""
     return (
         f"router {{ id: {name}, saslConfigDir: {site}, saslConfigName: gss }}\n"
         f"connector {{ name: there, host: localhost, port: {router.port}, role: route-container\n"

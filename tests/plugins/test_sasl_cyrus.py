@@ -1,4 +1,4 @@
-"""sasl_cyrus: real users of a real sasldb, through libsasl2; what it does not know is as it is with what it knows."""
+"""sasl_cyrus: real users of a real sasldb, through libsasl2; unknown users get the same answers as known ones."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NAME = "trouter-test"
 
 
 def missing() -> str:
-    """What is not installed, or nothing."""
+    """Return the missing program, "" if there is none."""
     if shutil.which("saslpasswd2") is None:
         return "saslpasswd2 of the package sasl2-bin is not installed, so there can be no sasldb"
     try:
@@ -54,7 +54,7 @@ pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "it is ther
 
 
 def write_site(folder: Path) -> Path:
-    """A configuration of Cyrus SASL and a database with alice."""
+    """Write a configuration of Cyrus SASL and a database with alice."""
     command = ["saslpasswd2", "-p", "-c", "-f", str(folder / "sasldb2"), "alice"]
     subprocess.run(command, input=b"wonderland", check=True)
     (folder / f"{NAME}.conf").write_text(
@@ -65,7 +65,7 @@ def write_site(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One for the process: the library reads its configuration once."""
+    """Make one site for the process: the library reads its configuration once."""
     if Cyrus.source is not None:
         return Path(Cyrus.source[0])
     return write_site(tmp_path_factory.mktemp("cyrus"))
@@ -96,7 +96,7 @@ def plain(user: str, password: str, authorization_id: str = "") -> bytes:
 
 
 async def scram(exchange: SaslExchange, user: str, password: str, mechanism: str) -> list[object]:
-    """What it answers to a client, which checks the server's proof."""
+    """Return the answers to a client, which checks the server's proof."""
     client = ScramClient([mechanism], user, password)
     answers: list[object] = [await exchange.respond(client.get_client_first().encode())]
     if isinstance(answers[-1], Challenge):
@@ -191,9 +191,9 @@ async def test_digest_md5(plugins: Plugins) -> None:
 
 
 def digest(user: str, password: str, challenge: str) -> bytes:
-    """The answer of a client (RFC 2831, 2.1.2)."""
-    said = dict(re.findall(r'(\w+)="?([^",]*)"?', challenge))
-    realm, nonce, ours, uri = said["realm"], said["nonce"], "b3Vycw", "amqp/here"
+    """Return a client's response (RFC 2831, 2.1.2)."""
+    directives = dict(re.findall(r'(\w+)="?([^",]*)"?', challenge))
+    realm, nonce, ours, uri = directives["realm"], directives["nonce"], "b3Vycw", "amqp/here"
     secret = hashlib.md5(f"{user}:{realm}:{password}".encode()).digest()
     first = hashlib.md5(secret + f":{nonce}:{ours}".encode()).hexdigest()
     second = hashlib.md5(f"AUTHENTICATE:{uri}".encode()).hexdigest()
@@ -235,7 +235,7 @@ async def test_conversations_that_no_connection_has_are_disposed_of(plugins: Plu
 
 
 class Stuck:
-    """A library that does not come back until it is let."""
+    """A library whose call does not return until the test permits it."""
 
     def __init__(self) -> None:
         self.gate = threading.Event()

@@ -1,4 +1,4 @@
-"""EXTERNAL: the user of the certificate and nobody else; nothing where there is no certificate."""
+"""EXTERNAL: it admits only the user of the certificate, and refuses a client without one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sasl_oauth: which tokens let in and until when, what the issuer's keys may be, and that no token is shown."""
+"""sasl_oauth: the tokens that are accepted, their lifetime, the issuer's keys, and that no text shows a token."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ PEM = RSA_KEY.public_key().public_bytes(serialization.Encoding.PEM, serializatio
 
 
 def signed_with_public_key() -> str:
-    """The public key taken for a symmetric one."""
+    """Return a token signed with the public key as a symmetric one."""
     header, claims = (
         jwt.utils.base64url_encode(json.dumps(part).encode()).decode() for part in ({"alg": "HS256", "kid": "one"}, {})
     )
@@ -265,7 +265,7 @@ async def test_any_bytes_are_answered(keys_file: Path, mechanism: str, responses
 
 
 @given(st.binary(max_size=200), st.integers(0, 2))
-async def test_random_octets_in_any_part_of_a_token_are_refused(keys_file: Path, part: bytes, place: int) -> None:
+async def test_random_bytes_in_any_part_of_a_token_are_refused(keys_file: Path, part: bytes, place: int) -> None:
     parts = TOKEN.split(".")
     parts[place] = jwt.utils.base64url_encode(part).decode()
     with pytest.raises(BadToken):
@@ -398,7 +398,7 @@ async def test_an_issuer_that_stalls_is_given_up(server: KeyServer, autojump_clo
 
 @pytest.mark.parametrize("begins", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n"], ids=["head", "body"])
 async def test_an_issuer_that_trickles_is_requested_again(begins: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However slowly it goes on, the thread that reads it ends, and the next one can begin."""
+    """At any rate of data the thread that reads it ends, and the next one can begin."""
     monkeypatch.setattr(oauth_keys, "TIMEOUT_S", 0.2)
     body = key_set().encode()
     whole = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
@@ -506,7 +506,7 @@ def test_two_ways_to_check_a_password_are_an_error_that_names_both(keys_file: Pa
     assert plugins.conflicts(ListenerFacts("there", "", "amqp"))
 
 
-# What a token permits
+# Rights of a token
 
 
 def with_scopes(keys_file: Path, claim: str = "scope", prefix: str = "trouter.") -> Judge:

@@ -1,4 +1,4 @@
-"""sasl_pam: the password goes to a real PAM stack, in a thread, within a deadline."""
+"""sasl_pam: a thread passes the password to a real PAM stack, within a deadline."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ with_pam = pytest.mark.skipif(
 
 @pytest.fixture
 def service() -> Iterator[WriteService]:
-    """Write PAM services, which are gone at the end."""
+    """Yield a function that writes PAM services; remove them at the end."""
     written: list[Path] = []
 
     def write(text: str) -> str:
@@ -84,7 +84,7 @@ def answering(code: int, threads: int = 2, deadline_s: float = 60.0) -> PamExcha
     return PamExchange("service", lambda *_: code, trio.CapacityLimiter(threads), deadline_s)
 
 
-# The real thing
+# Real PAM
 
 
 @with_pam
@@ -157,7 +157,7 @@ async def test_a_module_that_outlives_the_deadline_is_left_behind(
     await threads.acquire_on_behalf_of("the next")
 
 
-# What PAM says
+# PAM's answers
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""sasl_plain: who gets in, what is refused, and that no secret leaves it."""
+"""sasl_plain: the logins that it accepts and refuses, and that no secret leaves it."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_any_response_is_three_parts_or_none(response: bytes) -> None:
 
 async def test_hashing_does_not_block_the_event_loop() -> None:
     class Gated(Users):
-        """Its answer waits until the event loop has gone on."""
+        """A verifier that answers after the event loop has run."""
 
         gate = threading.Event()
 
@@ -303,8 +303,8 @@ async def test_a_changed_users_file_is_followed_and_a_removed_user_may_not_stay(
 
 
 def spellings(secret: str) -> Iterator[str]:
-    octets = secret.encode()
-    yield from (secret, ascii(secret)[1:-1], octets.hex(), repr(octets)[2:-1])
+    data = secret.encode()
+    yield from (secret, ascii(secret)[1:-1], data.hex(), repr(data)[2:-1])
 
 
 async def test_no_secret_in_logs_reprs_or_tracebacks(plugins: Plugins, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,4 +1,4 @@
-"""sasl_scram: who gets in, what the -PLUS variants refuse, and that nobody learns who exists."""
+"""sasl_scram: its logins, the refusals of the -PLUS variants, and that no answer shows whether a user exists."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def client_of(
 
 
 async def talk(exchange: SaslExchange, client: ScramClient) -> list[object]:
-    """What the server answers to an honest client, in order; the client checks the server's proof."""
+    """Return the server's answers to an honest client, in order; the client checks the server's proof."""
     answers: list[object] = [await exchange.respond(client.get_client_first().encode())]
     if isinstance(answers[-1], Challenge):
         client.set_server_first(answers[-1].data.decode())
@@ -328,9 +328,9 @@ GOOD = VERIFIERS[1].format()
 def test_a_bad_verifier_is_named_and_not_quoted(hashes: str, problem: str) -> None:
     with pytest.raises(UsersFileError) as error:
         parse_users(f"alice:{hashes}\n".encode())
-    (told,) = error.value.problems
-    assert problem in told
-    assert GOOD[30:60] not in told
+    (reported,) = error.value.problems
+    assert problem in reported
+    assert GOOD[30:60] not in reported
 
 
 def test_a_password_that_scram_cannot_carry_is_refused_without_being_shown(tmp_path: Path) -> None:

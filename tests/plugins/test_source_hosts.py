@@ -1,4 +1,4 @@
-"""source_hosts: addresses by the network that a client comes from."""
+"""source_hosts: rights on addresses by the network of the client."""
 
 from __future__ import annotations
 

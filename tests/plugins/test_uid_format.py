@@ -1,4 +1,4 @@
-"""security.md 2.3, rule by rule: what user a certificate makes."""
+"""security.md 2.3, rule by rule: the user name for a certificate."""
 
 from __future__ import annotations
 

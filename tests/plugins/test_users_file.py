@@ -1,4 +1,4 @@
-"""The users file: what a line may be, what a bad one is told, and that writing loses nothing."""
+"""The users file: valid lines, the errors for bad ones, and that writing loses nothing."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ BAD_LINES = {
 def test_a_bad_line_is_named_by_its_number_and_not_quoted(line: str, problem: str) -> None:
     with pytest.raises(UsersFileError) as error:
         parse_users(f"# first\nzoe:{LINE}\n{line}\n".encode())
-    (told,) = error.value.problems
-    assert told.startswith("line 3: ")
-    assert problem in told
-    assert "secret" not in told
-    assert DIGEST not in told
-    assert LINE not in told
+    (reported,) = error.value.problems
+    assert reported.startswith("line 3: ")
+    assert problem in reported
+    assert "secret" not in reported
+    assert DIGEST not in reported
+    assert LINE not in reported
 
 
 def test_all_problems_are_reported_at_once() -> None:
@@ -221,7 +221,7 @@ def test_good_names(user: str) -> None:
     check_user(user)
 
 
-# Standing
+# File attributes
 
 
 def entry(words: str = "") -> Entry:
@@ -268,10 +268,10 @@ def test_a_disabled_or_expired_user_is_refused_for_every_password() -> None:
     now[0] = 1001.0
     assert [users.verify(user, b"secret") for user in entries] == [True, False, False]
     assert [users.scram("SCRAM-SHA-256", user)[1] for user in entries] == [True, False, False]
-    assert all(users.scram("SCRAM-SHA-256", user)[0] == scram for user in entries)  # as before: it tells nothing
+    assert all(users.scram("SCRAM-SHA-256", user)[0] == scram for user in entries)  # as before: it reveals nothing
 
 
-# What may stand in the way
+# Unusable files
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o700, 0o644])
@@ -367,7 +367,7 @@ def test_concurrent_writers_lose_no_user(tmp_path: Path) -> None:
     assert sorted(read_users(path).entries) == sorted(names)
 
 
-# What a thief finds
+# A stolen file
 
 
 def spellings(secret: bytes) -> list[bytes]:
@@ -389,7 +389,7 @@ def test_the_password_is_not_in_the_file_in_any_form(tmp_path: Path, scram: tupl
 def test_a_record_has_the_required_cost() -> None:
     (alone,) = hashed(b"secret", ())
     assert isinstance(alone, PasswordHash)
-    assert alone.cost == ALONE == Cost(14, 8, 5)  # as much as 600,000 turns of PBKDF2
+    assert alone.cost == ALONE == Cost(14, 8, 5)  # as expensive as 600,000 iterations of PBKDF2
     together = hashed(b"secret", ("SCRAM-SHA-512", "SCRAM-SHA-256"))
     assert [each.iterations for each in together if isinstance(each, ScramVerifier)] == [65536, 65536]
     assert all(len(each.salt) == 16 for each in together)
@@ -400,8 +400,8 @@ def test_a_record_has_the_required_cost() -> None:
 def test_one_flipped_bit_of_a_verifier_refuses(part: str, bit: int) -> None:
     verifier = ScramVerifier.make("SCRAM-SHA-256", b"secret", 4096)
     assert verifier.fits(b"secret")
-    octets = bytearray(getattr(verifier, part))
-    octets[bit // 8 % len(octets)] ^= 1 << bit % 8
-    assert octets != getattr(verifier, part)
-    salt, stored = (bytes(octets), verifier.stored_key) if part == "salt" else (verifier.salt, bytes(octets))
+    data = bytearray(getattr(verifier, part))
+    data[bit // 8 % len(data)] ^= 1 << bit % 8
+    assert data != getattr(verifier, part)
+    salt, stored = (bytes(data), verifier.stored_key) if part == "salt" else (verifier.salt, bytes(data))
     assert not replace(verifier, salt=salt, stored_key=stored).fits(b"secret")

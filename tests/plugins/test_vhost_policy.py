@@ -1,4 +1,4 @@
-"""vhost_policy: the vhost of whoever logs in as name@domain."""
+"""vhost_policy: the vhost of a user who logs in as name@domain."""
 
 from __future__ import annotations
 

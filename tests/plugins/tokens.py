@@ -1,4 +1,4 @@
-"""An issuer of tokens: a key, the set that it publishes, and a server for that."""
+"""An issuer of tokens: a key, the key set that it publishes, and a server for the set."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ED_KEY = ed25519.Ed25519PrivateKey.generate()
 
 
 def public(key: Any, kid: str | None = None, **more: Any) -> dict[str, Any]:
-    """The JSON Web Key of a private key's public half."""
+    """Return the JSON Web Key of a private key's public half."""
     if isinstance(key, rsa.RSAPrivateKey):
         made = RSAAlgorithm.to_jwk(key.public_key(), as_dict=True)
     elif isinstance(key, ec.EllipticCurvePrivateKey):
@@ -45,17 +45,17 @@ def token(
     header: dict[str, Any] | None = None,
     **claims: Any,
 ) -> str:
-    """A token for alice, for an hour; a claim that is None is left out."""
+    """Return a token for alice that is valid for an hour; a claim that is None is left out."""
     now = time.time()
-    said = {"iss": ISSUER, "aud": AUDIENCE, "sub": "alice", "iat": now, "exp": now + 3600, **claims}
+    given = {"iss": ISSUER, "aud": AUDIENCE, "sub": "alice", "iat": now, "exp": now + 3600, **claims}
     headers = {**({} if kid is None else {"kid": kid}), **(header or {})}
     return jwt.encode(
-        {name: value for name, value in said.items() if value is not None}, key, algorithm, headers=headers
+        {name: value for name, value in given.items() if value is not None}, key, algorithm, headers=headers
     )
 
 
 class KeyServer:
-    """What an issuer answers, to be changed while it serves."""
+    """The answer of an issuer's server; a test may change it while the server runs."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}/keys"
@@ -63,14 +63,14 @@ class KeyServer:
         self.status = 200
         self.location = ""
         self.asked = 0
-        #: Answers wait for it.
+        #: Answers wait until it is set.
         self.gate = threading.Event()
         self.gate.set()
 
 
 @contextmanager
 def serving_keys() -> Iterator[KeyServer]:
-    """An issuer's server on this machine."""
+    """Run an issuer's server on this machine."""
 
     class Handler(BaseHTTPRequestHandler):
         keys: ClassVar[KeyServer]
@@ -86,11 +86,11 @@ def serving_keys() -> Iterator[KeyServer]:
             self.end_headers()
             try:
                 self.wfile.write(keys.body)
-            except OSError:  # whoever asked has seen enough
+            except OSError:  # the client has closed the connection
                 return
 
         def log_message(self, *_: Any) -> None:
-            """Nobody reads it."""
+            """Write no log."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         Handler.keys = KeyServer(server.server_address[1])

@@ -1,4 +1,4 @@
-"""Nothing that happens to a segment afterwards passes unnoticed, and what is said names the file and the octet."""
+"""Each later change of a segment is detected, and the report has the file and the byte."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trouter.records.writer import Bounds
 
 
 def made(folder: Path, count: int = 60) -> Path:
-    """One segment."""
+    """Write one segment."""
     writer = opened(folder)
     writer.write(taken(count), at(1))
     writer.close(at(2))
@@ -76,7 +76,7 @@ def test_every_harm_is_noticed_and_its_place_reported(
         path.write_bytes(harmed)
         errors = check_file(path).errors
         assert errors, harmed
-        assert re.match(rf"{re.escape(str(path))}: octet \d+: ", errors[0])
+        assert re.match(rf"{re.escape(str(path))}: byte \d+: ", errors[0])
 
 
 def test_every_bit_of_a_small_segment_counts(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_harmed_line_is_reported_by_its_octet(tmp_path: Path) -> None:
     lines[30] = lines[30].replace(b'"n":29', b'"n":"9')
     path.write_bytes(b"".join(lines))
     (error,) = check_file(path).errors
-    assert error.startswith(f"{path}: octet {offset}: this is not a record")
+    assert error.startswith(f"{path}: byte {offset}: this is not a record")
 
 
 def test_a_segment_that_is_missing_is_missed(tmp_path: Path) -> None:
@@ -141,12 +141,12 @@ def test_a_segment_of_another_version_is_not_guessed_at(tmp_path: Path) -> None:
     path = made(tmp_path)
     path.write_bytes(path.read_bytes().replace(b'"v":1', b'"v":2', 1))
     (error,) = check_file(path).errors
-    assert error.startswith(f"{path}: octet 0: ")
+    assert error.startswith(f"{path}: byte 0: ")
     assert "version 2" in error
 
 
 class Later(SaslOutcome, tag="sasl.later"):
-    """What a later program may write."""
+    """Records that a later version may write."""
 
 
 class Wider(SaslOutcome, tag="sasl.outcome", kw_only=True):

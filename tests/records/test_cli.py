@@ -1,4 +1,4 @@
-"""The command `trouter records`: proves, prints and follows."""
+"""The command `trouter records`: it checks, prints and follows."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def test_a_changed_octet_is_reported_with_its_file_and_offset(folder: Path, caps
     octets = place.path.read_bytes()
     place.path.write_bytes(octets.replace(b'"ok":false', b'"ok":true ', 1))
     assert main(["records", "check", str(place.path)]) == 1
-    told = capsys.readouterr()
+    captured = capsys.readouterr()
     offset = octets.index(b'{"k":"segment.trailer"')
-    assert told.err.startswith(f"{place.path}: octet {offset}: the checksum")
-    assert "1 errors" in told.out
+    assert captured.err.startswith(f"{place.path}: byte {offset}: the checksum")
+    assert "1 errors" in captured.out
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,10 +109,10 @@ def test_a_hostile_record_file_harms_no_reader(
         file.write(b'{"n":1,' + fields + b"}\n")
     for command in ("cat", "check"):
         assert main(["records", command, str(tmp_path)]) == (0 if readable else 1)
-        told = capsys.readouterr()
-        assert all(line.isprintable() for line in (told.out + told.err).splitlines())
-        assert "octet" in told.err or readable
-        assert command == "check" or len(told.out.splitlines()) == 1 + readable
+        captured = capsys.readouterr()
+        assert all(line.isprintable() for line in (captured.out + captured.err).splitlines())
+        assert "byte" in captured.err or readable
+        assert command == "check" or len(captured.out.splitlines()) == 1 + readable
 
 
 @pytest.mark.parametrize("words", [("--kind", "nonsense"), ("--since", "yesterday")])
@@ -150,12 +150,12 @@ def test_records_are_followed_from_segment_to_segment(tmp_path: Path) -> None:
 
 
 def _ready(descriptor: int) -> list[int]:
-    """Numbers of records that came within a moment."""
+    """Return the numbers of records that arrive within a moment."""
     return _lines(descriptor) if select.select([descriptor], [], [], 0.05)[0] else []
 
 
 def _lines(descriptor: int) -> list[int]:
-    """Numbers of the records that come next, in whole lines."""
+    """Return the numbers of the next records, in whole lines."""
     octets = os.read(descriptor, 1 << 16)
     while octets and not octets.endswith(b"\n"):
         octets += os.read(descriptor, 1 << 16)

@@ -1,4 +1,4 @@
-"""Compressed segments hold and prove what plain ones do, whatever breaks the compression off."""
+"""Compressed segments have and prove the same as plain ones, wherever the compression is interrupted."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_any_damage_of_a_compressed_segment_is_reported(tmp_path: Path, spoil: C
     path = segments_in(tmp_path)[1].path
     path.write_bytes(spoil(path.read_bytes()))
     errors = check_folder(tmp_path).errors
-    assert any(str(path) in error and "octet " in error for error in errors)
+    assert any(str(path) in error and "byte " in error for error in errors)
 
 
 def test_every_flipped_bit_of_the_content_is_noticed(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What `trouter policy learn` proposes loads, and allows all that was recorded and nothing that was not."""
+"""The policy that `trouter policy learn` proposes loads, and permits exactly the recorded actions."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_an_address_that_no_list_can_hold_is_left_out_and_reported(
     writer.write(Taken([attached("alice", "a,b", "in"), attached("alice", "all*", "in")], Counter()), at(1))
     writer.close(at(2))
     assert main(["policy", "learn", str(tmp_path), "--vhost", VHOST]) == 0
-    told = capsys.readouterr()
-    assert "'a,b'" in told.err
-    assert "'all*'" in told.err
-    assert json.loads(told.out)[0][1]["groups"]["users-1"]["targets"] == ""
+    captured = capsys.readouterr()
+    assert "'a,b'" in captured.err
+    assert "'all*'" in captured.err
+    assert json.loads(captured.out)[0][1]["groups"]["users-1"]["targets"] == ""

@@ -1,4 +1,4 @@
-"""Where there is no room, what was compacted goes first; what a mark says is believed only if it fits the segment."""
+"""On a full disk compacted segments are deleted first; a mark is valid only if it matches its segment."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def proved(folder: Path) -> None:
 
 
 def kept(folder: Path) -> list[int]:
-    """The numbers of the first records of segments."""
+    """Return the numbers of the first records of segments."""
     return [place.first for place in places(folder)]
 
 
@@ -121,7 +121,7 @@ def linked(place: SegmentPosition) -> None:
 
 
 SPOILS: dict[str, Callable[[SegmentPosition], object]] = {
-    "other octets": other_octets,
+    "other bytes": other_octets,
     "of another segment": of_another,
     "a wrong checksum": lambda place: write_mark(place.path.parent, place.name, 1),
     "garbage": lambda place: mark_path(place.path.parent, place.name).write_bytes(b"\xff\0{" * 5000),
@@ -144,7 +144,7 @@ def test_a_mark_that_does_not_fit_is_ignored(spoil: str, tmp_path: Path) -> None
     assert gone == [place.first for place in there][: len(gone)]
     assert 1 <= len(gone) < 5
     writer.close(at(2))
-    assert links_of(tmp_path)[-1] == 26 * BATCH - 1 if spoil != "other octets" else True
+    assert links_of(tmp_path)[-1] == 26 * BATCH - 1 if spoil != "other bytes" else True
 
 
 def test_a_valid_mark_counts_later(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_deleted_report_of_a_hole_is_written_again(tmp_path: Path) -> None:
     proved(tmp_path)
     assert not [dropped for dropped in drops_of(tmp_path) if dropped.from_n == 0]
     middle = places(tmp_path)[8]
-    middle.path.unlink()  # by nobody who may: it shows, for what was deleted is told number by number
+    middle.path.unlink()  # deleted from outside: each lost record is reported by number
     assert [fault for fault in check_folder(tmp_path).errors if f"{middle.first}-" in fault]
 
 
@@ -261,10 +261,10 @@ def test_runs_of_a_hole_grow_together() -> None:
     assert len(holes) == 3
     assert holes.add(Hole(1, 20, 29)) == (1, 10, 39)
     assert set(holes) == {(1, 10, 39), (2, 20, 29)}
-    holes.tell(Hole(2, 20, 29), 77)
-    holes.tell(Hole(1, 10, 19), 78)
-    assert holes.to_tell(-1, -1) == [(1, 10, 39)]
-    assert set(holes.to_tell(70, 77)) == set(holes)
+    holes.note_reported(Hole(2, 20, 29), 77)
+    holes.note_reported(Hole(1, 10, 19), 78)
+    assert holes.to_report(-1, -1) == [(1, 10, 39)]
+    assert set(holes.to_report(70, 77)) == set(holes)
     holes.forget(1)
     assert list(holes) == [(2, 20, 29)]
 

@@ -1,4 +1,4 @@
-"""What is emitted reaches whoever takes records."""
+"""Emitted records reach the sinks of records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def denial(link: int) -> PolicyDecision:
     )
 
 
-def told(stream: Stream) -> list[tuple[int | None, int]]:
+def seen(stream: Stream) -> list[tuple[int | None, int]]:
     return [(record.link, record.repeat) for record in stream.take().records if isinstance(record, PolicyDecision)]
 
 
@@ -24,7 +24,7 @@ def test_no_taker_gets_records_that_no_taker_wants() -> None:
     assert not recorder.active
     recorder.emit(denial(1))
     recorder.add(stream)
-    assert told(stream) == []
+    assert seen(stream) == []
     recorder.remove(stream)
     recorder.remove(stream)
     assert not recorder.active

@@ -1,4 +1,4 @@
-"""Buckets are what the formula in the manual says, and none of them is too wide; sketches and clocks in telemetry."""
+"""The buckets follow the manual's formula, and none is too wide; sketches and clocks in telemetry."""
 
 from __future__ import annotations
 
@@ -94,15 +94,15 @@ async def test_faults_of_plugins_are_reported_by_hook_and_plugin(telemetry: Tele
 
 
 class Faults:
-    """Waits for faults of plugins."""
+    """A sink for faults of plugins."""
 
     def __init__(self) -> None:
-        self.told: list[PluginFault] = []
+        self.reported: list[PluginFault] = []
         self.came = trio.Event()
 
     def put(self, record: Record) -> None:
         if isinstance(record, PluginFault):
-            self.told.append(record)
+            self.reported.append(record)
             self.came.set()
 
 
@@ -116,7 +116,7 @@ async def test_faults_in_observing_are_reported_to_plugins_that_do_not_observe(n
     recorder.emit(Alarm(name="n", severity="warning", subject="s", state="raised"))
     with trio.fail_after(DEADLINE_S):
         await faults.came.wait()
-    (fault,) = faults.told
+    (fault,) = faults.reported
     assert (fault.hook, fault.count, fault.verdict) == ("observe", 1, "ignored")
     assert (fault.plugin, fault.exception) == ("broken", "LookupError")
     nursery.cancel_scope.cancel()

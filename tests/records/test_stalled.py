@@ -1,4 +1,4 @@
-"""link.stalled of a router and its client in the test's own loop, by a clock that the test turns."""
+"""link.stalled of a router and its client in the test's own event loop, by a clock that the test moves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CONFIGURATION = "router { id: R }\nlistener {\n host: 127.0.0.1\n port: 0\n idle
 
 
 class Scene:
-    """A router, and what it has recorded."""
+    """A router, and its records."""
 
     def __init__(self, process: RouterProcess) -> None:
         self.url = f"amqp://127.0.0.1:{process.listeners[0].sockets[0].getsockname()[1]}"
@@ -30,7 +30,7 @@ class Scene:
         process.services.recorder.add(self._stream)
 
     def records(self) -> list[Record]:
-        """Those since the last call."""
+        """Return the records since the last call."""
         return list(self._stream.take().records)
 
     def stalled(self) -> list[LinkStalled]:
@@ -47,7 +47,7 @@ async def scene(nursery: trio.Nursery, mock_clock: MockClock) -> AsyncIterator[S
 
 
 async def turn(clock: MockClock, seconds: float) -> None:
-    """Let so much time go by, and what is due then be done."""
+    """Pass this time, and run the tasks that are due then."""
     clock.jump(seconds)
     await wait_all_tasks_blocked()
 
@@ -81,9 +81,9 @@ async def test_links_with_a_delivery_that_is_stuck_are_reported_once(scene: Scen
         nursery.start_soon(sender.send, Message(b"x"))
         delivery = await receiver.receive()
         await turn(mock_clock, max(ROUND_S, STUCK_AFTER_S) + 1)
-        told = scene.stalled()
-        assert {(each.addr, each.state, each.unsettled) for each in told} == {("slow", "start", 1)}
-        assert len({each.link for each in told}) == len(told) == 2
+        reports = scene.stalled()
+        assert {(each.addr, each.state, each.unsettled) for each in reports} == {("slow", "start", 1)}
+        assert len({each.link for each in reports}) == len(reports) == 2
         await turn(mock_clock, ROUND_S + 1)
         assert scene.stalled() == []
         await delivery.accept()

@@ -1,4 +1,4 @@
-"""What strangers say stays one line, short and harmless."""
+"""Text of strangers stays on one line, short and harmless."""
 
 from __future__ import annotations
 

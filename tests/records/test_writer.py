@@ -1,4 +1,4 @@
-"""Segments hold what was written, whatever happens to the disk, the time and the process."""
+"""Segments have each record that was written, after any failure of the disk, the clock and the process."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_the_manifest_reports_every_segment(tmp_path: Path) -> None:
     assert (entries[0].t_min, entries[-1].t_max) == (START, START + 999)
 
 
-# --- what is bounded
+# --- limits
 
 
 def test_the_oldest_segments_are_deleted_for_room_and_reported(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_evidence_is_kept_and_new_records_are_dropped(tmp_path: Path) -> None:
         writer.write(taken(50, batch * 50), at(batch * 0.1))
     assert 0 < writer.dropped < 1500
     assert [(news.state, news.severity) for news in writer.news] == [("raised", "critical")]
-    for path in list(tmp_path.glob("*.jsonl"))[:2]:  # somebody moves them away
+    for path in list(tmp_path.glob("*.jsonl"))[:2]:  # moved away by another program
         path.unlink()
     writer.bounds = Bounds(max_bytes=1_000_000, keeps_oldest=True)
     writer.write(taken(1, 5000), at(100))
@@ -211,12 +211,12 @@ def test_records_without_room_in_the_queue_are_reported(tmp_path: Path) -> None:
     assert_proved(tmp_path)
 
 
-# --- a disk that fails
+# --- failing disks
 
 
 @pytest.fixture
 def small_disk() -> Iterator[Path]:
-    """A file system of its own with little room."""
+    """Mount a small file system."""
     folder = Path("/dev/shm") / f"trouter-records-{os.getpid()}"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(folder)]
@@ -248,7 +248,7 @@ def test_a_full_disk_drops_records_and_the_drop_is_recorded_afterwards(small_dis
 
 
 def limited(limit: int, folder: Path, seconds: float = 0.0) -> subprocess.CompletedProcess[str]:
-    """A writer in a process whose files may not grow beyond ``limit``: write(2) is cut short, then refused."""
+    """Run a writer in a process with a limit on file size: write(2) is cut short, then refused."""
     script = f"""
 import resource, signal
 from pathlib import Path
@@ -284,7 +284,7 @@ def test_a_segment_whose_disk_failed_is_mended_later(tmp_path: Path) -> None:
     writer.write(taken(10), at(1))
     segment = writer._segment
     assert segment is not None
-    broken = os.open("/dev/full", os.O_WRONLY)  # every write fails, and so does cutting
+    broken = os.open("/dev/full", os.O_WRONLY)  # every write fails, and so does truncation
     os.dup2(broken, segment.descriptor)
     os.close(broken)
     writer.write(taken(10, 10), at(2))
@@ -339,7 +339,7 @@ def test_records_of_a_killed_process_are_read_after_the_next_start(tmp_path: Pat
         links = links_of(folder)
         assert len(links) >= acknowledged
         assert links == list(range(len(links)))
-        # killed between the creation of a segment and its header: nothing was acknowledged of it
+        # killed between the creation of a segment and its header: no record of it was acknowledged
         assert {place.rest for place in segments_in(folder)} <= {"", ".empty"}
         assert_proved(folder)
 
@@ -359,7 +359,7 @@ def test_a_torn_segment_is_completed(cut: int, tmp_path: Path) -> None:
     assert new.boot > old.boot
     if cut >= 1000:
         assert old.rest == ".empty"
-        assert "holds nothing" in check_folder(tmp_path).notes[0]
+        assert "is empty" in check_folder(tmp_path).notes[0]
     else:
         whole = octets[: len(octets) - cut].count(b"\n") - 1
         assert links_of(tmp_path) == [*range(whole), 1000]

@@ -1,4 +1,4 @@
-"""Segments as tests write them, and what is read from them."""
+"""Write segments of records for tests, and read them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What may be received and sent: entries, patterns, and what a service grants (security.md 3.3, 4.7, 4.8)."""
+"""Rights to receive and send: entries, patterns, and the rights of a service (security.md 3.3, 4.7, 4.8)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import example, given
@@ -14,7 +14,7 @@ from trouter.hooks import Permissions
 from trouter.security.entries import EntryError, parse_entry
 from trouter.security.names import NameRules
 from trouter.security.patterns import UNDECIDED, PatternRules
-from trouter.security.policy import Admission, Denial, Policy, Reason
+from trouter.security.policy import Admission, Denial, Policy, Reason, Verdict
 
 # ---------------------------------------------------------------------------------------- sources, targets, section 4.7
 ENTRIES = {
@@ -48,22 +48,28 @@ def quoted(text: str) -> str:
     return text if text[0] in '["' else f'"{text}"'
 
 
-@pytest.mark.parametrize("what", ["sources", "targets"])
-@pytest.mark.parametrize(("entries", "inside", "outside"), ENTRIES.values(), ids=ENTRIES)
-def test_an_entry_is_for_addresses(what: str, entries: str, inside: list[str], outside: list[str]) -> None:
-    admission = opened(group(f"{what}: {quoted(entries)}"))
+def requires_right(right: str, rights: Policy, inside: list[str], outside: list[str]) -> Callable[[str], Verdict]:
+    """Check that ``rights`` allow only ``inside``, only as sources or only as targets; return what judges them."""
+    admission = opened(rights)
     asked, other = admission.may_receive, admission.may_send
-    if what == "targets":
+    if right.startswith("target"):
         asked, other = other, asked
     for address in inside:
         assert asked(address).allowed, address
         assert not other(address).allowed
     for address in outside:
         assert not asked(address).allowed, address
-        assert asked(address).rule == f"v:g:{what}:none"
+    return asked
 
 
-#: What the router takes the same address for, so that it must be allowed as well (security.md 4.7).
+@pytest.mark.parametrize("what", ["sources", "targets"])
+@pytest.mark.parametrize(("entries", "inside", "outside"), ENTRIES.values(), ids=ENTRIES)
+def test_an_entry_is_for_addresses(what: str, entries: str, inside: list[str], outside: list[str]) -> None:
+    asked = requires_right(what, group(f"{what}: {quoted(entries)}"), inside, outside)
+    assert {asked(address).rule for address in outside} <= {f"v:g:{what}:none"}
+
+
+#: Spellings that the router treats as the same address, so that they must be permitted as well (security.md 4.7).
 SPELLINGS = {
     "a scheme is whatever stands before the path": ("sources: pub*", "alice", [], ["pub:/secret", "pub://h/secret"]),
     "in a pattern too": ("sourcePattern: 'pub/#'", "alice", ["pub/a"], ["pub/:/secret", "pub.x:/secret"]),
@@ -178,9 +184,9 @@ def test_an_entry_that_cannot_be_decided_is_refused(text: str) -> None:
         parse_entry(text)
 
 
-# A second implementation for the property: it scans from the left, and tries every entry.
+# An independent implementation for the property: it scans from the left, and tries every entry.
 def taken_apart(entry: str) -> tuple[list[str | None], bool]:
-    """Texts, None standing for the user, and whether anything may follow."""
+    """Return the texts of an entry, None for the user, and whether any suffix is permitted."""
     parts: list[str | None] = []
     text, at = "", 0
     end = len(entry) - entry.endswith("*")
@@ -284,15 +290,7 @@ PATTERNS = {
 @pytest.mark.parametrize("what", ["source", "target"])
 @pytest.mark.parametrize(("patterns", "inside", "outside"), PATTERNS.values(), ids=PATTERNS)
 def test_a_pattern_is_for_addresses(what: str, patterns: str, inside: list[str], outside: list[str]) -> None:
-    admission = opened(group(f"{what}Pattern: {quoted(patterns)}"))
-    asked, other = admission.may_receive, admission.may_send
-    if what == "target":
-        asked, other = other, asked
-    for address in inside:
-        assert asked(address).allowed, address
-        assert not other(address).allowed
-    for address in outside:
-        assert not asked(address).allowed, address
+    requires_right(f"{what}Pattern", group(f"{what}Pattern: {quoted(patterns)}"), inside, outside)
 
 
 def matches(pattern: Sequence[str], tokens: Sequence[str]) -> bool:

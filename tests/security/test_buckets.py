@@ -1,4 +1,4 @@
-"""Rates, held to a reference: exact arithmetic over times that floats know exactly."""
+"""Rates against a reference with exact arithmetic, at times that floats represent exactly."""
 
 from __future__ import annotations
 

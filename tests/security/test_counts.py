@@ -1,4 +1,4 @@
-"""Connections of a vhost, counted (security.md 4.10)."""
+"""The counts of a vhost's connections (security.md 4.10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decisions put into words, and tables of what is expected of a policy."""
+"""Decisions as text, and tables of expected decisions of a policy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.security.policies import policy
 from trouter.config import ConfigurationError, load
 from trouter.config.hosts import remote_hosts
-from trouter.security.expectation_file import MAX_OCTETS, read_expectations
+from trouter.security.expectation_file import MAX_FILE_BYTES, read_expectations
 from trouter.security.expectations import hold
 from trouter.security.explain import Question, explain
 from trouter.security.policy import Policy
@@ -45,7 +45,7 @@ vhost {
 }""".replace("allowUnknownUser: yes\n maxConnections", "maxConnections")
 )
 FEEDER = Question(vhost="T.com:5672", user="feeder", host="10.1.1.1")
-TOLD = {
+EXPLAINED = {
     "who may connect": (
         FEEDER,
         True,
@@ -152,28 +152,28 @@ TOLD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("question", "allowed", "rule", "words"), TOLD.values(), ids=TOLD)
+@pytest.mark.parametrize(("question", "allowed", "rule", "words"), EXPLAINED.values(), ids=EXPLAINED)
 def test_a_decision_is_reported_with_its_reasons(
     question: Question, allowed: bool, rule: str, words: list[str]
 ) -> None:
-    told = explain(RULES, question)
-    text = told.as_text()
-    assert (told.allowed, told.rule) == (allowed, rule)
+    explanation = explain(RULES, question)
+    text = explanation.as_text()
+    assert (explanation.allowed, explanation.rule) == (allowed, rule)
     assert text.splitlines()[-1].split() == ["so", "allowed" if allowed else "DENIED", "by", rule]
     assert max(map(len, text.splitlines())) < 300
     for word in words:
         assert word in text
     assert text.replace("\n", "").isprintable()
-    mapped = json.loads(json.dumps(told.as_map()))
+    mapped = json.loads(json.dumps(explanation.as_map()))
     assert (mapped["allowed"], mapped["rule"]) == (allowed, rule)
-    assert [step["what"] for step in mapped["steps"]] == [step.what for step in told.steps]
+    assert [step["what"] for step in mapped["steps"]] == [step.what for step in explanation.steps]
 
 
 def test_an_explanation_for_programs_has_every_part() -> None:
-    told = explain(RULES, FEEDER).as_map()
-    del told["steps"]
-    settings = told.pop("settings")
-    assert told == {
+    explanation = explain(RULES, FEEDER).as_map()
+    del explanation["steps"]
+    settings = explanation.pop("settings")
+    assert explanation == {
         "allowed": True,
         "rule": "traders.com:feeds:remoteHosts:1",
         "vhost": "traders.com",
@@ -188,9 +188,9 @@ def test_an_explanation_for_programs_has_every_part() -> None:
 
 def test_without_a_policy_everything_is_allowed() -> None:
     configuration = load(text="vhost { hostname: a }")
-    told = explain(Policy.compile(configuration.policy, configuration.vhosts), Question(vhost="a", source="x"))
-    assert told.allowed
-    assert "the policy does not say enableVhostPolicy" in told.as_text()
+    explanation = explain(Policy.compile(configuration.policy, configuration.vhosts), Question(vhost="a", source="x"))
+    assert explanation.allowed
+    assert "the policy does not say enableVhostPolicy" in explanation.as_text()
 
 
 def test_hosts_are_shown_as_they_are_written() -> None:
@@ -301,6 +301,6 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="UTF-8"):
         read_expectations(tmp_path / "latin")
     with (tmp_path / "large").open("wb") as file:
-        file.truncate(MAX_OCTETS + 1)
+        file.truncate(MAX_FILE_BYTES + 1)
     with pytest.raises(ConfigurationError, match="larger"):
         read_expectations(tmp_path / "large")

@@ -1,4 +1,4 @@
-"""Which links a connection may have: each row is one attach, and what is said to it by which rule."""
+"""The links that a connection may have: each row is one attach, with the decision and its rule."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ def test_a_link_is_judged(attach: Attach, strictly: bool, rule: str, leniently: 
 
 
 @pytest.mark.parametrize(
-    ("attach", "most", "limit"),
+    ("attach", "maximum", "limit"),
     [(sender(Target("out")), 2, "maxSenders"), (receiver(Source("in")), 3, "maxReceivers")],
     ids=["senders", "receivers"],
 )
-def test_a_group_has_its_limit_of_links(attach: Attach, most: int, limit: str) -> None:
-    assert judged(STRICT, attach, most - 1).allowed
-    assert judged(STRICT, attach, most) == LinkVerdict(False, f"v:g:{limit}", too_many=True)
+def test_a_group_has_its_limit_of_links(attach: Attach, maximum: int, limit: str) -> None:
+    assert judged(STRICT, attach, maximum - 1).allowed
+    assert judged(STRICT, attach, maximum) == LinkVerdict(False, f"v:g:{limit}", too_many=True)
     assert judged(LENIENT, attach, 10**6).allowed
 
 

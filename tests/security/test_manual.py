@@ -1,4 +1,4 @@
-"""The manual of the policy: its examples load, and do what it says."""
+"""The manual of the policy: its examples load, and decide as it describes."""
 
 from __future__ import annotations
 

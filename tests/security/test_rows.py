@@ -1,7 +1,7 @@
 """The rows and requirements of security.md, and the tests that would fail if one did not hold.
 
 Sections 2 and 8.4 have their own table in tests/tls, sections 7 and 8.9 in tests/advisories. A test is named as
-folder.module.function, without what all of them share (tests. and test_).
+folder.module.function, without the common tests. and test_.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ NAMES_AND_LOGINS: dict[str, tuple[str, ...]] = {
     "0 older names": ("config.load.old_names_are_those_of_the_specification",
                       "config.load.an_old_name_works_with_a_warning"),
     "0 `{user}` and `${user}`": ("config.policy.the_users_token_is_distinguished_from_its_text",),
-    "1.1 R-1.1a what the first octets are": (
-        "tls.parts.the_first_octets_choose_the_layer", "tls.listeners.amqps_own_header_for_tls_begins_tls",
+    "1.1 R-1.1a what the first bytes are": (
+        "tls.parts.the_first_bytes_choose_the_layer", "tls.listeners.amqps_own_header_for_tls_begins_tls",
         "engine.faults.a_fault_is_reported_on_its_scope_and_the_rest_goes_on",
         "e2e.bad_input.connection_is_refused_for", "e2e.bad_input.a_peer_that_never_opens_is_disconnected",
         "engine.sasl.a_header_of_neither_layer_is_answered_in_amqp", "http.live.plain_amqp_is_not_spoken_here"),
@@ -232,7 +232,7 @@ TENANTS_AND_MESSAGES: dict[str, tuple[str, ...]] = {
     "6.1 the user-id": ("e2e.policy.a_message_may_name_its_own_user",
                         "e2e.policy.a_message_in_the_name_of_another_is_rejected",
                         "e2e.policy.a_user_with_the_right_to_proxy_sends_with_the_user_id_of_another_user"),
-    "6.1 R-6.1 before the first octet goes on": ("e2e.policy.properties_stand_nowhere_else",
+    "6.1 R-6.1 before the first byte goes on": ("e2e.policy.properties_stand_nowhere_else",
                                                  "wire.sections.sections_stand_in_order_and_once",
                                                  "e2e.policy.a_listener_may_stamp_messages_with_their_user"),
     "6.2 stripAnnotations": ("plugins.strip_annotations.each_choice_of_the_listener",
@@ -275,7 +275,7 @@ BEYOND: dict[str, tuple[str, ...]] = {
                    "e2e.denials_by_proton.more_links_than_a_quota_allows",
                    "e2e.denials_by_proton.links_while_as_much_is_kept_as_may_be",
                    "e2e.quotas.messages_that_come_too_fast_wait_for_credit",
-                   "core.quotas.octets_are_paid_for_when_they_have_come",
+                   "core.quotas.bytes_are_paid_for_when_they_have_come",
                    "admission.alarms.a_quota_is_reported_when_it_is_reached_and_when_it_clears"),
     "8.5 memory": ("e2e.memory.no_client_may_connect_above_the_second_mark_and_connected_clients_go_on",
                    "e2e.memory.only_the_user_with_the_most_memory_gets_no_credit_above_the_first_mark",

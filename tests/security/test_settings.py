@@ -1,4 +1,4 @@
-"""The numbers and flags of a group (security.md 4.6), and the document's examples of them (4.16)."""
+"""The numbers and flags of a group (security.md 4.6), and the page's examples of them (4.16)."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_the_first_level_with_a_limit_counts(levels: tuple[int | None, int | Non
     assert opened(rules).settings.max_message_size == largest
 
 
-# ------------------------------------------------------------------------------------- the examples of the document
+# ------------------------------------------------------------------------------------- the examples of the page
 def test_example_2_ten_connections_of_a_user() -> None:
     rules = policy("""vhost {
     name: $default

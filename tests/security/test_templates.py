@@ -1,4 +1,4 @@
-"""The policies to begin with: each loads without a warning, does what is expected of it, and lets in no stranger."""
+"""The template policies: each loads without a warning, decides as expected, and admits no stranger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which vhost and which group a connection belongs to, and where from (security.md 4.1 to 4.5)."""
+"""The vhost and group of a connection, and the hosts that it may come from (security.md 4.1 to 4.5)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OPEN = "groups: { g: { users: *, remoteHosts: * } }"
 
 
 def vhosts(*names: str, settings: str = "") -> Policy:
-    """Each `name` or `name=alias,alias`."""
+    """Return vhosts, each given as `name` or `name=alias,alias`."""
     sections = []
     for name in names:
         hostname, _, aliases = name.partition("=")

@@ -1,4 +1,4 @@
-"""A whole network of meshes in one process: messages travel as octets, time is a number, chance is a seed."""
+"""A whole network of meshes in one process: messages travel as bytes, time is a number, chance comes from a seed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from trouter.mesh.mesh import Mesh, Timers
 from trouter.mesh.messages import compose
 from trouter.mesh.relay import first_hops
 
-#: A connection over which nothing comes for so long is closed.
+#: Seconds of silence after which a connection is closed.
 IDLE_S = 16.0
 
 
 @dataclass
 class Wire:
-    """A connection between two routers; each direction can be dead on its own."""
+    """A connection between two routers; each direction can fail independently."""
 
     number: int
     ends: tuple[str, str]
@@ -33,7 +33,7 @@ class Wire:
 
 
 class Network:
-    """Routers, the wires between them, and what is under way."""
+    """Routers, the wires between them, and the messages under way."""
 
     def __init__(self, seed: int, timers: Timers | None = None) -> None:
         self.chance = random.Random(seed)
@@ -41,7 +41,7 @@ class Network:
         self.timers = timers or Timers()
         self.routers: dict[str, Mesh] = {}
         self.wires: dict[int, Wire] = {}
-        #: What every router was told, for the reader of a failure and for counting.
+        #: The events of each router's mesh with their times, to explain a failure and to count.
         self.told: list[tuple[float, str, Event]] = []
         self._composed: tuple[object, str, bytes] = (None, "", b"")
         self._due: list[tuple[float, int, Callable[[], None]]] = []
@@ -55,14 +55,14 @@ class Network:
             self._later(self.chance.random(), partial(self._tick, router, mesh))
 
     def stop(self, router: str) -> None:
-        """The process is killed; its peers see the connection go."""
+        """Kill the router's process; its peers see the connections close."""
         for number, wire in list(self.wires.items()):
             if router in wire.ends:
                 self.cut(number, gone=router)
         del self.routers[router]
 
     def restart(self, router: str) -> None:
-        """Kill and start with the same id; the wires are plugged in again at once."""
+        """Kill the router and start it with the same id; its wires are connected again at once."""
         wires = [wire for wire in self.wires.values() if router in wire.ends]
         self.stop(router)
         self.start(router)
@@ -78,7 +78,7 @@ class Network:
         return number
 
     def cut(self, number: int, gone: str = "") -> None:
-        """The connection closes; both ends see it."""
+        """Close the connection; both ends see it, except the router ``gone``."""
         wire = self.wires.pop(number)
         for router in wire.ends:
             if router != gone:
@@ -86,7 +86,7 @@ class Network:
                 self._take(router)
 
     def go_half_dead(self, number: int, end: str) -> None:
-        """What ``end`` sends is lost from now on; the other end closes the connection when it was silent for long."""
+        """Lose everything that ``end`` sends from now on; the other end closes the connection after ``IDLE_S``."""
         wire = self.wires[number]
         wire.dead.add(end)
         self._later(IDLE_S, lambda: self.cut(number) if wire.dead and self.wires.get(number) is wire else None)
@@ -101,7 +101,10 @@ class Network:
         self.now_s = end_s
 
     def run_until(self, done: Callable[[], bool], at_most_s: float) -> float:
-        """Run in steps of a tenth of a second; how long it took."""
+        """Run in steps of 0.1 s until ``done`` returns true; return the simulated seconds.
+
+        Raise AssertionError after ``at_most_s``.
+        """
         begun_s = self.now_s
         while not done():
             if self.now_s - begun_s > at_most_s:
@@ -121,7 +124,7 @@ class Network:
     # --- messages under way
 
     def _take(self, router: str) -> None:
-        """Send and note what the mesh of ``router`` has to say."""
+        """Send the messages of the router's mesh, and keep its other events."""
         mesh = self.routers[router]
         taken = mesh.events[:]
         mesh.events.clear()
@@ -136,7 +139,7 @@ class Network:
                 self._send_on(router, first_hops(event.to, mesh.paths), data)
 
     def _compose(self, event: Send) -> bytes:
-        """The octets of a message; the same hello goes over all wires."""
+        """Return the bytes of a message; a hello that goes over several wires is composed once."""
         if self._composed[0] is not event.message or self._composed[1] != event.to:
             self._composed = event.message, event.to, compose(event.message, event.to)
         return self._composed[2]
@@ -157,10 +160,10 @@ class Network:
         self._send_on(router, onward.hops, onward.data)
         self._take(router)
 
-    # --- what should be
+    # --- expected state
 
     def live_links(self) -> dict[tuple[str, str], int]:
-        """The cost of the way between each two routers that a wire which is wholly alive connects."""
+        """Return the lowest cost between each two routers that a wire with two live directions connects."""
         links: dict[tuple[str, str], int] = {}
         for wire in self.wires.values():
             if not wire.dead:
@@ -173,7 +176,7 @@ class Network:
 
 
 def ring(network: Network, routers: Iterable[str]) -> list[int]:
-    """Start the routers and connect them in a circle; the wires."""
+    """Start the routers and connect them in a circle; return the numbers of the wires."""
     names = list(routers)
     network.start(*names)
     return [network.connect(one, other) for one, other in zip(names, names[1:] + names[:1], strict=True)]

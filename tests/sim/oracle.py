@@ -1,4 +1,4 @@
-"""What everybody in a network should know, as networkx finds it."""
+"""Check the paths and addresses that each router of a network knows against those that networkx computes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trouter.mesh.mesh import Mesh
 
 
 class Known(Protocol):
-    """A network whose routers can be asked, and whose links are known."""
+    """A network with its routers and its live links."""
 
     @property
     def routers(self) -> Mapping[str, Mesh]: ...
@@ -28,10 +28,10 @@ def oracle(network: Known) -> nx.DiGraph[str]:
 
 
 def ways(graph: nx.DiGraph[str], root: str) -> dict[str, list[str]]:
-    """By router that can be reached from ``root``: the stops between the two.
+    """Return, for each router that can be reached from ``root``, the stops between the two.
 
-    By the letter of the rule: of the ways that cost the same the one whose last stop comes first in the list of those
-    worked off, which is ordered by cost and then by id.
+    Of several paths of the same cost, the rule takes the one whose last stop comes first in the order by cost and then
+    by id.
     """
     costs: dict[str, float] = nx.single_source_dijkstra_path_length(graph, root)
     order = sorted(costs, key=lambda router: (costs[router], router))

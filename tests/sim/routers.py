@@ -1,7 +1,7 @@
-"""Whole routers in one process: routing cores, engines, meshes and clients, joined by octets that take their time.
+"""Whole routers in one process: routing cores, engines, meshes and clients, joined by lines with a delay.
 
-Nothing is left out but sockets and tasks. A ``Site`` is a router with its clients; sites are joined by ``Line``s, over
-which their engines speak AMQP as they do over TCP. Time is a number.
+Only sockets and tasks are missing. A ``Site`` is a router with its clients; sites are joined by ``Line``s, over which
+their engines speak AMQP as they do over TCP. Time is a number.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from trouter.testing.memory import (
 )
 from trouter.wire.performatives import Accepted, Error, Open, Rejected, Released
 
-#: A line over which nothing comes for so long is given up by its ends.
+#: Seconds after which the ends drop a line that carries nothing.
 IDLE_S = 16.0
 CAPACITY = 50
 TREATMENTS = ("closest", "balanced", "multicast")
@@ -56,20 +56,20 @@ TIMERS = Timers(ra_interval_s=10.0, remote_ls_max_age_s=20.0)
 
 @dataclass(eq=False)
 class End:
-    """One end of a line: an engine, and what the routing there sees of it."""
+    """One end of a line: an engine, and its connection in the site's routing core."""
 
     site: Site
     number: int
     connection: Connection
     cost: int
     dials: bool
-    #: It joins an edge router and an interior one.
+    #: Whether the line joins an edge router and an interior one.
     to_edge: bool
     trunk: Trunk | None = None
     gone: bool = False
 
     def hear(self, data: bytes) -> None:
-        """Octets came from the other end."""
+        """Receive bytes from the other end."""
         if self.gone:
             return
         self.connection.receive_data(data)
@@ -77,7 +77,7 @@ class End:
             self._serve(self.connection.events.pop(0))
 
     def take(self) -> bytes:
-        """Octets for the other end."""
+        """Return the bytes for the other end."""
         self.connection.flush()
         taken = bytes(self.connection.out)
         self.connection.out.clear()
@@ -86,7 +86,7 @@ class End:
         return taken
 
     def lose(self) -> None:
-        """The line is cut."""
+        """Notify the routing core that the connection is lost."""
         if self.gone:
             return
         self.gone = True
@@ -104,7 +104,7 @@ class End:
         self.connection.forget()
 
     def _serve(self, event: Event) -> None:
-        """What ``trouter.connections`` does, without tasks."""
+        """Handle an event as ``trouter.connections`` does, without tasks."""
         core = self.site.memory.core
         if isinstance(event, ConnectionOpened):
             self._join()
@@ -115,7 +115,7 @@ class End:
             if not core.answered(event.link) and event.link.sink not in core.links.values():
                 core.attach(event.link, self.terms)
         elif isinstance(event, LinkDetached):
-            core.detach(event.link, event.closed, heard=event.error)
+            core.detach(event.link, event.closed, remote_error=event.error)
         elif isinstance(event, SessionEnded):
             core.lose_session(event.session)
             event.session.end()
@@ -152,35 +152,35 @@ class End:
         if self.site.uplinks is not None:
             self.site.uplinks.enter(self)
 
-    # --- what ``trouter.backbone.uplinks`` asks of who holds a connection
+    # --- the methods that ``trouter.backbone.uplinks`` calls on the owner of a connection
 
     def begin_uplink(self, count: int) -> list[Session]:
-        """Sessions of ours."""
+        """Begin ``count`` sessions; return them."""
         sessions = [self.connection.add_session() for _ in range(count)]
         for session in sessions:
             session.begin()
         return sessions
 
     def uplink_container(self) -> tuple[Container, int]:
-        """The connection as the routing sees it."""
+        """Return the connection as a container of the routing core, and its link capacity."""
         remote = self.connection.remote_open
         assert remote is not None
         return Container(self.connection, self.terms, remote.container_id, "", "edge"), CAPACITY
 
     def turn_out(self, error: Error) -> None:
-        """Nothing here is a reason to."""
+        """Fail: no scenario gives a router a reason to close a line."""
         raise AssertionError(f"{self.site.name} closes a line: {error}")
 
 
 @dataclass(eq=False)
 class Line:
-    """A connection between two sites; what one end sends may be lost, or wait."""
+    """A connection between two sites; the bytes that one end sends may be lost or delayed."""
 
     number: int
     ends: tuple[End, End]
     delay_s: float
     dead: set[End] = field(default_factory=set)
-    #: What waits on a line that is stalled, by the end that it is for.
+    #: The bytes that wait on a stalled line, by the end that they go to; None if the line is not stalled.
     waiting: dict[End, list[bytes]] | None = None
 
     @property
@@ -195,7 +195,7 @@ class Site:
     """A router with its clients."""
 
     def __init__(self, name: str, boot: int, now: Callable[[], float]) -> None:
-        """Those whose names begin with E are edge routers."""
+        """Start a router; a name that begins with E makes it an edge router."""
         self.name = name
         self.is_edge = name.startswith("E")
         self.memory = MemoryRouter(RULES, router_id=name, mode="edge" if self.is_edge else "interior")
@@ -212,7 +212,7 @@ class Site:
         return self.memory.connect(PeerTerms(link_capacity=CAPACITY, strip_out=False))
 
     def reconnect(self) -> None:
-        """The client's connection breaks, and another takes its place."""
+        """Drop the client's connection, and connect a new client."""
         self.receivers.clear()
         self.senders.clear()
         self.client.drop()
@@ -230,12 +230,12 @@ class Site:
 
     @property
     def listening(self) -> set[str]:
-        """Keys of the addresses that have receivers here."""
+        """Return the keys of the addresses that have receivers here."""
         return {f"M0{receiver.address}" for receiver in self.receivers if not receiver.address.startswith("amqp:")}
 
 
 class Receiver:
-    """A client's link to receive on, and what became of the messages."""
+    """A client's receiving link, and how many of its messages were looked at."""
 
     def __init__(self, site: Site, address: str, link: MemoryReceiver) -> None:
         self.site = site
@@ -244,7 +244,7 @@ class Receiver:
         self.looked = 0
 
     def news(self) -> list[ReceivedMessage]:
-        """Whole messages that came since this was asked last."""
+        """Return the complete messages that arrived since the last call."""
         whole = [message for message in self.link.received[self.looked :] if message.complete]
         self.looked = len(self.link.received)
         return whole
@@ -261,22 +261,22 @@ class Posted:
 
     @property
     def heard(self) -> bool:
-        """Its sender is still there."""
+        """Whether its sender is still attached, so that an outcome can arrive."""
         return self.sent.sender in self.site.senders.values()
 
 
 class Network:
-    """Sites, the lines between them, the octets under way, and a book of every message."""
+    """Sites, the lines between them, the bytes under way, and a ledger of every message."""
 
     def __init__(self, seed_of_order: int = 0) -> None:
         self.now_s = 1000.0
         self.sites: dict[str, Site] = {}
         self.lines: dict[int, Line] = {}
-        #: By body: what was sent; who accepted it; how often each receiver got it.
+        #: By body: the message sent; the count of receivers that accepted it; the receivers that got it.
         self.posted: dict[bytes, Posted] = {}
         self.accepted: dict[bytes, int] = {}
         self.arrivals: dict[bytes, list[Receiver]] = {}
-        #: What a receiver says of a message: an outcome, and after how many seconds.
+        #: Returns the outcome that a receiver settles a message with, and the delay in seconds.
         self.judge: Callable[[], tuple[object, float]] = lambda: (Accepted(), 0.0)
         self._under_way = 0
         self._due: list[tuple[float, int, Callable[[], None]]] = []
@@ -293,7 +293,7 @@ class Network:
             self._later(0.1 + place * 0.07, partial(self._tick, site))
 
     def stop(self, name: str) -> None:
-        """The process is killed."""
+        """Kill the router's process."""
         for number, line in list(self.lines.items()):
             if name in line.names:
                 self.cut(number, killed=name)
@@ -309,7 +309,7 @@ class Network:
         return number
 
     def cut(self, number: int, killed: str = "") -> None:
-        """The line is cut; both ends see it, but for one that was ``killed``."""
+        """Cut the line; both ends see it, except the site ``killed``."""
         line = self.lines.pop(number)
         for end in line.ends:
             end.site.ends.remove(end)
@@ -320,13 +320,13 @@ class Network:
                 self._settle(end.site)
 
     def die(self, number: int, end: int) -> None:
-        """What one end sends is lost from now on; in time the ends give the line up."""
+        """Lose everything that one end sends from now on; both ends drop the line after ``IDLE_S``."""
         line = self.lines[number]
         line.dead.add(line.ends[end])
         self._later(IDLE_S, lambda: self.cut(number) if number in self.lines else None)
 
     def stall(self, number: int, seconds: float) -> None:
-        """Nothing comes through for a while, and then all of it."""
+        """Hold back all bytes on the line for this time, then deliver them."""
         line = self.lines[number]
         if line.waiting is None:
             line.waiting = {end: [] for end in line.ends}
@@ -349,7 +349,7 @@ class Network:
         return receiver
 
     def listen_for_replies(self, name: str) -> Receiver:
-        """A receiver whose address the router makes up."""
+        """Attach a receiver with an address that the router generates; return it."""
         site = self.sites[name]
         link = site.client.receiver(dynamic=True, credit=1000)
         receiver = Receiver(site, link.address, link)
@@ -358,7 +358,7 @@ class Network:
         return receiver
 
     def hang_up(self, name: str) -> None:
-        """The connection of the client at a site breaks."""
+        """Break the connection of the client at a site."""
         self.sites[name].reconnect()
         self._settle(self.sites[name])
 
@@ -368,7 +368,7 @@ class Network:
         self._settle(receiver.site)
 
     def sender(self, name: str, target: str) -> MemorySender:
-        """The link of the client at a site to an address, "" for the anonymous one."""
+        """Return the link of the client at a site to an address, "" for the anonymous one; attach it on first use."""
         site = self.sites[name]
         if target not in site.senders:
             site.senders[target] = site.client.sender(target or None, pump=False)
@@ -385,9 +385,9 @@ class Network:
         halting_s: float = 0.0,
         abort: bool = False,
     ) -> bytes:
-        """Send a message from a client at a site; its body, by which it is known.
+        """Send a message from a client at a site; return its body, which identifies it.
 
-        One that is ``halting`` stops in its middle for so long; it may be taken back then.
+        With ``halting_s`` the sender pauses in the middle of the message for so long; with ``abort`` it aborts it then.
         """
         site = self.sites[name]
         sender = self.sender(name, "" if anonymous else address)
@@ -410,7 +410,7 @@ class Network:
         self._settle(site)
 
     def _judge(self, site: Site) -> bool:
-        """Receivers take their messages; whether there were any."""
+        """Settle the messages that arrived at the receivers; return whether there were any."""
         found = False
         for receiver in site.receivers:
             for message in receiver.news():
@@ -445,7 +445,7 @@ class Network:
         self.now_s = end_s
 
     def rest(self) -> None:
-        """Run until no octets are under way."""
+        """Run until no bytes are under way."""
         begun_s = self.now_s
         while self._under_way:
             assert self.now_s - begun_s < 10.0, "there is always something under way"
@@ -462,10 +462,10 @@ class Network:
             self._settle(site)
             self._later(1.0, partial(self._tick, site))
 
-    # --- octets under way
+    # --- bytes under way
 
     def _settle(self, site: Site) -> None:
-        """Let a site do what it has to do, and send what it has to send."""
+        """Run the site's router and clients, and carry their output, until there is none left."""
         if self.sites.get(site.name) is not site:
             return
         site.memory.now_s = self.now_s
@@ -496,14 +496,14 @@ class Network:
         end.hear(data)
         self._settle(end.site)
 
-    # --- what should be
+    # --- expected state
 
     @property
     def routers(self) -> dict[str, Mesh]:
         return {name: site.backbone.mesh for name, site in self.sites.items() if site.backbone is not None}
 
     def interior_of(self, edge: Site) -> Site | None:
-        """Where the active uplink of an edge router leads."""
+        """Return the site that the active uplink of an edge router leads to, or None."""
         for line in self.lines.values():
             end = line.ends[0]
             if end.site is edge and edge.uplinks is not None and edge.uplinks.is_active(end.number):
@@ -512,7 +512,7 @@ class Network:
 
     @property
     def listening(self) -> dict[str, set[str]]:
-        """The keys that each interior router is to tell the others."""
+        """Return the keys that each interior router must advertise to the others."""
         found = {name: set(site.listening) for name, site in self.sites.items() if not site.is_edge}
         for site in self.sites.values():
             interior = self.interior_of(site)
@@ -521,7 +521,7 @@ class Network:
         return found
 
     def live_links(self) -> dict[tuple[str, str], int]:
-        """The cost of the way between each two sites that a line which is wholly alive connects."""
+        """Return the lowest cost between each two interior sites that a line with two live directions connects."""
         links: dict[tuple[str, str], int] = {}
         for line in self.lines.values():
             if not (line.dead or line.ends[0].to_edge):

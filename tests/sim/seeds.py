@@ -1,4 +1,4 @@
-"""Which storms are tried: each has a number, from which everything that happens in it follows."""
+"""Choose the seeds of the storms; all events of a storm follow from its seed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from trouter import _twin
 
 
 def chosen_seeds(count_name: str, count: int) -> list[int]:
-    """The numbers of the storms: ``count``, or as many as the variable named says, or the one of TROUTER_SIM_SEED.
+    """Return the seeds: ``count`` of them, as many as the variable ``count_name`` has, or TROUTER_SIM_SEED alone.
 
-    Of ``count`` the interpreted twin of the hot modules, which is slower, takes every eighth, and the compiled one the
-    others, so that `make test`, which runs both, tries them all.
+    Of ``count`` seeds the interpreted twin, which is slower, takes every eighth and the compiled one the others, so
+    that `make test`, which runs both, tries all of them.
     """
     one = os.environ.get("TROUTER_SIM_SEED")
     if one:

@@ -1,4 +1,4 @@
-"""Two routers, and five in line, are of use as soon as they are connected: no second has to pass first."""
+"""Two routers, and five in a line, deliver messages as soon as they are connected, without a second's wait."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 from tests.sim.routers import Network
 from trouter.backbone.contact import next_due_s
 
-#: How long octets take over a line, and how many times that is enough for a line of so many routers.
+#: Seconds that bytes take over a line, and the multiple of it that a line of so many routers may need.
 DELAY_S = 0.001
 ENOUGH = {2: 20, 3: 60, 5: 120}
 
 
 def connected(count: int, listening: str = "") -> tuple[Network, list[str]]:
-    """Routers that have been there for a while, and then are put in line; the last one has a consumer."""
+    """Start routers that run for a while, and then connect them in a line; the last one has a consumer."""
     network = Network()
     names = [f"R{number}" for number in range(count)]
     network.start(*names)

@@ -1,6 +1,6 @@
-"""Storms over whole networks: afterwards every router knows the same ways and the same addresses as an oracle does.
+"""Storms over whole networks: afterwards every router knows the same paths and addresses as an oracle.
 
-TROUTER_SIM_SEEDS says how many storms are tried, TROUTER_SIM_SEED which one is tried alone.
+TROUTER_SIM_SEEDS is the count of storms, TROUTER_SIM_SEED the seed of a single one.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from trouter.mesh import mesh
 from trouter.mesh.mesh import Timers
 from trouter.mesh.messages import parse
 
-#: How many seeds are tried, or the one that is tried again.
+#: The seeds, or the one that is repeated.
 SEEDS = chosen_seeds("TROUTER_SIM_SEEDS", 200)
-#: Routers as they are by default, and such as forget sooner, which is tried in less time.
+#: The default timers of routers, and shorter ones, which take less time.
 TIMERS = [Timers(), *[Timers(ra_interval_s=10.0, remote_ls_max_age_s=20.0)] * 5]
-#: For news to cross a line of twelve, and for a connection that is dead one way to be given up.
+#: Seconds for updates to cross a line of twelve, and for a half-dead connection to be closed.
 CALM_S = 20.0 + IDLE_S
 
 
 @pytest.fixture(autouse=True)
 def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same octets come to many routers: they are parsed once."""
+    """Parse the same bytes only once, though many routers get them."""
     monkeypatch.setattr(mesh, "parse", lru_cache(4096)(parse))
 
 
 def build(network: Network, chance: random.Random) -> None:
-    """A line, ring, star, tree, full mesh or random graph, with costs and delays by chance."""
+    """Build a line, ring, star, tree, full mesh or random graph, with random costs and delays."""
     names = [f"R{number}" for number in chance.sample(range(100), chance.randint(2, 12))]
     network.start(*names)
     shape = chance.choice(["line", "ring", "star", "tree", "mesh", "random"])
@@ -52,7 +52,7 @@ def build(network: Network, chance: random.Random) -> None:
 
 
 def trouble(network: Network, chance: random.Random, listening: dict[str, set[str]]) -> None:
-    """One thing that goes wrong, or right again, or is asked for."""
+    """Cause one random failure, repair or change of addresses."""
     kind = chance.choice(["cut", "connect", "half", "heal", "restart", "listen", "listen", "leave"])
     wires = sorted(network.wires)
     names = sorted(network.routers)
@@ -85,7 +85,7 @@ def trouble(network: Network, chance: random.Random, listening: dict[str, set[st
 
 
 def storm(seed: int) -> None:
-    """A network in which things go wrong, and what it knows when all has been calm for long enough."""
+    """Run a network with random failures, and check its knowledge after a long enough calm."""
     chance = random.Random(seed)
     network = Network(seed, chance.choice(TIMERS))
     build(network, chance)
@@ -103,7 +103,7 @@ def test_after_a_storm_every_router_knows_the_paths_and_addresses_of_the_oracle(
 
 
 def test_a_ring_of_sixteen_finds_its_new_ways_within_four_seconds() -> None:
-    """The figure of a wire that is cut: known at the next tick, told at once, asked for and answered."""
+    """A wire that is cut is known at the next tick, and advertised, requested and answered at once."""
     network = Network(1)
     wires = ring(network, [f"R{number:02}" for number in range(16)])
     network.run(30)

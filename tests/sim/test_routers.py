@@ -1,6 +1,6 @@
-"""Storms over networks of whole routers under load: nothing is lost track of, nothing comes twice, credit is kept.
+"""Storms over networks of whole routers under load: no message is lost or duplicated, and credit is kept.
 
-TROUTER_SIM_ROUTER_SEEDS says how many storms are tried, TROUTER_SIM_SEED which one is tried alone.
+TROUTER_SIM_ROUTER_SEEDS is the count of storms, TROUTER_SIM_SEED the seed of a single one.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from trouter.engine.link import IncomingLink, OutgoingLink
 from trouter.wire.performatives import Accepted, Modified, Rejected, Released
 
 SEEDS = chosen_seeds("TROUTER_SIM_ROUTER_SEEDS", 30)
-#: For routers that are silent to be forgotten, for lines that are dead one way to be given up, and a little more.
+#: Seconds for silent routers to expire, for half-dead lines to be closed, and a reserve.
 CALM_S = 20.0 + 10.0 + IDLE_S + 15.0
 ADDRESSES = [f"{treatment}.{name}" for treatment in TREATMENTS for name in "ab"]
 
 
 def shape(names: list[str], chance: random.Random) -> list[tuple[str, str]]:
-    """Who is joined to whom: a line, ring, star, tree, full mesh, or at random."""
+    """Return the pairs of neighbours: a line, ring, star, tree, full mesh, or random."""
     at_random = [(name, chance.choice(names[:place])) for place, name in enumerate(names) if place]
     at_random += [(chance.choice(names[1:]), names[0]) for _ in names]
     pairs: dict[str, list[tuple[str, str]]] = {
@@ -43,7 +43,7 @@ def shape(names: list[str], chance: random.Random) -> list[tuple[str, str]]:
 
 
 class Storm:
-    """One network, and the chance by which everything happens in it."""
+    """One network, and the random source for all its events."""
 
     def __init__(self, seed: int) -> None:
         self.chance = chance = random.Random(seed)
@@ -64,12 +64,12 @@ class Storm:
         )
 
     def _judge(self) -> tuple[object, float]:
-        """What a receiver says of a message, and how soon."""
+        """Return a receiver's outcome for a message, and its delay."""
         outcome = self.chance.choice([Accepted(), Accepted(), Accepted(), Released(), Rejected(), Modified(True)])
         return outcome, self.chance.choice([0.0, 0.0, 0.01, 0.4, 2.0])
 
     def rage(self) -> None:
-        """Things happen, and go wrong."""
+        """Cause random events and failures."""
         chance, network = self.chance, self.network
         for _ in range(chance.randint(0, 10)):
             self._listen()
@@ -136,7 +136,7 @@ class Storm:
             self._connect(*line.names)
 
     def calm(self) -> None:
-        """All is quiet, and receivers take whatever comes."""
+        """Let everything come to rest; receivers accept each message."""
         self.network.judge = lambda: (Accepted(), 0.0)
         for site in self.network.sites.values():
             for receiver in site.receivers:
@@ -145,7 +145,7 @@ class Storm:
 
 
 def together(network: Network, name: str) -> list[Site]:
-    """The sites that can be reached from one, itself among them."""
+    """Return the sites that can be reached from one, itself among them."""
     graph = oracle(network)
     for site in network.sites.values():
         interior = network.interior_of(site)
@@ -156,10 +156,10 @@ def together(network: Network, name: str) -> list[Site]:
 
 
 def check_outcomes(network: Network) -> None:
-    """A sender that is still there has heard one outcome of each message, and no better one than a receiver gave."""
+    """Check that a live sender got one outcome of each message, and no better one than a receiver gave."""
     for body, posted in network.posted.items():
         if network.sites.get(posted.site.name) is not posted.site or not posted.heard:
-            continue  # killed with its router, or gone
+            continue  # killed with its router, or disconnected
         accepted = network.accepted.get(body, 0)
         if not posted.address.startswith("multicast"):
             assert accepted <= 1, f"{body!r} was accepted {accepted} times"
@@ -175,13 +175,13 @@ Link = IncomingLink | OutgoingLink
 
 
 def pairs(one: Connection, other: Connection) -> list[tuple[Link, Link]]:
-    """The links of one connection, each with what the other side has of it."""
+    """Return the links of one connection, each with its other end."""
     there = {(link.name, link.incoming): link for session in other.sessions() for link in session.all_links()}
     return [(link, there[link.name, not link.incoming]) for session in one.sessions() for link in session.all_links()]
 
 
 def check_credit(network: Network) -> None:
-    """Both sides of each link count the same credit, and nothing waits or is under way."""
+    """Check that both ends of each link have the same credit, and that nothing waits or is under way."""
     network.rest()
     joined = [
         (end.connection, line.other(end).connection)
@@ -211,7 +211,7 @@ def check_credit(network: Network) -> None:
 
 
 def check_tables(network: Network) -> None:
-    """Every router routes to those that listen and can be reached, and to no others."""
+    """Check that every router routes to the reachable receivers, and to no others."""
     listening = network.listening
     for name, site in network.sites.items():
         if site.is_edge:
@@ -228,7 +228,7 @@ def check_tables(network: Network) -> None:
 
 
 def check_delivery(network: Network) -> None:
-    """On a settled network every message finds its receivers, each once; those who send have been there for a while."""
+    """Check that on a settled network every message of established senders reaches its receivers once."""
     for name, address in itertools.product(sorted(network.sites), ADDRESSES):
         network.sender(name, address)
     network.run(5.0)
@@ -258,7 +258,7 @@ def check_delivery(network: Network) -> None:
 
 
 def check_replies(network: Network) -> None:
-    """A client that can be reached gets answers, over however many routers."""
+    """Check that a reachable client gets answers, over any number of routers."""
     asking = {name: network.listen_for_replies(name) for name in sorted(network.sites)}
     bodies = {
         network.post(site.name, asking[name].address, anonymous=True): asking[name]
@@ -272,7 +272,7 @@ def check_replies(network: Network) -> None:
 
 
 def storm(seed: int) -> None:
-    """A network under load in which things go wrong, and what has become of everything when all is calm."""
+    """Run a network under load with random failures, and check everything after the calm."""
     rising = Storm(seed)
     network = rising.network
     rising.rage()

@@ -1,4 +1,4 @@
-"""Bugs put in on purpose: the storms find each of them, so that there is reason to believe them when they find none."""
+"""Bugs planted on purpose: the storms detect each of them, so that a storm without findings means something."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import pytest
 from tests.sim import test_mesh, test_routers
 from trouter.backbone.backbone import Backbone
 from trouter.core.router import Router
-from trouter.mesh import knowledge, paths, questions
+from trouter.mesh import knowledge, paths, requests
 from trouter.mesh.events import AddressesChanged, Event, PathsChanged
 from trouter.mesh.mesh import Mesh
 from trouter.mesh.nodes import MeshNode
 from trouter.mesh.paths import Paths
 
-#: Storms within which each bug is found.
+#: Storms that detect each bug.
 SEEDS = range(60)
 
-#: Storms that find a bug of the sources find it on either twin.
+#: Storms that detect a bug of the sources detect it on either twin.
 pytestmark = pytest.mark.slow
 
 Patch = pytest.MonkeyPatch
 
 
 def the_later_of_equal_ways(patch: Patch) -> None:
-    """Of the ways that cost the same, the one through the router whose id comes last."""
+    """Of paths with the same cost, take the one through the router whose id comes last."""
     patch.setattr(paths, "sorted", lambda routers: sorted(routers, reverse=True), raising=False)
 
 
@@ -38,18 +38,18 @@ def every_way_costs_one(patch: Patch) -> None:
 
 
 def everybody_lies_behind_us(patch: Patch) -> None:
-    """The valid origins are not asked."""
+    """Ignore the valid origins."""
     patch.setattr(Paths, "beyond", lambda self, origin: frozenset(self.next_hop))
 
 
 def no_router_lies_behind_this_one(patch: Patch) -> None:
-    """Messages of other routers are not passed on."""
+    """Do not forward messages of other routers."""
     beyond = Paths.beyond
     patch.setattr(Paths, "beyond", lambda self, origin: beyond(self, origin) if origin == self._me else frozenset())
 
 
 def a_lost_question_is_not_asked_again(patch: Patch) -> None:
-    patch.setattr(questions, "ASK_AGAIN_S", float("inf"))
+    patch.setattr(requests, "REQUEST_AGAIN_S", float("inf"))
 
 
 def link_requests_are_not_answered(patch: Patch) -> None:
@@ -101,7 +101,7 @@ def addresses_that_are_withdrawn_stay(patch: Patch) -> None:
 
 
 def new_ways_are_not_taken(patch: Patch) -> None:
-    """After the first."""
+    """Ignore all paths after the first."""
     do = Backbone._do
 
     def take_first(self: Backbone, event: Event) -> None:

@@ -1,4 +1,4 @@
-"""Lines with much delay, and gaps in which nothing gets through: what helloMaxAge means there (docs/networks.md)."""
+"""Lines with long delays, and pauses in which nothing arrives: the effect of helloMaxAge (docs/networks.md)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_gap_longer_than_the_hello_age_loses_the_neighbour(max_age_s: float, l
     network.start("A", "B")
     wire = network.wires[network.connect("A", "B", delay_s=2.0)]
     network.run(30)
-    wire.dead.add("A")  # TCP sends again, and everything waits for it
+    wire.dead.add("A")  # TCP retransmits, and everything waits for it
     network.run(10)
     wire.dead.clear()
     assert (lost(network) > 0) is losses

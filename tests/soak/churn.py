@@ -25,7 +25,7 @@ _SITES: Final = "ABE"
 
 
 async def _connections(soak: Soak) -> None:
-    """Connect, use an address that was never used before, and go."""
+    """Connect, use an address that no client has used before, and disconnect."""
     async for number in soak.every(1.0):
         name = f"once.{number}"
         async with (
@@ -40,7 +40,7 @@ async def _connections(soak: Soak) -> None:
 
 
 async def _lost_connections(soak: Soak) -> None:
-    """Lose a connection with links on which deliveries are not settled and a message is half there."""
+    """Lose a connection whose links have unsettled deliveries and an incomplete message."""
     async for number in soak.every(5.0):
         site = soak.world.sites[_SITES[number % 3]]
         relay = Relay(site.ports[0])
@@ -74,7 +74,7 @@ async def _lose(url: str, name: str, relay: Relay) -> None:
 
 
 async def _strangers(soak: Soak) -> None:
-    """Connect without a word, with half a greeting, or with octets that are no AMQP, and go."""
+    """Connect and send nothing, an incomplete header, or bytes that are no AMQP, and disconnect."""
     greetings = (b"", _HEADER[:5], _HEADER, b"GET /\r\n\r\n", b"\x16\x03\x01\x00\x05hello", bytes(64))
     async for number in soak.every(2.0):
         async with await trio.open_tcp_stream("127.0.0.1", soak.world.sites[_SITES[number % 3]].ports[0]) as stream:
@@ -85,7 +85,7 @@ async def _strangers(soak: Soak) -> None:
 
 
 async def _links(soak: Soak) -> None:
-    """Attach and detach links of every kind on one connection, in sessions of their own too."""
+    """Attach and detach links of every kind on one connection, also in separate sessions."""
     async with soak.world.at("E").connect() as connection:
         async for number in soak.every(0.5):
             async with (
@@ -100,7 +100,7 @@ async def _links(soak: Soak) -> None:
 
 
 async def _aborted(soak: Soak) -> None:
-    """Begin a long message, and take it back."""
+    """Begin a long message, and abort it."""
     async with (
         soak.world.at("A").connect() as connection,
         connection.open_receiver("taken.back", stream=True) as receiver,
@@ -115,14 +115,14 @@ async def _aborted(soak: Soak) -> None:
 
 
 async def _endless() -> AsyncIterator[bytes]:
-    for _ in range(20):  # a router keeps the beginning until there is enough of it
+    for _ in range(20):  # a router holds the beginning of a message back until it has enough of it
         yield bytes(20_000)
     await trio.sleep_forever()
 
 
 @asynccontextmanager
 async def node_at(world: World, name: str) -> AsyncIterator[Node]:
-    """The management node of a router."""
+    """Yield the management node of a router."""
     options = ConnectionOptions(host="127.0.0.1", port=world.sites[name].ports[0], timeout_s=60.0)
     async with open_node(options) as node:
         yield node
@@ -144,7 +144,7 @@ def _entities(soak: Soak, number: int) -> list[tuple[str, Mapping[str, Any]]]:
 
 
 async def _entities_made(soak: Soak) -> None:
-    """Make connectors, addresses, routes and vhosts over management, look at the network, and delete them."""
+    """Create connectors, addresses, routes and vhosts over management, query the network, and delete them."""
     await delete_made(soak)
     async with node_at(soak.world, "A") as node:
         async for number in soak.every(4.0):
@@ -160,7 +160,7 @@ async def _entities_made(soak: Soak) -> None:
 
 
 async def delete_made(soak: Soak) -> None:
-    """Delete the entities that a client made which could not delete them itself any more."""
+    """Delete the entities whose creator lost its connection before it could delete them."""
     async with node_at(soak.world, "A") as node:
         await _delete(soak, node)
 
@@ -168,20 +168,20 @@ async def delete_made(soak: Soak) -> None:
 async def _delete(soak: Soak, node: Node) -> None:
     while soak.made:
         kind, name = soak.made[-1]
-        with suppress(StatusError):  # a reload may have deleted what is not in the file
+        with suppress(StatusError):  # a reload may have deleted entities that are not in the file
             await node.call("DELETE", type=kind, name=name)
         soak.made.pop()
 
 
 async def _policies(soak: Soak) -> None:
-    """Change the policy in each router's file in turn, and have it read; two changes give the first policy again."""
+    """Change the policy in each router's file in turn and reload it; two changes restore the first policy."""
     async for number in soak.every(10.0):
         site = soak.world.sites["ABEQ"[number // 2 % 4]]
         await run_blocking(change_policy, site, number)
         soak.churned["policies changed and read"] += 1
 
 
-#: Kinds of churn, each with the client that counts its rounds under this name.
+#: The kinds of churn, each with its client; ``churned`` counts the client's rounds by kind.
 CHURN: Final[dict[str, Callable[[Soak], Awaitable[None]]]] = {
     "connections": _connections,
     "connections lost by a reset": _lost_connections,

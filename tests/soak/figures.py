@@ -1,4 +1,4 @@
-"""What a soak measured, and what of it did not come back: samples over time, counts by class, and the verdict."""
+"""The figures of a soak: samples over time, counts of objects by class, and the problems found in them."""
 
 from __future__ import annotations
 
@@ -11,28 +11,29 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-#: The samples are averaged over so many spans of equal length before the regression.
+#: The samples are averaged over this count of equal spans before the regression.
 _SPANS: Final = 40
-#: A shorter time after the warm-up says nothing about a slope.
+#: Seconds after the warm-up below which a slope means nothing.
 LEAST_SPAN_S: Final = 600.0
 _CONFIDENCE: Final = 0.95
-#: Classes whose objects are kept as notes and outlive what they were made for. Their number is bounded: by that of the
-#: objects of another class, or by a fixed length (none is named, and the class is not judged).
+#: Classes of which the router keeps objects after those that they were made for. Their number is limited by that of the
+#: objects of another class, or by a fixed length ("", and the class is not judged).
 NOTES: Final = {
     "trouter.core.entry.AddressEntry": "trouter.core.ingress.Ingress",
     "trouter.core.forwarders.Balanced": "trouter.core.ingress.Ingress",
     "trouter.core.forwarders.Closest": "trouter.core.ingress.Ingress",
     "trouter.core.forwarders.Multicast": "trouter.core.ingress.Ingress",
     "trouter.core.annotations.CachedAnnotations": "trouter.core.ingress.Ingress",
+    "trouter.core.watch._StalledLink": "trouter.core.ingress.Ingress",
     "trouter.wire.annotations.RouterAnnotations": "trouter.core.ingress.Ingress",
     "trouter.logs.book.Entry": "",
 }
-#: Classes of others whose objects stand for something of the router's.
+#: Classes of other packages whose objects belong to the router.
 _OTHERS: Final = frozenset({"trio.lowlevel.Task", "socket.socket"})
 
 
 class Slope(NamedTuple):
-    """Octets an hour, with the ends of the interval that holds the true slope with 95 % confidence."""
+    """A slope in bytes per hour, with the interval that contains the true slope with 95 % confidence."""
 
     middle: float
     low: float
@@ -45,11 +46,10 @@ class Slope(NamedTuple):
 
 
 def slope(times_s: Sequence[float], octets: Sequence[float]) -> Slope:
-    """Fit a line by least squares; at least 40 samples.
+    """Fit a line by least squares; return its slope. It needs at least 40 samples.
 
-    Samples that follow each other are alike, and are worth fewer than they are: they are averaged over spans, and the
-    number of spans is reduced by the lag-one correlation of what the line leaves over. Student's quantile belongs to
-    that number.
+    Consecutive samples are correlated and count for less than independent ones: they are averaged over spans, and the
+    number of spans is reduced by the lag-one correlation of the residuals. Student's quantile is taken for that number.
     """
     spans = [np.mean(part) for part in np.array_split(np.asarray(times_s) / 3600, _SPANS)]
     times, values = np.array(spans), np.array([np.mean(part) for part in np.array_split(octets, _SPANS)])
@@ -65,7 +65,7 @@ def slope(times_s: Sequence[float], octets: Sequence[float]) -> Slope:
 
 
 def _student(freedom: float) -> float:
-    """Return the quantile of Student's distribution for the confidence (Abramowitz and Stegun, 26.7.5)."""
+    """Return Student's quantile for the confidence and degrees of freedom (Abramowitz and Stegun, 26.7.5)."""
     z = NormalDist().inv_cdf((1 + _CONFIDENCE) / 2)
     terms = (
         z,
@@ -78,24 +78,24 @@ def _student(freedom: float) -> float:
 
 
 class Change(NamedTuple):
-    """The objects of one class in one router, before the first client and after the last."""
+    """The counts of one class in one router, before the first client and after the last."""
 
     router: str
     name: str
     before: int
     after: int
-    #: As many more may be there as notes.
+    #: How many more objects may remain, because the router keeps them (``NOTES``).
     notes: int = 0
 
     @property
     def judged(self) -> bool:
-        """Whether the class has to return to where it was."""
+        """Whether the count of this class must return to its first value."""
         ours = self.name.startswith("trouter.") or "." not in self.name or self.name in _OTHERS
         return ours and NOTES.get(self.name) != ""
 
     @property
     def left_over(self) -> bool:
-        """Whether there are more than there must be."""
+        """Whether more objects are left than may remain."""
         return self.judged and self.after > self.before + self.notes
 
 
@@ -103,7 +103,7 @@ Counts = Mapping[str, Mapping[str, int]]
 
 
 def changes(before: Counts, after: Counts) -> list[Change]:
-    """Return every class of every router that is counted at both times or at one of them."""
+    """Return the changes of all classes of all routers that were counted at either time."""
     return [
         Change(router, name, old.get(name, 0), after[router].get(name, 0), after[router].get(NOTES.get(name, ""), 0))
         for router, old in before.items()
@@ -112,23 +112,23 @@ def changes(before: Counts, after: Counts) -> list[Change]:
 
 
 def left_over(before: Counts, after: Counts) -> list[Change]:
-    """Return the classes of which there are more than there must be."""
+    """Return the classes of which more objects are left than may remain."""
     return [each for each in changes(before, after) if each.left_over]
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What the files in a folder tell of a soak, which may be going on or have been cut."""
+    """The figures of a soak in the files of a folder; the soak may still run, or may have been interrupted."""
 
     about: Mapping[str, Any]
     samples: Sequence[Mapping[str, Any]]
     before: Counts
-    #: Empty where the soak was cut.
+    #: Empty if the soak was interrupted.
     after: Counts
 
     @classmethod
     def read(cls, folder: Path) -> Figures:
-        """Read them."""
+        """Read the files in the folder."""
         lines = (folder / "samples.jsonl").read_text(encoding="utf-8").splitlines()
         after = folder / "after.json"
         return cls(
@@ -140,11 +140,11 @@ class Figures:
 
     @property
     def measured(self) -> Sequence[Mapping[str, Any]]:
-        """The samples after the warm-up."""
+        """Return the samples after the warm-up."""
         return [each for each in self.samples if each["at_s"] >= self.about["warm_up_s"]]
 
     def slopes(self) -> dict[str, Slope]:
-        """Return the slope of each router's resident memory after the warm-up; empty when that was too short."""
+        """Return the slope of each router's resident memory after the warm-up; empty if the time was too short."""
         measured = self.measured
         if not measured or measured[-1]["at_s"] - measured[0]["at_s"] < LEAST_SPAN_S:
             return {}
@@ -152,7 +152,7 @@ class Figures:
         return {name: slope(times, [each["resident"][name] for each in measured]) for name in self.before}
 
     def problems(self) -> list[str]:
-        """Return a sentence for each thing that did not return, or did not happen; empty when all is well."""
+        """Return a sentence for each count that did not return and each kind of client that did nothing."""
         found = [
             f"Router {each.router} had {each.before:,} of {each.name} before the first client, "
             f"and has {each.after:,} after the last one has gone."

@@ -1,4 +1,4 @@
-"""The network of the soak: two interior routers, an edge, and a router that stands for a broker behind one of them."""
+"""The network of the soak: two interior routers, an edge router, and a router in the place of a broker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.routers import ROOT
 from tests.waiting import until
 
 _PLUGINS: Final = Path(__file__).parent / "plugins"
-#: Every client passes this policy, which `change_policy` changes.
+#: Every client passes this policy; `change_policy` changes its limit.
 _POLICIES: Final = ("maxConnections: 500", "maxConnections: 400")
 _POLICY: Final = f"""
 policy {{ enableVhostPolicy: yes, defaultVhost: main }}
@@ -33,7 +33,7 @@ log {{ module: SERVER, enable: notice+ }}
 log {{ module: ROUTER_CORE, enable: notice+ }}
 """
 _WAYPOINT: Final = "address { prefix: queue, waypoint: yes }"
-#: Some addresses are a broker's: as links, or as a queue that messages pass through.
+#: Some addresses belong to a broker: as link routes, or as a queue that messages pass through.
 _BROKERED: Final = """
 connector {{ name: broker, host: 127.0.0.1, port: {port}, role: route-container, saslMechanisms: ANONYMOUS }}
 linkRoute {{ prefix: routed, dir: in, connection: broker }}
@@ -45,7 +45,7 @@ autoLink {{ addr: queue.soak, dir: out, connection: broker }}
 
 @contextmanager
 def network(folder: Path, plugins: Sequence[str] = ()) -> Iterator[World]:
-    """Start the routers, with these plugins beside the one that counts objects; at the end each must stop cleanly."""
+    """Start the routers, with these plugins beside the census plugin; at the end each must stop cleanly."""
     with ExitStack() as stack:
         world = World(folder, stack)
         _start(world, ["soak_census", *plugins])
@@ -74,12 +74,12 @@ def _start(world: World, plugins: Sequence[str]) -> None:
 
 
 def census_file(world: World, name: str) -> Path:
-    """Return where a router writes the counts of its objects."""
+    """Return the file in which a router writes the counts of its objects."""
     return world.folder / f"{name}.census.json"
 
 
 def census(world: World, name: str) -> str:
-    """Have a router count its objects by class; return the counts as JSON."""
+    """Make a router count its objects by class; return the counts as JSON."""
     file = census_file(world, name)
     file.unlink(missing_ok=True)
     os.kill(world.sites[name].pid, signal.SIGUSR2)
@@ -88,7 +88,7 @@ def census(world: World, name: str) -> str:
 
 
 def change_policy(site: Site, turn: int) -> None:
-    """Write a policy into a router's file, the second at an even turn, else the first, and have it read."""
+    """Write a policy into a router's file (the second at an even turn, else the first), and reload it."""
     text = site.file.read_text()
     for each in _POLICIES:
         text = text.replace(each, _POLICIES[(turn + 1) % 2])

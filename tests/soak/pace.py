@@ -1,4 +1,4 @@
-"""What happened so far, and the pace at which clients go on."""
+"""The state of a soak, and the pace of its clients."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from trouter.tools.failures import ConnectionException, Timeout, as_text
 
 @dataclass
 class Soak:
-    """A run: the routers, its rate, and its counts."""
+    """The state of a soak: the routers, the rate, and the counts."""
 
     world: World
     rate: float
     sent: Counter[str] = field(default_factory=Counter)
     received: Counter[str] = field(default_factory=Counter)
     churned: Counter[str] = field(default_factory=Counter)
-    #: Clients that lost a connection or were refused and began again.
+    #: Clients that lost a connection or were refused and started again.
     interrupted: Counter[str] = field(default_factory=Counter)
 
-    #: Entities made over management and not deleted yet: type and name.
+    #: Entities created over management and not deleted yet: type and name.
     made: list[tuple[str, str]] = field(default_factory=list)
 
     def every(self, period_s: float) -> Beat:
-        """Count from 0, a number every ``period_s`` at the rate 1; what is late makes the rest later."""
+        """Return numbers from 0, at rate 1 one every ``period_s`` seconds; a late number delays the next."""
         return Beat(period_s / self.rate)
 
 
 class Beat:
-    """Numbers from 0, each a while after the one before it."""
+    """Numbers from 0, each a period after the one before it."""
 
     def __init__(self, period_s: float) -> None:
         self._period_s = period_s
@@ -52,7 +52,7 @@ class Beat:
 
 
 async def keep_up(soak: Soak, name: str, work: Callable[[Soak], Awaitable[None]]) -> None:
-    """Run a client for ever: one that lost its connection begins again."""
+    """Run a client for ever; start it again when it loses its connection."""
     while True:
         try:
             await work(soak)

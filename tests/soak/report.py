@@ -1,4 +1,4 @@
-"""The report of a soak: a page with plots, and the tables for the manual.
+"""Write the report of a soak: a page with plots, and the tables for the manual.
 
 `python -m tests.soak.report FOLDER [--into PAGE]` writes both again from the figures in a folder.
 """
@@ -21,12 +21,12 @@ from .figures import LEAST_SPAN_S, Change, Figures, Slope, changes
 BEGIN: Final = "<!-- soak: begin -->"
 END: Final = "<!-- soak: end -->"
 _MIB: Final = 1 << 20
-#: Of the counts, what of the memory is in use.
-_IN_USE: Final = {"python.blocks": "blocks of Python", "malloc.bytes": "octets of malloc"}
+#: The counts that measure memory in use, with their names in the report.
+_IN_USE: Final = {"python.blocks": "blocks of Python", "malloc.bytes": "bytes of malloc"}
 
 
 def write_report(figures: Figures, folder: Path) -> str:
-    """Write soak.html and soak.md into the folder; return the text of the latter."""
+    """Write soak.html and soak.md into the folder; return the text of soak.md."""
     sections = [_memory(figures), _counts(figures), _messages(figures), _churn(figures)]
     sections[0].attention = figures.problems()
     (folder / "soak.html").write_text(document("What a soak left", _when(figures), sections), encoding="utf-8")
@@ -61,7 +61,7 @@ def _markdown(figures: Figures, sections: Sequence[Section]) -> Iterator[str]:
     yield from (f"- {each}" for each in problems)
     for section in sections:
         yield ""
-        yield f"{section.title}: {section.says}"
+        yield f"{section.title}: {section.text}"
         if section.rows:
             yield ""
             yield from _table([section.head, *section.rows])
@@ -78,7 +78,7 @@ def _table(rows: Sequence[Sequence[object]]) -> Iterator[str]:
 def _memory(figures: Figures) -> Section:
     section = Section("memory", "Memory")
     slopes = figures.slopes()
-    section.says = (
+    section.text = (
         "resident memory of each router, from the end of the warm-up to the end, and the slope of a line through it."
         if slopes
         else f"resident memory of each router. Less than {LEAST_SPAN_S / 60:.0f} minutes after the warm-up: no slope."
@@ -92,7 +92,7 @@ def _memory(figures: Figures) -> Section:
         ends = [f"{each['resident'][name] / _MIB:.1f}" for each in (*measured[:1], *measured[-1:])]
         used = [counts.get(name, {}).get(each, "") for each in _IN_USE for counts in (figures.before, figures.after)]
         section.rows.append((name, *ends, *_slope_text(slopes.get(name)), *used))
-    section.svg = draw("memory-plot", "Memory over time", section.says, lambda figure: _paint(figure, figures, slopes))
+    section.svg = draw("memory-plot", "Memory over time", section.text, lambda figure: _paint(figure, figures, slopes))
     return section
 
 
@@ -120,14 +120,14 @@ def _counts(figures: Figures) -> Section:
     section = Section("counts", "Objects")
     section.head = ("router", "class", "before the first client", "after the last", "")
     if not figures.after:
-        section.says = "the soak was cut, and nothing was counted at its end."
+        section.text = "the soak was cut, and nothing was counted at its end."
         return section
     found = [each for each in changes(figures.before, figures.after) if each.judged]
     totals = [each for each in found if "." not in each.name]
     others = [each for each in found if "." in each.name and each.before != each.after]
     section.rows = [(each.router, each.name, each.before, each.after, _verdict(each)) for each in totals + others]
     same = len(found) - len(totals) - len(others)
-    section.says = (
+    section.text = (
         f"what GET-MEMORY tells, descriptors, and the classes of which the number changed; of {same:,} more it did not."
     )
     return section
@@ -145,7 +145,7 @@ def _messages(figures: Figures) -> Section:
     for kind in figures.about["traffic"]:
         again = sum(count for text, count in last["interrupted"].items() if text.startswith(f"{kind}:"))
         section.rows.append((kind, last["sent"].get(kind, 0), last["received"].get(kind, 0), again))
-    section.says = (
+    section.text = (
         "of each kind, at the last look, when some were under way; each multicast message goes to three receivers; "
         "clients that lost their link begin again."
     )
@@ -154,14 +154,14 @@ def _messages(figures: Figures) -> Section:
 
 def _churn(figures: Figures) -> Section:
     section = Section("churn", "Churn", head=("what came and went", "times"))
-    section.says = "beside the messages."
+    section.text = "beside the messages."
     last = figures.samples[-1]["churned"] if figures.samples else {}
     section.rows = sorted(last.items())
     return section
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Return 0 when everything returned to where it was, 1 when something did not."""
+    """Return 0 if every count returned to its first value, 1 if one did not."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.soak.report", description="Write the report of a soak again."
     )

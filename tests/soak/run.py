@@ -33,20 +33,20 @@ from .traffic import TRAFFIC
 OUT: Final = Path("build/soak")
 _SAMPLE_S: Final = 5.0
 _WARM_UP: Final = 1 / 6
-#: The rehearsal goes so much faster than the soak by default, and ends when each churn came round so often.
+#: Speed of the rehearsal, in multiples of the soak's default pace, and the rounds of each churn after which it ends.
 _REHEARSAL_RATE: Final = 10.0
 _ROUNDS: Final = 8
-#: Only a hang takes as long.
+#: Seconds that only a hang takes.
 _HANG_S: Final = 300.0
-#: Counts are taken so far apart; what is left over for so many of them stays.
+#: Seconds between two counts, and the count of looks after which objects that are left over are taken as permanent.
 _LOOK_S: Final = 2.0
 _LOOKS: Final = 30
 
 
 async def soak(world: World, folder: Path, minutes: float, rate: float, looks: int = _LOOKS) -> Figures:
-    """Rehearse, count, soak, count again; all figures are in the folder as they come.
+    """Rehearse, count, run the soak, and count again; write all figures to the folder as they arise.
 
-    ``looks``: what is left over for so many counts in a row does not go any more.
+    ``looks`` is how many counts in a row must show the same classes left over before the count ends.
     """
     with trio.fail_after(_HANG_S):
         await _rehearse(world)
@@ -75,7 +75,7 @@ def _start(nursery: trio.Nursery, going: Soak) -> None:
 
 
 async def _rehearse(world: World) -> None:
-    """Let every client come, work and go, so that what a router makes at the first use is there."""
+    """Let every client connect, work and leave, so that the routers have made what they make on first use."""
     going = Soak(world, _REHEARSAL_RATE)
     async with trio.open_nursery() as clients:
         _start(clients, going)
@@ -86,19 +86,19 @@ async def _rehearse(world: World) -> None:
 
 
 async def _fill_logs(world: World) -> None:
-    """Fill the log that each router keeps in memory: what it takes once, up to a bound, is no slope."""
+    """Fill the log that each router keeps in memory, so that its growth up to the limit does not count as a slope."""
     async with trio.open_nursery() as reloads:
         for site in world.sites.values():
             reloads.start_soon(run_blocking, _reload_often, site)
 
 
 def _reload_often(site: Site) -> None:
-    for turn in range(KEPT // 2):  # each change of the policy is two lines of the log
+    for turn in range(KEPT // 2):  # each change of the policy writes two lines of log
         change_policy(site, turn)
 
 
 async def _tidy_up(going: Soak) -> None:
-    """Delete what clients made and could not delete, and give every router its first policy again, by a change."""
+    """Delete the entities that clients could not delete, and restore the first policy of each router by a change."""
     await delete_made(going)
     for site in going.world.sites.values():
         for turn in range(2):
@@ -106,12 +106,12 @@ async def _tidy_up(going: Soak) -> None:
 
 
 def _rounds(going: Soak) -> int:
-    """Return how often the slowest client came round."""
+    """Return how many rounds the slowest client has done."""
     return min([going.churned[kind] for kind in CHURN] + [going.received[kind] for kind in TRAFFIC])
 
 
 async def _sample(going: Soak, samples: TextIO, seconds: float) -> None:
-    """Sample until the time is over, and each client came round at least once."""
+    """Sample until the time is over and each client has done at least one round."""
     began_s = time.monotonic()
     at_s = 0.0
     while at_s < seconds or not _rounds(going):
@@ -142,12 +142,12 @@ def _cpu_s(pid: int) -> float:
 
 
 async def _count(world: World) -> Counts:
-    """Count each router's objects: as GET-MEMORY tells, by class of Python, and its descriptors."""
+    """Count each router's objects: by type of GET-MEMORY, by Python class, and its open descriptors."""
     counts: dict[str, dict[str, int]] = {}
     for name, site in world.sites.items():
         async with node_at(world, name) as node:
-            memory = {str(row["name"]): int(row["count"]) for row in await node.ask("GET-MEMORY")}
-            await node.query(FINDING.full_name)  # they are kept from the first question until the next reload
+            memory = {str(row["name"]): int(row["count"]) for row in await node.call_self("GET-MEMORY")}
+            await node.query(FINDING.full_name)  # findings are kept from the first query until the next reload
         await trio.sleep(0.2)
         objects: dict[str, int] = json.loads(await trio.to_thread.run_sync(census, world, name))
         counts[name] = {**memory, **objects, "open descriptors": site.router.open_files()}
@@ -155,7 +155,7 @@ async def _count(world: World) -> Counts:
 
 
 async def _counted_at_rest(world: World) -> Counts:
-    """Count until nothing that is judged goes away any more."""
+    """Count until no class that is judged shrinks any more."""
     counts = await _count(world)
     for _ in range(_LOOKS):
         await trio.sleep(_LOOK_S)
@@ -167,7 +167,7 @@ async def _counted_at_rest(world: World) -> Counts:
 
 
 async def _counted_when_returned(world: World, before: Counts, looks: int) -> Counts:
-    """Count until nothing is left over, or the same classes for so many looks."""
+    """Count until nothing is left over, or the same classes were left over for ``looks`` counts."""
     seen: list[set[tuple[str, str]]] = []
     while True:
         counts = await _count(world)
@@ -197,7 +197,7 @@ def _write(file: Path, value: object) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Return 0 when everything returned to where it was, 1 when something did not."""
+    """Return 0 if every count returned to its first value, 1 if one did not."""
     parser = argparse.ArgumentParser(prog="make soak", description="Traffic and churn for long; what is left of it?")
     parser.add_argument("--minutes", type=float, default=30.0, help="how long (default: 30)")
     parser.add_argument(

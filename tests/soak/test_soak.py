@@ -1,4 +1,4 @@
-"""The short form of `make soak`: it finds a leak and nothing else, and its report says so."""
+"""The short form of `make soak`: it detects a leak and nothing else, and its report has it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.soak.figures import Figures, slope
+from tests.soak.figures import Figures, left_over, slope
 from tests.soak.network import network
 from tests.soak.report import BEGIN, END, main, write_report
 from tests.soak.run import soak
@@ -53,6 +53,13 @@ def test_a_slope_above_zero_is_a_leak(grows: Callable[[float], float], rises: bo
     found = slope([hours * 3600 for hours in HOUR], resident)
     assert found.rises == rises
     assert found.low <= found.middle <= found.high
+
+
+@pytest.mark.parametrize(("stalled", "found"), [(2, 0), (3, 1)])
+def test_a_note_about_each_open_link_is_no_leak(stalled: int, found: int) -> None:
+    """A machine that is busy leaves the links between routers without credit now and then, and the router notes it."""
+    note, link = "trouter.core.watch._StalledLink", "trouter.core.ingress.Ingress"
+    assert len(left_over({"A": {link: 2}}, {"A": {link: 2, note: stalled}})) == found
 
 
 def test_figures_of_an_interrupted_soak_name_the_interruption(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Mixed traffic: each kind has its clients, which stay for as long as the soak goes on."""
+"""Mixed traffic: each kind has its clients, which run as long as the soak."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .pace import Soak
 
 _STREAM_BYTES: Final = 2_000_000
 _CHUNK: Final = bytes(16_000)
-#: An answer that took longer was lost: the next question is asked.
+#: Seconds after which a client takes an answer as lost and sends the next request.
 _ANSWER_S: Final = 5.0
 Client = Callable[[Soak], Awaitable[None]]
 
@@ -88,7 +88,7 @@ async def _request(soak: Soak) -> None:
                 soak.received["request and reply"] += 1
 
 
-#: Kinds of traffic, each with its clients; messages go through two or three routers.
+#: The kinds of traffic, each with its clients; messages pass through two or three routers.
 TRAFFIC: Final[dict[str, tuple[Client, ...]]] = {
     "small": (_receiving("small", "E", "plain"), _sending("small", "B", "plain", 0.1)),
     "pre-settled": (

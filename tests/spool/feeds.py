@@ -1,4 +1,4 @@
-"""A sender to the receiver, on the other end of its link, which notes what became of each message."""
+"""A server that sends messages to the spool's receiver and records the outcome of each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trouter.spool.receiver import Progress, ReceiverSettings, receive
 
 
 class Feed(Server):
-    """A server that sends as much as it has credit for: message after message, each that of its number."""
+    """A server that sends as long as it has credit; the body of each message is its number."""
 
     def __init__(
         self,
@@ -43,10 +43,10 @@ class Feed(Server):
         #: Numbers of messages in the order in which they were accepted.
         self.accepted: list[int] = []
         self.outcomes: dict[int, int] = {}
-        #: The message of which more is to be sent, and where it goes on.
+        #: The unfinished message: its delivery, its bytes, and the offset to go on at.
         self._rest: tuple[Delivery, bytes, int] | None = None
-        #: The most that were ever without an outcome.
-        self.most_unsettled = 0
+        #: The highest count of messages without an outcome at one time.
+        self.max_unsettled = 0
 
     @property
     def link_detached(self) -> bool:
@@ -64,14 +64,14 @@ class Feed(Server):
             delivery.context = delivery.number = number
             delivery.settled = self.settled
             self.deliveries.append(delivery)
-            self.most_unsettled = max(self.most_unsettled, len(self.deliveries) - len(self.outcomes))
+            self.max_unsettled = max(self.max_unsettled, len(self.deliveries) - len(self.outcomes))
             if not self._go_on(link, delivery, message(number, self.sizes.get(number, self.size)), 0):
                 return
         if link.drain:
             link.drained()
 
     def _go_on(self, link: Any, delivery: Delivery, data: bytes, offset: int) -> bool:
-        """Send what is left of a message; False when the window is closed before its end."""
+        """Send the rest of a message; return False if the window closed before its end."""
         offset = link.send(delivery, data, offset, len(data), False)
         self._rest = None if delivery.complete else (delivery, data, offset)
         return delivery.complete
@@ -89,7 +89,7 @@ def settings_for(url: str, **changed: Any) -> ReceiverSettings:
 
 @asynccontextmanager
 async def receiving(spool: Spool, settings: ReceiverSettings) -> AsyncIterator[Progress]:
-    """The receiver runs; at the end of the block it is cancelled, and has flushed."""
+    """Run the receiver; at the end of the block it is cancelled, and has flushed."""
     progress = Progress()
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
@@ -99,6 +99,6 @@ async def receiving(spool: Spool, settings: ReceiverSettings) -> AsyncIterator[P
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """For what no event reports: looked at again and again."""
+    """Poll until the condition holds; for effects that no event reports."""
     while not condition():  # noqa: ASYNC110 - what another process or a folder does has no event
         await trio.sleep(0.005)

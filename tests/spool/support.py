@@ -1,4 +1,4 @@
-"""Messages to put into spools, and what of them is there again."""
+"""Write messages to spools, and check what spools contain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from trouter.spool import Frame, Spool, SpoolReader, parse_frames
 
 
 def message(number: int, size: int = 100) -> bytes:
-    """A data section that says which it is."""
+    """Return a data section whose body repeats the number."""
     body = f"{number:08}".encode() * (size // 8)
     return (
         b"\0\x53\x75\xa0" + bytes([len(body)]) + body
@@ -18,7 +18,7 @@ def message(number: int, size: int = 100) -> bytes:
 
 
 def fill(spool: Spool, count: int, size: int = 100) -> None:
-    """Append and make safe; each is the message of its sequence."""
+    """Append ``count`` messages and sync; the number of each is its sequence."""
     for _ in range(count):
         spool.append(message(spool.next, size), tag=spool.next.to_bytes(4, "big"), ingest_us=1_000_000 + spool.next)
     spool.sync()
@@ -34,7 +34,7 @@ def frames(folder: Path, start: int = 0, end: int | None = None, block_bytes: in
 
 
 def holds(folder: Path, start: int, end: int, size: int = 100) -> None:
-    """The spool has these messages, each under its sequence."""
+    """Check that the spool has these messages, each under its sequence."""
     found = frames(folder, start, end)
     assert [frame.sequence for frame in found] == list(range(start, end))
     assert all(frame.message == message(frame.sequence, size) for frame in found)

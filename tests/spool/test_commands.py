@@ -1,4 +1,4 @@
-"""`trouter pipeline spool` as processes, with a real router and python-qpid-proton on the other end."""
+"""`trouter pipeline spool` as processes, with a real router and python-qpid-proton at the other end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.spool.feeds import until
 from tests.spool.support import frames
 from tests.tools.live import status_of
 from trouter.app.process import RouterProcess
-from trouter.cli.pipelines.spool import octets as size_of
+from trouter.cli.pipelines.spool import size as size_of
 from trouter.config import load
 from trouter.hooks import Plugins
 from trouter.spool import Spool, SpoolReader, spools_in
@@ -28,7 +28,7 @@ from trouter.spool import Spool, SpoolReader, spools_in
 SPOOL = (sys.executable, "-m", "trouter", "pipeline", "spool")
 OPEN_ROUTER = "router { id: R }\nlistener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS }\n"
 
-#: Sends numbered messages with a window, prints the number of each that was accepted, and sends again what was not.
+#: Sends numbered messages with a window, prints the number of each that was accepted, and sends the others again.
 PROTON_SENDER = """
 import sys
 from proton import Message
@@ -79,22 +79,22 @@ async def router() -> AsyncIterator[Router]:
 
 
 class Command:
-    """A process of `trouter pipeline spool`; ``said`` is its standard error so far."""
+    """A process of `trouter pipeline spool`; ``output`` is its standard error so far."""
 
     def __init__(self, process: trio.Process) -> None:
         self.process = process
-        self.said = ""
+        self.output = ""
         self._more = trio.Event()
 
     async def listen(self) -> None:
         assert self.process.stderr is not None
         async for octets in self.process.stderr:
-            self.said += octets.decode()
+            self.output += octets.decode()
             self._more.set()
             self._more = trio.Event()
 
-    async def until_said(self, pattern: str) -> re.Match[str]:
-        while not (found := re.search(pattern, self.said)):
+    async def until_printed(self, pattern: str) -> re.Match[str]:
+        while not (found := re.search(pattern, self.output)):
             await self._more.wait()
         return found
 
@@ -122,7 +122,7 @@ async def spooling(url: str, folder: Path, *more: str) -> AsyncIterator[Command]
 
 @asynccontextmanager
 async def proton_sending(url: str, count: int, first: int = 0) -> AsyncIterator[list[int]]:
-    """A sender at work; the list grows by each number that was accepted. The block ends when all were."""
+    """Run a sender; yield the list of numbers that were accepted. The block ends when all were."""
     accepted: list[int] = []
     process = await trio.lowlevel.open_process(
         [sys.executable, "-c", PROTON_SENDER, url, str(first), str(count)], stdout=subprocess.PIPE
@@ -151,7 +151,7 @@ def reached(accepted: list[int], count: int) -> bool:
 
 
 def numbers_in(*folders: Path) -> list[int]:
-    """The numbers of the orders in spools, in their order there."""
+    """Return the numbers of the orders in spools, in their order there."""
     return [int(frame.message.rpartition(b"order ")[2]) for folder in folders for frame in frames(folder)]
 
 
@@ -163,7 +163,7 @@ async def test_proton_sends_through_a_router_and_everything_accepted_is_there(ro
         assert await command.end() == 0
     assert sorted(accepted) == list(range(400))
     assert numbers_in(folder) == list(range(400))
-    assert command.said.endswith("trouter pipeline spool: 400 messages kept\n")
+    assert command.output.endswith("trouter pipeline spool: 400 messages kept\n")
     assert 'trouter_spool_accepted_total{address="orders",shard="0"} 400\n' in metrics.read_text()
 
 
@@ -194,13 +194,13 @@ async def test_shards_share_the_messages_and_a_killed_shard_is_started_again(rou
             pass
         assert all(SpoolReader(each).durable() for each in (first, second))
         os.kill(int((second / "LOCK").read_text()), signal.SIGKILL)
-        await command.until_said(r"shard 1 \(process \d+\): was killed by signal 9; started again in 0.5 s")
+        await command.until_printed(r"shard 1 \(process \d+\): was killed by signal 9; started again in 0.5 s")
         async with proton_sending(router.url, 400, first=600):
             pass
         assert await command.end() == 0
     assert sorted(set(numbers_in(first, second))) == list(range(1000))
     assert [SpoolReader(each).shard for each in (first, second)] == [0, 1]
-    assert re.search(r"\d[\d,]+ messages kept\n$", command.said)
+    assert re.search(r"\d[\d,]+ messages kept\n$", command.output)
 
 
 @pytest.mark.slow
@@ -215,14 +215,14 @@ async def test_shards_end_when_the_process_that_started_them_is_killed(router: R
 @pytest.mark.slow
 def test_shards_that_cannot_begin_end_together(folder: Path, spool_command: Callable[..., str]) -> None:
     Spool.open(folder / "shard-001", address="events", shard=1).close()
-    said = spool_command("--url", "127.0.0.1:1", "--shards", "2")
-    assert "shard 1: the spool in" in said
-    assert "is that of address 'events', shard 1, not of 'orders', shard 1" in said
+    output = spool_command("--url", "127.0.0.1:1", "--shards", "2")
+    assert "shard 1: the spool in" in output
+    assert "is that of address 'events', shard 1, not of 'orders', shard 1" in output
 
 
 @pytest.fixture
 def spool_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Runs the command in this process, expects it to fail, and returns what it said."""
+    """Run the command in this process; it must fail; return its output."""
 
     def run(*arguments: str) -> str:
         assert status_of(["pipeline", "spool", "--dir", str(folder), "--address", "orders", *arguments]) in {1, 2}
@@ -244,8 +244,8 @@ def spool_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> Callable[
         (("--sasl-mechanisms", "KERBEROS"), "SASL KERBEROS is none of"),
         (("--sasl-mechanisms", "PLAIN"), "SASL PLAIN needs a user and a password"),
         (("--tls-key", "/k"), "a private key without its certificate"),
-        (("--backlog-bytes", "ten"), "--backlog-bytes: invalid octets value: 'ten'"),
-        (("--backlog-bytes", "0"), "--backlog-bytes: invalid octets value: '0'"),
+        (("--backlog-bytes", "ten"), "--backlog-bytes: invalid size value: 'ten'"),
+        (("--backlog-bytes", "0"), "--backlog-bytes: invalid size value: '0'"),
     ],
 )
 def test_wrong_arguments_are_reported_before_the_folder_is_made(
@@ -262,8 +262,8 @@ def test_a_size_is_a_number_with_a_unit(text: str, value: int) -> None:
 
 def test_shards_of_another_number_are_not_forgotten(folder: Path, spool_command: Callable[..., str]) -> None:
     Spool.open(folder / "shard-002", address="orders", shard=2).close()
-    said = spool_command("--url", "127.0.0.1:1", "--shards", "2")
-    assert "shard-002 is a spool that --shards 2 does not receive into" in said
+    output = spool_command("--url", "127.0.0.1:1", "--shards", "2")
+    assert "shard-002 is a spool that --shards 2 does not receive into" in output
 
 
 def test_a_server_that_is_not_there_is_given_up_after_as_many_attempts(spool_command: Callable[..., str]) -> None:
@@ -274,10 +274,10 @@ def test_a_spool_in_use_and_a_damaged_one_are_reported(folder: Path, spool_comma
     with Spool.open(folder, address="orders"):
         assert f"spool {folder} is in use by process {os.getpid()}" in spool_command("--url", "127.0.0.1:1")
     (folder / "durable").write_bytes(b"?")
-    assert f"{folder}/durable, offset 1: a mark has 16 octets" in spool_command("--url", "127.0.0.1:1")
+    assert f"{folder}/durable, offset 1: a mark has 16 bytes" in spool_command("--url", "127.0.0.1:1")
 
 
 def test_a_password_in_a_url_is_never_shown(folder: Path, spool_command: Callable[..., str]) -> None:
-    said = spool_command("--url", "amqp://me:hush@127.0.0.1:1", "--attempts", "1")
-    assert "hush" not in said
-    assert "amqp://127.0.0.1:1" in said
+    output = spool_command("--url", "amqp://me:hush@127.0.0.1:1", "--attempts", "1")
+    assert "hush" not in output
+    assert "amqp://127.0.0.1:1" in output

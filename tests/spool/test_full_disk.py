@@ -1,4 +1,4 @@
-"""A disk that is full: nothing is accepted that is not safe, and what is there can be read and makes room."""
+"""A full disk: no message is accepted that is not stored, and stored messages can be read and freed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIZE = 10_000
 
 @pytest.fixture
 def volume(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 8 MiB."""
+    """Mount a disk of 8 MiB."""
     place = tmp_path / "volume"
     place.mkdir()
     mounted = subprocess.run(
@@ -36,7 +36,7 @@ def volume(tmp_path: Path) -> Iterator[Path]:
 
 
 def use_up(volume: Path) -> None:
-    """Nothing is left of the disk."""
+    """Fill the disk."""
     rest = os.open(volume / "rest", os.O_WRONLY | os.O_CREAT)
     with pytest.raises(OSError, match="No space left"):  # noqa: PT012
         while True:
@@ -45,7 +45,7 @@ def use_up(volume: Path) -> None:
 
 
 def fill_up(spool: Spool) -> OSError:
-    """Groups of ten until there is no room."""
+    """Append groups of ten until the disk is full; return the error."""
     with pytest.raises(OSError) as full:  # noqa: PT011, PT012 - looked at by the caller
         while True:
             fill(spool, 10, SIZE)

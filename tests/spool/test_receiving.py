@@ -1,4 +1,4 @@
-"""Messages of a router, or of a server that does what a test says, into a spool."""
+"""Messages of a router, or of a server that a test controls, into a spool."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ async def send(router: Router, count: int, first: int = 0, size: int = 100) -> l
 
 
 def cut(router: Router) -> None:
-    """Every connection is gone, without a word."""
+    """Shut down the socket of every connection, without a close."""
     peers: list[Any] = list(router.process.listeners[0].peers)
     for peer in peers:
-        with suppress(OSError):  # some are gone already
+        with suppress(OSError):  # some are closed already
             peer._transport._sock.shutdown(socket.SHUT_RDWR)
 
 
@@ -68,7 +68,7 @@ async def test_every_message_accepted_to_the_sender_is_in_the_spool(router: Rout
 
 @pytest.fixture
 async def serve(nursery: trio.Nursery) -> Callable[..., Awaitable[Feed]]:
-    """Starts a feed."""
+    """Return a function that starts a feed."""
 
     async def start(**options: Any) -> Feed:
         feed = Feed(**options)
@@ -81,7 +81,7 @@ async def serve(nursery: trio.Nursery) -> Callable[..., Awaitable[Feed]]:
 ServeFeed = Callable[..., Awaitable[Feed]]
 
 
-# --- when messages are accepted
+# --- the time of acceptance
 
 
 async def test_no_message_is_accepted_before_a_reader_can_read_the_message(
@@ -109,7 +109,7 @@ async def test_no_more_than_the_credit_is_ever_without_an_outcome(serve: ServeFe
     feed = await serve(count=10 * credit)
     async with receiving(spool, settings_for(feed.url, credit=credit, linger_s=0.0)):
         await feed.until(lambda: len(feed.accepted) == 10 * credit)
-    assert feed.most_unsettled == credit
+    assert feed.max_unsettled == credit
 
 
 async def test_many_messages_are_settled_by_few_words(serve: ServeFeed, spool: Spool) -> None:
@@ -155,7 +155,7 @@ async def test_a_message_that_is_too_large_is_rejected_with_the_reason(
     assert isinstance(state, Rejected)
     assert state.error is not None
     assert state.error.condition == "amqp:link:message-size-exceeded"
-    assert state.error.description == "the message has more than the 67108864 octets that the spool takes"
+    assert state.error.description == "the message has more than the 67108864 bytes that the spool takes"
     assert (progress.refused, progress.messages) == (1, 3)
     assert kept(folder) == [message(0), message(2, 1 << 20), message(3)]
 
@@ -210,7 +210,7 @@ async def test_a_full_spool_grants_no_credit_until_messages_are_consumed(serve: 
         assert len(spool._segments) < 10
 
 
-# --- servers and links that come and go
+# --- servers that disconnect and links that detach
 
 
 async def test_the_next_server_is_tried_when_one_is_gone(serve: ServeFeed, spool: Spool, folder: Path) -> None:
@@ -249,7 +249,7 @@ async def test_credentials_that_cannot_be_looked_at_now_are_shown_again(serve: S
     servers = Servers(urls=(first.url, second.url), user="me", password="right")
     async with receiving(spool, settings_for(first.url, servers=servers)):
         await second.until(lambda: second.accepted)
-    assert second.said == [b"\0me\0right"]
+    assert second.responses == [b"\0me\0right"]
 
 
 async def test_a_refused_address_ends_the_receiver(serve: ServeFeed, spool: Spool) -> None:

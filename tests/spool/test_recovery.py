@@ -1,4 +1,4 @@
-"""A spool found again: whatever was cut or changed in it, it holds an exact prefix and at least what was accepted."""
+"""A spool that is opened after any cut or change: it has an exact prefix, with at least the accepted messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trouter.spool import Spool, SpoolCorrupt, SpoolReader, SpoolReplaced
 
 GROUPS = 2
 SIZES = (0, 8, 40)
-#: A folder in memory, where there is one: the disk has no part in the cases here.
+#: A folder in memory, if there is one: these cases do not depend on the disk.
 MEMORY = Path("/dev/shm")
 
 
@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A spool of one segment with six messages."""
+    """Write a spool of one segment with six messages."""
     folder = tmp_path_factory.mktemp("written") / "spool"
     with Spool.open(folder) as spool:
         for _ in range(GROUPS):
@@ -38,19 +38,19 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ends_of(segment: bytes) -> list[int]:
-    """Where each frame of a segment ends, the header first; by the format, and nothing of ours."""
+    """Return the end of each frame of a segment, the header first; computed from the format, without trouter's code."""
     ends = [64]
     while ends[-1] < len(segment):
         ends.append(ends[-1] + 8 + int.from_bytes(segment[ends[-1] : ends[-1] + 4], "big"))
     return ends
 
 
-def again(written: Path, folder: Path, segment: bytes, told: int) -> Path:
-    """The same spool with another segment, and the mark at ``told``."""
+def again(written: Path, folder: Path, segment: bytes, marked: int) -> Path:
+    """Return the same spool with another segment, and the mark at ``marked``."""
     if not folder.exists():
         shutil.copytree(written, folder)
     (folder / f"{0:016}.spool").write_bytes(segment)
-    (folder / "durable").write_bytes(struct.pack(">QQ", told, told ^ 0xFFFFFFFFFFFFFFFF))
+    (folder / "durable").write_bytes(struct.pack(">QQ", marked, marked ^ 0xFFFFFFFFFFFFFFFF))
     return folder
 
 
@@ -59,7 +59,7 @@ def test_cut_at_any_octet_the_frames_before_are_there_and_the_sequence_goes_on(w
     ends = ends_of(whole)
     assert len(ends) == 1 + GROUPS * len(SIZES)
     for cut in range(len(whole)):
-        again(written, folder, whole[:cut], told=0)
+        again(written, folder, whole[:cut], marked=0)
         good = sum(end <= cut for end in ends[1:])
         with Spool.open(folder) as spool:
             assert (spool.next, spool.durable) == (good, good), cut
@@ -75,7 +75,7 @@ def test_any_changed_octet_is_noticed_and_no_later_message_is_read(written: Path
     ends = ends_of(whole)
     for at in range(len(whole)):
         for bit in (1, 128):
-            again(written, folder, whole[:at] + bytes([whole[at] ^ bit]) + whole[at + 1 :], told=0)
+            again(written, folder, whole[:at] + bytes([whole[at] ^ bit]) + whole[at + 1 :], marked=0)
             good = 0 if at < 64 else sum(end <= at for end in ends[1:])
             with Spool.open(folder) as spool:
                 assert (spool.next, spool.durable) == (good, good), (at, bit)
@@ -86,16 +86,16 @@ def test_damage_to_accepted_messages_is_an_error_with_its_place(written: Path, f
     ends = ends_of(whole)
     for good in range(len(ends) - 1):
         at = ends[good] + 20
-        again(written, folder, whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :], told=len(ends) - 1)
+        again(written, folder, whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :], marked=len(ends) - 1)
         with pytest.raises(SpoolCorrupt, match=f"offset {ends[good]}: a frame with a wrong checksum") as caught:
             Spool.open(folder)
         assert (caught.value.path.name, caught.value.offset) == (f"{0:016}.spool", ends[good])
         with pytest.raises(SpoolCorrupt, match=f"offset {ends[good]}"):
             frames(folder)
-        again(written, folder, whole[:at], told=len(ends) - 1)
+        again(written, folder, whole[:at], marked=len(ends) - 1)
         with pytest.raises(SpoolCorrupt, match="ends within the frame"):
             Spool.open(folder)
-        again(written, folder, whole[: ends[good]], told=len(ends) - 1)
+        again(written, folder, whole[: ends[good]], marked=len(ends) - 1)
         with pytest.raises(SpoolCorrupt, match=f"messages {good} to 5 are gone"):
             Spool.open(folder)
 

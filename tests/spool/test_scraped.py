@@ -24,7 +24,7 @@ __all__ = ["router", "spool_command"]  # fixtures
 
 
 class Page:
-    """What a command serves."""
+    """The metrics page of a command."""
 
     def __init__(self, base: str) -> None:
         self.base = base
@@ -40,7 +40,7 @@ class Page:
             return refused.code, refused.read().decode()
 
     async def figures(self, shard: int = 0) -> dict[str, float]:
-        """The samples of one shard by name, without the prefix; the last error by its kind."""
+        """Return the samples of one shard by name, without the prefix; the last error by its kind."""
         _, text = await self.get("/metrics")
         return {
             sample.name.removeprefix("trouter_spool_") + sample.labels.get("kind", ""): sample.value
@@ -60,7 +60,7 @@ class Page:
 
 
 async def page_of(command: Command) -> Page:
-    return Page((await command.until_said(r"metrics at (http://127\.0\.0\.1:\d+)/metrics\n"))[1])
+    return Page((await command.until_printed(r"metrics at (http://127\.0\.0\.1:\d+)/metrics\n"))[1])
 
 
 async def test_the_metrics_show_the_received_messages_and_readiness(router: Router, folder: Path) -> None:
@@ -127,8 +127,8 @@ async def test_a_shard_that_was_killed_shows(router: Router, folder: Path) -> No
 def test_a_port_in_use_is_reported_before_the_folder_is_made(folder: Path, spool_command: Callable[..., str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         where = f"127.0.0.1:{taken.getsockname()[1]}"
-        said = spool_command("--url", "127.0.0.1:1", "--metrics", where)
-    assert f"no metrics: cannot listen on {where}: Address already in use" in said
+        output = spool_command("--url", "127.0.0.1:1", "--metrics", where)
+    assert f"no metrics: cannot listen on {where}: Address already in use" in output
     assert not folder.exists()
 
 

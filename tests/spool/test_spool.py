@@ -1,4 +1,4 @@
-"""A spool that nothing bad happens to."""
+"""A spool without failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is recorded of a body, and what is not."""
+"""The parts of a body that are recorded, and those that are not."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def message(body: object, content_type: str = "application/json") -> bytes:
     return encode(properties) + encode(section)
 
 
-def sampled(octets: bytes, *fields: str, max_bytes: int = 1000) -> MessageSampled:
+def sampled(data: bytes, *fields: str, max_bytes: int = 1000) -> MessageSampled:
     sampling = Sampling(1, max_bytes, frozenset(fields), Bucket(10, 0.0), KEY)
-    return sample_of(sampling, {"conn": 1, "vhost": "acme"}, 7, "orders", octets)
+    return sample_of(sampling, {"conn": 1, "vhost": "acme"}, 7, "orders", data)
 
 
 def shown(record: MessageSampled) -> bytes:
@@ -39,16 +39,16 @@ def shown(record: MessageSampled) -> bytes:
 
 
 def digest(value: object) -> str:
-    octets = value if isinstance(value, bytes) else json.dumps(value, sort_keys=True).encode()
-    return hmac.new(KEY, octets, hashlib.sha256).hexdigest()[:32]
+    data = value if isinstance(value, bytes) else json.dumps(value, sort_keys=True).encode()
+    return hmac.new(KEY, data, hashlib.sha256).hexdigest()[:32]
 
 
 @pytest.mark.parametrize("body", [b"plain", "a text", b"\xff\x00"])
 def test_a_body_is_recorded_with_its_properties(body: bytes | str) -> None:
     record = sampled(message(body, "text/plain"))
-    octets = body.encode() if isinstance(body, str) else body
-    assert shown(record) == octets
-    assert (record.link, record.addr, record.size, record.content_type) == (7, "orders", len(octets), "text/plain")
+    data = body.encode() if isinstance(body, str) else body
+    assert shown(record) == data
+    assert (record.link, record.addr, record.size, record.content_type) == (7, "orders", len(data), "text/plain")
     assert (record.cut, record.digest, record.hashed) == (None, None, None)
 
 
@@ -71,7 +71,7 @@ def test_fields_are_hashed_wherever_they_are() -> None:
 
 
 @pytest.mark.parametrize(
-    "octets",
+    "data",
     [
         message(b"4929 1234 is no JSON"),
         message(b'"4929 1234"'),
@@ -84,8 +84,8 @@ def test_fields_are_hashed_wherever_they_are() -> None:
         b"\x00",
     ],
 )
-def test_an_unsearchable_body_is_recorded_as_a_hash(octets: bytes) -> None:
-    record = sampled(octets, "card")
+def test_an_unsearchable_body_is_recorded_as_a_hash(data: bytes) -> None:
+    record = sampled(data, "card")
     assert record.body is None
     assert record.hashed == ["*"]
     assert record.digest is not None
@@ -118,11 +118,11 @@ def test_a_vhost_sets_which_bodies_are_recorded(tmp_path: Path) -> None:
     assert KEY.decode() not in repr(sampling)
 
 
-@pytest.mark.parametrize(("octets", "why"), [(None, "needs a key"), (15, "16 to 4096"), (4097, "16 to 4096")])
-def test_hashes_need_a_key(tmp_path: Path, octets: int | None, why: str) -> None:
+@pytest.mark.parametrize(("data", "why"), [(None, "needs a key"), (15, "16 to 4096"), (4097, "16 to 4096")])
+def test_hashes_need_a_key(tmp_path: Path, data: int | None, why: str) -> None:
     more = "sampleHashFields: card"
-    if octets is not None:
-        (tmp_path / "key").write_bytes(b"x" * octets)
+    if data is not None:
+        (tmp_path / "key").write_bytes(b"x" * data)
         more += f", sampleKeyFile: {tmp_path}/key"
     configuration = load(text="router { id: A }\n" + VHOST.format(more))
     with pytest.raises(ConfigurationError, match=why):

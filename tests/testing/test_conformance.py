@@ -1,4 +1,4 @@
-"""The suite for authors of plugins: our own plugins pass it, and each case catches a plugin with that very fault."""
+"""The suite for authors of plugins: trouter's plugins pass it, and each case detects a plugin with that fault."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from trouter.hooks import (
     specs,
 )
 from trouter.testing import open_router
-from trouter.testing.conformance import ASK, DENIED, Login, Subject, cases, forms
+from trouter.testing.conformance import CALLS, DENIED, Login, Subject, cases, forms
 from trouter.testing.sabotage import hooks_of
 from trouter_plugins import audit_log, feedback, sasl_anonymous, sasl_plain, sasl_scram, strip_annotations
 from trouter_plugins.users_file import put_user
@@ -45,7 +45,7 @@ PLAIN = Login(plain(GOOD), plain(BAD), user="alice", secrets=[GOOD, BAD])
 
 
 def run(subject: Subject) -> dict[str, str]:
-    """Which cases fail, and how."""
+    """Return the cases that fail, with their errors."""
     failed = {}
     for case in cases(subject):
         try:
@@ -57,7 +57,7 @@ def run(subject: Subject) -> dict[str, str]:
 
 def test_every_hook_has_its_row() -> None:
     hooks = {name for name, value in vars(specs).items() if hasattr(value, f"{specs.PROJECT}_spec")}
-    assert hooks == ASK.keys() == DENIED.keys(), "say in trouter.testing.asking how it is asked, and what denies"
+    assert hooks == CALLS.keys() == DENIED.keys(), "add its call and its denial to trouter.testing.hook_calls"
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_plugins_without_secrets_conform(plugin: ModuleType) -> None:
 
 
 class Voter:
-    """A plugin that has a say in connections and links."""
+    """A plugin that votes on connections and links."""
 
     @hookimpl
     def vhost_policy(self) -> None:
@@ -123,7 +123,7 @@ def test_plugins_with_passwords_conform(plugin: ModuleType, login: Login, users:
 
 
 class Exchange:
-    """PLAIN for alice; the mutants below differ in one thing each."""
+    """PLAIN for alice; each mutant below differs in one thing."""
 
     async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
         match response.split(b"\0"):
@@ -161,12 +161,12 @@ class RefusesEverybody(Exchange):
 
 class CallsHerBob(Exchange):
     async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
-        said = await super().respond(response)
-        return Authenticated("bob") if isinstance(said, Authenticated) else said
+        answer = await super().respond(response)
+        return Authenticated("bob") if isinstance(answer, Authenticated) else answer
 
 
 class Unpacks(Exchange):
-    """Malformed responses make it raise."""
+    """Raise on malformed responses."""
 
     async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
         _, _, _ = response.decode().split("\0")
@@ -174,11 +174,11 @@ class Unpacks(Exchange):
 
 
 class NeverEnds(Exchange):
-    """What is not right is asked for again."""
+    """Answer a wrong response with another challenge."""
 
     async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
-        said = await super().respond(response)
-        return said if isinstance(said, Authenticated) else Challenge(b"again")
+        answer = await super().respond(response)
+        return answer if isinstance(answer, Authenticated) else Challenge(b"again")
 
 
 class Logs(Exchange):
@@ -188,33 +188,33 @@ class Logs(Exchange):
 
 
 class Shows(Exchange):
-    """Its repr, which debuggers and error reports show, is the password."""
+    """Show the password in its repr, which debuggers and error reports print."""
 
-    heard = b""
+    received = b""
 
     async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
-        self.heard = response
+        self.received = response
         return await super().respond(response)
 
     def __repr__(self) -> str:
-        return f"Shows({self.heard!r})"
+        return f"Shows({self.received!r})"
 
 
 class Remembers(Exchange):
-    """A client that comes after a right one is let in, too."""
+    """Admit a client that comes after a right one."""
 
     seen = False
 
     async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
-        said = await super().respond(response)
+        answer = await super().respond(response)
         await trio.lowlevel.checkpoint()
-        if isinstance(said, Authenticated):
+        if isinstance(answer, Authenticated):
             type(self).seen = True
-        return Authenticated("alice") if self.seen else said
+        return Authenticated("alice") if self.seen else answer
 
 
 class HoldsALock(Exchange):
-    """No client gets in after one that hung up."""
+    """Admit no client after one that disconnected."""
 
     locked = False
 

@@ -1,4 +1,4 @@
-"""The example of the plugin author's guide: built, installed, listed, run by a router, and held to its own tests."""
+"""The example of the plugin authors' guide: built, installed, listed, run by a router, and tested by its tests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEY = "0123456789abcdef0123456789abcdef"
 
 
 def run(*arguments: str | Path, site: Path | None = None, cwd: Path = ROOT) -> str:
-    """What a Python command prints; with what is installed in ``site``."""
+    """Return the output of a Python command, with the packages installed in ``site``."""
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=cwd,
@@ -44,7 +44,7 @@ def with_site(site: Path | None) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which the template is installed, from a wheel that was built without a network."""
+    """Install the template into a folder, from a wheel that was built without a network."""
     folder = tmp_path_factory.mktemp("template")
     source = folder / "source"
     for path in TEMPLATE.rglob("*"):
@@ -60,7 +60,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def listed_row(site: Path, *arguments: str | Path) -> dict[str, Any]:
-    """What `trouter plugins` tells of the template."""
+    """Return the row of the template in `trouter plugins`."""
     rows = json.loads(run("-m", "trouter", "plugins", "--json", *arguments, site=site))
     (row,) = [row for row in rows if row["name"] == "tickets"]
     return row
@@ -113,8 +113,8 @@ def enter(router: RunningRouter, user: str, password: str) -> BlockingConnection
 
 
 def test_its_own_tests_pass(site: Path) -> None:
-    said = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, TEMPLATE / "tests", site=site)
-    assert re.search(r"\d\d passed", said)
+    output = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, TEMPLATE / "tests", site=site)
+    assert re.search(r"\d\d passed", output)
 
 
 def test_a_ticket_lets_in_a_client_of_another_library(site: Path, router: RunningRouter) -> None:

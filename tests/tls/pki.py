@@ -1,4 +1,4 @@
-"""Certificates for tests, made when they are needed: authorities, servers, clients, and lists of what is revoked."""
+"""Make certificates for tests: authorities, servers, clients, and revocation lists."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _numbers = itertools.count(1)
 
 
 def name_of(text: str) -> x509.Name:
-    """``C=US,CN=alice`` in the order of the encoding."""
+    """Return the name of ``C=US,CN=alice``, in the order of the encoding."""
     pairs = (part.split("=", 1) for part in text.split(","))
     return x509.Name([x509.NameAttribute(OIDS[key], value) for key, value in pairs])
 
@@ -46,7 +46,7 @@ class Pair(NamedTuple):
 
 
 class Authority:
-    """Signs certificates; its own stands in ``file``."""
+    """A certificate authority; ``file`` has its own certificate."""
 
     def __init__(self, folder: Path, name: str = "Test Authority", signed_by: Authority | None = None) -> None:
         self.folder = folder
@@ -72,7 +72,7 @@ class Authority:
         ocsp: str = "",
         key: ec.EllipticCurvePrivateKey | None = None,
     ) -> Pair:
-        """A certificate for names and addresses, valid for so many days, beginning in so many."""
+        """Issue a certificate for names and addresses; it begins and ends after ``begins`` and ``days`` days."""
         key = key or ec.generate_private_key(ec.SECP256R1())
         now = datetime.now(UTC)
         builder = x509.CertificateBuilder(
@@ -99,7 +99,7 @@ class Authority:
         into: Path | None = None,
         extension: x509.ExtensionType | None = None,
     ) -> Path:
-        """A list of these, in force for so many days; who does not know the ``extension`` must not use it."""
+        """Write a revocation list that is valid for ``days``; ``extension`` is critical. Return its path."""
         now = datetime.now(UTC)
         begins = min(now, now + (days - 1) * DAY)
         builder = x509.CertificateRevocationListBuilder(self.subject, begins, now + days * DAY)

@@ -1,4 +1,4 @@
-"""An OCSP responder that runs in the test's own event loop, and what else may answer in its place."""
+"""An OCSP responder in the test's own event loop, whose answers a test can falsify."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ HOUR = timedelta(hours=1)
 
 @dataclass
 class Responder:
-    """Answers for ``authority`` as the test says; ``asked`` holds the serial numbers it was asked about."""
+    """A responder that answers for ``authority`` as the test sets; ``asked`` has the serial numbers of the requests."""
 
     authority: Authority
     status: ocsp.OCSPCertStatus | None = ocsp.OCSPCertStatus.GOOD
-    #: Hours since the answer was made, and hours that it holds.
+    #: Hours since the answer was made, and hours that it is valid.
     age: int = 0
     holds: int = 1
-    #: Who signs, if it is not the authority.
+    #: The certificate and key that sign; None for the authority's.
     signer: tuple[x509.Certificate, ec.EllipticCurvePrivateKey] | None = None
-    #: Sent in place of any answer of ours; None means silence.
-    octets: bytes | None = b""
-    #: The answer is about another certificate.
+    #: Sent in place of the answer, if not empty; None sends nothing.
+    data: bytes | None = b""
+    #: The certificate that the answer is about, if not the requested one.
     mistaken: x509.Certificate | None = None
-    #: It is about a certificate of the authority with this key, if not of ours.
+    #: The hash of the issuer's key in the answer, if not the requested one.
     issuer_key_hash: bytes = b""
     asked: list[int] = field(default_factory=list)
     port: int = 0
@@ -47,29 +47,29 @@ class Responder:
         return f"http://127.0.0.1:{self.port}{self.path}"
 
     async def serve(self, stream: trio.SocketStream) -> None:
-        """One connection."""
+        """Answer the request of one connection."""
         async with stream:
-            heard = b""
-            while b"\r\n\r\n" not in heard:
-                heard += await stream.receive_some()
-            head, _, body = heard.partition(b"\r\n\r\n")
+            received = b""
+            while b"\r\n\r\n" not in received:
+                received += await stream.receive_some()
+            head, _, body = received.partition(b"\r\n\r\n")
             assert head.startswith(b"POST /ocsp HTTP/1.1\r\n")
             size = next(int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.startswith(b"Content-Length"))
             while len(body) < size:
                 body += await stream.receive_some()
             question = ocsp.load_der_ocsp_request(body)
             self.asked.append(question.serial_number)
-            if self.octets is None:
+            if self.data is None:
                 await trio.sleep_forever()
             try:
-                await stream.send_all(self.octets or self._answer(question))
+                await stream.send_all(self.data or self._answer(question))
             except trio.BrokenResourceError:
-                pass  # whoever asked has heard enough
+                pass  # the client has closed the connection
 
     def _answer(self, question: ocsp.OCSPRequest) -> bytes:
-        octets = self._signed(question).public_bytes(Encoding.DER)
-        head = f"HTTP/1.1 200 OK\r\nContent-Type: application/ocsp-response\r\nContent-Length: {len(octets)}\r\n\r\n"
-        return head.encode() + octets
+        data = self._signed(question).public_bytes(Encoding.DER)
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: application/ocsp-response\r\nContent-Length: {len(data)}\r\n\r\n"
+        return head.encode() + data
 
     def _signed(self, question: ocsp.OCSPRequest) -> ocsp.OCSPResponse:
         if self.status is None:
@@ -97,7 +97,7 @@ class Responder:
     @classmethod
     @asynccontextmanager
     async def running(cls, authority: Authority) -> AsyncIterator[Self]:
-        """A responder on a port of its own."""
+        """Run a responder on a port of its own."""
         responder = cls(authority)
         async with trio.open_nursery() as nursery:
             (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
@@ -110,7 +110,10 @@ class Responder:
 def appointed(
     authority: Authority, *, may_sign: bool = True, days: int = 1
 ) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
-    """Somebody who answers for the authority, or only says so; ended if ``days`` is below 0."""
+    """Return a responder's certificate by the authority and its key, valid for ``days`` (below 0: expired).
+
+    Without ``may_sign`` it lacks the right to sign OCSP answers.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     now = datetime.now(UTC)
     builder = x509.CertificateBuilder(

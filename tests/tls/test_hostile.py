@@ -1,4 +1,4 @@
-"""Peers within TLS who mean harm: certificates that nobody can read, sessions shown to another, floods."""
+"""Hostile peers within TLS: certificates that cannot be read, sessions of another host, floods."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from trouter.wire.framing import SASL_HEADER
 
 @contextmanager
 def server(pair: Pair, maximum: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> Iterator[int]:
-    """A server that goes through TLS with everybody and hears them out; its port."""
+    """Run a server that completes each TLS handshake and reads to the end; yield its port."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.maximum_version = maximum
     context.load_cert_chain(pair.cert, pair.key)
@@ -90,7 +90,7 @@ async def test_a_session_is_resumed_only_with_its_own_host(tmp_path: Path) -> No
             await call("localhost", known)
 
 
-# --- certificates that OpenSSL takes and that say what nobody can read
+# --- certificates that OpenSSL accepts but that cannot be read
 
 
 def der(tag: int, *parts: bytes) -> bytes:
@@ -100,7 +100,7 @@ def der(tag: int, *parts: bytes) -> bytes:
 
 
 def patched(authority: Authority, pair: Pair, old: bytes, new: bytes) -> Pair:
-    """A certificate with other octets in it, signed again by its authority."""
+    """Return a certificate with changed bytes, signed again by its authority."""
     tbs = pair.certificate.tbs_certificate_bytes
     assert tbs.count(old) == 1
     assert len(old) == len(new)
@@ -112,13 +112,13 @@ def patched(authority: Authority, pair: Pair, old: bytes, new: bytes) -> Pair:
 
 
 def unreadable(authority: Authority, *sans: str) -> Pair:
-    """A certificate with a subject that is no text."""
+    """Return a certificate with a subject that is no text."""
     teletex = b"\x14\x07" + b"\xff" * 7
     return patched(authority, authority.issue("CN=mallory", *sans), b"\x0c\x07mallory", teletex)
 
 
 def malformed(authority: Authority, *sans: str) -> Pair:
-    """A certificate that only a strict reader minds: it says of an extension that it is not critical."""
+    """Return a certificate that only a strict reader refuses: it encodes the default of a critical flag."""
     pair = authority.issue("CN=mallory", *sans)
     builder = x509.CertificateBuilder(
         authority.subject,
@@ -195,7 +195,7 @@ def test_a_server_whose_certificate_cannot_be_read(scene: Scene, make: Callable[
 
 
 class Scribe:
-    """Writes records of TLS 1.2 of its own, once OpenSSL's client has agreed on keys."""
+    """A writer of its own records of TLS 1.2, after OpenSSL's client has agreed on keys."""
 
     def __init__(self, scene: Scene, sock: socket.socket) -> None:
         keys = scene.folder / "keys"
@@ -223,7 +223,7 @@ class Scribe:
         block += hmac.digest(secret, hmac.digest(secret, first, "sha256") + label, "sha256")
         self._key, self._salt = AESGCM(block[:16]), block[32:36]
         self._sock = sock
-        self._number = 1  # of our records within the present keys; the last of the handshake was 0
+        self._number = 1  # number of the next record under the present keys; the last of the handshake was 0
 
     def write(self, kind: int, content: bytes) -> None:
         number = self._number.to_bytes(8, "big")

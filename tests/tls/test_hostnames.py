@@ -1,4 +1,4 @@
-"""Whom a certificate is for: subjectAltName, and the common name where there is none; connectors and services."""
+"""The hosts that a certificate is valid for: subjectAltName, or the common name; connectors and services."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from trouter.tls.problems import TlsFailed
 from trouter.tls.secure import Secure
 
 FACTS = PeerFacts(1, ListenerFacts("there", "127.0.0.1", "amqps"), "127.0.0.1", 5671, encrypted=False, loopback=True)
-#: The subject, subjectAltName, who is called, and whether the certificate is for that host.
+#: The subject, subjectAltName, the dialled host, and whether the certificate is valid for that host.
 CERTIFICATES: dict[str, tuple[str, tuple[str, ...], str, bool]] = {
     "the common name": ("CN=router.example.com", (), "router.example.com", True),
     "in other letters": ("CN=Router.Example.com", (), "rOUTER.example.com.", True),
@@ -55,18 +55,18 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 def test_a_certificate_is_valid_for_its_names_only(
     authority: Authority, subject: str, names: tuple[str, ...], host: str, right: bool
 ) -> None:
-    octets = authority.issue(subject, *names).certificate.public_bytes(Encoding.DER)
-    assert is_for(octets, host) is right
+    data = authority.issue(subject, *names).certificate.public_bytes(Encoding.DER)
+    assert is_for(data, host) is right
 
 
-@pytest.mark.parametrize("octets", [None, b"", b"rubbish"])
-def test_octets_that_are_no_certificate_are_valid_for_no_host(octets: bytes | None) -> None:
-    assert not is_for(octets, "router.example.com")
+@pytest.mark.parametrize("data", [None, b"", b"rubbish"])
+def test_bytes_that_are_no_certificate_are_valid_for_no_host(data: bytes | None) -> None:
+    assert not is_for(data, "router.example.com")
 
 
 @pytest.fixture
 def called(authority: Authority, request: pytest.FixtureRequest) -> Iterator[int]:
-    """A server with a certificate of this subject and these names; its port."""
+    """Run a server with a certificate of this subject and these names; yield its port."""
     subject, names = request.param
     pair = authority.issue(subject, *names)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -84,7 +84,7 @@ def called(authority: Authority, request: pytest.FixtureRequest) -> Iterator[int
         thread = threading.Thread(target=serve)
         thread.start()
         yield server.getsockname()[1]
-        socket.create_connection(server.getsockname()).close()  # if no test has connected, the thread waits still
+        socket.create_connection(server.getsockname()).close()  # if no test has connected, the thread still waits
         thread.join()
 
 

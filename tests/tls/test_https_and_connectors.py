@@ -1,4 +1,4 @@
-"""https on a listener, and connectors that call others within TLS or not at all (security.md 1.11, 2.5)."""
+"""https on a listener, and connectors that dial within TLS or without (security.md 1.11, 2.5)."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def web_port(scene: Scene) -> int:
 
 def answer(sock: socket.socket) -> bytes:
     sock.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-    octets = b""
+    content = b""
     while data := sock.recv(65536):
-        octets += data
-    return octets
+        content += data
+    return content
 
 
 def test_https_answers_and_plain_http_is_refused(scene: Scene) -> None:
@@ -97,15 +97,15 @@ def test_a_connector_with_tls_sends_nothing_in_clear(scene: Scene) -> None:
             with taken:
                 taken.settimeout(DEADLINE_S)
                 taken.sendall(b"AMQP\x03\x01\x00\x00")
-                said = b""
+                received = b""
                 while data := taken.recv(65536):
-                    said += data
-            assert said.startswith(b"\x16\x03")
-            assert b"AMQP" not in said
+                    received += data
+            assert received.startswith(b"\x16\x03")
+            assert b"AMQP" not in received
             caller.wait_for_line(r"Connection to 127.0.0.1:\d+ failed: TLS: ")
 
 
-# --- CVE-2019-0223: who shows no certificate is nobody
+# --- CVE-2019-0223: a server without a certificate is refused
 
 
 @pytest.mark.parametrize("ciphers", ["", " ciphers: ALL:aNULL:eNULL:@SECLEVEL=0\n"])
@@ -151,7 +151,7 @@ async def test_a_connector_resumes_its_session(tmp_path: Path, version: str) -> 
 
 @asynccontextmanager
 async def two_routers(folder: Path, version: str) -> AsyncIterator[tuple[RouterProcess, RouterProcess]]:
-    """One with a connector to the other, in this loop."""
+    """Run two routers, one with a connector to the other, in this event loop."""
     authority = Authority(folder)
     pair = authority.issue("CN=there", "localhost")
     put_user(folder / "users", "bob", b"wonderland")
@@ -183,7 +183,7 @@ async def two_routers(folder: Path, version: str) -> AsyncIterator[tuple[RouterP
 
 
 async def standing(process: RouterProcess, count: int) -> list[Any]:
-    """Its connections, when there are so many."""
+    """Wait until it has ``count`` connections; return them."""
     with trio.fail_after(DEADLINE_S):
         while len(process.services.connections) != count:
             await wait_all_tasks_blocked(0.005)

@@ -1,4 +1,4 @@
-"""Listeners with TLS, as OpenSSL's client, python-qpid-proton and raw sockets find them (security.md 1.1, 2.2, 2.4)."""
+"""Listeners with TLS, with OpenSSL's client, python-qpid-proton and raw sockets (security.md 1.1, 2.2, 2.4)."""
 
 from __future__ import annotations
 
@@ -131,32 +131,32 @@ sslProfile {{
         text += "listener {\n host: 127.0.0.1\n port: 0\n " + "\n ".join(attributes.split(", ")) + "\n}\n"
     (folder / "router").mkdir()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SSL_CERT_FILE", str(other.file))  # what the system trusts
+        patch.setenv("SSL_CERT_FILE", str(other.file))  # the authorities of the system
         with running(text, folder / "router") as router:
             yield Scene(router, authority, other, server, alice, other.issue("C=US,O=Client,OU=Dev,CN=alice"), revoked)
 
 
-def s_client(scene: Scene, name: str, *arguments: str | Path, said: bytes = b"") -> str:
-    """What OpenSSL's client has to say of a connection on which it says ``said`` and ends."""
+def s_client(scene: Scene, name: str, *arguments: str | Path, sent: bytes = b"") -> str:
+    """Return the output of OpenSSL's client for a connection on which it sends ``sent`` and ends."""
     where = f"127.0.0.1:{scene.port(name)}"
     command = ["openssl", "s_client", "-connect", where, "-CAfile", str(scene.authority.file)]
     whole = [*command, *map(str, arguments)]
-    done = subprocess.run(whole, input=said, capture_output=True, timeout=DEADLINE_S, check=False)
+    done = subprocess.run(whole, input=sent, capture_output=True, timeout=DEADLINE_S, check=False)
     return (done.stdout + done.stderr).decode(errors="replace")
 
 
 def read_all(sock: socket.socket) -> bytes:
-    """Everything to the end."""
-    octets = b""
+    """Return everything up to the end."""
+    content = b""
     with suppress(ConnectionResetError, ssl.SSLError):
         while data := sock.recv(65536):
-            octets += data
-    return octets
+            content += data
+    return content
 
 
-def performatives(octets: bytes) -> list[Performative]:
+def performatives(content: bytes) -> list[Performative]:
     reader = FrameReader(65536)
-    reader.feed(octets)
+    reader.feed(content)
     found = []
     while reader.next_frame():
         found.append(decode_performative(reader.data, reader.start, reader.end)[0])
@@ -164,15 +164,15 @@ def performatives(octets: bytes) -> list[Performative]:
 
 
 def offered(sock: socket.socket) -> tuple[str, ...]:
-    """The mechanisms of a listener."""
+    """Return the mechanisms of a listener."""
     sock.sendall(SASL_HEADER)
-    octets = b""
-    while len(octets) < 12 or len(octets) < 8 + int.from_bytes(octets[8:12], "big"):
+    content = b""
+    while len(content) < 12 or len(content) < 8 + int.from_bytes(content[8:12], "big"):
         data = sock.recv(4096)
         if not data:
             raise EOFError
-        octets += data
-    (mechanisms,) = performatives(octets.removeprefix(SASL_HEADER))
+        content += data
+    (mechanisms,) = performatives(content.removeprefix(SASL_HEADER))
     assert isinstance(mechanisms, SaslMechanisms)
     return mechanisms.sasl_server_mechanisms
 
@@ -197,19 +197,19 @@ HANDSHAKES = {
 def test_each_client_agrees_on_tls_or_fails_as_listed(
     scene: Scene, name: str, arguments: list[str], agreed: bool
 ) -> None:
-    told = s_client(scene, name, *arguments)
-    assert ("Cipher is (NONE)" not in told and "Cipher is" in told) == agreed, told
+    output = s_client(scene, name, *arguments)
+    assert ("Cipher is (NONE)" not in output and "Cipher is" in output) == agreed, output
 
 
 def test_no_client_renegotiates(scene: Scene) -> None:
     command = ["openssl", "s_client", "-connect", f"127.0.0.1:{scene.port('quick')}", "-tls1_2"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as client:
-        told, _ = client.communicate(b"R\n", DEADLINE_S)
-    assert b"RENEGOTIATING" in told
-    assert re.search(b"unexpected eof|no renegotiation", told.partition(b"RENEGOTIATING")[2])  # nothing came of it
+        output, _ = client.communicate(b"R\n", DEADLINE_S)
+    assert b"RENEGOTIATING" in output
+    assert re.search(b"unexpected eof|no renegotiation", output.partition(b"RENEGOTIATING")[2])  # it had no effect
 
 
-# --- one port for all: 1.1, R-1.1b, R-1.4b, R-1.6b
+# --- one port for all protocols: 1.1, R-1.1b, R-1.4b, R-1.6b
 
 
 def test_amqps_own_header_for_tls_begins_tls(scene: Scene) -> None:
@@ -229,9 +229,9 @@ def test_a_hello_may_come_in_pieces(scene: Scene, pieces: int) -> None:
             try:
                 tls.do_handshake()
             except ssl.SSLWantReadError:
-                octets = leaving.read()
-                for at in range(0, len(octets), pieces):
-                    sock.sendall(octets[at : at + pieces])
+                content = leaving.read()
+                for at in range(0, len(content), pieces):
+                    sock.sendall(content[at : at + pieces])
                 arrived.write(sock.recv(65536))
             else:
                 break
@@ -243,10 +243,10 @@ def test_the_same_port_takes_clear_text(scene: Scene) -> None:
         assert "ANONYMOUS" in offered(sock)
 
 
-@pytest.mark.parametrize("octets", [b"\x16\x03\x01\x02\x00\x01\x00\x01", TLS_HEADER])
-def test_a_tls_client_at_a_plain_listener_gets_no_answer(scene: Scene, octets: bytes) -> None:
+@pytest.mark.parametrize("content", [b"\x16\x03\x01\x02\x00\x01\x00\x01", TLS_HEADER])
+def test_a_tls_client_at_a_plain_listener_gets_no_answer(scene: Scene, content: bytes) -> None:
     with socket.create_connection(("127.0.0.1", scene.port("plain")), DEADLINE_S) as sock:
-        sock.sendall(octets)
+        sock.sendall(content)
         assert read_all(sock) == b""
         where = ":".join(map(str, sock.getsockname()))
         scene.router.wait_for_line(rf"Connection from {where} \(to .*\) failed: .*tls-not-configured")
@@ -256,9 +256,9 @@ def test_a_tls_client_at_a_plain_listener_gets_no_answer(scene: Scene, octets: b
 def test_clear_text_where_tls_is_required_is_refused_with_that_reason(scene: Scene, name: str) -> None:
     with socket.create_connection(("127.0.0.1", scene.port(name)), DEADLINE_S) as sock:
         sock.sendall(AMQP_HEADER + frame(0, encode_performative(Open("x"))))
-        octets = read_all(sock)
-    assert octets.startswith(AMQP_HEADER)
-    opened, closed = performatives(octets.removeprefix(AMQP_HEADER))
+        content = read_all(sock)
+    assert content.startswith(AMQP_HEADER)
+    opened, closed = performatives(content.removeprefix(AMQP_HEADER))
     assert isinstance(opened, Open)
     assert isinstance(closed, Close)
     assert closed.error is not None
@@ -330,11 +330,11 @@ def test_two_certificates_of_one_serial_and_issuer_are_distinguished_by_the_sign
         assert offered(tls)
 
 
-# --- who it is: 1.4, 1.5, 2.3
+# --- the user: 1.4, 1.5, 2.3
 
 
 async def opened_as(scene: Scene, name: str, client: Pair | None, *sasl: SaslMechanism) -> str:
-    """The line of the log about a connection."""
+    """Return the line of the log about a connection."""
     before = len(scene.router.matching("Connection Opened"))
     url = f"amqps://localhost:{scene.port(name)}"
     async with (
@@ -351,8 +351,8 @@ async def opened_as(scene: Scene, name: str, client: Pair | None, *sasl: SaslMec
 
 
 async def test_external_makes_the_user_of_the_certificate(scene: Scene) -> None:
-    told = await opened_as(scene, "external", scene.alice, External())
-    assert "encrypted=TLSv1.3 auth=EXTERNAL user=Client;alice " in told
+    output = await opened_as(scene, "external", scene.alice, External())
+    assert "encrypted=TLSv1.3 auth=EXTERNAL user=Client;alice " in output
 
 
 async def test_anonymous_with_a_certificate_stays_anonymous(scene: Scene) -> None:
@@ -400,10 +400,10 @@ def test_proton_comes_in_with_its_certificate(scene: Scene) -> None:
         f"amqps://localhost:{scene.port('external')}", ssl_domain=domain, allowed_mechs="EXTERNAL", timeout=DEADLINE_S
     )
     try:
-        told = scene.router.wait_for_line("Connection Opened.*", before + 1)[0]
+        output = scene.router.wait_for_line("Connection Opened.*", before + 1)[0]
     finally:
         connection.close()
-    assert "auth=EXTERNAL user=Client;alice " in told
+    assert "auth=EXTERNAL user=Client;alice " in output
 
 
 # --- resumption, changes of keys
@@ -414,13 +414,13 @@ def test_proton_comes_in_with_its_certificate(scene: Scene) -> None:
 def test_a_session_can_be_resumed(scene: Scene, name: str, version: str, tmp_path: Path) -> None:
     session = tmp_path / "session"
     client: list[str | Path] = ["-cert", scene.alice.cert, "-key", scene.alice.key, "-ign_eof", version]
-    said = SASL_HEADER + frame(0, encode_performative(SaslInit("X")), FRAME_SASL)  # ends the connection, tickets read
-    assert "New, TLS" in s_client(scene, name, *client, "-sess_out", session, said=said)
-    assert "Reused, TLS" in s_client(scene, name, *client, "-sess_in", session, said=said)
+    sent = SASL_HEADER + frame(0, encode_performative(SaslInit("X")), FRAME_SASL)  # ends it, tickets read
+    assert "New, TLS" in s_client(scene, name, *client, "-sess_out", session, sent=sent)
+    assert "Reused, TLS" in s_client(scene, name, *client, "-sess_in", session, sent=sent)
 
 
 def some(client: subprocess.Popen[bytes]) -> bytes:
-    """What it writes next; EOFError at the end."""
+    """Return the next output; raise EOFError at the end."""
     assert client.stdout is not None
     data = os.read(client.stdout.fileno(), 65536)
     if not data:
@@ -429,36 +429,36 @@ def some(client: subprocess.Popen[bytes]) -> bytes:
 
 
 def change_keys(client: subprocess.Popen[bytes], changes: int) -> None:
-    """Have OpenSSL's client change its keys so often; EOFError when it is cut off before that."""
+    """Make OpenSSL's client change its keys; raise EOFError when it is cut off before the last change."""
     assert client.stdin is not None
-    told = b""
+    output = b""
     for number in range(1, changes + 1):
         try:
             client.stdin.write(b"k\n")
             client.stdin.flush()
         except BrokenPipeError:
             raise EOFError from None
-        while told.count(b"KEYUPDATE") < number:
-            told += some(client)
+        while output.count(b"KEYUPDATE") < number:
+            output += some(client)
 
 
 @pytest.mark.parametrize(("changes", "stays"), [(16, True), (34, False)])
 def test_keys_cannot_be_changed_for_ever(scene: Scene, changes: int, stays: bool) -> None:
-    """The client makes one of two changes when the first has not left before the second is asked for: 34 are 17."""
+    """The client makes one of two changes when the first has not left before the second is requested: 34 are 17."""
     command = ["openssl", "s_client", "-connect", f"127.0.0.1:{scene.port('either')}", "-tls1_3"]
-    pipe = subprocess.PIPE  # not buffered: what the client did not take is not tried again when it has gone
+    pipe = subprocess.PIPE  # not buffered: after its end the client is sent nothing again
     with subprocess.Popen(command, bufsize=0, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT) as client:
         assert client.stdin is not None
-        told = b""
-        while b"Verify return code" not in told:
-            told += some(client)
+        output = b""
+        while b"Verify return code" not in output:
+            output += some(client)
         with suppress(EOFError):
             change_keys(client, changes)
         if stays:
             client.stdin.write(SASL_HEADER)
             client.stdin.flush()
-            while SASL_HEADER not in told:
-                told += some(client)
+            while SASL_HEADER not in output:
+                output += some(client)
         else:
             scene.router.wait_for_line("failed: more than 16 changes of keys or empty records in a minute")
         client.kill()

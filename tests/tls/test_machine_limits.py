@@ -1,4 +1,4 @@
-"""The machine's OpenSSL configuration holds whatever a profile names, unless an attribute says otherwise."""
+"""The machine's OpenSSL configuration limits each profile, unless an attribute overrides it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ system_default = default
 MinProtocol = {minimum}
 CipherString = DEFAULT@SECLEVEL={level}
 """
-#: Prints what a server's and a client's context of the first profile of a file allow, in a process of its own.
+#: Prints the settings of a server's and a client's context of the first profile of a file, in a process of its own.
 SHOW = """
 import json, pathlib, sys
 from trouter.config import load
@@ -39,7 +39,7 @@ except TlsProblem as problem:
 else:
     print(json.dumps([[x.minimum_version.name, x.maximum_version.name, x.security_level] for x in contexts]))
 """
-#: The machine's minimum and level, the profile's attributes, and what comes of them.
+#: The machine's minimum and level, the profile's attributes, and the resulting settings.
 ROWS: dict[str, tuple[str, int, str, Any]] = {
     "nothing said": ("TLSv1.2", 2, "", ["TLSv1_2", "TLSv1_3", 2]),
     "a stricter machine": ("TLSv1.3", 2, "", ["TLSv1_3", "TLSv1_3", 2]),
@@ -63,7 +63,7 @@ def test_the_minimum_of_the_machine_holds(
     (tmp_path / "openssl.cnf").write_text(MACHINE.format(minimum=minimum, level=level))
     text = f"sslProfile {{\n name: p\n certFile: {pair.cert}\n privateKeyFile: {pair.key}\n {attributes}\n}}\n"
     (tmp_path / "router.conf").write_text(text)
-    told = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", SHOW, str(tmp_path / "router.conf")],
         cwd=ROOT,
         env={**os.environ, "OPENSSL_CONF": str(tmp_path / "openssl.cnf")},
@@ -72,7 +72,7 @@ def test_the_minimum_of_the_machine_holds(
         timeout=DEADLINE_S,
         check=True,
     )
-    assert json.loads(told.stdout) == ([shown] * 2 if shown else ["protocols"])
+    assert json.loads(done.stdout) == ([shown] * 2 if shown else ["protocols"])
 
 
 def test_under_secure_defaults_no_profile_may_go_below_the_minimum_of_the_machine() -> None:

@@ -1,4 +1,4 @@
-"""sslProfiles and connections as management shows and changes them (security.md 1.4, 2.1, 2.4; management.md 8)."""
+"""sslProfiles and connections in management's rows and requests (security.md 1.4, 2.1, 2.4; management.md 8)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ TLS_COLUMNS = ("isEncrypted", "sslProto", "sslCipher", "sslSsf", "ssl", "sasl", 
 
 
 class Raw:
-    """An AMQP connection by hand, within TLS or not; open when it is made."""
+    """A raw AMQP connection, within TLS or not; it is open when the object is made."""
 
     def __init__(self, sock: socket.socket, mechanism: str = "", name: str = "raw") -> None:
         self.sock = sock
-        self._octets = b""
+        self._bytes = b""
         self._begun = 0
         if mechanism:
             self.sock.sendall(SASL_HEADER + frame(0, encode_performative(SaslInit(mechanism)), FRAME_SASL))
@@ -43,7 +43,7 @@ class Raw:
         assert isinstance(opened, Open)
 
     def round_trip(self) -> None:
-        """It is alive."""
+        """Check that the connection is alive."""
         begin = Begin(next_outgoing_id=0, incoming_window=100, outgoing_window=100)
         self.sock.sendall(frame(self._begun, encode_performative(begin)))
         self._begun += 1
@@ -51,23 +51,23 @@ class Raw:
         assert isinstance(begun, Begin), begun
 
     def closed(self) -> Close:
-        """Wait for its end."""
+        """Wait for the close; return it."""
         (close,) = self._frames(b"", 1)
         assert isinstance(close, Close), close
         return close
 
     def _frames(self, header: bytes, count: int) -> list[Any]:
         while True:
-            octets = self._octets.removeprefix(header) if self._octets.startswith(header) else b""
-            found = performatives(octets) if octets else []
+            content = self._bytes.removeprefix(header) if self._bytes.startswith(header) else b""
+            found = performatives(content) if content else []
             if len(found) >= count:
                 for _ in range(count):
-                    octets = octets[int.from_bytes(octets[:4], "big") :]
-                self._octets = octets
+                    content = content[int.from_bytes(content[:4], "big") :]
+                self._bytes = content
                 return found[:count]
             data = self.sock.recv(65536)
-            assert data, f"closed after {self._octets!r}"
-            self._octets += data
+            assert data, f"closed after {self._bytes!r}"
+            self._bytes += data
 
 
 @dataclass
@@ -92,7 +92,7 @@ class Scene:
         return self.stack.enter_context(self.context(client).wrap_socket(self.clear(), server_hostname="localhost"))
 
     def shown(self) -> bytes | None:
-        """The certificate that new connections are shown."""
+        """Return the certificate that new connections get."""
         with ExitStack() as self.stack:
             return self.tls().getpeercert(binary_form=True)
 
@@ -135,7 +135,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 
 @pytest.fixture
 def stack(scene: Scene) -> Iterator[ExitStack]:
-    """Closes at the end what a test has opened."""
+    """Yield a stack that closes at the end what a test has opened."""
     with ExitStack() as scene.stack:
         yield scene.stack
 
@@ -143,7 +143,7 @@ def stack(scene: Scene) -> Iterator[ExitStack]:
 # --- the columns of a connection
 
 IN_CLEAR = {"isEncrypted": False, "sslProto": None, "sslCipher": None, "sslSsf": 0, "ssl": False}
-#: Who, whether by a certificate, by what mechanism, and what is shown of it.
+#: The user, whether by a certificate, the mechanism, and the connection's row.
 WHO = {
     "external": ("alice", "EXTERNAL", ("EXTERNAL", True, "alice")),
     "anonymous within TLS": (None, "ANONYMOUS", ("ANONYMOUS", False, "anonymous")),
@@ -166,8 +166,8 @@ def test_management_shows_the_tls_and_the_user_of_a_connection(
     row = scene.row("who")
     assert (row.pop("sasl"), row.pop("isAuthenticated"), row.pop("user")) == shown
     assert row == {"isEncrypted": True, "sslProto": "TLSv1.3", "sslCipher": cipher, "sslSsf": bits, "ssl": True}
-    told = scene.router.wait_for_line(rf"Connection Opened: dir=in host={':'.join(map(str, tls.getsockname()))} .*")[0]
-    assert f"encrypted=TLSv1.3 auth={mechanism or 'no'} user={shown[2]} " in told
+    line = scene.router.wait_for_line(rf"Connection Opened: dir=in host={':'.join(map(str, tls.getsockname()))} .*")[0]
+    assert f"encrypted=TLSv1.3 auth={mechanism or 'no'} user={shown[2]} " in line
 
 
 @pytest.mark.usefixtures("stack")
@@ -224,7 +224,7 @@ def test_older_generations_are_closed_when_they_are_valid_no_longer(scene: Scene
     assert [each["container"] for each in up if each["ssl"]] == ["new"]
 
 
-# --- what cannot be used is refused, by CREATE and at the start: R-2.1a, R-2.2f, R-2.3a, 2.4
+# --- unusable profiles are refused, by CREATE and at the start: R-2.1a, R-2.2f, R-2.3a, 2.4
 
 BROKEN: dict[str, tuple[str, dict[str, str], str]] = {
     "a certificate that is not there": ("sslProfile", {"certFile": "/nowhere"}, "certFile"),
@@ -298,7 +298,7 @@ def test_a_profile_is_deleted_when_no_entity_uses_it(scene: Scene) -> None:
 
 
 def test_unusable_profiles_end_the_start_under_secure_defaults(scene: Scene, tmp_path: Path) -> None:
-    """All of them stand in one file: each is reported, by its attribute."""
+    """All of them are in one file: each is reported, by its attribute."""
     text = f"router {{ id: R, secureDefaults: yes }}\n{profile_text(scene.authority, scene.first)}"
     text += f"sslProfile {{\n name: bare\n certFile: {scene.first.cert}\n privateKeyFile: {scene.first.key}\n}}\n"
     text += f"sslProfile {{\n name: trust\n caCertFile: {scene.authority.file}\n}}\n"

@@ -1,4 +1,4 @@
-"""What OCSP responders answer, and what becomes of it: security.md 8.4."""
+"""The answers of OCSP responders, and their effect: security.md 8.4."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ OK = b"HTTP/1.1 200 OK\r\n"
 BELIEVED, DOUBTED, REFUSED = (True, True), (True, False), (False, False)
 
 
-def saying(octets: bytes) -> Callable[[Responder], None]:
-    return lambda responder: setattr(responder, "octets", octets)
+def saying(data: bytes) -> Callable[[Responder], None]:
+    return lambda responder: setattr(responder, "data", data)
 
 
 def being(**attributes: object) -> Callable[[Responder], None]:
@@ -47,7 +47,7 @@ def about_another(responder: Responder) -> None:
     responder.mistaken = responder.authority.certificate
 
 
-#: What the responder does, and whether the certificate is believed with ``soft`` and with ``hard``.
+#: The responder's answer, and whether the certificate is accepted with ``soft`` and with ``hard``.
 ANSWERS = {
     "good": (being(), BELIEVED),
     "revoked": (being(status=OCSPCertStatus.REVOKED), REFUSED),
@@ -110,7 +110,7 @@ async def test_a_silent_responder_costs_its_time_and_no_more(
     authority: Authority, mock_clock: MockClock, mode: str
 ) -> None:
     async with Responder.running(authority) as responder:
-        responder.octets = None
+        responder.data = None
         alice = authority.issue("CN=alice", ocsp=responder.url)
         profiles = await profiles_with(authority, mode)
         async with trio.open_nursery() as nursery:
@@ -126,7 +126,7 @@ async def test_a_silent_responder_costs_its_time_and_no_more(
         assert found == [mode == "soft"]
 
 
-#: URLs in a certificate that nobody goes to; {port} is that of a responder which would say good.
+#: URLs in a certificate that the router does not query; {port} is that of a responder that would answer good.
 URLS = (
     "https://127.0.0.1:{port}/ocsp",
     "file:///etc/passwd",
@@ -198,9 +198,9 @@ async def test_a_responder_that_disconnects_is_queried_again_only_after_a_pause(
     async with Responder.running(authority) as responder:
         profiles = await profiles_with(authority, "hard", lambda: now[0])
         alice, bob = (authority.issue(f"CN={name}", ocsp=responder.url) for name in ("alice", "bob"))
-        responder.octets = OK + b"Content-Length: 100\r\n\r\nhalf"
+        responder.data = OK + b"Content-Length: 100\r\n\r\nhalf"
         assert not await is_believed(alice, profiles)
-        responder.octets = b""
+        responder.data = b""
         now[0] += OCSP_DEAD_S - 1
         for each in (alice, bob):
             assert not await is_believed(each, profiles)
@@ -214,7 +214,7 @@ async def test_a_responder_that_disconnects_is_queried_again_only_after_a_pause(
 async def test_a_silent_responder_is_waited_for_once(authority: Authority, mock_clock: MockClock) -> None:
     mock_clock.autojump_threshold = 0.2
     async with Responder.running(authority) as responder:
-        responder.octets = None
+        responder.data = None
         profiles = await profiles_with(authority, "hard", lambda: datetime.now(UTC).timestamp())
         began = trio.current_time()
         for name in ("alice", "bob", "carol"):

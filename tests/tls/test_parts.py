@@ -1,4 +1,4 @@
-"""The small parts of TLS: first octets, counted records, names as OpenSSL writes them, and where a connector may go."""
+"""The small parts of TLS: first bytes, counted records, names as OpenSSL writes them, and a connector's endpoints."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ OPENINGS = {
 
 
 @pytest.mark.parametrize(("seen", "layer"), OPENINGS.items(), ids=map(repr, OPENINGS))
-def test_the_first_octets_choose_the_layer(seen: bytes, layer: Layer | None) -> None:
+def test_the_first_bytes_choose_the_layer(seen: bytes, layer: Layer | None) -> None:
     assert layer_of(seen) is layer
 
 
 @pytest.mark.parametrize("piece", [1, 2, 5, 7, 100])
 def test_records_are_counted_however_they_come(piece: int) -> None:
-    octets = b"".join(b"\x17\x03\x03" + len(body).to_bytes(2, "big") + body for body in (b"x" * 17, b"y" * 300, b"z"))
+    data = b"".join(b"\x17\x03\x03" + len(body).to_bytes(2, "big") + body for body in (b"x" * 17, b"y" * 300, b"z"))
     counter = RecordCounter()
-    pieces = [octets[at : at + piece] for at in range(0, len(octets), piece)]
+    pieces = [data[at : at + piece] for at in range(0, len(data), piece)]
     assert sum(counter.count(each) for each in pieces) == 3
 
 
@@ -54,8 +54,8 @@ def test_records_are_counted_however_they_come(piece: int) -> None:
 def test_a_subject_is_written_like_openssl_writes_it(tmp_path: Path, subject: str) -> None:
     pair = Authority(tmp_path).issue(subject)
     command = ["openssl", "x509", "-in", str(pair.cert), "-noout", "-subject", "-nameopt", "RFC2253"]
-    told = subprocess.run(command, capture_output=True, check=True).stdout.decode()
-    assert distinguished_name(pair.certificate.subject) == told.rstrip("\n").removeprefix("subject=")
+    done = subprocess.run(command, capture_output=True, check=True).stdout.decode()
+    assert distinguished_name(pair.certificate.subject) == done.rstrip("\n").removeprefix("subject=")
 
 
 def test_a_peer_cannot_send_a_connector_from_tls_to_clear_text() -> None:

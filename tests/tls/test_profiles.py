@@ -1,4 +1,4 @@
-"""What sslProfiles accept, how they are renewed, whom they believe, whose name counts (security.md 2.1, 2.2, 8.4)."""
+"""The values of sslProfiles, their renewal, their authorities, their names (security.md 2.1, 2.2, 8.4)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def test_a_broken_renewal_keeps_the_old_pair_and_a_whole_one_replaces_it(a
     (renewal,) = await profiles.renew()
     assert renewal.problem.startswith("privateKeyFile")
     assert profiles.loaded("p") is before
-    assert await profiles.renew() == []  # told once
+    assert await profiles.renew() == []  # reported once
     shutil.copy(second.key, first.key)
     await profiles.renew()
     (renewal,) = await profiles.renew()
@@ -93,7 +93,7 @@ async def test_a_broken_renewal_keeps_the_old_pair_and_a_whole_one_replaces_it(a
 
 
 async def test_a_renewal_waits_for_the_password_of_its_key(authority: Authority) -> None:
-    """Files come one after the other, and the password may be the last of them."""
+    """Files change one after the other, and the password may be the last of them."""
     first, second = authority.issue("CN=first", password="one"), authority.issue("CN=second", password="two")
     password = authority.folder / "password"
     password.write_text("one")
@@ -117,11 +117,11 @@ async def test_ends_are_reported_at_thirty_days_seven_and_one(authority: Authori
     profiles = TlsProfiles(lambda: now[0])
     text = f"sslProfile {{\n name: p\n certFile: {pair.cert}\n privateKeyFile: {pair.key}\n}}"
     (await profiles.prepare(load(text=text))).apply()
-    told = []
+    warned = []
     for _ in range(42):
-        told += [days for _, days, _ in profiles.endings()]
+        warned += [days for _, days, _ in profiles.endings()]
         now[0] += DAY.total_seconds()
-    assert told == [30, 7, 1]
+    assert warned == [30, 7, 1]
 
 
 async def test_open_connections_are_judged_by_the_lists_of_now(authority: Authority) -> None:

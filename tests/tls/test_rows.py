@@ -1,6 +1,6 @@
-"""Every row of security.md's sections 2 and 8.4 in order, and the tests that stand for it.
+"""Every row of security.md's sections 2 and 8.4 in order, and its tests.
 
-A name ends with `*` when it is the beginning of several.
+A name that ends with `*` is the beginning of several.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What time, renewed files and other authorities do to connections that stand (security.md R-2.3d, 8.4)."""
+"""The effect of time, renewed files and other authorities on open connections (security.md R-2.3d, 8.4)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _steps = iter(range(1, 1_000_000))
 
 @dataclass
 class Scene:
-    """A router in the test's own loop, by a calendar that the test turns."""
+    """A router in the test's own event loop, with a calendar that the test moves."""
 
     authority: Authority
     nursery: trio.Nursery
@@ -70,20 +70,20 @@ class Scene:
         return connect(url, ssl_context=context, sasl=[External()], idle_timeout=0, container_id=str(next(_steps)))
 
     def rows(self) -> dict[str, dict[str, Any]]:
-        """By user."""
+        """Return the rows of connections by user."""
         standing = self.process.services.connections.values()
         rows: list[dict[str, Any]] = [each.row(trio.current_time()) for each in standing]
         return {row["user"]: row for row in rows}
 
     async def look(self) -> None:
-        """As time does: what has changed is used when it is seen to change no more."""
+        """Run the periodic check: a changed file is used when it is seen to change no more."""
         await self.process.services.secure.look()
         await self.process.services.secure.look()
 
 
 @pytest.fixture
 async def scene(tmp_path: Path, nursery: trio.Nursery, mock_clock: MockClock) -> AsyncIterator[Scene]:
-    """The clock of the loop stands still; ``mock_clock`` is in charge of it."""
+    """Start the router; the loop's clock stands still, and ``mock_clock`` moves it."""
     found = Scene(Authority(tmp_path), nursery)
     yield found
     found.process.control.stop(Error("amqp:connection:forced", "the test is over"))
@@ -96,7 +96,7 @@ async def is_alive(connection: Connection) -> bool:
 
 
 async def end_of(connection: Connection) -> tuple[str | None, str | None]:
-    """Wait until the router closes it; why."""
+    """Wait until the router closes the connection; return the reason."""
     with pytest.raises(ConnectionClosed) as closed:
         async with connection.open_receiver("nothing") as receiver:
             await receiver.receive()
@@ -153,7 +153,7 @@ async def test_a_silent_responder_does_not_end_a_handshake_under_soft_ocsp(scene
     """The time-out of the responder is shorter than that of the handshake."""
     mock_clock.rate = 20
     async with Responder.running(scene.authority) as responder:
-        responder.octets = None
+        responder.data = None
         await scene.start(ocsp="soft")
         async with scene.connect(scene.authority.issue("CN=alice", ocsp=responder.url)) as connection:
             assert await is_alive(connection)
@@ -171,7 +171,7 @@ async def test_a_handshake_of_tls_has_five_seconds(
         await late.send_all(b"\x16\x03\x01\x02")
         await wait_all_tasks_blocked(0.01)
         mock_clock.jump(HANDSHAKE_S + 0.1)
-        mock_clock.rate = 10  # else nothing would end it, if this did not
+        mock_clock.rate = 10  # else nothing would end it if the limit failed
         assert await late.receive_some(1) == b""
         assert any("timed out: TLS took more than 5 s" in each.getMessage() for each in info.records)
         assert await is_alive(stays)
@@ -181,7 +181,7 @@ async def test_a_handshake_of_tls_has_five_seconds(
 
 
 def write_names(path: Path, text: str) -> None:
-    """With a time of its own, however fast the test is."""
+    """Write the file with a new modification time, at any speed of the test."""
     path.write_text(text)
     os.utime(path, (1_000_000 + next(_steps), 1_000_000))
 
@@ -201,8 +201,8 @@ async def test_other_names_are_followed(scene: Scene, tmp_path: Path, caplog: py
             caplog.clear()
             write_names(names, text)
             await scene.look()
-            (told,) = (each for each in caplog.records if each.levelno == logging.CRITICAL)
-            assert "uidNameMappingFile: " in told.getMessage()
+            (logged,) = (each for each in caplog.records if each.levelno == logging.CRITICAL)
+            assert "uidNameMappingFile: " in logged.getMessage()
             async with scene.connect(alice):
                 assert "Alicia" in scene.rows()
 
@@ -239,14 +239,14 @@ async def test_the_expiry_of_the_own_certificate_is_reported_three_times(
     server, crl = scene.authority.issue("CN=router", "localhost", days=40), scene.authority.revoke(days=99)
     await scene.start(certFile=server.cert, privateKeyFile=server.key, crlFile=crl)
     alarms = Alarms(scene.process.services.recorder)
-    told = []
+    logged = []
     for _ in range(42):
         scene.now[0] += DAY_S
-        scene.authority.revoke(days=99, into=crl)  # what else is renewed is no reason to tell it again
+        scene.authority.revoke(days=99, into=crl)  # the renewal of another file does not repeat the warning
         await scene.look()
-        told += [each.getMessage() for each in info.records if "its certificate" in each.getMessage()]
+        logged += [each.getMessage() for each in info.records if "its certificate" in each.getMessage()]
         info.clear()
-    assert told == [f"sslProfile p: its certificate ends in {days}.0 days" for days in (30, 7, 1)]
+    assert logged == [f"sslProfile p: its certificate ends in {days}.0 days" for days in (30, 7, 1)]
     assert [alarm for alarm in alarms.take() if alarm[0] != "tls-renewal"] == [
         ("tls-certificate-ends", severity, "p", "raised", f"{days}.0", str(days))
         for severity, days in (("warning", 30), ("warning", 7), ("critical", 1))

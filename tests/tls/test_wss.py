@@ -1,4 +1,4 @@
-"""WebSockets within TLS: who comes in, under which name, and for whose pages (security.md 2.5)."""
+"""WebSockets within TLS: logins, user names, and the origins of pages (security.md 2.5)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOKEN = "a-token-for-the-scraper"
 
 
 class WebSocket:
-    """The AMQP octets within a WebSocket, sent and received as by a socket."""
+    """A WebSocket with a socket's methods for the AMQP bytes."""
 
     def __init__(self, sock: socket.socket, *headers: str) -> None:
         self.sock = sock
@@ -49,8 +49,8 @@ class WebSocket:
         self.status = int(head.split()[1])
         self._frames = Connection(ConnectionType.CLIENT, trailing_data=early)
 
-    def sendall(self, octets: bytes) -> None:
-        self.sock.sendall(self._frames.send(BytesMessage(data=octets)))
+    def sendall(self, content: bytes) -> None:
+        self.sock.sendall(self._frames.send(BytesMessage(data=content)))
 
     def recv(self, _: int) -> bytes:
         while True:
@@ -164,7 +164,7 @@ def test_two_of_one_host_have_different_names(scene: Scene) -> None:
     assert len({row["name"] for row in rows}) == 2
 
 
-#: What a browser says of the page that asks, and whether it may.
+#: A browser's origin, and whether it is permitted.
 ORIGINS = {
     "the listener's own": ("https://localhost:1234", 101),
     "one that is listed": ("https://console.example", 101),
@@ -183,10 +183,10 @@ def test_each_origin_is_admitted_or_refused_as_configured(scene: Scene, origin: 
 def answer(sock: socket.socket, target: str, *headers: str) -> tuple[int, bytes]:
     lines = (f"GET {target} HTTP/1.1", "Host: localhost", "Connection: close", *headers)
     sock.sendall(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
-    octets = b""
+    content = b""
     while data := sock.recv(65536):
-        octets += data
-    head, _, body = octets.partition(b"\r\n\r\n")
+        content += data
+    head, _, body = content.partition(b"\r\n\r\n")
     return int(head.split()[1]), body
 
 

@@ -1,4 +1,4 @@
-"""Our tools against running routers: run like a command line, in this process, and what must vary made equal."""
+"""Run trouter's tools against running routers, in this process, and replace the parts of the output that vary."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import trio
 
 from trouter.cli import main
 
-#: What differs from run to run, and what stands for it; nothing changes the width of a column.
+#: Patterns of parts that vary from run to run, and their replacements, which keep the width of a column.
 _VARYING = (
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} UTC"), lambda _: "DATE UTC"),
     (re.compile(r"(?<=127\.0\.0\.1:)\d{5}"), lambda _: "PPPPP"),
@@ -22,14 +22,14 @@ _VARYING = (
     (re.compile(r"\d+(\.\d+)? [KMGT]iB"), lambda _: "SIZE"),
     (re.compile(r"(?m)^(  Version +)\S+$"), lambda found: f"{found[1]}VERSION"),
     (re.compile(r"(?m)^(  Deliveries Delayed > 1sec +)\d+$"), lambda found: f"{found[1]}-"),
-    # The tool's own requests: the router returns the credit for them when it comes to it.
+    # The tool's own requests: the router returns the credit for them at its own time.
     (re.compile(r'(\$management\b.*\D)2(?:4\d|50)(?=(?:",| +)"?-)'), lambda found: f"{found[1]}248"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How a command ended."""
+    """The status and output of a command."""
 
     status: int
     out: str
@@ -41,7 +41,7 @@ class Ran:
 
 
 async def run(*words: str) -> Ran:
-    """`trouter WORDS` while the caller's own tasks go on."""
+    """Run `trouter WORDS` while the caller's other tasks go on."""
     return await trio.to_thread.run_sync(_run, words)
 
 
@@ -60,12 +60,12 @@ def _run(words: tuple[str, ...]) -> Ran:
     return Ran(status, out.getvalue(), err.getvalue())
 
 
-#: Columns that depend on how fast this machine is.
+#: Columns that depend on the speed of this machine.
 _PACE = ("rate", "delay")
 
 
 def steady(text: str) -> str:
-    """The text without what differs from run to run."""
+    """Return the text without the parts that vary from run to run."""
     for pattern, instead in _VARYING:
         text = pattern.sub(instead, text)
     for head in _PACE:
@@ -74,7 +74,7 @@ def steady(text: str) -> str:
 
 
 def without_column(text: str, head: str) -> str:
-    """The text with a dash in every cell of a numeric column, if there is such a column."""
+    """Return the text with a dash in every cell of a numeric column, if it has such a column."""
     lines = text.split("\n")
     found = next((line for line in lines if re.search(rf"(?<=[ \"]){head}(?=[ \"])", line)), None)
     if found is None:
@@ -93,6 +93,6 @@ def without_column(text: str, head: str) -> str:
 
 
 def without_numbers(text: str) -> str:
-    """The words of a text alone: numbers, sizes, and the widths that follow from them, are gone."""
+    """Return the words of a text without numbers, sizes, and the widths that follow from them."""
     text = re.sub(r"(?<![\w.])(?:\d[\d,]*(?:\.\d+)?|SIZE)(?![\w.])", "N", text)
     return re.sub(r"=+", "=", re.sub(r"(?<=\S) {2,}", "  ", text))

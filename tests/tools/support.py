@@ -1,4 +1,4 @@
-"""A management node that says what a test tells it to, with or without TLS; and certificates."""
+"""A management node whose answers a test sets, with or without TLS; and certificates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Answer = Callable[[Message], Sequence[Message]]
 
 
 def reply(request: Message, body: object = None, status: object = 200, description: str = "OK") -> Message:
-    """An answer as a router gives it."""
+    """Return an answer as a router composes it."""
     return Message(
         body,
         Properties(to=request.properties.reply_to, correlation_id=request.properties.correlation_id),
@@ -35,7 +35,7 @@ def reply(request: Message, body: object = None, status: object = 200, descripti
 
 
 class ManagementServer(Server):
-    """Serves one connection. ``requests`` are what came, ``peer`` the name in the client's certificate."""
+    """A server of one connection. ``requests`` are those received, ``peer`` is the name in the client's certificate."""
 
     def __init__(
         self,
@@ -96,15 +96,15 @@ class ManagementServer(Server):
             for message in self.answer(request):
                 self.deliver(message.encode())
 
-    def deliver(self, octets: bytes) -> None:
-        """Send to the client's dynamic address."""
+    def deliver(self, content: bytes) -> None:
+        """Send bytes to the client's dynamic address."""
         self.payloads.append(b"")
-        self.send(self._outgoing, octets, settled=True)
+        self.send(self._outgoing, content, settled=True)
 
 
 @asynccontextmanager
 async def serving_node(server: ManagementServer) -> AsyncIterator[None]:
-    """The server runs; what goes wrong in the block is raised as it is."""
+    """Run the server; an exception in the block is raised unchanged."""
     failure: Exception | None = None
     async with trio.open_nursery() as nursery:
         await nursery.start(server.serve)
@@ -119,7 +119,7 @@ async def serving_node(server: ManagementServer) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def asking(server: ManagementServer, **options: Any) -> AsyncIterator[Node]:
-    """A node connected to the server, which runs."""
+    """Run the server, and connect a node to it."""
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(serving_node(server))
         wanted = replace(ConnectionOptions(host="127.0.0.1", port=server.port), **options)

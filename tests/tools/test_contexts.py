@@ -1,4 +1,4 @@
-"""Saved connection settings: what the tools take from them, what precedes them, and what they never hold."""
+"""Saved connection settings: the values that tools use, their precedence, and the secrets that they never have."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def options(*words: str, older: bool = False) -> ConnectionOptions:
 
 
 async def saved(folder: Path) -> None:
-    """Two contexts; the first is in use."""
+    """Save two contexts; the first is in use."""
     password = folder / "password"
     password.write_text("hidden\n")
     named = ("--sasl-username", "ann", "--sasl-password-file", str(password), "-t", "3")

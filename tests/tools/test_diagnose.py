@@ -1,4 +1,4 @@
-"""The archive of `diagnose`: what it holds of one router and of a network, and that no planted secret is in it."""
+"""The archive of `diagnose`: its contents for one router and for a network, without any planted secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`trouter manage`, from words to the request that is sent, and from the answer to what is printed."""
+"""`trouter manage`, from the command line to the request, and from the answer to the output."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TABLE = {"attributeNames": ["name", "port", "cost"], "results": [["a", "1", None
 
 
 async def managed(*words: str, answer: object = None, status: int = 200, text: str = "") -> tuple[Ran, Any]:
-    """How a command ended, and the request that it made."""
+    """Run a command; return its result, and the request that it made."""
     server = ManagementServer(lambda request: [reply(request, answer, status, text)])
     async with serving_node(server):
         ran = await run("manage", *words, "-b", f"127.0.0.1:{server.port}", "-t", "30")

@@ -43,7 +43,7 @@ def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
 
 @pytest.fixture
 def manage(router: RunningRouter, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Manage:
-    """Run a command line: its answer, parsed if it is JSON; `fails` expects status 1 and gives the text."""
+    """Run a command line; return its answer, parsed if it is JSON. `fails` expects status 1 and returns the text."""
 
     def run(*words: str, given: object = None, fails: bool = False) -> Any:
         if given is not None:
@@ -62,7 +62,7 @@ def manage(router: RunningRouter, capsys: pytest.CaptureFixture[str], monkeypatc
     return run
 
 
-# --- entities come and go
+# --- creating and deleting entities
 
 
 def test_a_dummy_is_created_read_updated_and_deleted_by_name_and_by_identity(manage: Manage) -> None:
@@ -151,7 +151,7 @@ def test_both_connection_and_container_are_too_much(manage: Manage) -> None:
     assert "Both connection and containerId cannot be specified" in manage(*words, fails=True)
 
 
-# --- what is configured
+# --- configured entities
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_an_ssl_profile_has_its_types_operations_and_attributes(manage: Manage) 
         *("name", "identity", "type", "ciphers", "protocols", "caCertFile", "certFile", "privateKeyFile"),
         *("passwordFile", "password", "uidFormat", "uidNameMappingFile"),
     }
-    assert older < set(manage("get-attributes", "sslProfile")[name])  # and our own
+    assert older < set(manage("get-attributes", "sslProfile")[name])  # and trouter's own
 
 
 def test_there_are_no_annotations(manage: Manage) -> None:
@@ -315,7 +315,7 @@ def test_a_password_is_never_shown_again(manage: Manage, router: RunningRouter, 
 
 
 def test_ten_thousand_addresses_and_links_are_all_listed(manage: Manage, router: RunningRouter) -> None:
-    count, connections = 10_000, 16  # so that none has more than its maxLinks
+    count, connections = 10_000, 16  # so that none exceeds its maxLinks
     opened = [
         BlockingConnection(f"127.0.0.1:{router.port}", allowed_mechs="ANONYMOUS", timeout=120)
         for _ in range(connections)

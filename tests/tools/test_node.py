@@ -1,4 +1,4 @@
-"""The client of management nodes: what it asks, what it makes of answers, and what it says when there are none."""
+"""The client of management nodes: its requests, its use of answers, and its errors without one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rows(count: int, first: int = 0) -> list[list[object]]:
 
 
 def counting(total: int) -> Callable[[Message], Sequence[Message]]:
-    """A router that has so many entities."""
+    """Return a router that has ``total`` entities."""
 
     def answer(request: Message) -> Sequence[Message]:
         asked = request.application_properties
@@ -164,7 +164,7 @@ async def test_nodes_that_are_no_addresses_are_refused(body: object) -> None:
             await node.nodes()
 
 
-async def test_octets_that_are_no_message_are_refused() -> None:
+async def test_bytes_that_are_no_message_are_refused() -> None:
     server = ManagementServer()
 
     def answer(_: Message) -> Sequence[Message]:

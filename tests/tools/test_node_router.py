@@ -1,4 +1,4 @@
-"""Tools and a running router: over TLS, with a password, without anything, and to routers that are not there."""
+"""Tools and a running router: over TLS, with a password, without either, and with unreachable routers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PASSWORD = "open s\u00e9same:/@"
 
 @pytest.fixture
 def guarded(start_router: StartRouter, tmp_path: Path) -> RunningRouter:
-    """A router that lets in ann only."""
+    """Run a router that admits ann only."""
     users = tmp_path / "users"
     put_user(users, "ann", PASSWORD.encode())
     return start_router(
@@ -37,7 +37,7 @@ def guarded(start_router: StartRouter, tmp_path: Path) -> RunningRouter:
 
 @asynccontextmanager
 async def behind_tls(router: RunningRouter, context: ssl.SSLContext) -> AsyncIterator[int]:
-    """The port of a forwarder that ends TLS before the router."""
+    """Run a forwarder that ends TLS before the router; yield its port."""
 
     async def pass_on(stream: trio.SocketStream) -> None:
         tls = trio.SSLStream(stream, context, server_side=True, https_compatible=True)
@@ -49,8 +49,8 @@ async def behind_tls(router: RunningRouter, context: ssl.SSLContext) -> AsyncIte
             pass
 
     async def copy(source: trio.abc.Stream, target: trio.abc.Stream, over: Callable[[], None]) -> None:
-        while octets := await source.receive_some(65536):
-            await target.send_all(octets)
+        while data := await source.receive_some(65536):
+            await target.send_all(data)
         over()
 
     async with trio.open_nursery() as nursery:

@@ -1,4 +1,4 @@
-"""Tools over TLS and SASL: every way in, and every way that must stay shut. Certificates are made for the occasion."""
+"""Tools over TLS and SASL: every valid login, and every one that must fail. The test makes its certificates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNTRUSTED = FAILED + "SSL Failure: certificate verify failed: "
 
 @dataclass(frozen=True)
 class Material:
-    """Files, and what a server needs."""
+    """Certificate files, and a server's settings."""
 
     folder: Path
     server: ssl.SSLContext
@@ -66,11 +66,11 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Material:
 
 @dataclass(frozen=True)
 class Way:
-    """A server, a command line, and what comes of it."""
+    """A server, a command line, and the expected result."""
 
     server: str
     arguments: str
-    #: What it says; "" when it is let in.
+    #: The error; "" for a login that succeeds.
     failure: str = ""
     mechanism: str = ""
     secure: bool = False
@@ -169,7 +169,7 @@ async def test_each_way_of_connecting_is_admitted_or_refused_as_listed(way: Way,
 
 
 async def result(server: ManagementServer, way: Way, material: Material) -> str:
-    """What a tool would print."""
+    """Return the output of a tool."""
     files = {path.name: path for path in material.folder.iterdir()}
     arguments = way.arguments.format(**files, port=server.port).split()
     if "-b" not in arguments:

@@ -1,4 +1,4 @@
-"""The options with which tools connect: what they come to, which of them win, and that secrets stay secret."""
+"""The connection options of tools: their results, their precedence, and that secrets stay secret."""
 
 from __future__ import annotations
 

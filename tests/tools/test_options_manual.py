@@ -1,4 +1,4 @@
-"""The manual of the tools names every option there is, and none that there is not."""
+"""The manual of the tools names every existing option, and no other."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPTION = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
 
 
 def every_option() -> set[str]:
-    """Those of all commands: the page has chapters about more than the two."""
+    """Return the options of all commands, as the page has chapters about more than the two."""
     daemon = Parser(prog="x")
     qdrouterd.add_options(daemon)
     return {*options_of(parser()), *options_of(daemon)}

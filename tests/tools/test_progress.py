@@ -1,4 +1,4 @@
-"""Progress is shown on terminals alone, by the tools that take long."""
+"""Progress is shown on terminals alone, by tools that take long."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def started(bus: str, *words: object, **settings: Any) -> subprocess.Popen[bytes
 
 
 def ended(process: subprocess.Popen[bytes], given: bytes | None = None) -> tuple[int, bytes, str]:
-    """Exit status, output and errors of a command."""
+    """Return exit status, output and errors of a command."""
     with process:
         out, err = process.communicate(given, DEADLINE_S)
     return process.returncode, out, err.decode()
@@ -51,7 +51,7 @@ def proton(bus: str) -> Iterator[BlockingConnection]:
 
 
 def took(proton: BlockingConnection, address: str, count: int, send: Callable[[], Any]) -> tuple[list[Message], Any]:
-    """The messages that came while `send` ran, each accepted, and what `send` returned."""
+    """Return the messages that arrived while `send` ran, each accepted, and the result of `send`."""
     receiver = proton.create_receiver(address, credit=count)
     with ThreadPoolExecutor(1) as beside:
         sending = beside.submit(send)

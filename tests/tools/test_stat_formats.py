@@ -1,4 +1,4 @@
-"""How single values look, and how a table is laid out."""
+"""The text of single values, and the layout of a table."""
 
 from __future__ import annotations
 

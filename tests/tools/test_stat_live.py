@@ -1,6 +1,6 @@
-"""Every view of a live router with clients, links and traffic, as it was when somebody looked at it: golden files.
+"""Every view of a live router with clients, links and traffic, compared with golden files.
 
-To write them anew: TROUTER_GOLDEN=write.
+TROUTER_GOLDEN=write writes them anew.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ vhost {
 }
 log { module: AGENT, enable: debug+ }
 """
-#: Name of the golden file -> the options. They are run in this order, so that all numbers are the same each time.
+#: Name of the golden file -> the options. They run in this order, so that all numbers are the same each time.
 VIEWS = {
     "general": ["-g"],
     "connections": ["-c"],
@@ -70,13 +70,13 @@ VIEWS = {
     "all-entities": ["--all-entities"],
     "why": ["--why", "orders"],
 }
-#: Views of memory, where nothing but the words is the same each time.
+#: Views of memory, in which only the words are the same each time.
 IN_WORDS = {"pools", "owners", "all-entities"}
 
 
 @asynccontextmanager
 async def traffic(url: str) -> AsyncIterator[None]:
-    """Two clients with links; three messages were accepted, one rejected, two were settled as they were sent."""
+    """Run two clients with links; three messages were accepted, one rejected, two sent settled."""
     async with (
         connect(url, container_id="reader", sasl=[Anonymous()]) as reader,
         connect(url, container_id="writer", sasl=()) as writer,

@@ -1,4 +1,4 @@
-"""Several routers, asked one after the other over one connection: a server speaks for all of them."""
+"""Several routers, queried one after the other over one connection; one server answers for all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GENERAL = {"version": "1", "mode": "interior", "area": "0", "linkCount": 4, "add
 
 
 def router_of(request: Message) -> str:
-    """The router that a request is for; A is the one that the connection leads to."""
+    """Return the router that a request is for; A is the one at the other end of the connection."""
     return str(request.properties.to).removeprefix("_topo/0/").removesuffix("/$management").replace("$management", "A")
 
 
@@ -25,7 +25,7 @@ def table(row: dict[str, object]) -> dict[str, object]:
 
 
 def network(request: Message) -> Sequence[Message]:
-    """Three routers of one network."""
+    """Answer as three routers of one network."""
     asked = request.application_properties
     router = router_of(request)
     if asked["operation"] == "GET-MGMT-NODES":
@@ -33,15 +33,15 @@ def network(request: Message) -> Sequence[Message]:
     if asked["operation"] == "EXPLAIN":
         links = [{"link": 7, "connection": 2, "container": "reader", "credit": 0, "waitsFor": "credit"}]
         verdict = "no consumer" if router != "C" else "consumers without credit: link 7 on connection 2"
-        said = {"address": asked["address"], "verdict": verdict, "consumers": links if router == "C" else []}
-        return [reply(request, said)]
+        row = {"address": asked["address"], "verdict": verdict, "consumers": links if router == "C" else []}
+        return [reply(request, row)]
     if asked["entityType"].endswith(".router"):
         return [reply(request, table(GENERAL | {"id": router}))]
     return [reply(request, table({"id": router, "nextHop": None, "routerLink": 3, "lastTopoChange": None}))]
 
 
 def dead(request: Message) -> Sequence[Message]:
-    """The same without C, which is still listed."""
+    """Answer the same without C, which is still listed."""
     return [] if router_of(request) == "C" else network(request)
 
 

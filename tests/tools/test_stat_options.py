@@ -1,4 +1,4 @@
-"""What the options of `trouter stat` mean, and which do not go together."""
+"""The options of `trouter stat`, and those that do not go together."""
 
 from __future__ import annotations
 

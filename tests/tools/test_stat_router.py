@@ -1,4 +1,4 @@
-"""What scripts rely on in the output for a fresh router, how many rows come, and what is better than it was."""
+"""Output for a fresh router that scripts rely on, the count of rows, and improvements over the older tool."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ log { module: AGENT, enable: debug+ }
 
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
-    """A router that nobody but the tool is connected to."""
+    """Run a router that only the tool connects to."""
     with running(CONFIGURATION, tmp_path_factory.mktemp("fresh")) as router:
         yield router
 
@@ -129,7 +129,7 @@ async def test_a_view_without_rows_ends_and_prints_lines(fresh: RunningRouter, v
 
 @asynccontextmanager
 async def links(router: RunningRouter, count: int) -> AsyncIterator[Connection]:
-    """So many senders and receivers on one connection."""
+    """Attach ``count`` senders and receivers on one connection."""
     async with connect(f"amqp://127.0.0.1:{router.port}", container_id="many") as connection, AsyncExitStack() as stack:
         for number in range(count):
             await stack.enter_async_context(connection.open_receiver(f"a{number}", credit=1))
@@ -186,7 +186,7 @@ async def test_why_reports_a_consumer_without_credit(start_router: StartRouter) 
 
 
 class Watched:
-    """`trouter stat --watch` as a process of its own."""
+    """`trouter stat --watch` as a process."""
 
     def __init__(self, router: RunningRouter, *options: str, out: int = subprocess.PIPE) -> None:
         command = [sys.executable, "-m", "trouter", "stat", "-b", f"127.0.0.1:{router.port}", "--watch", "0.05"]
@@ -203,7 +203,7 @@ class Watched:
 
 
 async def read_until(out: int, enough: str, times: int = 1) -> str:
-    """What comes from a descriptor until a text has come so often."""
+    """Read a descriptor until a text has come ``times`` times; return all output."""
     found = ""
     while found.count(enough) < times:
         with trio.fail_after(DEADLINE_S):

@@ -1,4 +1,4 @@
-"""Views of what a lone router never has: other routers, edges, groups of users, prefixes, silence."""
+"""Views of objects that a single router never has: other routers, edges, groups of users, prefixes, silence."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def connection(**attributes: object) -> dict[str, object]:
     ("attributes", "security", "authentication"),
     [
         ({"isAuthenticated": False, "sasl": None, "user": None}, "no-security", "no-auth"),
-        ({}, "no-security", "anonymous-user"),  # as the older router has it
+        ({}, "no-security", "anonymous-user"),  # as in the older router
         ({"isAuthenticated": False}, "no-security", "anonymous-user"),
         ({"sasl": "PLAIN", "user": "ann"}, "no-security", "ann(PLAIN)"),
         ({"sasl": "GSSAPI", "user": "ann", "isEncrypted": True}, "Kerberos", "ann(Kerberos)"),
@@ -497,7 +497,7 @@ def test_every_shown_attribute_is_requested() -> None:
 
 
 class Recorder(dict[str, object]):
-    """A row that remembers what it was asked for and did not have."""
+    """A row that records the requested columns that it does not have."""
 
     def __init__(self, row: Row) -> None:
         super().__init__(row)

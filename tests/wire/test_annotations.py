@@ -1,4 +1,4 @@
-"""Router annotations: what is read, what is written, and that the sender's own entries stay octet for octet."""
+"""Router annotations: the keys that are read and written, and the sender's own entries, which keep each byte."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def with_one(key: str, value: object) -> bytes:
     return section([user(Symbol("x-opt-a"), 1), router(key, value), user("b", 2)])
 
 
-# ---- what the peers' specification shows
+# ---- examples of the peers' specification
 
 
 EXAMPLE = bytes.fromhex(
@@ -146,7 +146,7 @@ def test_composed_annotations_are_parsed_back(
     assert (found.user, found.user_count) == (octets, len(own))
     assert (found.phase, found.stream, found.to, found.ingress) == (phase, stream, to, ingress)
     assert found.trace == tuple(trace)
-    # Not to honour them is to see none of them, and to lose nothing else.
+    # Without honouring, the router's entries are not seen, and nothing else is lost.
     stripped = parse(composed, honour=False)
     assert (stripped.phase, stripped.stream, stripped.to, stripped.ingress, stripped.trace) == (
         0,
@@ -181,12 +181,12 @@ def test_the_map_has_the_narrowest_form_that_fits(filler: int) -> None:
 
 @pytest.mark.parametrize(("count", "constructor"), [(127, 0xC1), (128, 0xD1)])
 def test_more_than_255_items_need_a_wide_map(count: int, constructor: int) -> None:
-    # 256 items in at most 254 octets cannot be: each has one octet at least. So the wide map comes by size.
+    # 256 items in at most 254 bytes cannot be: each has one byte at least. So the wide map comes by size.
     own = b"".join(encode(None) + encode(None) for _ in range(count))
     assert compose_annotations(own, count, 0, False, None, None, ())[3] == constructor
 
 
-# ---- keys that are nearly ours
+# ---- keys that resemble the router's
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_the_last_of_equal_keys_counts() -> None:
     assert parse(section([router("to", "a"), router("to", "b")])).to == "b"
 
 
-# ---- routing.md 4.2: what is rejected, and in which words
+# ---- routing.md 4.2: annotations that are rejected, and the texts
 
 
 NOT_STRINGS: list[object] = [None, True, 1, b"x", Symbol("x"), ["x"], {}, Described(1, "x"), types.Char("x")]
@@ -341,7 +341,7 @@ def test_any_value_as_the_section_is_parsed_or_rejected(value: object, honour: b
     assert encode(value)[0] in (0xC1, 0xD1)
 
 
-# ---- what we must not write
+# ---- values that must not be written
 
 
 @pytest.mark.parametrize("phase", [-1, 2**31])

@@ -1,4 +1,4 @@
-"""Values and bytes: every encoding by hand, every value there and back, and bytes that lie."""
+"""Values and bytes: every encoding by hand, every value encoded and decoded, and invalid lengths."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.wire.values import key_of, values
 from trouter.wire import types
-from trouter.wire.codec import decode, decode_all, encode, skip
+from trouter.wire.codec import be32, decode, decode_all, encode, skip
 from trouter.wire.constants import MAX_NESTING, MAX_ZERO_WIDTH_ITEMS
 from trouter.wire.encodings import ENCODINGS
 from trouter.wire.errors import DecodeError, EncodeError
@@ -206,7 +206,7 @@ def test_a_length_of_256_needs_the_wide_encoding(make: Callable[..., str | bytes
 
 @pytest.mark.parametrize(("count", "size"), [(254, 254 + 3), (255, 255 + 9)])
 def test_a_list_too_long_for_one_octet_of_size_is_wide(count: int, size: int) -> None:
-    # One octet of size covers the count's octet as well.
+    # One byte of size covers the count's byte as well.
     data = encode([None] * count)
     assert len(data) == size
     assert decode_all(data) == [None] * count
@@ -239,7 +239,7 @@ def test_an_array_takes_plain_numbers_and_text_as_its_own_type() -> None:
         (Array("string", [Symbol("a")]), "Symbol in an array of string"),
         (Array("symbol", ["é"]), "ASCII"),
         (Array("list", [Described(1, 2)]), "Described in an array of list"),
-        (Array("null", [None] * (MAX_ZERO_WIDTH_ITEMS + 1)), "without octets"),
+        (Array("null", [None] * (MAX_ZERO_WIDTH_ITEMS + 1)), "without bytes"),
     ],
     ids=str,
 )
@@ -259,7 +259,7 @@ def test_a_subclass_is_encoded_as_its_base_class() -> None:
     assert encode(Number(1)) == encode(types.UInt(1))
 
 
-# ---- maps whose keys a dict cannot tell apart
+# ---- maps with keys that a dict confuses
 
 
 COLLIDING = [
@@ -340,30 +340,30 @@ def test_a_few_such_keys_are_keys_like_others() -> None:
         decode_all(encode(PairMap(twice)))
 
 
-# ---- lengths, counts and depths that lie
+# ---- false lengths, counts and depths
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("a0 05 00", "5 octets claimed, 1 left"),
-        ("b0 ffffffff 00", "4294967295 octets claimed"),
-        ("d0 ffffffff 00000000", "4294967295 octets claimed"),
-        ("d0 00000004 ffffffff", "4294967295 items claimed in 0 octets"),
-        ("d1 00000004 fffffffe", "4294967294 items claimed in 0 octets"),
-        ("c0 02 02 40", "2 items claimed in 1 octets"),
-        ("c0 03 01 40 40", "1 octets behind the last item"),
-        ("c1 04 02 40 40 40", "1 octets behind the last item"),
+        ("a0 05 00", "5 bytes claimed, 1 left"),
+        ("b0 ffffffff 00", "4294967295 bytes claimed"),
+        ("d0 ffffffff 00000000", "4294967295 bytes claimed"),
+        ("d0 00000004 ffffffff", "4294967295 items claimed in 0 bytes"),
+        ("d1 00000004 fffffffe", "4294967294 items claimed in 0 bytes"),
+        ("c0 02 02 40", "2 items claimed in 1 bytes"),
+        ("c0 03 01 40 40", "1 bytes behind the last item"),
+        ("c1 04 02 40 40 40", "1 bytes behind the last item"),
         ("c0 00", "cut short"),
         ("d0 00000003 000000", "cut short"),
-        ("c0 03 01 a1 05", "5 octets claimed, 0 left"),
+        ("c0 03 01 a1 05", "5 bytes claimed, 0 left"),
         ("e0 01 00", "cut short"),
-        ("e0 03 05 50 01", "5 items claimed in 1 octets"),
-        ("e0 04 01 50 01 02", "1 octets behind the last item"),
-        ("f0 00000005 ffffffff 40", "array items without octets"),
-        ("f0 00000005 ffffffff 70", "4294967295 items claimed in 0 octets"),
+        ("e0 03 05 50 01", "5 items claimed in 1 bytes"),
+        ("e0 04 01 50 01 02", "1 bytes behind the last item"),
+        ("f0 00000005 ffffffff 40", "array items without bytes"),
+        ("f0 00000005 ffffffff 70", "4294967295 items claimed in 0 bytes"),
         ("e0 02 00 00", "cut short"),
-        ("56 02", "boolean octet"),
+        ("56 02", "boolean byte"),
         ("73 00110000", "not a Unicode character"),
         ("73 0000d800", "not a Unicode character"),
         ("a1 01 ff", "not UTF-8"),
@@ -371,8 +371,8 @@ def test_a_few_such_keys_are_keys_like_others() -> None:
         ("a3 01 80", "not ASCII"),
         ("", "cut short"),
         ("00", "cut short"),
-        ("00 53", "1 octets claimed, 0 left"),
-        ("40 40", "1 octets after the value"),
+        ("00 53", "1 bytes claimed, 0 left"),
+        ("40 40", "1 bytes after the value"),
     ],
 )
 def test_octets_that_lie_are_refused(text: str, complaint: str) -> None:
@@ -381,13 +381,13 @@ def test_octets_that_lie_are_refused(text: str, complaint: str) -> None:
 
 
 def test_a_list_does_not_read_on_behind_its_own_end() -> None:
-    # The inner list claims two octets of content, but its string needs three, and the third stands behind it.
-    with pytest.raises(DecodeError, match="1 octets claimed, 0 left"):
+    # The inner list claims two bytes of content, but its string needs three, and the third lies behind it.
+    with pytest.raises(DecodeError, match="1 bytes claimed, 0 left"):
         decode_all(octets("c0 07 02 c0 03 01 a1 01 61"))
 
 
 def nested(kind: str, depth: int) -> bytes:
-    """``depth`` values, one inside the other, with a null in the innermost."""
+    """Return ``depth`` values, one inside the other, with a null in the innermost."""
     data = b"\x40"
     for _ in range(depth):
         if kind == "list":
@@ -463,17 +463,17 @@ def test_array_items_without_octets_are_read_to_their_bound_and_refused_beyond()
     for code in (0x40, 0x41, 0x42, 0x43, 0x44, 0x45):
         bound = b"\xf0" + struct.pack(">IIB", 5, MAX_ZERO_WIDTH_ITEMS, code)
         assert len(decode_all(bound)) == MAX_ZERO_WIDTH_ITEMS
-        with pytest.raises(DecodeError, match="without octets"):
+        with pytest.raises(DecodeError, match="without bytes"):
             decode_all(b"\xf0" + struct.pack(">IIB", 5, MAX_ZERO_WIDTH_ITEMS + 1, code))
 
 
 def test_the_bound_holds_over_all_arrays_of_one_value() -> None:
-    # Four arrays of a quarter each are allowed and one more item is not: small arrays must not add up to much memory.
+    # Four arrays of a quarter each are permitted and one more item is not: small arrays must not add up to much memory.
     quarter = b"\xf0" + struct.pack(">IIB", 5, MAX_ZERO_WIDTH_ITEMS // 4, 0x40)
     body = quarter * 4
     assert len(decode_all(b"\xd0" + struct.pack(">II", len(body) + 4, 4) + body)) == 4
     body += b"\xe0\x02\x01\x40"
-    with pytest.raises(DecodeError, match="without octets"):
+    with pytest.raises(DecodeError, match="without bytes"):
         decode_all(b"\xd0" + struct.pack(">II", len(body) + 4, 5) + body)
 
 
@@ -495,7 +495,16 @@ def test_a_symbol_has_at_most_1024_octets_and_a_string_as_many_as_there_are(code
     for size in (1024, 1025):
         octets = (b"\xb3" if code == "symbol" else b"\xb1") + size.to_bytes(4, "big") + b"x" * size
         if code == "symbol" and size > 1024:
-            with pytest.raises(DecodeError, match="symbol of more than 1024 octets"):
+            with pytest.raises(DecodeError, match="symbol of more than 1024 bytes"):
                 decode_all(octets)
         else:
             assert decode_all(octets) == "x" * size
+
+
+@given(data=st.binary(max_size=12), offset=st.integers(0, 12))
+def test_a_number_is_read_whole_or_not_at_all(data: bytes, offset: int) -> None:
+    if offset + 4 <= len(data):
+        assert be32(data, offset) == int.from_bytes(data[offset : offset + 4], "big")
+    else:
+        with pytest.raises(IndexError):
+            be32(data, offset)

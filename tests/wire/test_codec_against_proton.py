@@ -1,4 +1,4 @@
-"""The outside opinion: python-qpid-proton reads what we write and writes what we read, for every type."""
+"""An independent check: python-qpid-proton reads trouter's encodings and writes values for it, for every type."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.interop
 Data = proton.Data
 UUID = uuid.UUID("00112233-4455-6677-8899-aabbccddeeff")
 
-# Our value; the method of proton.Data that writes it; what that method takes (what get_object gives back equals it).
+# The value; the method of proton.Data that writes it; its argument (get_object returns an equal value).
 SCALARS = [
     (None, "put_null", None),
     (True, "put_bool", True),
@@ -78,7 +78,7 @@ def their_object(octets: bytes) -> object:
 
 
 def detached(value: Any) -> Any:
-    """Proton hands out binary as a view into the Data, which dies with it."""
+    """Return a copy of binary data: proton returns a view into the Data, which ends with it."""
     if isinstance(value, memoryview):
         return bytes(value)
     if isinstance(value, proton.Described):
@@ -126,11 +126,11 @@ def test_arrays_are_read_alike(kind: str, put: str, items: list[object], ours: A
 
 
 def not_described(value: object) -> bool:
-    """Proton 0.40 loses what stands behind a described value in a described value, even when it wrote them itself."""
+    """Return whether a value has no described value in another, whose rest Proton 0.40 loses."""
     return not isinstance(value, proton.Described)
 
 
-# Proton's Python binding turns maps into dicts, so keys that a dict confuses stay out of this comparison.
+# Proton's Python binding turns maps into dicts, so keys that a dict confuses are not compared.
 KEYS = st.text(max_size=20)
 THEIR_VALUES = st.recursive(
     st.one_of(

@@ -20,7 +20,7 @@ def message(*codes: int) -> bytes:
 
 
 def stands(data: bytes, cuts: tuple[int, ...] = ()) -> bool:
-    """Whether the message passes, fed in the pieces that ``cuts`` make of it."""
+    """Return whether the message passes, fed in the pieces that ``cuts`` make of it."""
     order = SectionOrder()
     whole = stands_whole(order, data)
     order.begin()
@@ -36,7 +36,7 @@ def stands(data: bytes, cuts: tuple[int, ...] = ()) -> bool:
 
 
 def stands_whole(order: SectionOrder, data: bytes) -> bool:
-    """Whether the message passes in one piece."""
+    """Return whether the message passes in one piece."""
     try:
         order.whole(b"##" + data + b"##", 2, 2 + len(data))
     except InvalidMessage:

@@ -1,4 +1,4 @@
-"""What the writers of the data path write is what the table reads, at every size at which the form changes."""
+"""The writers of the data path against the table of performatives, at every size at which the form changes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BEFORE = b"\0\0\0\x08\2\0\0\0"
 
 
 def written(out: bytearray) -> Sent:
-    """The one frame behind what stood in the output before."""
+    """Return the one frame behind the earlier contents of the output."""
     first, frame = decode(bytes(out))
     assert first.performative is None
     return frame
@@ -65,7 +65,7 @@ def test_a_first_frame(
 ) -> None:
     start, end = sorted(min(each, len(data)) for each in cut)
     writer = TransferWriter(channel, handle)
-    for _ in range(2):  # the template is left as it was
+    for _ in range(2):  # the template stays unchanged
         out = bytearray(BEFORE)
         writer.first(out, delivery_id, number, settled, more, data, start, end)
         tag = number.to_bytes(8, "little")

@@ -17,8 +17,8 @@ from trouter.wire.errors import DecodeError, EncodeError
 from trouter.wire.performatives import decode_performative, decode_state, encode_performative, encode_state
 from trouter.wire.types import Array, Described, Symbol, UInt, ULong
 
-# AMQP 1.0 parts 2 to 5, field by field: type, then * for multiple and ! for mandatory. Written from the standard,
-# not from the module, so that a slip in one shows against the other.
+# AMQP 1.0 parts 2 to 5, field by field: type, then * for multiple and ! for mandatory. Written from the standard, not
+# from the module, so that an error in one shows against the other.
 STANDARD = {
     "amqp:open:list 10": "container-id:string! hostname:string max-frame-size:uint channel-max:ushort "
     "idle-time-out:uint outgoing-locales:symbol* incoming-locales:symbol* offered-capabilities:symbol* "
@@ -194,11 +194,11 @@ def test_a_symbolic_descriptor_does_as_well(value: composite.Composite) -> None:
     assert composite.from_described(Described(Symbol(value.symbol), described.value)) == value
 
 
-# ---- every row, got wrong
+# ---- every row, with errors
 
 
 def minimal(cls: type[composite.Composite]) -> list[object]:
-    """The fields of the smallest valid ``cls``, as they stand on the wire."""
+    """Return the fields of the smallest valid ``cls``, as they are encoded."""
     samples = {
         "boolean": True,
         "ubyte": types.UByte(1),
@@ -398,7 +398,7 @@ def test_a_multiple_field_is_written_in_the_form_of_its_source(
 
 
 def test_one_value_of_a_multiple_field_is_written_bare_where_the_field_may_be_absent() -> None:
-    # An interior router of the older kind takes a link for a router's only by a bare symbol.
+    # An older interior router takes a link for a router's only by a bare symbol.
     found = decode_all(composite.encode(p.Source(capabilities=("qd.router",)))).value[10]
     assert type(found) is Symbol
     assert found == "qd.router"
@@ -502,7 +502,7 @@ def test_secrets_are_not_shown() -> None:
     assert "secret" not in str(caught.value)
 
 
-# ---- what we must not send
+# ---- values that must not be sent
 
 
 @pytest.mark.parametrize(

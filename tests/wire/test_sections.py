@@ -1,4 +1,4 @@
-"""The section scanner against a message built part by part, whole and cut at every octet."""
+"""The section scanner against a message built part by part, whole and cut at every byte."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def descriptor(code: int, spelling: str = "small") -> bytes:
 
 
 def body_of(value: list[object] | dict[Any, Any], wide: bool) -> bytes:
-    """A list or map, in its four-octet encoding if ``wide``."""
+    """Return a list or map, in its four-byte encoding if ``wide``."""
     small = encode(value)
     if not wide:
         return small
@@ -94,7 +94,7 @@ ANNOTATIONS = st.dictionaries(st.text(max_size=5).map(str), st.integers(0, 99) |
 
 @st.composite
 def messages(draw: st.DrawFn) -> Message:
-    """(octets, where the message starts, where its sections end, what a scan to each depth should say)."""
+    """Draw (bytes, start of the message, end of its sections, expected results of a scan to each depth)."""
     data = draw(st.binary(max_size=3))
     start = len(data)
     said: dict[str, Any] = {"priority": -1, "annotations": (-1, -1), "insert_at": start, "to": None, "user_id": None}
@@ -140,7 +140,7 @@ def messages(draw: st.DrawFn) -> Message:
 def test_a_scan_finds_the_parts_of_the_built_message(message: Message, depth: int) -> None:
     data, start, _, expected = message
     scan = MessageScan()
-    scan.scan(BODY, 0, len(BODY), depth, True)  # what an earlier message said must not shine through
+    scan.scan(BODY, 0, len(BODY), depth, True)  # so that the result of an earlier message must be cleared
     assert scan.scan(data, start, len(data), depth, True) == FOUND
     assert facts(scan, data) == expected[depth]
 
@@ -282,7 +282,7 @@ def test_sections_stand_in_order_and_once(earlier: int, later: int) -> None:
 @pytest.mark.parametrize("size", [0, 1, 2, 3])
 def test_a_wide_section_needs_room_for_its_count(size: int) -> None:
     data = descriptor(0x72) + b"\xd1" + struct.pack(">I", size) + bytes(8)
-    with pytest.raises(InvalidMessage, match=f"claims {size} octets"):
+    with pytest.raises(InvalidMessage, match=f"claims {size} bytes"):
         MessageScan().scan(data, 0, len(data), THROUGH_ANNOTATIONS, True)
 
 
@@ -297,14 +297,14 @@ def test_a_small_section_needs_room_for_its_count() -> None:
 def test_a_section_is_waited_for_up_to_a_bound(code: int) -> None:
     constructor = b"\xd0" if code in (0x70, 0x73) else b"\xd1"
     if code in (0x71, 0x72):
-        most, complaint = MAX_ANNOTATIONS_BYTES, "annotations of {} octets"
+        most, complaint = MAX_ANNOTATIONS_BYTES, "annotations of {} bytes"
     else:
-        most, complaint = MAX_SECTION_BYTES, "claims {} octets"
+        most, complaint = MAX_SECTION_BYTES, "claims {} bytes"
     bound = descriptor(code) + constructor + struct.pack(">I", most)
     assert MessageScan().scan(bound, 0, len(bound), THROUGH_APPLICATION_PROPERTIES, False) == NEED_MORE
     for size in (MAX_SECTION_BYTES + 1, 0x80000000, 0xFFFFFFFF):
         beyond = descriptor(code) + constructor + struct.pack(">I", size)
-        with pytest.raises(InvalidMessage, match=f"claims {size} octets"):
+        with pytest.raises(InvalidMessage, match=f"claims {size} bytes"):
             MessageScan().scan(beyond, 0, len(beyond), THROUGH_APPLICATION_PROPERTIES, False)
     beyond = descriptor(code) + constructor + struct.pack(">I", most + 1)
     with pytest.raises(InvalidMessage, match=complaint.format(most + 1)):

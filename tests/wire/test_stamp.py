@@ -1,4 +1,4 @@
-"""Writing a user-id into messages that have none."""
+"""Add a user-id to messages that have none."""
 
 from __future__ import annotations
 

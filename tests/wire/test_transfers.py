@@ -100,7 +100,7 @@ def number(value: int | None) -> int:
 
 
 def wanted(performative: Any) -> dict[str, object]:
-    """What the reader's attributes should be."""
+    """Return the expected attributes of the reader."""
     if isinstance(performative, Flow):
         optional = ("next_incoming_id", "handle", "delivery_count", "link_credit", "available")
         plain = ("incoming_window", "next_outgoing_id", "outgoing_window", "drain", "echo")
@@ -163,7 +163,7 @@ def test_nothing_of_the_frame_before_is_left(first: Transfer, second: Transfer) 
 
 
 def encodings(value: object) -> list[bytes]:
-    """Every way to write one field."""
+    """Return every encoding of one field."""
     if value is None:
         return [b"\x40"]
     if isinstance(value, bool):
@@ -176,7 +176,7 @@ def encodings(value: object) -> list[bytes]:
 
 
 def lists(fields: list[bytes]) -> list[bytes]:
-    """Every way to write the list of them."""
+    """Return every encoding of the list of them."""
     body = b"".join(fields)
     wide = b"\xd0" + (len(body) + 4).to_bytes(4, "big") + len(fields).to_bytes(4, "big") + body
     short = b"\xc0" + bytes((len(body) + 1, len(fields))) + body if len(body) < 255 else wide
@@ -184,7 +184,7 @@ def lists(fields: list[bytes]) -> list[bytes]:
 
 
 def descriptors(performative: type[Performative]) -> list[bytes]:
-    """Every way to write the descriptor."""
+    """Return every encoding of the descriptor."""
     name = NAMES[performative].encode()
     code = CODES[performative]
     return [
@@ -217,7 +217,7 @@ def test_every_encoding_of_a_transfer_reads_the_same(
     nulls: int,
     payload: bytes,
 ) -> None:
-    """The quick way for the usual form and the general one must not differ."""
+    """The fast path for the usual form and the general one must not differ."""
     values = [handle, delivery_id, tag, message_format, settled, more, *[None] * nulls]
     fields = [data.draw(st.sampled_from(encodings(value))) for value in values]
     octets = data.draw(st.sampled_from(descriptors(Transfer))) + data.draw(st.sampled_from(lists(fields)))
@@ -286,7 +286,7 @@ def test_a_short_list_of_likely_octets_is_read_or_refused(pieces: list[bytes], s
 @pytest.mark.parametrize("last", [0x40, 0x42, 0x43, 0x52, 0x70, 0xA0])
 @pytest.mark.parametrize("room", range(1, 40))
 def test_a_usual_transfer_that_ends_too_soon_is_refused(last: int, room: int) -> None:
-    """No octet behind the end of the data is read, whatever the last octet announces."""
+    """No byte behind the end of the data is read, whatever the last byte announces."""
     for first in (b"\x43", b"\x52\1", b"\x70\0\0\0\1"):
         for second in (b"\x43", b"\x52\1", b"\x70\0\0\0\1"):
             body = (first + second + b"\xa0\x20" + bytes(32))[:room] + bytes((last,))

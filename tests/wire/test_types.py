@@ -1,4 +1,4 @@
-"""The value classes: ranges at their edges, and equality that knows what AMQP tells apart."""
+"""The value classes: ranges at their limits, and equality that distinguishes AMQP's types."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_decimal_keeps_its_octets(
     assert cls(bytes(width)) != cls(b"\1" * width)
     assert len({cls(bytes(width)), cls(bytes(width))}) == 1
     for other in (width - 1, width + 1):
-        with pytest.raises(EncodeError, match="octets"):
+        with pytest.raises(EncodeError, match="bytes"):
             cls(bytes(other))
 
 

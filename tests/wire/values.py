@@ -1,4 +1,4 @@
-"""What the tests of the wire room share: any AMQP value as a Hypothesis strategy, and an equality that sees types."""
+"""Any AMQP value as a Hypothesis strategy, and an equality that compares types, for the tests of the wire room."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _OF = {
 
 
 def key_of(value: object) -> object:
-    """Something equal exactly for values that are the same in AMQP: type, and bits for floats."""
+    """Return a key that is equal exactly for values that are the same in AMQP: type, and bits for floats."""
     if isinstance(value, float):
         return type(value), struct.pack(">d", value)
     if isinstance(value, Described):
@@ -61,7 +61,7 @@ def key_of(value: object) -> object:
 
 
 def _unique(pairs: list[tuple[object, object]]) -> dict[object, object] | PairMap:
-    """The map of these pairs as the decoder would give it, the first of equal keys kept."""
+    """Return the map of these pairs as the decoder returns it, the first of equal keys kept."""
     kept = list({repr(key_of(key)): (key, value) for key, value in pairs}.values())
     try:
         mapping = dict(kept)

@@ -41,7 +41,7 @@ class PolicedConnection(Protocol):
         """Close the connection with ``error``."""
 
     def received_bytes(self) -> int:
-        """Return the octets received on it so far."""
+        """Return the bytes received on it so far."""
 
 
 class _Gone:

@@ -43,7 +43,7 @@ class ConnectionPolicy:
 
     @property
     def max_message_bytes(self) -> int:
-        """Largest message accepted, in octets; 0 for any."""
+        """Largest message accepted, in bytes; 0 for any."""
         return self.admission.settings.max_message_size or 0
 
     @property

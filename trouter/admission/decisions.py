@@ -178,7 +178,7 @@ def identity_of(target: Target) -> str:
 
 
 def _values(decision: Decision) -> dict[str, str]:
-    said: dict[str, Any] = {
+    values: dict[str, Any] = {
         "id": decision.id,
         "action": decision.action,
         "subject": decision.subject,
@@ -188,4 +188,4 @@ def _values(decision: Decision) -> dict[str, str]:
         "reason": decision.reason,
         "evidence": " ".join(map(str, decision.evidence)),
     }
-    return {name: str(value) for name, value in said.items() if value not in (None, "")}
+    return {name: str(value) for name, value in values.items() if value not in (None, "")}

@@ -68,7 +68,7 @@ class Newcomer:
             self._asked_s = None
 
     def due_bytes(self, now_s: float, rate: int) -> float:
-        """Return the octets that it must have sent by now, at ``rate`` a second."""
+        """Return the bytes that it must have sent by now, at ``rate`` a second."""
         waited_s = self._waited_s + (0.0 if self._asked_s is None else now_s - self._asked_s)
         return rate * (now_s - self.came_s - waited_s - GRACE_S)
 

@@ -155,6 +155,8 @@ class Lockout:
     def _failed(self, host: str, pair: Key | None) -> bool:
         """Count a failure; return whether it begins a lock of the pair."""
         place = self._place_key(host)
+        if pair is not None and pair in self._entries:  # a new entry of the place must not replace it
+            self._entries.move_to_end(pair)
         if place is not None:
             self._count(place)
         if pair is None:

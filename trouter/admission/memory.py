@@ -1,6 +1,6 @@
 """The memory of the process, and the router's measures near its limit (docs/limits.md).
 
-Above 80 percent of the limit the connections that hold most octets of messages get no more credit, until they hold
+Above 80 percent of the limit the connections that hold most bytes of messages get no more credit, until they hold
 less. Above 85 percent no client gets a link beyond its first two. Above 90 percent the router closes connections of the
 user who takes most; if no user takes much, it accepts no further connection. Each measure ends five points lower.
 """
@@ -94,7 +94,7 @@ class Connected(Protocol):
 
 
 def resident_bytes() -> int:
-    """Return the resident memory of the process, in octets."""
+    """Return the resident memory of the process, in bytes."""
     return int(os.pread(_statm(os.getpid()), _STATM_BYTES, 0).split()[1]) * _PAGE_BYTES
 
 
@@ -105,7 +105,7 @@ def _statm(_process: int) -> int:
 
 
 def available_bytes() -> int:
-    """Return the memory of the machine in octets, or the container's if that is less."""
+    """Return the memory of the machine in bytes, or the container's if that is less."""
     available = _PAGE_BYTES * os.sysconf("SC_PHYS_PAGES")
     for path in _CONTAINER:
         with suppress(OSError, ValueError):  # absent, or "max"
@@ -114,7 +114,7 @@ def available_bytes() -> int:
 
 
 class MemoryWatch:
-    """The memory watch of one router. ``budget`` is that of messages; ``resident`` returns the process's octets."""
+    """The memory watch of one router. ``budget`` is that of messages; ``resident`` returns the process's bytes."""
 
     def __init__(self, budget: Budget, recorder: Recorder, resident: Callable[[], int] = resident_bytes) -> None:
         self._budget = budget
@@ -130,7 +130,7 @@ class MemoryWatch:
         self.configure(None)
 
     def configure(self, limit: int | None) -> None:
-        """Set the limit, in octets; None for the memory of the machine or the container."""
+        """Set the limit, in bytes; None for the memory of the machine or the container."""
         self._limit = limit or available_bytes()
         self._budget.limit = self._limit // MESSAGES_PART
 
@@ -139,7 +139,7 @@ class MemoryWatch:
         return self._limit
 
     def totals(self) -> dict[str, int]:
-        """Return the octets of process and messages, and their limits."""
+        """Return the bytes of process and messages, and their limits."""
         budget = self._budget
         return {
             "resident": self._resident(),
@@ -202,7 +202,7 @@ class MemoryWatch:
             return
         for cost, each in largest[:CLOSED_AT_ONCE]:
             log.warning(
-                "[C%d] Connection closed: it uses %d octets of memory, and its user uses the most of all users",
+                "[C%d] Connection closed: it uses %d bytes of memory, and its user uses the most of all users",
                 each.number,
                 cost,
             )
@@ -234,7 +234,7 @@ class MemoryWatch:
 
 
 def _largest(connections: Collection[Consumer]) -> dict[int, Consumer]:
-    """Return the connections that hold most octets of messages: as few as hold half of all."""
+    """Return the connections that hold most bytes of messages: as few as hold half of all."""
     held = [(each.engine.buffered_bytes, each) for each in connections]
     whole, taken = sum(count for count, _ in held), 0
     found: dict[int, Consumer] = {}
@@ -247,13 +247,13 @@ def _largest(connections: Collection[Consumer]) -> dict[int, Consumer]:
 
 
 def cost_bytes(engine: Connection) -> int:
-    """Return the octets of a connection beyond an idle one: its messages, output, sessions and links."""
+    """Return the bytes of a connection beyond an idle one: its messages, output, sessions and links."""
     kept = engine.buffered_bytes + len(engine.out)
     return kept + SESSION_BYTES * engine.session_count + LINK_BYTES * engine.link_count
 
 
 def _largest_user(connections: Collection[Consumer]) -> list[tuple[int, Consumer]]:
-    """Return the cost in octets of each connection of the user who takes most, the largest first; routers excluded."""
+    """Return the cost in bytes of each connection of the user who takes most, the largest first; routers excluded."""
     costs = [(cost_bytes(each.engine), each) for each in connections if each.role not in ROUTER_ROLES]
     users: defaultdict[tuple[object, object], list[tuple[int, Consumer]]] = defaultdict(list)
     for cost, each in heapq.nlargest(COMPARED, costs, key=lambda pair: pair[0]):

@@ -28,7 +28,7 @@ MAX_ROWS: Final = 20
 def shares(by: str, consumers: Collection[Consumer]) -> list[dict[str, object]]:
     """Return the memory in octets of connections, grouped ``by`` a key of KEYS, the largest group first.
 
-    ``messages`` are octets held of received messages, ``output`` those that wait to be sent, ``bytes`` is everything.
+    ``messages`` are bytes held of received messages, ``output`` those that wait to be sent, ``bytes`` is everything.
     Groups beyond ``MAX_ROWS`` share one row, with their number in ``others``. KeyError for another key.
     """
     keys = KEYS[by]

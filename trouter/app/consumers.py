@@ -66,7 +66,7 @@ class ConsumerAddress:
         elif len(received.message) > terms.max_bytes:
             _reject(
                 received,
-                f"the message has {len(received.message)} octets, at most {terms.max_bytes} are allowed",
+                f"the message has {len(received.message)} bytes, at most {terms.max_bytes} are allowed",
                 TOO_LARGE,
             )
         elif not self._consumers.put(Waiting(self.consumer, received, user), self.bucket):

@@ -236,11 +236,11 @@ class Control:
     def findings(self) -> tuple[Problem, ...]:
         """Return the findings about the configuration in force, the most severe first."""
         if self._findings is None:
-            told = evaluate(self._configuration, self._parts.plugins)
+            found = evaluate(self._configuration, self._parts.plugins)
             unserved = {problem.entity for problem in self.service.withheld}
             rest = [
                 one
-                for one in told
+                for one in found
                 if not (one.severity is Severity.PROBLEM and (one.entity in unserved or one.point in OVERTAKEN))
             ]
             self._findings = ordered([*self.service.withheld, *rest])

@@ -132,7 +132,7 @@ class StateDump:
         yield f"written {time.strftime('%Y-%m-%d %H:%M:%S %z')}, {age_s:.0f} s after the start"
         yield f"draining {'yes' if pulse.draining else 'no'}"
         yield f"cpu {used.ru_utime:.1f} s user, {used.ru_stime:.1f} s system; memory at most {used.ru_maxrss} KiB"
-        yield f"messages under way {budget.held} octets of {budget.limit}"
+        yield f"messages under way {budget.held} bytes of {budget.limit}"
         yield f"connections to be flushed {len(self._services.hub.outbox)}"
         threads = len(list(Path("/proc/self/task").iterdir()))
         yield f"threads {threads}; objects in the collector's generations {gc.get_count()}"

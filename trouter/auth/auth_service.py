@@ -105,7 +105,7 @@ class RemoteAuthService:
         try:
             with _in_time(self.facts, "its mechanisms did not come"):
                 session = await self._call()
-                await session.hear_mechanisms()
+                await session.receive_mechanisms()
         except _Failure as failure:
             breaker.failed()
             if session is not None:
@@ -186,7 +186,7 @@ class _Session:
         )
         self._engine = Connection(LIMITS, own, [], self._sasl, server=False)
 
-    async def hear_mechanisms(self) -> None:
+    async def receive_mechanisms(self) -> None:
         """Exchange SASL headers and store the mechanisms; _Failure, OSError, trio.BrokenResourceError."""
         event = await self._next()
         if not isinstance(event, SaslMechanismsOffered):

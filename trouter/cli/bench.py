@@ -15,7 +15,7 @@ from trouter.load.report import Report
 from trouter.tools.failures import UsageError
 
 _EPILOG: Final = """examples:
-  trouter bench pair --count 1000000           one sender, one receiver, 100 octets, 1000 in flight
+  trouter bench pair --count 1000000           one sender, one receiver, 100 bytes, 1000 in flight
   trouter bench pair --window 1 --latency --seconds 5      how long a message takes
   trouter bench pair --connections 100 --addresses 100 --count 1000000      a hundred pairs
   trouter bench sink --port 5999               a server that accepts everything, to find out what a sender can do

@@ -17,8 +17,8 @@ from trouter.config.networks import remarks
 from trouter.config.problems import RENAMED, UNUSED, Severity
 from trouter.tools.table import Style, may_colour
 
-ALWAYS_TOLD: Final = frozenset({"listener(s)", "address rule(s)", "warning(s)"})
-#: How a network of files is told of, by whether it cannot work.
+ALWAYS_SHOWN: Final = frozenset({"listener(s)", "address rule(s)", "warning(s)"})
+#: The style of a finding on a terminal, by its severity.
 _STYLES: Final = {Severity.PROBLEM: Style.ALARM, Severity.UNSAFE: Style.WARNING, Severity.NOTE: Style.QUIET}
 _REMARKS: Final = {True: "network", False: "warning"}
 
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(document, indent=2))
     else:
         for each in checked:
-            _tell(each, strict=strict)
+            _print(each, strict=strict)
         for remark in found:
             severity = Severity.PROBLEM if remark.grave else Severity.NOTE
             print(f"{_painted(severity, _REMARKS[remark.grave])}: {remark.text}", file=sys.stderr)
@@ -90,7 +90,7 @@ def _check(path: Path) -> Checked:
     return Checked(path, configuration, evaluation(configuration, plugins))
 
 
-def _tell(checked: Checked, *, strict: bool) -> None:
+def _print(checked: Checked, *, strict: bool) -> None:
     """Print the result for one file: findings on standard error, a good result on standard output."""
     path, configuration = checked.path, checked.configuration
     if configuration is None:
@@ -109,7 +109,7 @@ def _tell(checked: Checked, *, strict: bool) -> None:
             print(f"{path}: not safe, {checked.count(Severity.UNSAFE)} finding(s)", file=sys.stderr)
         case _:
             counts = _counts(configuration, checked)
-            found = ", ".join(f"{count} {what}" for what, count in counts.items() if count or what in ALWAYS_TOLD)
+            found = ", ".join(f"{count} {what}" for what, count in counts.items() if count or what in ALWAYS_SHOWN)
             print(f"{configuration.source}: good, {found}")
 
 

@@ -168,7 +168,7 @@ def plan_schema(arguments: argparse.Namespace) -> Plan:
     type_name = arguments.type or long_type(next(iter(arguments.words), ""))
 
     async def ask(node: Node) -> str:
-        answer = await node.ask(arguments.operation.upper(), entityType=type_name or None)
+        answer = await node.call_self(arguments.operation.upper(), entityType=type_name or None)
         return as_json(answer, arguments.indent)
 
     return ask

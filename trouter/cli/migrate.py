@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps({"files": [*map(_document, reports)]}, indent=2))
     else:
-        _tell(reports, sys.stdout if output is not None or arguments.check else sys.stderr)
+        _print(reports, sys.stdout if output is not None or arguments.check else sys.stderr)
     changed = any(report.changes for report in reports)
     return 1 if any(report.bad for report in reports) or (arguments.check and changed) else 0
 
@@ -187,22 +187,22 @@ def _write(report: Report, *, force: bool) -> None:
 # --- output
 
 
-def _tell(reports: list[Report], stream: TextIO) -> None:
+def _print(reports: list[Report], stream: TextIO) -> None:
     """Print the report in lines: problems on standard error, the rest on ``stream``."""
-    tell = partial(print, file=stream)
+    write = partial(print, file=stream)
     for report in reports:
         for change in report.changes:
             kind = "unsupported" if change.unsupported else "changed"
             what = f"{change.old} -> {change.new or '(removed)'}"
-            tell(printable(f"{kind}: {_place(change)}: {what}: {change.why}"))
+            write(printable(f"{kind}: {_place(change)}: {what}: {change.why}"))
         for finding in report.findings:
             grave = finding.severity is Severity.PROBLEM
             print(f"{finding.severity}: {finding}{_strict(finding)}", file=sys.stderr if grave else stream)
         for error in report.errors:
             print(f"problem: {error}", file=sys.stderr)
         for note in report.notes:
-            tell(f"{report.path}: {note}")
-        tell(_summary(report))
+            write(f"{report.path}: {note}")
+        write(_summary(report))
 
 
 def _place(change: Change) -> str:

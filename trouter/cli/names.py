@@ -1,4 +1,4 @@
-"""Programs that are a command of trouter: those of the older router with its command lines, and `trouter-passwd`."""
+"""Programs that run one command of trouter: the older router's, with its command lines, and `trouter-passwd`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trouter.cli import Parser, obey
 
 def qdstat_parser() -> Parser:
     """Return the command line of qdstat."""
-    from trouter.cli import stat  # noqa: PLC0415  # of the three programs only one is called
+    from trouter.cli import stat  # noqa: PLC0415  # a process is one of the three programs
 
     parser = Parser(prog="qdstat", description="Show what a router holds and does.")
     stat.add_options(parser, older=True)
@@ -18,7 +18,7 @@ def qdstat_parser() -> Parser:
 
 
 def qdstat() -> int:
-    """Run `trouter stat`, with the options of that name."""
+    """Run `trouter stat` with the options of qdstat; return the exit status."""
     return obey(qdstat_parser(), sys.argv[1:])
 
 
@@ -37,7 +37,7 @@ def qdmanage_parser() -> Parser:
 
 
 def qdmanage() -> int:
-    """Run `trouter manage`, with the options of that name."""
+    """Run `trouter manage` with the options of qdmanage; return the exit status."""
     return obey(qdmanage_parser(), sys.argv[1:])
 
 
@@ -51,12 +51,12 @@ def qdrouterd_parser() -> Parser:
 
 
 def qdrouterd() -> int:
-    """Run `trouter run`, with the options of that name."""
+    """Run the router with the options of qdrouterd; return the exit status."""
     return obey(qdrouterd_parser(), sys.argv[1:])
 
 
 def trouter_passwd() -> int:
-    """Run `trouter passwd`."""
+    """Run `trouter passwd`; return the exit status."""
     from trouter.cli import passwd  # noqa: PLC0415
 
     parser = Parser(
@@ -68,5 +68,5 @@ def trouter_passwd() -> int:
     return obey(parser, sys.argv[1:])
 
 
-#: The older router's programs, with what makes their command lines.
+#: The older router's programs, with the functions that return their command lines.
 PROGRAMS: Final = {"qdstat": qdstat_parser, "qdmanage": qdmanage_parser, "qdrouterd": qdrouterd_parser}

@@ -1,4 +1,4 @@
-"""`trouter passwd`: who is in a file of users. A password comes from the terminal, a pipe or a file, and only so."""
+"""`trouter passwd`: edit and list a users file. Passwords come from the terminal, a pipe or a file, not arguments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from trouter_plugins.users import Entry
 
-#: What fits into a response of PLAIN with the longest name twice.
+#: Limit of a password: a response of PLAIN has room for it and twice the longest user name.
 MAX_PASSWORD_BYTES: Final = 512
 SCRAM_NAMES: Final = ("SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1")
 
@@ -29,7 +29,7 @@ A router takes a changed file into use within seconds; connections of users who 
 
 
 class Unusable(Exception):
-    """What was asked for cannot be done; says why."""
+    """The command cannot be carried out; the text gives the reason."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -43,7 +43,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add every command with its options."""
+    """Add the commands with their options to a parser."""
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     def command(name: str, text: str, act: Callable[[argparse.Namespace], str], *, user: bool = True) -> Any:
@@ -80,8 +80,8 @@ def _add_scram(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do it, and print what was done; 1 when it could not be."""
-    from trouter_plugins.sasldb import SasldbError  # noqa: PLC0415  # what other commands do without
+    """Carry out a command and print its result; return the exit status, 1 for a failure."""
+    from trouter_plugins.sasldb import SasldbError  # noqa: PLC0415  # other commands do not need them
     from trouter_plugins.users import UsersFileError  # noqa: PLC0415
 
     try:
@@ -98,7 +98,7 @@ def _add(arguments: argparse.Namespace) -> str:
     scram = _scram(arguments.scram)
     expires_at_s = _moment(arguments.expires) if arguments.expires else float("inf")
     path = arguments.password_file
-    password = _asked() if path is None else _from_file(path)
+    password = _from_input() if path is None else _from_file(path)
     known = put_user(arguments.file, arguments.user, password, scram, expires_at_s=expires_at_s)
     return f"{arguments.file}: user {arguments.user} {'changed' if known else 'added'}"
 
@@ -191,7 +191,7 @@ def _scram(text: str) -> tuple[str, ...]:
 
 
 def _moment(text: str) -> float:
-    """Seconds since 1970; a day alone is its end."""
+    """Return seconds since 1970, for a date without a time those of its end; Unusable."""
     from trouter_plugins.users import parse_moment  # noqa: PLC0415
 
     try:
@@ -200,8 +200,8 @@ def _moment(text: str) -> float:
         raise Unusable(f"--expires: {error}, or as 2027-01-31") from None
 
 
-def _asked() -> bytes:
-    """From the terminal, twice, or else the first line of the standard input."""
+def _from_input() -> bytes:
+    """Return the password: typed twice at the terminal, else the first line of standard input; Unusable."""
     if not sys.stdin.isatty():
         return _password(os.fsencode(sys.stdin.readline(MAX_PASSWORD_BYTES + 2)), "the password")
     password = getpass.getpass("Password: ")
@@ -223,7 +223,7 @@ def _password(line: bytes, which: str) -> bytes:
 
 
 def _check_password(password: bytes, which: str) -> None:
-    """Unusable, without the password in it."""
+    """Raise Unusable, without the password in its text, for a password that is empty, too long or not UTF-8."""
     try:
         password.decode()
     except UnicodeDecodeError:

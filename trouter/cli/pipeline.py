@@ -1,4 +1,4 @@
-"""`trouter pipeline`: messages into a spool, records into tables, tables into answers. Most of it runs on Spark."""
+"""`trouter pipeline`: receive messages into a spool, make tables of records and query them, partly on Spark."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from importlib import import_module
 from typing import Final
 
-#: Each is a module of `trouter.cli.pipelines` with `add_parser(actions)`, in the order in which data passes them.
+#: Modules of `trouter.cli.pipelines`, each with `add_parser(actions)`, in the order in which data passes them.
 ACTIONS: Final[tuple[str, ...]] = (
     "spool",
     "land",

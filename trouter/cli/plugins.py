@@ -1,4 +1,4 @@
-"""`trouter plugins`: what is installed, what of it loads, from where, and for which hooks."""
+"""`trouter plugins`: list the installed plugins, with their files and hooks, and whether they load."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EPILOG: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What is told of one plugin."""
+    """One plugin in the output."""
 
     name: str
     loaded: bool
@@ -54,7 +54,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print a row for each plugin; 1 if the router would not start with them."""
+    """Print a row for each plugin; return 1 if the router would not start with them, else 0."""
     try:
         listed = dict(load(arguments.config).router.plugins)
     except ConfigurationError as error:
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _row(plugin: InstalledPlugin, hooks: tuple[str, ...] | None) -> Row:
-    """`hooks`: None if it does not load."""
+    """Return the row of a plugin; `hooks` is None if the plugin does not load."""
     try:
         digest = digest_of(plugin)
     except PluginError:

@@ -1,7 +1,6 @@
-"""`trouter policy`: what a policy decides and why, and whether that is what is expected of it.
+"""`trouter policy`: explain the decisions of a policy, test them against expectations, and learn a policy.
 
-Exit status: 0 for allowed, or for everything as expected; 2 for denied, or for something else than expected; 1 when
-there is no answer.
+Exit status: 0 if the client is allowed or every expectation is met; 1 if not, or if there is no answer.
 """
 
 from __future__ import annotations
@@ -107,7 +106,7 @@ def policy_at(path: Path, *, enforce: bool = False) -> Policy:
 
 
 def run_explain(arguments: argparse.Namespace) -> int:
-    """Print the decision; the exit status."""
+    """Print the decision; return the exit status."""
     try:
         policy = policy_at(arguments.config, enforce=arguments.enforce)
     except ConfigurationError as error:
@@ -122,13 +121,13 @@ def run_explain(arguments: argparse.Namespace) -> int:
         source=arguments.source,
         target=arguments.target,
     )
-    told = explain(policy.with_addresses(_gathered(arguments.resolve)), question)
-    print(json.dumps(told.as_map(), indent=2) if arguments.json else told.as_text())
-    return 0 if told.allowed else 1
+    explanation = explain(policy.with_addresses(_gathered(arguments.resolve)), question)
+    print(json.dumps(explanation.as_map(), indent=2) if arguments.json else explanation.as_text())
+    return 0 if explanation.allowed else 1
 
 
 def run_test(arguments: argparse.Namespace) -> int:
-    """Print what is not as expected; the exit status."""
+    """Print the expectations that the policy does not meet; return the exit status."""
     try:
         expectations = read_expectations(arguments.file)
         path = arguments.config or expectations.policy

@@ -1,7 +1,7 @@
-"""The router under its older name: that daemon's options, in the foreground or as a daemon of its own.
+"""`qdrouterd`: the router with the options of the older daemon, in the foreground or in the background.
 
-With -d the caller waits until every listener stands, and hears of whatever prevents it: what is written to stderr until
-then is the caller's.
+With -d the calling process waits until every listener is open; stderr is the caller's until then, and shows why a start
+fails.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import trouter
 from trouter.app.privileges import Account, PrivilegeError, account_of, become
 from trouter.cli import run
 
-#: Below the prefix that Python is installed at, else below these.
+#: Folders below which the default configuration is looked for, in this order; Python is installed in the first.
 PREFIXES: Final = (Path(sys.prefix), Path("/usr/local"), Path("/"))
 CONFIGURATION: Final = Path("etc/qpid-dispatch/qdrouterd.conf")
-#: For what the daemon creates: others may read it.
+#: Lets other users read files that the daemon creates.
 UMASK: Final = 0o022
 PID_FILE_MODE: Final = 0o644
 
@@ -28,7 +28,7 @@ _STARTED: Final = b"1"
 
 
 class DaemonError(Exception):
-    """What the options ask for cannot be done."""
+    """The daemon cannot do what its options say; the text gives the reason."""
 
 
 class Version(argparse.Action):
@@ -53,17 +53,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def default_configuration() -> Path:
-    """Return the first that exists, else the first of all."""
+    """Return the first configuration below `PREFIXES` that exists, or the first path if none does."""
     paths = [prefix / CONFIGURATION for prefix in PREFIXES]
     return next((path for path in paths if path.is_file()), paths[0])
 
 
 def start(arguments: argparse.Namespace) -> int:
-    """Route until told to stop; the exit status."""
+    """Run the router until a signal stops it; return the exit status."""
     if arguments.stray:
         parser: argparse.ArgumentParser = arguments.command_parser
         parser.error(f"Unexpected arguments: {' '.join(arguments.stray)}")
-    # Names are of the directory that we are called in, also when we leave it.
+    # Relative paths start at the folder of the call, which a daemon leaves.
     configuration = Path(arguments.config or default_configuration()).absolute()
     pid_path = Path(arguments.pidfile).absolute() if arguments.pidfile else None
     if arguments.test_hooks:
@@ -75,7 +75,7 @@ def start(arguments: argparse.Namespace) -> int:
 
 
 def _route(configuration: Path, pid_path: Path | None, user: str | None, ready: Callable[[], None]) -> int:
-    """The router in this process, from its pid file to its end."""
+    """Write the pid file, change the user and run the router in this process; return the exit status."""
     pid_file: PidFile | None = None
     try:
         account = account_of(user) if user else None
@@ -96,9 +96,9 @@ def _route(configuration: Path, pid_path: Path | None, user: str | None, ready: 
 
 
 def _become_daemon() -> int:
-    """Be a process of a new session without a terminal; a descriptor to report on.
+    """Go on as a process of a new session without a terminal; return a descriptor for the report of the start.
 
-    The caller's process waits here for that report and ends, with status 0 if there is one.
+    The calling process stays here, waits for that report, and exits: with 0 if it comes, with 1 if it does not.
     """
     reads, reports = os.pipe()
     child = os.fork()
@@ -120,7 +120,7 @@ def _become_daemon() -> int:
 
 
 def _let_go(report: int) -> None:
-    """The router stands: tell who waits, and leave their terminal."""
+    """Report the start to the calling process, and leave its terminal."""
     _to_null(1, 2)
     try:
         os.write(report, _STARTED)
@@ -143,14 +143,14 @@ def _to_null(*descriptors: int) -> None:
 
 
 class PidFile:
-    """A file with our process id, removed at the end."""
+    """The file with the id of this process, removed at the end."""
 
     def __init__(self, path: Path, owner: Account | None) -> None:
-        """Write it; DaemonError."""
+        """Write the file; DaemonError."""
         self._path = path
         self._pid = os.getpid()
         try:
-            # Never through a symbolic link: who may make one there must not choose what is overwritten.
+            # Not through a symbolic link: the user who made it would choose which file is overwritten.
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
             descriptor = os.open(path, flags, PID_FILE_MODE)
             with os.fdopen(descriptor, "w", encoding="ascii") as file:
@@ -162,7 +162,7 @@ class PidFile:
             raise DaemonError(f"the pid file {path} cannot be written: {failure.strerror}") from failure
 
     def remove(self) -> None:
-        """Remove it, or where the folder does not let us, empty it; not if another process has written it since."""
+        """Remove the file, or empty it if the folder forbids that; leave one that another process has written since."""
         try:
             if self._path.read_text(encoding="ascii", errors="replace").strip() != str(self._pid):
                 return

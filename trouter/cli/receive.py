@@ -1,4 +1,4 @@
-"""`trouter receive`: messages from an address, as text, as JSON or as files."""
+"""`trouter receive`: receive messages from an address, and write them as text, as JSON or as files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trouter.tools.dialling import dialled
 from trouter.tools.failures import Timeout, run_tool
 from trouter.tools.formats import printable
 from trouter.tools.interrupts import until_interrupted
-from trouter.tools.messages import as_map, body_octets
+from trouter.tools.messages import as_map, body_bytes
 from trouter.tools.options import add_server_options, positive
 from trouter.tools.progress import Advance, progress
 from trouter.tools.receiving import Receiving, save, whole
@@ -62,7 +62,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Receive what the command line says; the exit status."""
+    """Receive messages as the command line says; return the exit status."""
     tally = Tally("received")
     status = run_tool(lambda: _receive(arguments, tally))
     return status or (0 if tally.good else 1)
@@ -99,7 +99,7 @@ async def _take_all(receiving: Receiving, arguments: argparse.Namespace, store: 
 
 
 def store_of(arguments: argparse.Namespace, advance: Advance) -> Callable[[Delivery], Awaitable[None]]:
-    """Return what writes a message where the command line says."""
+    """Return the function that writes a message where the command line says."""
     numbers = counting(1)
 
     async def store(delivery: Delivery) -> None:
@@ -116,17 +116,17 @@ def store_of(arguments: argparse.Namespace, advance: Advance) -> Callable[[Deliv
 
 
 def free_path(folder: Path, numbers: counting[int]) -> Path:
-    """Return the path of a file that is not there yet; makes the folder. OSError."""
+    """Make the folder, and return the path of a file that does not exist in it; OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     return next(path for number in numbers if not (path := folder / f"{number:06}").exists())
 
 
 def as_line(message: Message, *, json_lines: bool) -> bytes:
-    """Return a message as a line: all of it as JSON, or its body, on a terminal without what that would obey."""
+    """Return a message as a line: the whole as JSON, or its body, on a terminal without control characters."""
     if json_lines:
         return json_line(message)
-    octets = body_octets(message)
-    return (printable(octets.decode(errors="backslashreplace")).encode() if sys.stdout.isatty() else octets) + b"\n"
+    body = body_bytes(message)
+    return (printable(body.decode(errors="backslashreplace")).encode() if sys.stdout.isatty() else body) + b"\n"
 
 
 def json_line(message: Message, **more: str) -> bytes:
@@ -135,7 +135,7 @@ def json_line(message: Message, **more: str) -> bytes:
 
 
 async def write(octets: bytes) -> None:
-    """Write to standard output without holding up the connection's own tasks; OSError."""
+    """Write to standard output without blocking the tasks of the connection; OSError."""
 
     def written() -> None:
         sys.stdout.buffer.write(octets)

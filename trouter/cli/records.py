@@ -1,4 +1,4 @@
-"""`trouter records`: prove what a router has recorded, read it, and follow it while it is written."""
+"""`trouter records`: prove the segments that a router has recorded, print their records, and follow new ones."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from trouter.records.segments import EMPTY, OPEN, SegmentPosition, opened, place
 from trouter.records.text import clean
 from trouter.tools.progress import progress
 
-#: How often a segment that is being written is looked at.
+#: Seconds between two looks for new records.
 LOOK_S: Final = 0.2
 _GROUPS: Final = {"audit": AUDIT, "telemetry": TELEMETRY, "all": frozenset(KINDS)}
-#: Fields of the envelope and of the peer, which have their own places in a row.
+#: Fields of the envelope and of the peer, which have columns of their own in a row.
 _PLACED: Final = frozenset({"n", "t", "k", "conn", "user", "host"})
 _UNITS_S: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -39,7 +39,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "check",
         help="prove that nothing is missing or changed",
         description="Prove segments of records: that each is as it was written, that none is missing between the "
-        "first and the last, and that a record reports every gap. Each fault is printed with its file and octet, and "
+        "first and the last, and that a record reports every gap. Each fault is printed with its file and byte, and "
         "the exit status is then 1.",
     )
     check.add_argument("path", type=Path, metavar="DIR|FILE")
@@ -69,7 +69,7 @@ def _kinds(text: str) -> frozenset[str]:
 
 
 def _moment(text: str) -> int:
-    """Microseconds since 1970."""
+    """Return microseconds since 1970; argparse.ArgumentTypeError."""
     if ago := re.fullmatch(r"(\d{1,9})([smhd])", text):
         return int((time.time() - int(ago[1]) * _UNITS_S[ago[2]]) * 1_000_000)
     try:
@@ -94,13 +94,13 @@ def run_check(arguments: argparse.Namespace) -> int:
         print(fault, file=sys.stderr)
     for note in report.notes:
         print(f"note: {note}", file=sys.stderr)
-    told = f"{report.records} records in {report.segments} segments"
-    print(f"{told}, {len(report.errors)} errors" if report.errors else f"{told}, all proved")
+    counts = f"{report.records} records in {report.segments} segments"
+    print(f"{counts}, {len(report.errors)} errors" if report.errors else f"{counts}, all proved")
     return 1 if report.errors else 0
 
 
 def run_cat(arguments: argparse.Namespace) -> int:
-    """Print the records that are wanted; 1 if a segment cannot be read to its end."""
+    """Print the chosen records; return 1 if a segment cannot be read to its end, else 0."""
     wanted = _wanted(arguments)
     show = _show_line if arguments.json else _show_row
     path: Path = arguments.path
@@ -124,7 +124,7 @@ def run_cat(arguments: argparse.Namespace) -> int:
 
 
 def run_follow(arguments: argparse.Namespace) -> int:
-    """Print until interrupted."""
+    """Print new records until interrupted; return 1 if the segments cannot be read, else 0."""
     wanted = _wanted(arguments)
     show = _show_line if arguments.json else _show_row
     try:
@@ -143,13 +143,13 @@ def run_follow(arguments: argparse.Namespace) -> int:
 
 
 def _cannot_read(error: OSError) -> int:
-    """Say which file cannot be read, and why; the exit status."""
+    """Print which file cannot be read, and why; return the exit status."""
     print(f"{error.filename}: {error.strerror}", file=sys.stderr)
     return 1
 
 
 class _Follower:
-    """Reads what is added to the segments of a folder; a segment keeps its file when it is renamed."""
+    """Reads records that are added to the segments of a folder; a segment that is renamed stays open."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -159,11 +159,11 @@ class _Follower:
             if place.rest != OPEN:
                 self._done.add(place.name)
             elif reading := self._begin(place):
-                for _ in reading.lines():  # what there was before
+                for _ in reading.lines():  # the records that are there already
                     pass
 
     def lines(self) -> Iterator[Line]:
-        """Yield lines for ever."""
+        """Yield the lines of new records for ever; Corrupt, OSError."""
         while True:
             for place in segments_in(self._folder):
                 name = place.name
@@ -180,7 +180,7 @@ class _Follower:
     def _begin(self, place: SegmentPosition) -> SegmentReader | None:
         try:
             file = opened(place.path)
-        except FileNotFoundError:  # it was renamed this very moment, and will be found by its new name
+        except FileNotFoundError:  # it has just been renamed: the next look finds the new name
             return None
         try:
             reader = SegmentReader(place.path, file, open_ended=True)

@@ -1,4 +1,4 @@
-"""`trouter request`: a request to a service, and its answer."""
+"""`trouter request`: send requests to a service, and print the answers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Send the requests of the command line; the exit status."""
+    """Send the requests of the command line; return the exit status."""
     bodies = Bodies(arguments)
     return run_tool(lambda: _request(arguments, bodies))
 
@@ -64,7 +64,7 @@ async def _request(arguments: argparse.Namespace, bodies: Bodies) -> None:
             request = addressed(message, answers.address)
             answer = Answer(request, answers)
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(answer.wait)  # now: a service may answer before it accepts
+                nursery.start_soon(answer.wait)  # before sending: a service may answer before it accepts
                 await sending.put(request)
                 await sending.finish()
                 if not tally.good:
@@ -86,17 +86,17 @@ class Answer:
     """The answer to one request: `message`, once it has arrived."""
 
     def __init__(self, request: Outgoing, answers: Receiver) -> None:
-        asked = request.properties if isinstance(request, Message) else request.head.properties
-        self._known_by = (asked.message_id, asked.correlation_id or asked.message_id)
+        sent = request.properties if isinstance(request, Message) else request.head.properties
+        self._correlation_ids = (sent.message_id, sent.correlation_id or sent.message_id)
         self._answers = answers
         self.message = Message()
         self.arrived = trio.Event()
 
     async def wait(self) -> None:
-        """Accept what arrives until it is the answer; answers to other requests are dropped."""
+        """Accept messages until the answer arrives; drop answers to other requests."""
         while not self.arrived.is_set():
             delivery = await self._answers.receive()
             await delivery.accept()
-            if delivery.message.properties.correlation_id in self._known_by:
+            if delivery.message.properties.correlation_id in self._correlation_ids:
                 self.message = delivery.message
                 self.arrived.set()

@@ -61,14 +61,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Route until told to stop; the exit status."""
+    """Run the router until a signal stops it; return the exit status."""
     parser: argparse.ArgumentParser = arguments.command_parser
     if arguments.group and not arguments.user:
         parser.error("--group needs --user")
     if arguments.demo:
         if arguments.config or arguments.user:
             parser.error("--demo has configurations and users of its own")
-        from trouter.cli import demo  # noqa: PLC0415  # the client, which the router does without
+        from trouter.cli import demo  # noqa: PLC0415  # the router does not need the client
 
         return demo.run(arguments.browser)
     return route(
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
 def show_around(browser: bool | None, configuration: Configuration) -> None:
     """Show the user who started the built-in configuration where to look next.
 
-    browser: whether to open the web console in a browser; None leaves it to where the command was typed.
+    browser: whether to open the web console in a browser; None opens it for the built-in configuration, `at_a_desktop`.
     """
     built_in = configuration.source == BUILT_IN
     url = console_url(configuration) if built_in or browser else None
@@ -104,10 +104,10 @@ def route(
     group: str = "",
     welcome: Callable[[Configuration], None] | None = None,
 ) -> int:
-    """Load, log what is doubtful, and route until told to stop; the exit status.
+    """Load the configuration, log its problems, and run the router until a signal stops it; return the exit status.
 
-    ready, ended: as the router calls. user, group: who to be once every socket is bound. welcome: called in place of
-    ``ready`` with the configuration.
+    ready: called once every listener is open. ended: called at the end. user, group: take this identity once every
+    socket is bound. welcome: called in place of ``ready`` with the configuration.
     """
     try:
         configuration, plugins = prepare(path)
@@ -123,17 +123,17 @@ def route(
         logs.of("MAIN").log(logging.CRITICAL if grave else logging.WARNING, "%s%s", prefix, finding)
     if welcome is not None:
         ready = partial(welcome, configuration)
-    from trouter.app.process import run as serve  # noqa: PLC0415  # the whole router, which other commands do without
+    from trouter.app.process import run as serve  # noqa: PLC0415  # the whole router, which other commands do not need
 
     return serve(configuration, plugins, partial(load, path), ready, ended, partial(confine, configuration, account))
 
 
 def confine(configuration: Configuration, account: Account | None) -> None:
-    """Give up what the router does not need once its sockets are bound; PrivilegeError."""
+    """Take the identity of ``account``, and give up privileges, once the sockets are bound; PrivilegeError."""
     if account is not None:
         logs.give(account.uid, account.gid)
         become(account)
-        if configuration.router.pam_service is None:  # PAM asks a setuid program where we may not read the passwords
+        if configuration.router.pam_service is None:  # PAM runs a setuid program if this user cannot read the passwords
             forbid_new_privileges()
         for line in out_of_reach(configuration):
             logs.of("MAIN").warning("user %s %s", account.user, line)
@@ -142,7 +142,7 @@ def confine(configuration: Configuration, account: Account | None) -> None:
 
 
 def out_of_reach(configuration: Configuration) -> Iterator[str]:
-    """Yield what a reload would need, and this process may not have any more."""
+    """Yield a text for each file and folder of the configuration that this process cannot use any more."""
     for path in paths_of(configuration):
         if Path(path).exists() and not os.access(path, os.R_OK):
             yield f"cannot read {path}: a reload will be refused"
@@ -154,7 +154,7 @@ def out_of_reach(configuration: Configuration) -> Iterator[str]:
 
 
 def paths_of(configuration: Configuration) -> Iterator[str]:
-    """Yield every file and folder that the configuration is read from, or names."""
+    """Yield the path of the configuration, and every path in its attributes."""
     if configuration.source != BUILT_IN:
         yield configuration.source
     for entity in configuration.entities:

@@ -1,4 +1,4 @@
-"""`trouter send`: messages to an address, and what became of them."""
+"""`trouter send`: send messages to an address, and count their outcomes."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def add_quiet(group: argparse._ArgumentGroup) -> None:
-    """Add the option without which a run ends with a line of counts."""
+    """Add the option that leaves out progress, and the counts at the end if all went well."""
     group.add_argument("-q", "--quiet", action="store_true", help="no progress, and no counts if all went well")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Send what the command line says; the exit status."""
+    """Send the messages of the command line; return the exit status."""
     tally = Tally("sent")
     bodies = Bodies(arguments, arguments.count)
     status = run_tool(lambda: _send(arguments, bodies, tally))
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def server_of(arguments: argparse.Namespace) -> ConnectionOptions:
-    """Return where to connect; UsageError for an address in its URL, ValueError and OSError as ConnectionOptions."""
+    """Return the options of the connection; UsageError for an address in the URL, ValueError, OSError."""
     options = ConnectionOptions.of(arguments)
     if options.path:
         raise UsageError("the URL ends with the port: ADDRESS is a word of its own")
@@ -102,7 +102,7 @@ async def _send(arguments: argparse.Namespace, bodies: Bodies, tally: Tally) -> 
 
 
 async def _send_all(sending: Sending, messages: AsyncGenerator[Outgoing, None]) -> None:
-    """Send until there are no more or Ctrl-C is pressed, and wait for the outcomes."""
+    """Send all messages, or those before Ctrl-C, and wait for the outcomes."""
     try:
         with until_interrupted(signal.SIGTERM) as interrupted:
             async with aclosing(messages):

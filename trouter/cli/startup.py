@@ -1,4 +1,4 @@
-"""What `run` and `check` do alike: load configuration and plugins, and tell everything that is wrong with them."""
+"""What `run` and `check` share: load configuration and plugins, and list their problems."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pathlib import Path
 from trouter import logs
 from trouter.config import Configuration, ConfigurationError, Problem, RouterEntity, load
 from trouter.config.facts import router_facts
-from trouter.config.findings import evaluate, mechanisms, ordered, told, unsafe
+from trouter.config.findings import evaluate, finding_of, mechanisms, ordered, unsafe
 from trouter.config.problems import Severity
 from trouter.hooks import ConfigurationRefused, PluginError, Plugins
 from trouter.logs.outputs import NAMED
 
 
 class StartError(Exception):
-    """The router cannot start; `lines` tell why, one problem each. `problems` are those that have a place in a file."""
+    """The router cannot start. `lines` have a problem each; `problems` are those with a position in a file."""
 
     def __init__(self, *lines: str, problems: tuple[Problem, ...] = ()) -> None:
         super().__init__("\n".join(lines))
@@ -28,8 +28,9 @@ class StartError(Exception):
 
 
 def prepare(path: Path | None, text: str | None = None) -> tuple[Configuration, Plugins]:
-    """Return the configuration in the file, or in ``text`` that is to stand there, or the built-in one, and the
-    plugins, which know it. Raise StartError if the router cannot start with them.
+    """Return the configuration and the plugins, configured by it; StartError if the router cannot start with them.
+
+    The configuration is ``text``, else the file at ``path``, else the built-in one.
     """
     logs.configure(Configuration(RouterEntity()))  # until the configuration says otherwise
     try:
@@ -47,7 +48,7 @@ def prepare(path: Path | None, text: str | None = None) -> tuple[Configuration, 
 
 
 def evaluation(configuration: Configuration, plugins: Plugins) -> tuple[Problem, ...]:
-    """Return everything that is to be told of a configuration on this machine, the gravest first."""
+    """Return all problems of a configuration on this machine, the gravest first."""
     found = [
         *evaluate(configuration, plugins),
         *log_files(configuration),
@@ -58,7 +59,7 @@ def evaluation(configuration: Configuration, plugins: Plugins) -> tuple[Problem,
 
 
 def warnings(configuration: Configuration, plugins: Plugins) -> tuple[Problem, ...]:
-    """Return the same without what a router logs itself at its start: files it cannot use, what it does not serve."""
+    """Return the same without those that a router logs itself at its start: unusable files, entities not served."""
     found = [*configuration.warnings, *unsafe(configuration), *mechanisms(configuration, plugins)]
     return ordered([*found, *little_memory(configuration)])
 
@@ -90,13 +91,13 @@ def little_memory(configuration: Configuration) -> list[Problem]:
         return []
     from trouter.admission.memory import REFUSE_AT, resident_bytes  # noqa: PLC0415
 
-    import_module("trouter.app.process")  # the whole router: that is what is measured
+    import_module("trouter.app.process")  # the whole router, whose memory is measured
 
     needed = resident_bytes()
     if needed * 100 < limit * REFUSE_AT:
         return []
     least = -(-needed * 2 // 1_000_000) * 1_000_000
-    return [told("no-memory-left", configuration.router, needed=needed, least=least)]
+    return [finding_of("no-memory-left", configuration.router, needed=needed, least=least)]
 
 
 def _may_append(path: Path) -> bool:
@@ -106,7 +107,7 @@ def _may_append(path: Path) -> bool:
 
 
 def existing_path(text: str) -> Path:
-    """Return a file named on the command line; whether it can be read is found out on loading."""
+    """Return a path of the command line, which loading checks; argparse.ArgumentTypeError if it is empty."""
     if not text:
         raise argparse.ArgumentTypeError("the name of a file is needed")
     return Path(text)

@@ -1,4 +1,4 @@
-"""`trouter stat`: what a running router holds and does. `qdstat` is the same without what that tool lacks."""
+"""`trouter stat`: show what a running router holds and does. `qdstat` is the same with fewer options."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from trouter.tools.views.traffic import ADDRESSES, CONNECTIONS
 from trouter.tools.views.why import why
 
 _EVERYTHING: Final = "all-entities"
-#: Filter -> the view it stands for when none is named.
+#: Filter -> the view that it shows if none is named.
 _FILTERS: Final = {"vhost": CONNECTIONS, "address": ADDRESSES, "connection": CONNECTIONS}
 #: Moves the cursor home and erases what is on the screen.
 _CLEAR: Final = "\x1b[H\x1b[2J"
@@ -46,13 +46,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="show what a running router holds and does",
         description="Ask a router's management node, and show the answer as a table.",
         epilog=_EPILOG,
-        intermixed=True,  # so that a word too many is an error of this command
+        intermixed=True,  # so that this command reports a word too many
     )
     add_options(parser)
 
 
 def add_options(parser: argparse.ArgumentParser, *, older: bool = False) -> None:
-    """Add every option; of the ``older`` tool's exactly those that it has, with its meaning."""
+    """Add every option; with ``older`` exactly those of qdstat, with their meaning there."""
     choice = parser.add_argument_group("what to show")
     one = choice.add_mutually_exclusive_group()
     for view in VIEWS:
@@ -103,7 +103,7 @@ def _add_own_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show what is asked for; the exit status."""
+    """Show the chosen views; return the exit status."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     return run_tool(lambda: _stat(arguments), older=arguments.older)
@@ -130,14 +130,14 @@ async def _stat(arguments: argparse.Namespace) -> None:
 
 
 def _between_looks(arguments: argparse.Namespace) -> str:
-    """On a terminal a look takes the place of the one before it."""
+    """Return the text between two looks; on a terminal it clears the screen."""
     if arguments.json:
         return ""
     return _CLEAR if sys.stdout.isatty() and not arguments.csv else "\n"
 
 
 async def _watch(window: Window, rates: Rates, every_s: float, between: str) -> NoReturn:
-    """Show again and again."""
+    """Show the views every ``every_s`` seconds, until cancelled."""
     before = between if between == _CLEAR else ""
     while True:
         began_s = trio.current_time()
@@ -149,12 +149,12 @@ async def _watch(window: Window, rates: Rates, every_s: float, between: str) -> 
 
 
 def wishes_of(arguments: argparse.Namespace) -> Wishes:
-    """Return what a command line asks to be shown; UsageError."""
-    asked = [name for name in _FILTERS if getattr(arguments, name) is not None]
-    filters = {name: getattr(arguments, name) for name in asked if getattr(arguments, name)}
+    """Return the views and filters that a command line chooses; UsageError."""
+    given = [name for name in _FILTERS if getattr(arguments, name) is not None]
+    filters = {name: getattr(arguments, name) for name in given if getattr(arguments, name)}
     if arguments.vhost == "":
         raise UsageError("argument --vhost: a name is needed")
-    named = [_FILTERS[name].name for name in asked if name not in filters]
+    named = [_FILTERS[name].name for name in given if name not in filters]
     own = next((name for name in ("why", "paths") if getattr(arguments, name) is not None), None)
     if arguments.view is not None or own is not None:
         named.append(arguments.view or own or "")
@@ -166,7 +166,7 @@ def wishes_of(arguments: argparse.Namespace) -> Wishes:
             shown = f"--{_EVERYTHING}" if len(views) > 1 else views[0].flags[0]
             raise UsageError(f"argument --{name}: has no effect with {shown}")
     if arguments.paths is not None and (arguments.all_routers or _one_router(arguments)):
-        raise UsageError("argument --paths: it asks the routers on the way, not those of -r, -d or --all-routers")
+        raise UsageError("argument --paths: it queries the routers on the way, not those of -r, -d or --all-routers")
     if arguments.csv and arguments.json:
         raise UsageError("argument --json: not allowed with argument --csv")
     return Wishes(
@@ -184,7 +184,7 @@ def _one_router(arguments: argparse.Namespace) -> bool:
 
 
 def _views(arguments: argparse.Namespace, named: str | None, filtered: str | None) -> tuple[View, ...]:
-    """Return what is named, else what a filter stands for, else the router in general."""
+    """Return the named views, else the view of the filter, else the general one."""
     if named == "why":
         return (why(arguments.why),)
     if named == "paths":

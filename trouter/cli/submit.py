@@ -1,7 +1,7 @@
-"""What spark-submit runs: ``spark-submit [its options] FILE ACTION [options]`` is `trouter pipeline ACTION [options]`.
+"""The script for spark-submit: ``spark-submit [its options] FILE ACTION ...`` runs `trouter pipeline ACTION ...`.
 
 `trouter pipeline doctor --submit` prints the path of this file. Python puts the folder of a script first on its path;
-here that would hide modules of others behind ours of the same name.
+modules of this folder would hide other packages of the same name.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def main() -> int:
-    """Run one action of the pipeline; the exit status."""
+    """Run one action of the pipeline; return the exit status."""
     here = Path(__file__).resolve().parent
     sys.path[:] = [entry for entry in sys.path if not entry or Path(entry).resolve() != here]
     try:

@@ -1,4 +1,4 @@
-"""`trouter version`: what runs here, as a report of a problem should say it."""
+"""`trouter version`: print the versions that belong into the report of a problem."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the versions; the exit status."""
+    """Print the versions; return the exit status."""
     found = versions()
     if arguments.json:
         print(json.dumps(found, indent=2))

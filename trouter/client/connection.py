@@ -396,7 +396,7 @@ class Connection(End, LinkOpener):
     # --- writing
 
     def _flush(self) -> None:
-        """Write the pending octets now; leave the rest to the writing task."""
+        """Write the pending bytes now; leave the rest to the writing task."""
         if self._writing or self._over:
             return
         engine = self._engine
@@ -411,7 +411,7 @@ class Connection(End, LinkOpener):
             self._flush_soon()
 
     def _flush_soon(self) -> None:
-        """Write the pending octets when the current task next waits."""
+        """Write the pending bytes when the current task next waits."""
         if not self._write_due:
             self._write_due = True
             self._writer.unpark_all()

@@ -18,7 +18,7 @@ from .message import Message
 from .pieces import BodyReader
 from .ports import ConnectionPort, SessionPort
 
-#: Shorter pieces are joined, so that tiny frames do not cost an object each, in octets.
+#: Shorter pieces are joined, so that tiny frames do not cost an object each, in bytes.
 SMALL_PIECE_BYTES: Final = 4096
 
 
@@ -48,7 +48,7 @@ class Delivery:
         self._receiver = receiver
         self._delivery = delivery
         self._whole: bytes | bytearray = b""
-        #: Octets of a streamed message that were not read.
+        #: Bytes of a streamed message that were not read.
         self._pieces: deque[bytes] = deque()
         self._message: Message | None = None
         self._body: BodyReader | None = None
@@ -134,8 +134,8 @@ class Delivery:
             self._body = BodyReader()
         return self._body
 
-    async def _next_octets(self, body: BodyReader) -> bytes | None:
-        """Return the next octets of the body; None at its end."""
+    async def _next_bytes(self, body: BodyReader) -> bytes | None:
+        """Return the next bytes of the body; None at its end."""
         while not self._unread:
             piece = await self._next_piece()
             if piece is None:
@@ -263,7 +263,7 @@ class Delivery:
             self._release(count)
 
     def _release(self, count: int) -> None:
-        """Release octets that were read, so that the session's window opens again."""
+        """Release bytes that were read, so that the session's window opens again."""
         if count:
             self._receiver._session._session.release(count)
             self._receiver._connection._flush_if_touched()
@@ -305,7 +305,7 @@ class BodyStream:
         return self
 
     async def __anext__(self) -> bytes:
-        octets = await self._delivery._next_octets(self._body)
-        if octets is None:
+        piece = await self._delivery._next_bytes(self._body)
+        if piece is None:
             raise StopAsyncIteration
-        return octets
+        return piece

@@ -62,7 +62,7 @@ class Link(End, LinkSink):
 
     @property
     def max_message_size(self) -> int:
-        """Largest message that the peer accepts or sends, in octets; 0 for any."""
+        """Largest message that the peer accepts or sends, in bytes; 0 for any."""
         return 0 if self._answer is None else self._answer.max_message_size or 0
 
     @property

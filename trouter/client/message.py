@@ -20,6 +20,7 @@ from trouter.wire.constants import (
     DELIVERY_ANNOTATIONS,
     FOOTER,
     HEADER,
+    MAX_SYMBOL_BYTES,
     MESSAGE_ANNOTATIONS,
     PROPERTIES,
 )
@@ -70,7 +71,7 @@ class Properties(Composite, descriptor=PROPERTIES):
 class BodyKind(Enum):
     """The kind of a body's sections."""
 
-    #: ``body`` is bytes: the octets of every data section, joined.
+    #: ``body`` is the content of every data section, joined.
     DATA = DATA
     #: ``body`` is a list with one list for each sequence section.
     SEQUENCE = AMQP_SEQUENCE
@@ -102,8 +103,8 @@ class Message:
 
     def encode(self) -> bytes:
         """Return the encoded message; EncodeError if AMQP has no encoding for a value."""
-        octets = b"".join((*self._head(), *self._body(), *_annotations(FOOTER, self.footer)))
-        return octets or _BARE_HEADER  # a message has at least one section
+        encoded = b"".join((*self._head(), *self._body(), *_annotations(FOOTER, self.footer)))
+        return encoded or _BARE_HEADER  # a message has at least one section
 
     def encode_head(self) -> bytes:
         """Return the encoded sections before the body; EncodeError."""
@@ -179,9 +180,9 @@ class Encoded:
 
 
 def data_section(size: int) -> bytes:
-    """Return the head of a data section of ``size`` octets; EncodeError if they are too many."""
+    """Return the head of a data section of ``size`` bytes; EncodeError if they are too many."""
     if size > 0xFFFFFFFF:
-        raise EncodeError(f"a data section holds at most {0xFFFFFFFF} octets, not {size}")
+        raise EncodeError(f"a data section holds at most {0xFFFFFFFF} bytes, not {size}")
     if size > 0xFF:
         return b"\0\x53\x75\xb0" + size.to_bytes(4, "big")
     return bytes((0, 0x53, DATA, 0xA0, size))
@@ -225,7 +226,14 @@ def _content(value: Described, code: int, start: int) -> Any:
     wanted = _CONTENT.get(code)
     if wanted is not None and not isinstance(value.value, wanted):
         raise DecodeError(f"section {code:#x} holds {type(value.value).__name__}", start)
-    return value.value
+    content: Any = value.value
+    if code in _ANNOTATIONS and not all(_may_be_symbol(key) for key in content):
+        raise DecodeError(f"a key of section {code:#x} cannot be a symbol", start)  # as 3.2.10 demands
+    return content
+
+
+def _may_be_symbol(key: object) -> bool:
+    return not isinstance(key, str) or (key.isascii() and len(key) <= MAX_SYMBOL_BYTES)
 
 
 _NO_HEADER: Final = Header()
@@ -263,6 +271,8 @@ _CONTENT: Final[dict[int, type]] = {
     AMQP_SEQUENCE: list,
     FOOTER: dict,
 }
+#: Maps with symbols for keys; strings that could be symbols are accepted for them.
+_ANNOTATIONS: Final = frozenset({DELIVERY_ANNOTATIONS, MESSAGE_ANNOTATIONS, FOOTER})
 
 composite.register(Header)
 composite.register(Properties)

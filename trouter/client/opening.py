@@ -19,7 +19,7 @@ from .receiver import Receiver
 from .sender import Sender
 
 DEFAULT_CREDIT: Final = 100
-#: The largest message of a receiver, in octets, unless the caller sets it.
+#: The largest message of a receiver, in bytes, unless the caller sets it.
 DEFAULT_MAX_MESSAGE_SIZE: Final = 64 * 1024 * 1024
 
 
@@ -89,8 +89,8 @@ class LinkOpener(ABC):
         """Open a receiver from ``address``; if ``dynamic``, from a new one, which is in ``receiver.address``.
 
         ``credit`` is the most deliveries that may be here unsettled, renewed automatically; 0 leaves it to
-        ``add_credit``. ``stream`` returns deliveries when their first octets come. A message of more than
-        ``max_message_size`` octets (0 for any; if None, 64 MiB, or any for streams) ends the link.
+        ``add_credit``. ``stream`` returns deliveries when their first bytes come. A message of more than
+        ``max_message_size`` bytes (0 for any; if None, 64 MiB, or any for streams) ends the link.
         ``receiver.source.filter`` has the filter that the peer applies. ``source`` replaces address, dynamic, filter
         and capabilities. LinkDetached if the peer refuses.
         """

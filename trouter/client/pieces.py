@@ -1,4 +1,4 @@
-"""Bodies in pieces: octets are put into data sections, and taken out of them, as they come.
+"""Bodies in pieces: bytes are put into data sections, and taken out of them, as they come.
 
 A message of any length passes without being held whole (AMQP 1.0 part 3, 3.2.6).
 """
@@ -13,13 +13,13 @@ from trouter.wire.errors import DecodeError
 
 from .message import BodyKind, Message, data_section, section_code
 
-#: The most octets that are held of the sections before the body, or after it.
+#: The most bytes that are held of the sections before the body, or after it.
 MAX_HEAD_BYTES: Final = 1 << 20
 
-#: The longest symbolic descriptor of a section, in octets.
+#: The longest symbolic descriptor of a section, in bytes.
 MAX_DESCRIPTOR_BYTES: Final = 64
 
-#: Octets of fixed-width values, and the kinds with one octet of size, by the high half of the format code (1.3).
+#: Bytes of fixed-width values, and the kinds with one byte of size, by the high half of the format code (1.3).
 _FIXED: Final = {4: 0, 5: 1, 6: 2, 7: 4, 8: 8, 9: 16}
 _SHORT: Final = frozenset((0xA, 0xC, 0xE))
 
@@ -45,27 +45,27 @@ class BodyWriter:
             self._before += data_section(size)
         self._empty = True
 
-    def piece(self, octets: bytes | bytearray | memoryview) -> bytes:
-        """Return the encoding of the next octets of the body; ValueError if there are more than ``size``."""
+    def piece(self, data: bytes | bytearray | memoryview) -> bytes:
+        """Return the encoding of the next bytes of the body; ValueError if there are more than ``size``."""
         before, self._before = self._before, b""
         if self._left is None:
-            before += data_section(len(octets))
+            before += data_section(len(data))
         else:
-            self._left -= len(octets)
+            self._left -= len(data)
             if self._left < 0:
-                raise ValueError(f"the stream is {-self._left} octets longer than its size")
+                raise ValueError(f"the stream is {-self._left} bytes longer than its size")
         self._empty = False
-        return b"".join((before, octets))
+        return b"".join((before, data))
 
     def finish(self) -> bytes:
-        """Return the last octets to send; ValueError if octets of the body are missing."""
+        """Return the last bytes to send; ValueError if bytes of the body are missing."""
         if self._left:
-            raise ValueError(f"the stream is {self._left} octets shorter than its size")
+            raise ValueError(f"the stream is {self._left} bytes shorter than its size")
         return self.piece(b"") if self._empty else b""
 
 
 class BodyReader:
-    """Extracts the octets of the data sections from a message that arrives piece by piece."""
+    """Extracts the bytes of the data sections from a message that arrives piece by piece."""
 
     def __init__(self) -> None:
         #: The sections before the body, once the body began.
@@ -77,15 +77,15 @@ class BodyReader:
         self._past_body = False
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """Return the body's octets in ``piece``; DecodeError."""
+        """Return the body's bytes in ``piece``; DecodeError."""
         found: list[bytes] = []
         offset = 0
         while offset < len(piece):
             if self._left > 0:
-                octets = piece[offset : offset + self._left]
-                self._left -= len(octets)
-                found.append(octets)
-                offset += len(octets)
+                data = piece[offset : offset + self._left]
+                self._left -= len(data)
+                found.append(data)
+                offset += len(data)
             else:
                 offset = self._read_section(piece, offset)
         return found
@@ -119,7 +119,7 @@ class BodyReader:
         elif self.head is None:
             self._before += section
             if len(self._before) > MAX_HEAD_BYTES:
-                raise DecodeError(f"more than {MAX_HEAD_BYTES} octets before the body")
+                raise DecodeError(f"more than {MAX_HEAD_BYTES} bytes before the body")
             if Message.decode(self._before).kind is not BodyKind.ABSENT:
                 raise DecodeError("the body of the message is not data")
         elif self._past_body or section_code(codec.decode(section, 0, len(section))[0]) != FOOTER:
@@ -129,7 +129,7 @@ class BodyReader:
 
 
 def _descriptor_end(section: bytearray | bytes) -> int:
-    """Return where the descriptor of a section ends, or how many octets are needed to know; DecodeError."""
+    """Return where the descriptor of a section ends, or how many bytes are needed to know; DecodeError."""
     if section and section[0] != 0:
         raise DecodeError("not a section of a message")
     if len(section) < 2:
@@ -162,7 +162,7 @@ def _wanted(section: bytearray) -> int:
         return head
     total = head + int.from_bytes(section[end + 1 : head], "big")
     if total > MAX_HEAD_BYTES:
-        raise DecodeError(f"more than {MAX_HEAD_BYTES} octets outside the body")
+        raise DecodeError(f"more than {MAX_HEAD_BYTES} bytes outside the body")
     return total
 
 
@@ -171,6 +171,6 @@ def _is_data(section: bytearray | bytes, end: int) -> bool:
 
 
 def _data_size(section: bytes) -> int:
-    """Return the octets of data behind the head ``section``; -1 if it is no data section."""
+    """Return the bytes of data behind the head ``section``; -1 if it is no data section."""
     end = _descriptor_end(section)
     return int.from_bytes(section[end + 1 :], "big") if _is_data(section, end) else -1

@@ -27,13 +27,13 @@ class ConnectionPort(Protocol):
     _sessions: set[SessionPort]
 
     def _flush(self) -> None:
-        """Write the pending octets now."""
+        """Write the pending bytes now."""
 
     def _flush_soon(self) -> None:
-        """Write the pending octets when the current task next waits."""
+        """Write the pending bytes when the current task next waits."""
 
     def _flush_if_touched(self) -> None:
-        """Write the pending octets if the engine has any."""
+        """Write the pending bytes if the engine has any."""
 
     async def _until_gone(self, end: Departing) -> None:
         """Wait until the peer has ended ``end`` too, or cannot any more."""

@@ -37,7 +37,7 @@ class Receiver(ReceivingLink):
         #: Deliveries that count against the allowance: here and unsettled.
         self._held = 0
         self._ready: deque[Delivery] = deque()
-        #: Streamed deliveries with octets held here, or still to come.
+        #: Streamed deliveries with bytes held here, or still to come.
         self._streams: set[Delivery] = set()
         self._arrived = trio.lowlevel.ParkingLot()
         self._link: IncomingLink

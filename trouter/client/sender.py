@@ -29,7 +29,7 @@ from .ports import SessionPort
 #: was settled without one.
 Outcome = State | Described | None
 
-Octets = bytes | bytearray | memoryview
+BytesLike = bytes | bytearray | memoryview
 M = TypeVar("M", bound=Message | Encoded)
 
 
@@ -42,7 +42,7 @@ class Tracker:
         self._sender = sender
         self._delivery = delivery
         self._outcome: Outcome | DecodeError = None
-        #: Octets of this delivery are still to be offered.
+        #: Bytes of this delivery are still to be offered.
         self._more = more
         #: Everything that was offered of it has been written.
         self._written = False
@@ -171,7 +171,7 @@ class Sender(Link):
 
     async def send_stream(
         self,
-        chunks: AsyncIterable[Octets] | Iterable[Octets],
+        chunks: AsyncIterable[BytesLike] | Iterable[BytesLike],
         *,
         head: Message | None = None,
         size: int | None = None,
@@ -181,7 +181,7 @@ class Sender(Link):
         """Send one message in pieces, each taken when the last one is written; return its outcome.
 
         ``head`` has the sections before the body. The body is a data section for each chunk, or a single one if
-        ``size`` gives its octets, for receivers that read only one. With ``encoded`` the chunks are an encoded message.
+        ``size`` gives its bytes, for receivers that read only one. With ``encoded`` the chunks are an encoded message.
 
         An error of the chunks, or cancellation, aborts the message. If a receiver settles early, the rest is not taken.
         An async generator is always closed.
@@ -389,19 +389,19 @@ class Pipeline(Generic[M]):
 class _Each:
     """An asynchronous iterator over a synchronous iterable."""
 
-    def __init__(self, chunks: Iterable[Octets]) -> None:
+    def __init__(self, chunks: Iterable[BytesLike]) -> None:
         self._chunks = iter(chunks)
 
     def __aiter__(self) -> _Each:
         return self
 
-    async def __anext__(self) -> Octets:
+    async def __anext__(self) -> BytesLike:
         for chunk in self._chunks:
             return chunk
         raise StopAsyncIteration
 
 
-def _each(chunks: AsyncIterable[Octets] | Iterable[Octets]) -> AsyncIterator[Octets]:
+def _each(chunks: AsyncIterable[BytesLike] | Iterable[BytesLike]) -> AsyncIterator[BytesLike]:
     return aiter(chunks) if isinstance(chunks, AsyncIterable) else _Each(chunks)
 
 

@@ -202,8 +202,8 @@ def reason_of(failure: BaseException) -> str:
 
 
 def _cause_of(failure: BaseException) -> BaseException:
-    told = failure.__cause__
-    cause = told if told is not None and isinstance(failure, OSError) and not failure.errno else failure
+    reason = failure.__cause__
+    cause = reason if reason is not None and isinstance(failure, OSError) and not failure.errno else failure
     while isinstance(cause, BaseExceptionGroup):
         cause = cause.exceptions[0]
     return cause

@@ -1,4 +1,4 @@
-"""The socket below a connection: octets as they come, and writes that never wait.
+"""The socket below a connection: bytes as they come, and writes that never wait.
 
 Calls go straight to the socket; a task waits only while it is not ready. TLS uses memory buffers, so that it can be
 written without waiting too.
@@ -15,7 +15,7 @@ import trio
 READ_BYTES: Final = 131072
 #: Full reads in a row before other tasks get their turn.
 READS_IN_A_ROW: Final = 4
-#: Octets that are encrypted at a time, which bounds what is encrypted and not sent.
+#: Bytes that are encrypted at a time, which bounds what is encrypted and not sent.
 _TLS_PIECE_BYTES: Final = 65536
 
 
@@ -29,7 +29,7 @@ class Transport:
         self._in_a_row = 0
 
     async def receive(self) -> bytes:
-        """Return the next octets; b"" once the peer has closed."""
+        """Return the next bytes; b"" once the peer has closed."""
         if self._drained:
             await trio.lowlevel.wait_readable(self._sock)
         elif self._in_a_row >= READS_IN_A_ROW:

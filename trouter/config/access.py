@@ -1,4 +1,4 @@
-"""The little languages of vhosts and their groups (security.md 4.3 to 4.8)."""
+"""Parses the users, host names and addresses of vhosts and their groups (security.md 4.3 to 4.8)."""
 
 from __future__ import annotations
 
@@ -76,10 +76,10 @@ def address_patterns(entries: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(entries))
 
 
-def frame_size(octets: int) -> int:
-    if 0 < octets < MIN_FRAME:
+def frame_size(size_bytes: int) -> int:
+    if 0 < size_bytes < MIN_FRAME:
         raise Doubt("size-clamped", MIN_FRAME, "is out of range", f"0, or an integer from {MIN_FRAME}")
-    return octets
+    return size_bytes
 
 
 def _at_most_one_token(entry: str) -> None:

@@ -1,6 +1,4 @@
-"""Python's garbage collector held back while much is made that stays: looking through it again and again takes longer
-than making it.
-"""
+"""Pauses the garbage collector while many lasting objects are made, which it would examine again and again."""
 
 from __future__ import annotations
 
@@ -9,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-#: So many new objects are no longer young when collection goes on: the first one would look through all of them.
+#: From this number on, new objects are made old before collection goes on, or it would examine all of them at once.
 MANY: Final = 100_000
 
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Hold back garbage collection in the block, unless another thread wants one; only garbage in cycles waits."""
+    """Pause garbage collection for the block; only garbage in cycles waits. No effect while it is paused already."""
     if not gc.isenabled():
         yield
         return
@@ -25,5 +23,5 @@ def held_back() -> Iterator[None]:
     finally:
         if gc.get_count()[0] > MANY:
             gc.freeze()
-            gc.unfreeze()  # among the oldest, and so is what was frozen before
+            gc.unfreeze()  # puts them into the oldest generation, and also what was frozen before
         gc.enable()

@@ -89,13 +89,13 @@ def read_json(path: str, max_bytes: int, once: Once, suggestion: str) -> object:
     """Return the content of a JSON file of at most ``max_bytes``; ``once`` makes its objects; BadValue."""
     try:
         with opened(path) as file:
-            octets = file.read(max_bytes + 1)
+            data = file.read(max_bytes + 1)
     except (OSError, ValueError) as failure:
         raise BadValue(f"this file cannot be read: {reason(failure)}", "name one that can") from None
-    if len(octets) > max_bytes:
-        raise BadValue(f"this file is larger than {max_bytes} octets", "make it smaller")
+    if len(data) > max_bytes:
+        raise BadValue(f"this file is larger than {max_bytes} bytes", "make it smaller")
     try:
-        return json.loads(octets, object_pairs_hook=once)
+        return json.loads(data, object_pairs_hook=once)
     except (ValueError, RecursionError):
         raise BadValue("this file is not JSON", suggestion) from None
 

@@ -62,7 +62,7 @@ def ordered(found: list[Problem]) -> tuple[Problem, ...]:
     return tuple(sorted(dict.fromkeys(found), key=lambda each: (SEVERITIES.index(each.severity), each.place)))
 
 
-def told(point: str, entity: Entity, attribute: str | None = None, **values: object) -> Problem:
+def finding_of(point: str, entity: Entity, attribute: str | None = None, **values: object) -> Problem:
     """Return the finding of a point of the table about an entity; ``values`` fill the gaps in its text."""
     row = POINTS[point]
     attribute = row.attribute if attribute is None else attribute
@@ -147,9 +147,9 @@ def mechanisms(configuration: Configuration, plugins: Plugins) -> Iterator[Probl
         pending = [each for each in unserved if each.startswith("SCRAM-") and configuration.router.users_file]
         missing = [each for each in unserved if each not in pending]
         if missing:
-            yield told("unserved-mechanism", listener, mechanisms=" ".join(missing))
+            yield finding_of("unserved-mechanism", listener, mechanisms=" ".join(missing))
         if (missing or listener.authenticate_peer) and not (pending or plugins.sasl_mechanisms(facts)):
-            yield told("no-mechanism", listener)
+            yield finding_of("no-mechanism", listener)
 
 
 def unsafe(configuration: Configuration) -> tuple[Problem, ...]:
@@ -162,36 +162,36 @@ def unsafe(configuration: Configuration) -> tuple[Problem, ...]:
         found += _connector(connector)
     for service in configuration.auth_services:
         if service.allow_insecure_plain == "yes" and not (service.ssl_profile or is_loopback(service.address[0])):
-            found.append(told("service-in-clear", service, host=service.address[0]))
+            found.append(finding_of("service-in-clear", service, host=service.address[0]))
     for profile in configuration.ssl_profiles:
         found += _ssl_profile(profile)
     return tuple(sorted(found, key=lambda problem: problem.place))
 
 
 def _listener(listener: ListenerEntity, router: RouterEntity) -> Iterator[Problem]:
-    tell = partial(told, entity=listener)
+    finding = partial(finding_of, entity=listener)
     encrypted = listener.require_ssl or listener.require_encryption
     if "*" in listener.web_socket_origins:
-        yield tell("pages-of-every-site")
+        yield finding("pages-of-every-site")
     if listener.ssl_profile and not encrypted:
-        yield tell("tls-if-they-like")
+        yield finding("tls-if-they-like")
     yield from _secret(listener, "metricsToken", listener.metrics_token)
     if is_absent_console(listener.http_root_dir):
-        yield tell("older-console")
+        yield finding("older-console")
     exposed = not is_loopback(listener.host)
     where = f"{'every address' if listener.host in EVERY_ADDRESS else listener.host} at port {listener.port}"
     if listener.role in ROUTER_ROLES and not listener.proves_routers:
-        yield tell("unproven-router", where=where)
+        yield finding("unproven-router", where=where)
     if not exposed:
         return
     taken = "allow_insecure_plain" in listener.written or _takes_passwords(listener, router)
     if listener.allow_insecure_plain == "yes" and not encrypted and taken:
-        yield tell("passwords-in-clear")
+        yield finding("passwords-in-clear")
     if not listener.authenticate_peer and listener.role not in ROUTER_ROLES:
         what = "a name" if _admits_anonymous(listener) else "authenticating"
-        yield tell("authenticate-peer", where="other machines", what=what)
+        yield finding("authenticate-peer", where="other machines", what=what)
     if not listener.initial_handshake_timeout_seconds:
-        yield tell("never-opens")
+        yield finding("never-opens")
 
 
 def _connector(connector: ConnectorEntity) -> Iterator[Problem]:
@@ -200,9 +200,9 @@ def _connector(connector: ConnectorEntity) -> Iterator[Problem]:
     plain = not connector.sasl_mechanisms or "PLAIN" in connector.sasl_mechanisms
     sent = "allow_insecure_plain" in connector.written or (plain and connector.sasl_password is not None)
     if connector.allow_insecure_plain == "yes" and exposed and sent:
-        yield told("password-sent-in-clear", connector)
+        yield finding_of("password-sent-in-clear", connector)
     if connector.ssl_profile and not connector.verify_hostname:
-        yield told("any-host-name", connector)
+        yield finding_of("any-host-name", connector)
 
 
 def _ssl_profile(profile: SslProfileEntity) -> Iterator[Problem]:
@@ -212,23 +212,23 @@ def _ssl_profile(profile: SslProfileEntity) -> Iterator[Problem]:
     if profile.password is None and profile.password_file:
         yield from _private(profile, "passwordFile", profile.password_file)
     if old := sorted(OLD_TLS.intersection((profile.protocols or "").split())):
-        yield told("old-tls", profile, versions=" and ".join(old))
+        yield finding_of("old-tls", profile, versions=" and ".join(old))
     if profile.below_system_minimum:
-        yield told("below-system-minimum", profile)
+        yield finding_of("below-system-minimum", profile)
 
 
 def _secret(entity: Entity, attribute: str, secret: Secret | None) -> Iterator[Problem]:
     if secret is not None and secret.in_clear:
-        yield told("secret-in-file", entity, attribute)
+        yield finding_of("secret-in-file", entity, attribute)
     if secret is not None and secret.path:
         yield from _private(entity, attribute, secret.path)
 
 
 def _private(entity: Entity, attribute: str, path: str) -> Iterator[Problem]:
     if _mode(path) & (OTHERS_MAY_READ | OTHERS_MAY_WRITE):
-        yield told("readable-by-others", entity, attribute, path=path)
+        yield finding_of("readable-by-others", entity, attribute, path=path)
     elif _mode(path) & GROUP_MAY_WRITE:
-        yield told("writable-by-group", entity, attribute, path=path)
+        yield finding_of("writable-by-group", entity, attribute, path=path)
 
 
 def _mode(path: str) -> int:
@@ -261,7 +261,7 @@ def _files(configuration: Configuration) -> Iterator[Problem]:
 def _tenants(configuration: Configuration) -> Iterator[Problem]:
     for listener in configuration.listeners:
         if why_no_tenants(partial(getattr, listener), configuration.policy.enable_vhost_policy, secure=True):
-            yield told("unheld-tenants", listener)
+            yield finding_of("unheld-tenants", listener)
 
 
 def _managers(configuration: Configuration) -> Iterator[Problem]:
@@ -273,9 +273,9 @@ def _managers(configuration: Configuration) -> Iterator[Problem]:
         for name, group in vhost.groups.items():
             targets = (*group.targets, *group.target_pattern)
             if "management" not in group.written and any(map(_leads_to_management, targets)):
-                yield told("group-management", vhost, group=name)
+                yield finding_of("group-management", vhost, group=name)
     if configuration.router.mode != "standalone" and "router_management" not in policy.written:
-        yield told("router-management", policy)
+        yield finding_of("router-management", policy)
 
 
 def _leads_to_management(target: str) -> bool:
@@ -291,17 +291,17 @@ def _insecure(configuration: Configuration) -> Iterator[Problem]:
     for listener in configuration.listeners if configuration.router.secure_defaults else ():
         exposed = not is_loopback(listener.host)
         if not listener.authenticate_peer and not exposed and listener.role not in ROUTER_ROLES:
-            yield told("authenticate-peer", listener, where="this machine", what="authenticating")
+            yield finding_of("authenticate-peer", listener, where="this machine", what="authenticating")
         if listener.strip_annotations != "both":
-            yield told("traces-kept", listener)
+            yield finding_of("traces-kept", listener)
         if listener.http_root_dir and not is_absent_console(listener.http_root_dir):
-            yield told("files-served", listener)
+            yield finding_of("files-served", listener)
         if listener.serves_http and listener.healthz and exposed:
-            yield told("health-for-others", listener)
+            yield finding_of("health-for-others", listener)
         if not listener.ssl_profile and exposed:
-            yield told("require-tls", listener)
+            yield finding_of("require-tls", listener)
     if configuration.router.secure_defaults and not configuration.policy.enable_vhost_policy:
-        yield told("vhost-policy", configuration.policy)
+        yield finding_of("vhost-policy", configuration.policy)
 
 
 def _vhosts(configuration: Configuration) -> Iterator[Problem]:
@@ -309,10 +309,10 @@ def _vhosts(configuration: Configuration) -> Iterator[Problem]:
     anonymous = [listener for listener in configuration.listeners if _admits_anonymous(listener)]
     for vhost in configuration.vhosts:
         if not enabled:
-            yield told("idle-vhost", vhost)
+            yield finding_of("idle-vhost", vhost)
         for name in _open_groups(vhost):
             if anonymous:
-                yield told("open-group", vhost, f"groups.{name}.remoteHosts", listener=anonymous[0].name)
+                yield finding_of("open-group", vhost, f"groups.{name}.remoteHosts", listener=anonymous[0].name)
 
 
 def _takes_passwords(listener: ListenerEntity, router: RouterEntity) -> bool:

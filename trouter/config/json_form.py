@@ -1,6 +1,6 @@
 """The JSON form: an array of `["sectionName", {attributes}]`, for files whose names end in `.json`.
 
-Values may be typed. Beyond JSON, comments may stand anywhere and the last comma of a list or map may stay.
+Values may be typed. Beyond JSON, comments may stand anywhere, and a list or map may end with a comma.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _WORD = re.compile(r"[^\s,\]}#]+")
 
 
 def parse_json(text: str, file: str, findings: Findings) -> list[Section]:
-    """Return the sections of a JSON text; mistakes go to `findings`, and one run reports all of them."""
+    """Return the sections of a JSON text; all its errors go to `findings`."""
     return JsonReader(text, file, findings).sections()
 
 
 def parse_value(text: str, file: str, findings: Findings) -> Node | None:
-    """Return the one value of a JSON text that is no configuration; None if it has none."""
+    """Return the value of a JSON text that is no configuration, None without one; its errors go to `findings`."""
     reader = JsonReader(text, file, findings)
     try:
         return reader.whole()
@@ -29,12 +29,12 @@ def parse_value(text: str, file: str, findings: Findings) -> Node | None:
 
 
 class JsonReader(Reader):
-    """The array of pairs, and JSON's scalars."""
+    """A reader of the array of pairs, with the scalars of JSON."""
 
     json = True
 
     def sections(self) -> list[Section]:
-        """Read the whole text."""
+        """Return the sections of the whole text."""
         try:
             return self.pairs()
         except TooDeep:

@@ -101,7 +101,7 @@ def _sections(text: str, file: str, findings: Findings) -> list[Section]:
 
 
 def _wants_secure(sections: list[Section]) -> bool:
-    """Return whether the router section says secureDefaults, which everything else is judged by."""
+    """Return whether the router section has secureDefaults: all checks depend on it."""
     for section in sections:
         if type_of_section(section.name) is RouterEntity.type:
             named = [entry for entry in section.entries if RouterEntity.type.field_spelled(entry.key) is SECURE]
@@ -138,7 +138,7 @@ def _secure_policy(drafts: list[Draft], findings: Findings, file: str) -> list[D
 
 
 def _built(drafts: list[Draft]) -> list[Entity]:
-    """Return the entities, numbered where numbers tell them apart."""
+    """Return the entities, numbered where numbers distinguish them."""
     entities: list[Entity] = []
     seen: Counter[str] = Counter()
     for draft in drafts:
@@ -174,16 +174,16 @@ def _log(module: str) -> LogEntity:
 def _read(path: Path) -> str:
     """Return the text of a configuration file; ConfigurationError if there is none."""
     try:
-        octets = path.read_bytes()
+        data = path.read_bytes()
     except OSError as failure:
         raise _unusable(path, f"cannot be read: {failure.strerror or failure}") from failure
-    if not octets.strip():
+    if not data.strip():
         raise _unusable(path, "is empty", "a comment is enough")
     try:
-        return octets.decode()
+        return data.decode()
     except UnicodeDecodeError as bad:
-        line = octets.count(b"\n", 0, bad.start) + 1
-        column = bad.start - octets.rfind(b"\n", 0, bad.start)
+        line = data.count(b"\n", 0, bad.start) + 1
+        column = bad.start - data.rfind(b"\n", 0, bad.start)
         place = SourcePosition(str(path), line, column)
         raise ConfigurationError([Problem(place, "is not UTF-8 text", suggestion="save the file as UTF-8")]) from bad
 

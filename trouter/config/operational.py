@@ -212,7 +212,7 @@ ALLOCATOR: Final = operational(
     "The memory that objects of one kind take.",
     columns=(
         column("typeName", Kind.STRING, "What the objects are."),
-        column("typeSize", Kind.INTEGER, "The size of one in octets."),
+        column("typeSize", Kind.INTEGER, "The size of one in bytes."),
         column("transferBatchSize", Kind.INTEGER, "How many are moved between pools at once."),
         column("localFreeListMax", Kind.INTEGER, "How many a thread keeps at most.", graph=True),
         column("globalFreeListMax", Kind.INTEGER, "How many the program keeps at most.", graph=True),

@@ -76,12 +76,12 @@ def from_file(path: str) -> Secret:
     except (OSError, ValueError) as failure:
         message = f"the password's file cannot be read: {reason(failure)}"
         raise Doubt(UNREADABLE, Secret("", path=path, fault=message), message) from None
-    octets = line.rstrip(b"\r\n")
-    if len(octets) > MAX_FILE_PASSWORD:
-        message = f"the first line of the password's file is longer than {MAX_FILE_PASSWORD} octets"
+    data = line.rstrip(b"\r\n")
+    if len(data) > MAX_FILE_PASSWORD:
+        message = f"the first line of the password's file is longer than {MAX_FILE_PASSWORD} bytes"
         raise BadValue(message, "write the password, and only that, into its first line")
     try:
-        return Secret(octets.decode(), path=path)
+        return Secret(data.decode(), path=path)
     except UnicodeDecodeError:
         raise BadValue("the first line of the password's file is not UTF-8 text", "write it in UTF-8") from None
 

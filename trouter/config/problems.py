@@ -114,7 +114,7 @@ def _fit(about: About) -> About:
 
 
 def printable(text: str) -> str:
-    """Return text fit for one line of a terminal or a log, whatever is in it."""
+    """Return any text in a form for one line of a terminal or a log."""
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 

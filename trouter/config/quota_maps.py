@@ -1,4 +1,4 @@
-"""The maps perUser and perHost: quotas that hold for each one."""
+"""Parses the maps perUser and perHost: the quotas of each user or host."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trouter.config.schema import BadValue, BadValues
 
 
 def parse_quotas(node: Node) -> Quotas:
-    """Return the quotas in a map; BadValues with everything that is wrong with them."""
+    """Return the quotas in a map; BadValue if it is none, BadValues with all its problems."""
     if not isinstance(node, Map):
         raise BadValue("must be a map of quotas", "write: { maxLinks: 10 }")
     bad: list[BadValue] = []

@@ -43,7 +43,7 @@ def withheld(configuration: Configuration, entity: Entity, present: Entity | Non
 def withheld_secret(configuration: Configuration, attribute: Attribute, text: str) -> str:
     """Return why management may not have the secret that this text would be read from; empty if it may.
 
-    Asked before it is read: a client that may send a file's first line to a peer of its choice could read every file.
+    Call this before it is read: a client that may send the first line of a file to any peer could read every file.
     """
     source, name = ("file", text) if attribute.field == FIELD_OF_FILE else source_of(text)
     if not source or (source, name) in _named_sources(configuration):
@@ -59,8 +59,8 @@ def withheld_secret(configuration: Configuration, attribute: Attribute, text: st
 def withheld_file(configuration: Configuration, attribute: Attribute, text: str) -> str:
     """Return why management may not have the file or the folder that this text names; empty if it may.
 
-    Asked before it is looked at, so that the answer does not tell whether it exists and what it holds. What the older
-    router has too is held to it with secureDefaults only.
+    Call this before the file is opened, so that the answer does not show whether it exists and what it holds.
+    Attributes of the older router are held to it with secureDefaults only.
     """
     if attribute.field not in FILES or not (text := _path_in(attribute, text)):
         return ""

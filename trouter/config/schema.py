@@ -1,8 +1,7 @@
-"""The vocabulary in which entities state what can be configured and asked for: attributes, their kinds, their types.
+"""Declares what can be configured and queried: attributes, their kinds, and types of entities.
 
-An entity is a frozen dataclass, and its field declarations are the table: loading, the manual and management read it
-from there. A field `max_frame_size` is the attribute `maxFrameSize`. Types of which nothing is configured declare
-their attributes with `column`.
+An entity is a frozen dataclass; loading, the manual and management read its attributes from its fields. The field
+`max_frame_size` is the attribute `maxFrameSize`. Types without configured entities declare attributes with `column`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ PREFIX: Final = "org.apache.qpid.dispatch"
 
 
 class Kind(Enum):
-    """How a value is written."""
+    """The form of a value in a file."""
 
     STRING = "text"
     PATH = "path"
@@ -36,7 +35,7 @@ class Kind(Enum):
     ENTITY_ID = "identity"
 
 
-#: What management calls the kinds; an enum is called by its values.
+#: The names of the kinds in management, which shows the values of an enum in their place.
 TYPE_NAMES: Final = {
     Kind.STRING: "string",
     Kind.PATH: "path",
@@ -50,13 +49,13 @@ TYPE_NAMES: Final = {
 
 
 class Unset(Enum):
-    """What stands for "no other value"."""
+    """The mark of an attribute whose value, if it was never given, is shown as the default."""
 
     DEFAULT = "the default"
 
 
 class Reload(Enum):
-    """When a changed value takes effect."""
+    """The time when a changed value takes effect."""
 
     LIVE = "at once"
     NEXT = "for what comes afterwards"
@@ -68,7 +67,7 @@ RESTART: Final = Reload.RESTART
 
 
 class BadValue(Exception):
-    """A value that cannot be used: what is wrong with it, what to write instead, and where within it, if not all."""
+    """A value that cannot be used: the fault, what to write instead, and the place if only a part is wrong."""
 
     def __init__(
         self, message: str, suggestion: str = "", *, place: SourcePosition | None = None, key: str = "", text: str = ""
@@ -82,10 +81,10 @@ class BadValue(Exception):
 
 
 class Doubt(BadValue):
-    """A value that the older router takes in a way of its own: ``value`` is what it then has.
+    """A value that the older router reads in its own way, as ``value``.
 
-    Without secureDefaults that is used, with the warning of the ``point`` in the table of strictness; with it the
-    value is refused.
+    Without secureDefaults the router uses ``value``, with the warning of the ``point`` in the table of strictness;
+    with secureDefaults it refuses the value.
     """
 
     def __init__(
@@ -104,7 +103,7 @@ class Doubt(BadValue):
         self.value = value
 
     def at(self, place: SourcePosition, key: str, text: str) -> Doubt:
-        """Return the same about a part of a value."""
+        """Return the same doubt about a part of a value."""
         return Doubt(self.point, self.value, self.message, self.suggestion, place=place, key=key, text=text)
 
 
@@ -117,7 +116,7 @@ class OutOfRange(BadValue):
 
 
 class BadValues(Exception):
-    """Several things are wrong with one value. Where all of them are doubts, ``value`` is what is left of it."""
+    """Several faults of one value; if all of them are doubts, ``value`` is what remains of it."""
 
     def __init__(self, bad: Iterable[BadValue], value: object = None) -> None:
         self.bad = tuple(bad)
@@ -132,7 +131,7 @@ class Attribute:
     name: str
     kind: Kind
     doc: str
-    #: The field of the entity; empty for what is only reported.
+    #: The field of the entity; empty if no entity class declares the attribute.
     field: str = ""
     default: Any = None
     default_doc: str = ""
@@ -143,17 +142,16 @@ class Attribute:
     old_names: tuple[str, ...] = ()
     #: Another name under which rows carry it too.
     twin: str = ""
-    #: What rows and the schema show when it is not given, where that is not the default.
+    #: The value that rows and the schema show if it is not given; None for the default.
     shown: Any = None
-    #: What rows show, and the schema gives as the default, where it is not given and the older router shows another
-    #: value than the one that holds.
+    #: The value that rows and the schema show as the older router does if it is not given; another one is in force.
     unset: Any = Unset.DEFAULT
     required: bool = False
-    #: What to say when it is required and missing.
+    #: The error if it is required and missing.
     missing: str = ""
-    #: What to say of a value that is none, where the older router has a text for it.
+    #: The older router's error for a malformed value; empty if it has none.
     wrong: str = ""
-    #: May be given in a file and in CREATE; may be changed by UPDATE.
+    #: `create`: a file or CREATE may give it; `update`: UPDATE may change it.
     create: bool = False
     update: bool = False
     graph: bool = False
@@ -161,7 +159,7 @@ class Attribute:
     secret: bool = False
     deprecated: bool = False
     reload: Reload = Reload.LIVE
-    #: Why it has no effect.
+    #: The reason why it has no effect; empty if it has one.
     inert: str = ""
     parse: Callable[[Any], Any] | None = None
     text_only: bool = False
@@ -175,7 +173,7 @@ class Attribute:
 
     @property
     def schema_default(self) -> str | int | bool | None:
-        """The default as management tells it; None when it cannot tell."""
+        """The default in the schema of management; None if it is no text, number or truth value."""
         if self.unset is not Unset.DEFAULT:
             return self.unset  # type: ignore[no-any-return]
         plain = self.default if isinstance(self.default, str | int) else None
@@ -183,7 +181,7 @@ class Attribute:
 
     @property
     def type_name(self) -> str | list[str]:
-        """The type as management tells it: a name, or the values of an enum."""
+        """The type in the schema of management: a name, or the values of an enum."""
         return list(self.values) if self.kind is Kind.ENUM else TYPE_NAMES[self.kind]
 
     def is_spelled(self, spelling: str) -> bool:
@@ -191,21 +189,21 @@ class Attribute:
 
 
 def same_name(spelling: str, name: str) -> bool:
-    """Return whether `max-frame-size`, `max_frame_size` or `maxFrameSize` is meant by `spelling`."""
+    """Return whether a spelling is that of a name: of `maxFrameSize` also `max-frame-size` and `max_frame_size`."""
     if spelling == name:
         return True
     return re.search("[-_]", spelling) is not None and spelling[0] == name[0] and squash(spelling) == squash(name)
 
 
 class Terms(TypedDict, total=False):
-    """What a declaration may say of an attribute, named as in ``Attribute``; what it does not say has its default."""
+    """The optional terms of a declaration, with the names and defaults of ``Attribute``."""
 
     name: str
     default_doc: str
-    #: Of an enum: the values, and other spellings of them.
+    #: The values of an enum, and other spellings of them.
     values: tuple[str, ...]
     also: Mapping[str, str]
-    #: Of an integer.
+    #: The bounds of an integer.
     low: int
     high: int
     old_names: tuple[str, ...]
@@ -223,11 +221,11 @@ class Terms(TypedDict, total=False):
     inert: str
     #: Turns the plain value into the field's, or raises BadValue.
     parse: Callable[[Any], Any] | None
-    #: A typed value of the JSON form is not turned into text.
+    #: A value of the JSON form that is no text is an error, not turned into text.
     text_only: bool
-    #: May be a list; ``parse`` gets a tuple of texts, blanks around them gone and none of them empty.
+    #: The value may be a list; ``parse`` gets a tuple of its texts without blanks around them and empty ones.
     entries: bool
-    #: trouter's own.
+    #: Only trouter has the attribute.
     extra: bool
 
 
@@ -247,7 +245,7 @@ def attribute(
     return field(metadata=row) if required else field(default=default, metadata=row)
 
 
-#: Declare an attribute of one kind, with what else ``attribute`` takes.
+#: Each declares an attribute of one kind; the other arguments are those of ``attribute``.
 string: Final = partial(attribute, Kind.STRING)
 path: Final = partial(attribute, Kind.PATH)
 integer: Final = partial(attribute, Kind.INTEGER)
@@ -263,14 +261,14 @@ def reported(kind: Kind, doc: str, **terms: Unpack[Terms]) -> Any:
     return field(default=None, init=False, repr=False, compare=False, metadata=row)
 
 
-#: Declare a number that only management shows, worth a graph.
+#: Declares a number that only management shows, marked for graphs.
 counter: Final = partial(reported, Kind.INTEGER, graph=True)
 
 
 def column(
     name: str, kind: Kind, doc: str, /, *, default: Any = None, required: bool = False, **terms: Unpack[Terms]
 ) -> Attribute:
-    """Declare an attribute of a type of which nothing is configured."""
+    """Return an attribute of a type that has no entity class."""
     return Attribute(**{**terms, "name": name, "kind": kind, "doc": doc, "default": default, "required": required})
 
 
@@ -315,35 +313,35 @@ BASES: Final = {"configuration": ("configurationEntity", "entity"), "operational
 
 @dataclass(frozen=True)
 class EntityType:
-    """A kind of entity, as files, management and the manual know it."""
+    """A type of entities in files, management and the manual."""
 
-    #: The name without PREFIX, the key in GET-SCHEMA if that is another, and the names of its sections in files.
+    #: The name without PREFIX, the key in GET-SCHEMA if it differs, and the names of sections in files.
     short: str
     doc: str
     schema_key: str = ""
     sections: tuple[str, ...] = ()
     entity: type | None = None
-    #: Attributes of its own, when no entity class declares them.
+    #: Its own attributes, if it has no entity class.
     columns: tuple[Attribute, ...] = ()
-    #: Short names, the nearest first.
+    #: The short names of its base types, the nearest first.
     bases: tuple[str, ...] = ()
-    #: As GET-OPERATIONS lists them; those inherited from the bases; those that work without being listed.
+    #: The operations that GET-OPERATIONS lists, those inherited from the bases, and those that work unlisted.
     operations: tuple[str, ...] = ()
     inherited: tuple[str, ...] = ("READ",)
     extra_operations: tuple[str, ...] = ()
     singleton: bool = False
     deprecated: bool = False
-    #: Others refer to it by name.
+    #: Entities of other types refer to its entities by name.
     referenced: bool = False
-    #: Rows carry null for what an entity does not have; otherwise it is left out.
+    #: Rows carry null for an attribute without a value; rows of other types omit it.
     core: bool = False
-    #: trouter's own; such types come last.
+    #: Only trouter has the type; such types come last.
     extra: bool = False
-    #: Why entities of this type are not put into service, whatever they say.
+    #: The reason why entities of this type are never put into service; empty if they are.
     unserved: str = ""
-    #: What becomes of an entity that is not served.
+    #: What the router does instead; ends the warning about an entity that is not served.
     instead: str = ""
-    #: The point of the table of strictness by which unknown attributes are told of, not refused.
+    #: The point of the table of strictness by which unknown attributes are reported, not refused.
     lenient: str = ""
 
     @property
@@ -352,17 +350,17 @@ class EntityType:
 
     @property
     def key(self) -> str:
-        """Its name among the types of GET-SCHEMA."""
+        """The name among the types of GET-SCHEMA."""
         return self.schema_key or self.short
 
     @property
     def section(self) -> str:
-        """Its name in files, empty when it has none."""
+        """The name of sections in files; empty if there are none."""
         return self.sections[0] if self.sections else ""
 
     @cached_property
     def own(self) -> tuple[Attribute, ...]:
-        """Its own attributes, in the order of the schema; trouter's own stand last."""
+        """Its own attributes, in the order of the schema; those that only trouter has stand last."""
         rows = self.columns if self.entity is None else all_attributes_of(self.entity)
         own = [row for row in rows if row.name != "name"]
         return tuple(sorted(own, key=lambda row: row.extra))
@@ -374,7 +372,7 @@ class EntityType:
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
-        """What an entity has where nothing is given, by field."""
+        """The defaults of its entities, by field."""
         return {row.field: row.default for row in self.fields}
 
     @cached_property
@@ -387,7 +385,7 @@ class EntityType:
         return {name: row for row in self.attributes for name in (*row.old_names, row.twin, row.name) if name}
 
     def attribute(self, name: str) -> Attribute | None:
-        """Return the attribute of this name, or that once had this name."""
+        """Return the attribute with this name or former name; None without one."""
         return self._by_name.get(name)
 
     @cached_property
@@ -395,7 +393,7 @@ class EntityType:
         return {name: row for row in reversed(self.fields) for name in (row.name, *row.old_names)}
 
     def field_spelled(self, spelling: str) -> Attribute | None:
-        """Return the field that `spelling` names, or names by a former name."""
+        """Return the attribute of a field by a spelling of its name or former name; None without one."""
         row = self._by_spelling.get(spelling)
         return row or next((row for row in self.fields if row.is_spelled(spelling)), None)
 

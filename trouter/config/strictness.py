@@ -1,8 +1,8 @@
-"""The one table of what `secureDefaults` changes, and of what is told as unsafe whether or not it is on.
+"""The table of strictness: what `secureDefaults` changes, and what is reported as unsafe with and without it.
 
-A file that the older router serves is served, and what is unsafe about it is told (docs/decisions/0010). With
-`secureDefaults: yes` in the router section each point here has its strict side. The code that decides asks `POINTS` for
-the words; a test goes through all rows both ways.
+The router serves the files of the older router, and reports what is unsafe in them (docs/decisions/0010). With
+`secureDefaults: yes` in the router section each point has its strict side. The code that decides takes the texts from
+`POINTS`; a test goes through all rows with and without the switch.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from trouter.config.problems import About, Findings, Severity, SourcePosition
 from trouter.config.strictness_of_files import READ_AS
 from trouter.config.strictness_of_peers import BELIEVED, RIGHTS
 
-#: What attributes have where they are not given: the switch gives them another default.
+#: Attributes whose default the switch changes.
 DEFAULTS: Final = (
     Point(
         "passwords-in-clear",
@@ -88,7 +88,7 @@ DEFAULTS: Final = (
     ),
 )
 
-#: What the older router serves, and the switch forbids.
+#: Settings that the older router serves, and the switch forbids.
 FORBIDDEN: Final = (
     Point(
         "unproven-router",
@@ -102,7 +102,7 @@ FORBIDDEN: Final = (
     ),
 )
 
-#: What management, and files beside the configuration, may do.
+#: The rights of management and of files beside the configuration.
 MACHINE: Final = (
     Point(
         "listener-elsewhere",
@@ -127,9 +127,8 @@ MACHINE: Final = (
     ),
 )
 
-
-#: What is told whatever the switch says.
-TOLD: Final = (
+#: Settings that are reported with and without the switch.
+REPORTED: Final = (
     Point(
         "no-mechanism",
         "listener.saslMechanisms",
@@ -268,25 +267,26 @@ TOLD: Final = (
         "router.maxMemoryBytes",
         "a limit below what the router itself uses is accepted",
         "",
-        "no client could connect: the router uses {needed} octets before the first client connects",
+        "no client could connect: the router uses {needed} bytes before the first client connects",
         "{least} or more",
         "limits.md",
         Severity.PROBLEM,
     ),
 )
 
-#: All of them, by name.
+#: All points, by name.
 POINTS: Final[dict[str, Point]] = {
-    point.name: point for point in (*DEFAULTS, *FORBIDDEN, *MACHINE, *READ_AS, *RIGHTS, *BELIEVED, *TOLD)
+    point.name: point for point in (*DEFAULTS, *FORBIDDEN, *MACHINE, *READ_AS, *RIGHTS, *BELIEVED, *REPORTED)
 }
-#: Ends a message about what the switch forbids.
+#: The end of a message about a setting that the switch forbids.
 REFUSED: Final = "with secureDefaults it is refused"
 
 
 def doubt(findings: Findings, point: str, place: SourcePosition, message: str, **about: Unpack[About]) -> bool:
-    """Tell what is doubtful at ``place``, as an error where the file asks for secureDefaults.
+    """Report a doubtful value at ``place``; return whether it is served, in the way of the older router.
 
-    Whether it is served all the same, in the way of the older router. Without a suggestion it is the cure of the point.
+    With secureDefaults it is an error, and so is a PROBLEM in a management request. The default suggestion is the cure
+    of the point.
     """
     row = POINTS[point]
     about["suggestion"] = about.get("suggestion") or row.cure

@@ -1,4 +1,4 @@
-"""What secureDefaults changes about how a file is read, where it can be read in two ways."""
+"""The points of strictness about files: contents that the older router reads in its own way."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _read_as(
     return Point(name, subject, compatible, strict, warning, cure, page, severity)
 
 
-#: What a file may say that the older router reads in a way of its own.
+#: Contents of a file that the older router reads in its own way.
 READ_AS: Final = (
     _read_as(
         "unknown-in-group",

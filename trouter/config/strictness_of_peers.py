@@ -1,4 +1,4 @@
-"""What secureDefaults changes about peers: what each may do, and which the router believes."""
+"""The points of strictness about peers: their rights, and the proofs of identity that the router accepts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from trouter.config.point import Point
 
-#: Who may do what: decided when a peer opens, attaches or asks.
+#: Rights, decided when a peer opens, attaches or sends a request.
 RIGHTS: Final = (
     Point(
         "unheld-tenants",
@@ -68,7 +68,7 @@ RIGHTS: Final = (
     ),
 )
 
-#: Whom the router believes: certificates and authentication services.
+#: Statements of certificates and authentication services that the router accepts.
 BELIEVED: Final = (
     Point(
         "common-names",

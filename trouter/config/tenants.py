@@ -1,4 +1,4 @@
-"""Whose a user is on a multi-tenant listener, where no vhost policy says it (security.md R-5d): `tenantFrom`."""
+"""Parses `tenantFrom`: where the router finds a user's tenant without vhost policy (security.md R-5d)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trouter.core.tenants import fault_of
 MAX_FILE_BYTES: Final = 16 << 20
 #: The parts of a certificate that may name a user's tenant: letters of uidFormat.
 CERTIFICATE_PARTS: Final = "cslou"
-_NOBODY_KNOWS: Final = (
+_UNKNOWN_TENANT: Final = (
     "multiTenant: with secureDefaults and without enableVhostPolicy it needs authenticatePeer: yes and tenantFrom, or "
     "clients could choose whose addresses they use"
 )
@@ -25,17 +25,14 @@ _CONTENT: Final = 'write: {"user": "tenant", "other": ["one tenant", "another"]}
 
 @dataclass(frozen=True, slots=True)
 class TenantSource:
-    """Where the tenant of a user stands: in its login, in the ``part`` of its certificate, or in ``users``.
-
-    ``users`` is what the file says, by user, and None without a file.
-    """
+    """The source of a user's tenant: a claim of the login, the ``part`` of the certificate, or ``users`` of a file."""
 
     part: str = ""
     users: Mapping[str, frozenset[str]] | None = field(default=None, repr=False, hash=False)
 
 
 def tenant_source(text: str) -> TenantSource:
-    """Parse `claim`, `uid:LETTER` or `file:PATH`; BadValue."""
+    """Return the source for `claim`, `uid:LETTER` or `file:PATH`; BadValue."""
     kind, colon, rest = text.partition(":")
     if kind == "claim" and not colon:
         return TenantSource()
@@ -49,7 +46,7 @@ def tenant_source(text: str) -> TenantSource:
 
 
 def why_no_tenants(get: Callable[[str], Any], vhost_policy: bool, secure: bool) -> str:
-    """Return why a listener, whose fields ``get`` tells, cannot hold tenants apart; empty when it can, or need not.
+    """Return why a listener with the fields of ``get`` cannot hold tenants apart; empty if it can, or need not.
 
     Clients may choose their tenant by the hostname of their open, as with the older router, unless the configuration
     is ``secure`` (secureDefaults).
@@ -59,7 +56,7 @@ def why_no_tenants(get: Callable[[str], Any], vhost_policy: bool, secure: bool) 
     if get("role") in ("inter-router", "edge"):
         return f"multiTenant: what comes from routers (role {get('role')}) is of all tenants"
     known = vhost_policy or (get("authenticate_peer") and get("tenant_from"))
-    return "" if known or not secure else _NOBODY_KNOWS
+    return "" if known or not secure else _UNKNOWN_TENANT
 
 
 def read_tenants(path: str) -> Mapping[str, frozenset[str]]:
@@ -71,7 +68,7 @@ def read_tenants(path: str) -> Mapping[str, frozenset[str]]:
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return an object whose keys are different; a user that appears twice has no clear meaning."""
+    """Return an object whose keys are all different; BadValue if a user appears twice."""
     for user, count in Counter(key for key, _ in pairs).items():
         if count > 1:
             raise BadValue(f"the user {user!r} appears twice in this file", "give the user a list of tenants")

@@ -1,4 +1,4 @@
-"""The little languages inside values: each function turns a text into what the entity holds, or raises BadValue."""
+"""Parsers of texts in attributes: each returns the value that the entity holds, or raises BadValue."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from trouter.records.schema import AUDIT, KINDS, TELEMETRY
 
 #: From the least to the most severe.
 LEVELS: Final = ("trace", "debug", "info", "notice", "warning", "error", "critical")
-#: In `enable`: whatever the module DEFAULT has.
+#: The word in `enable` for the levels of the module DEFAULT.
 DEFAULT_LEVELS: Final = "default"
-# The order in which an abbreviation is looked up: `d` is default, `n` is none.
+# The order of looking up abbreviations: `d` is default, `n` is none.
 _LEVEL_WORDS: Final = (DEFAULT_LEVELS, "none", *LEVELS)
 
 MESSAGE_COMPONENTS: Final = (
@@ -28,7 +28,7 @@ MESSAGE_COMPONENTS: Final = (
 )  # fmt: skip
 
 WELL_KNOWN_PORTS: Final = {"amqp": 5672, "amqps": 5671}
-#: What browsers leave out of an origin.
+#: The ports that browsers leave out of an origin, by its scheme.
 WEB_PORTS: Final = {"http": "80", "https": "443"}
 
 RESERVED_PROPERTIES: Final = frozenset(
@@ -40,13 +40,13 @@ RESERVED_PREFIXES: Final = ("qd.", "x-opt-qd.")
 MAX_ROUTER_ID: Final = 127
 MAX_PORT: Final = 65535
 
-#: Words for many kinds of records.
+#: Words that stand for several kinds of records.
 RECORD_GROUPS: Final[Mapping[str, frozenset[str]]] = {"all": frozenset(KINDS), "audit": AUDIT, "telemetry": TELEMETRY}
 
 
 @dataclass(frozen=True, slots=True)
 class FailoverUrl:
-    """Where else a client may connect; `scheme` is empty when none was given, `port` is text as it goes on the wire."""
+    """Another endpoint for clients; `scheme` is empty if none was given, `port` is a text, as in the open."""
 
     host: str
     port: str = "5672"
@@ -54,7 +54,7 @@ class FailoverUrl:
 
 
 def random_router_id(mode: str = "standalone") -> str:
-    """Return an id for a router that was given none."""
+    """Return a random id for a router of this mode that has no configured one."""
     return f"{mode.capitalize()}_{''.join(secrets.choice(string.ascii_letters + string.digits) for _ in range(15))}"
 
 
@@ -69,7 +69,7 @@ def router_id(text: str) -> str:
 
 
 def port(text: str) -> str:
-    """Return a port number, 0 for any free one, or a service name; text either way."""
+    """Return the number of a port, 0 for any free one, or the name of a service, as text; BadValue."""
     if re.fullmatch("[0-9]+", text):
         if len(text) > 5 or int(text) > MAX_PORT:
             raise BadValue("is not a port", "a number from 0 to 65535, or a service name")
@@ -88,7 +88,7 @@ def listed_port(text: str) -> str:
 
 
 def port_or_service(text: str) -> int | str:
-    """Return the number of a port, where that is known without asking the system for the service."""
+    """Return the number of a port, also of `amqp` and `amqps`; the name of any other service stays."""
     return int(text) if text.isdecimal() else WELL_KNOWN_PORTS.get(text, text)
 
 
@@ -99,12 +99,12 @@ def host(text: str) -> str:
 
 
 def hosts(text: str) -> tuple[str, ...]:
-    """Parse names and addresses of hosts, each once."""
+    """Return names and addresses of hosts, each once; BadValue."""
     return tuple(dict.fromkeys(host(word) for word in re.split(r"[\s,;]+", text) if word))
 
 
 def mechanisms(text: str) -> tuple[str, ...]:
-    """Parse SASL mechanism names, in the order given, each once; Doubt where one cannot be such a name."""
+    """Return SASL mechanisms in upper case, in the order given, each once; Doubt if one cannot be such a name."""
     names = tuple(dict.fromkeys(name.upper() for name in re.split(r"[\s,;]+", text) if name))
     for name in names:
         if not re.fullmatch("[A-Z0-9_-]{1,20}", name):
@@ -113,7 +113,7 @@ def mechanisms(text: str) -> tuple[str, ...]:
 
 
 def bind_addresses(text: str) -> tuple[str, ...]:
-    """Parse addresses, networks, host names, or `*`."""
+    """Return addresses, networks, host names and `*` in lower case, each once; BadValue."""
     found = tuple(dict.fromkeys(item.lower() for item in re.split(r"[\s,]+", text) if item))
     for item in found:
         if item == "*":
@@ -128,14 +128,14 @@ def bind_addresses(text: str) -> tuple[str, ...]:
 
 
 class ListedPlugin(NamedTuple):
-    """A plugin that may be loaded; ``sha256`` of its code in hexadecimal, empty if any will do."""
+    """A plugin that may be loaded, and the ``sha256`` that its code must have, in hexadecimal; empty for any code."""
 
     name: str
     sha256: str
 
 
 def plugin_list(text: str) -> tuple[ListedPlugin, ...]:
-    """Parse plugins by name, each perhaps with `@sha256:` and the hash of its code."""
+    """Return the plugins in a list of `NAME` and `NAME@sha256:HASH`; BadValue."""
     found: dict[str, ListedPlugin] = {}
     for item in re.split(r"[\s,]+", text):
         if not item:
@@ -151,7 +151,7 @@ def plugin_list(text: str) -> tuple[ListedPlugin, ...]:
 
 
 def plugin_settings(settings: Mapping[str, object]) -> Mapping[str, Mapping[str, object]]:
-    """Return a map of settings for each plugin, by its name."""
+    """Return the settings of each plugin by its name; BadValue if those of one are not a map."""
     for name, own in settings.items():
         if not isinstance(own, Mapping):
             raise BadValue(f"the settings of '{name}' must be a map", "write: { PLUGIN: { setting: value } }")
@@ -159,7 +159,7 @@ def plugin_settings(settings: Mapping[str, object]) -> Mapping[str, Mapping[str,
 
 
 def message_components(text: str) -> tuple[str, ...]:
-    """Return the parts of a message to log, in their fixed order."""
+    """Return the parts of a message to log, in the order of ``MESSAGE_COMPONENTS``; Doubt if one is unknown."""
     words = [word.strip() for word in text.split(",") if word.strip()]
     if words in ([], ["none"]):
         return ()
@@ -174,7 +174,7 @@ def message_components(text: str) -> tuple[str, ...]:
 
 
 def failover_urls(text: str) -> tuple[FailoverUrl, ...]:
-    """Return a comma separated list of `[scheme://]host[:port]`."""
+    """Return the endpoints in a list of `[scheme://]host[:port]` with commas; BadValue."""
     return tuple(_failover_url("".join(item.split())) for item in text.split(","))
 
 
@@ -189,7 +189,7 @@ def _failover_url(item: str) -> FailoverUrl:
 
 
 def open_properties(properties: Mapping[str, object]) -> Mapping[str, object]:
-    """Parse properties for the Open frame: ASCII keys that are not the router's own, values that AMQP can carry."""
+    """Return properties for the open; BadValue for too many, or a key that is not ASCII or is the router's own."""
     if len(properties) > MAX_OPEN_PROPERTIES:
         raise BadValue(f"has {len(properties)} entries", f"at most {MAX_OPEN_PROPERTIES}")
     for key in properties:
@@ -201,7 +201,7 @@ def open_properties(properties: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def levels(text: str) -> frozenset[str]:
-    """Return the levels an `enable` list names; DEFAULT_LEVELS stands among them for those of the module DEFAULT."""
+    """Return the levels in an `enable` list; DEFAULT_LEVELS stands for those of the module DEFAULT. BadValue."""
     enabled: set[str] = set()
     for word in re.split(r"[\s,;:]+", text.strip()):
         if word:
@@ -223,14 +223,14 @@ def _levels_of(word: str) -> set[str]:
 
 
 def folder(text: str) -> str:
-    """Return a folder that may be made when it is needed."""
+    """Return the path of a folder, which need not exist; BadValue if it is empty."""
     if not text:
         raise BadValue("must not be empty", "the path of a folder")
     return text
 
 
 def record_kinds(text: str) -> frozenset[str] | None:
-    """Return the kinds of records that a list names; None for all of them."""
+    """Return the kinds of records in a list, None for all kinds; BadValue for an unknown one."""
     kinds: set[str] = set()
     for word in re.split(r"[\s,;]+", text.strip()):
         if word in KINDS:
@@ -244,7 +244,7 @@ def record_kinds(text: str) -> frozenset[str] | None:
 
 
 def names(text: str) -> frozenset[str]:
-    """Parse names, separated by commas."""
+    """Return the names in a text with commas; BadValue if it has none."""
     found = frozenset(filter(None, map(str.strip, text.split(","))))
     if not found:
         raise BadValue("holds no name", "names, separated by commas")
@@ -252,14 +252,14 @@ def names(text: str) -> frozenset[str]:
 
 
 def remote_host(text: str) -> str:
-    """Return a host that can be called."""
+    """Return a host that the router can dial; BadValue if it is empty."""
     if not text:
         raise BadValue("must not be empty", "the name or the address of a host")
     return host(text)
 
 
 def remote_port(text: str) -> str:
-    """Return a port that can be called."""
+    """Return a port that the router can dial; BadValue for port 0."""
     number = listed_port(text)
     if number == "0":
         raise BadValue("is not a port that a router can dial", "a number from 1 to 65535, or a service name")
@@ -267,7 +267,7 @@ def remote_port(text: str) -> str:
 
 
 def split_host_and_port(text: str) -> tuple[str, str]:
-    """Return `host[:port]` in two, the port being amqp when none is given."""
+    """Return the host and the port of `host[:port]`, `amqp` if it has no port; BadValue."""
     match = re.fullmatch(r"(\[[^\]]+\]|[^:\[\]/@\s]+)(?::([^:/]+))?", text.strip())
     if match is None:
         raise BadValue("is not a host and a port", "write: host:port, an IPv6 address in brackets")
@@ -280,7 +280,7 @@ def host_and_port(text: str) -> str:
 
 
 def web_socket_origins(text: str) -> tuple[str, ...]:
-    """Return a list of `http[s]://host[:port]`, `null` or `*`, in the form in which browsers send origins."""
+    """Return the origins in a list of `http[s]://host[:port]`, `null` and `*`, as browsers send them; BadValue."""
     return tuple(_origin(word) for word in re.split(r"[\s,]+", text.strip().lower()) if word)
 
 
@@ -298,7 +298,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def networks(text: str) -> tuple[Network, ...]:
-    """Parse addresses and networks such as `10.0.0.0/8` or `::1`, separated by commas or blanks; `none` for none."""
+    """Return the addresses and networks in a text with commas or blanks, none for `none`; BadValue."""
     words = [word for word in re.split(r"[\s,;]+", text) if word]
     return () if [word.lower() for word in words] == ["none"] else tuple(_network(word) for word in words)
 
@@ -314,7 +314,7 @@ TLS_PROTOCOLS: Final = ("TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3")
 
 
 def tls_protocols(text: str) -> str | None:
-    """Parse versions of TLS, by their whole names."""
+    """Return versions of TLS, each once, None for an empty text; Doubt if one is unknown."""
     words = dict.fromkeys(word for word in re.split(r"[\s,;]+", text) if word)
     for word in words:
         if word not in TLS_PROTOCOLS:
@@ -326,7 +326,7 @@ UID_LETTERS: Final = "csloun125"
 
 
 def uid_format(text: str) -> str | None:
-    """Parse letters for the parts of a certificate; at most one digest."""
+    """Return the letters of parts of a certificate, None for no letter; Doubt if the router cannot use them."""
     for letter in text:
         if letter not in UID_LETTERS:
             raise Doubt("unknown-uid-letter", None, f"'{letter}' is not a part of a certificate")

@@ -1,4 +1,4 @@
-"""All types there are, in the order in which management lists them: the older router's, then trouter's own."""
+"""All types of entities, in the order in which management lists them: the older router's, then trouter's own."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ _BY_NAME: Final = {name: kind for kind in TYPES for name in (kind.short, kind.fu
 
 
 def type_of_section(spelling: str) -> EntityType | None:
-    """Return the type whose sections are called so."""
+    """Return the type by a spelling of the name of its sections; None without one."""
     kind = _BY_SECTION.get(spelling)
     return kind or next((kind for name, kind in _BY_SECTION.items() if same_name(spelling, name)), None)
 
 
 def type_named(text: str) -> EntityType | None:
-    """Return the type of this name, short or full."""
+    """Return the type with this short or full name; None without one."""
     return _BY_NAME.get(text)

@@ -1,4 +1,4 @@
-"""One attribute's value: from what stands in the file to what the entity holds."""
+"""Converts the written value of an attribute into the value that the entity holds."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ INT64: Final = range(-(2**63), 2**63)
 
 
 def convert(attribute: Attribute, node: Node) -> tuple[object, object]:
-    """Return what was written, as a plain value, and the value for the entity's field; BadValue if the text is none.
-
-    What is written of a secret is a secret.
-    """
+    """Return the written value, a ``Secret`` for a secret, and the value for the entity's field; BadValue."""
     if attribute.kind is Kind.MAP:
         return plain(node), node if attribute.parse is None else attribute.parse(node)
     if attribute.entries and isinstance(node, Items):
@@ -39,7 +36,7 @@ def _parsed(attribute: Attribute, texts: Iterable[str]) -> object:
 
 
 def as_node(value: object, place: SourcePosition) -> Node:
-    """Return the node for a value that arrived typed, in a request or from what was written before."""
+    """Return the node of a typed value, of a request or of an entity's ``written``; BadValue."""
     match value:
         case Secret():
             return Scalar(value.reveal(), place, quoted=True)
@@ -59,7 +56,7 @@ def as_node(value: object, place: SourcePosition) -> Node:
 
 
 def as_written(node: Node) -> str:
-    """Return the offending text, for a problem."""
+    """Return the text of a node for a problem; of a list or a map only its brackets."""
     match node:
         case Scalar(value=value):
             return text_of(value)
@@ -70,7 +67,7 @@ def as_written(node: Node) -> str:
 
 
 def text_of(value: object) -> str:
-    """Return a JSON scalar as the text it would have in the `.conf` form."""
+    """Return a JSON scalar as its text in the `.conf` form."""
     return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
 
 
@@ -125,7 +122,7 @@ def _properties(attribute: Attribute, node: Node) -> Mapping[str, object]:
 
 
 def plain(node: Node) -> object:
-    """Return the Python value of a node: unquoted numbers and truth values of the `.conf` form count as such."""
+    """Return the Python value of a node, with the unquoted numbers and truth values of the `.conf` form; BadValue."""
     if isinstance(node, Map):
         return {key: plain(value) for key, _, value in node.entries}
     if isinstance(node, Items):

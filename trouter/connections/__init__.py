@@ -1,1 +1,1 @@
-"""Connections from their first octet to their last, accepted or dialled, with their listeners and connectors."""
+"""Connections from their first byte to their last, accepted or dialled, with their listeners and connectors."""

@@ -53,13 +53,13 @@ class FailoverList:
         if not isinstance(listed, list | tuple):
             return
         kept = [self.current, *({self._configured} - {self.current})]
-        told = (_endpoint(entry, self._configured.scheme) for entry in listed[:MAX_ALTERNATES])
+        endpoints = (_endpoint(entry, self._configured.scheme) for entry in listed[:MAX_ALTERNATES])
         known = {(endpoint.host, endpoint.port) for endpoint in kept}
 
         def may_follow(host: str) -> bool:
             return allowed is None or host.lower() in {self._configured.host.lower(), *allowed}
 
-        for endpoint in told:
+        for endpoint in endpoints:
             if endpoint is not None and (endpoint.host, endpoint.port) not in known and may_follow(endpoint.host):
                 known.add((endpoint.host, endpoint.port))
                 kept.append(endpoint)

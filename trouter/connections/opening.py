@@ -137,5 +137,5 @@ def limit_by_group(settings: Settings, connection: Connection) -> None:
         frames = max(1, settings.max_session_window // limits.max_frame_bytes)
         limits = replace(limits, session_window_frames=frames)
     if limits != own:
-        told = replace(connection.local_open, max_frame_size=limits.max_frame_bytes, channel_max=limits.channel_max)
-        connection.adopt(limits, told)
+        opening = replace(connection.local_open, max_frame_size=limits.max_frame_bytes, channel_max=limits.channel_max)
+        connection.adopt(limits, opening)

@@ -172,7 +172,7 @@ class Peer:
             self.lifetime.expire()
 
     async def _receive_early(self) -> None:
-        """Process the octets that were read before the peer was made."""
+        """Process the bytes that were read before the peer was made."""
         self._hub.update_clock()
         if self._transport.receive_early(self._security.early):
             self._hub.flush()
@@ -286,7 +286,7 @@ class Peer:
         self.lifetime.end(error)
 
     def received_bytes(self) -> int:
-        """Return the octets received on the connection, within TLS."""
+        """Return the bytes received on the connection, within TLS."""
         return self._account.bytes_in
 
     # --- notices of core and engine

@@ -182,7 +182,7 @@ class Sessions:
         return self._policy
 
     def _shares(self) -> list[Budget] | None:
-        """Return the budgets, besides the router's, that count the octets held of its messages."""
+        """Return the budgets, besides the router's, that count the bytes held of its messages."""
         share = self._policy_now().share
         return [*share.buffers] or None if share is not None else None  # type: ignore[list-item]  # made as budgets
 
@@ -404,11 +404,11 @@ class Sessions:
         link = event.link
         # The peer answers a detach of ours. The answer to a fault's may come before the event of the fault.
         if link.state is LinkState.DETACHED and event.fault is None:
-            self._hub.router.detach(link, event.closed, heard=event.error)
+            self._hub.router.detach(link, event.closed, remote_error=event.error)
             return
         blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
         self._uncount(link)
-        self._hub.router.detach(link, event.closed, heard=_heard(event))
+        self._hub.router.detach(link, event.closed, remote_error=_heard(event))
         self._log_end(link, "detached", blocked, "" if event.fault is None else f": {event.fault}")
         self._records.gone(self._hub.router, link, "detached", closed=event.closed, condition=_condition_of(event))
 

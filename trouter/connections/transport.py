@@ -116,7 +116,7 @@ class Transport:
     # --- reading
 
     def receive_early(self, early: bytes) -> bool:
-        """Process octets read for detection or behind the TLS handshake; return whether there are any."""
+        """Process bytes read for detection or behind the TLS handshake; return whether there are any."""
         data = early if self._channel is None else self._decrypted(b"")
         if data:
             if self._frames.on:
@@ -259,7 +259,7 @@ class Transport:
             written.set()
 
     def _sent(self, count: int) -> None:
-        """Remove the octets that the socket took from the front of the output."""
+        """Remove the bytes that the socket took from the front of the output."""
         self._account.bytes_out += count
         del self._connection.out[:count]
         self._frames.dropped(count)

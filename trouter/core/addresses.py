@@ -146,7 +146,7 @@ def _local(path: str, rest: str) -> Address:
 
 def temporary_token() -> str:
     """Return 22 random characters from a-zA-Z0-9+_ that no client can guess (132 bits)."""
-    return "".join([_TEMPORARY_ALPHABET[octet & 63] for octet in secrets.token_bytes(TEMPORARY_LENGTH)])
+    return "".join([_TEMPORARY_ALPHABET[byte & 63] for byte in secrets.token_bytes(TEMPORARY_LENGTH)])
 
 
 def temporary_source(router_id: str, token: str, *, area: str = DEFAULT_AREA, mode: str = "standalone") -> str:

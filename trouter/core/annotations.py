@@ -9,7 +9,7 @@ from __future__ import annotations
 from trouter.wire import octets
 from trouter.wire.annotations import RouterAnnotations, compose_annotations, parse_annotations
 
-#: Sections of annotations cached for a link to a neighbour, and the longest one, in octets.
+#: Sections of annotations cached for a link to a neighbour, and the longest one, in bytes.
 _MAX_SECTIONS = 1024
 _MAX_BYTES = 512
 

@@ -50,7 +50,7 @@ NO_COORDINATOR: Final = Error(
     "The router can't coordinate transactions by itself, a linkRoute to a coordinator must be configured to use "
     "transactions.",
 )
-TOO_LONG: Final = Error("amqp:invalid-field", f"addresses are limited to {MAX_ADDRESS_BYTES} octets")
+TOO_LONG: Final = Error("amqp:invalid-field", f"addresses are limited to {MAX_ADDRESS_BYTES} bytes")
 #: In the words of the older router's policy.
 DISALLOWED: Final = Error("amqp:unauthorized-access", "link disallowed by local policy")
 UNFIT: Final = Error("amqp:invalid-field", "an address must not contain control characters")

@@ -24,7 +24,7 @@ RESERVED: Final = "reserved"
 USER_ID_DENIED: Final = rejected_state("amqp:unauthorized-access", "user_id proxy violation")
 TARGET_DENIED: Final = rejected_state("amqp:unauthorized-access", "policy violation on target")
 
-#: Addresses of anonymous messages whose verdict is cached, and the longest one, in octets.
+#: Addresses of anonymous messages whose verdict is cached, and the longest one, in bytes.
 MAX_KNOWN: Final = 1024
 MAX_KNOWN_BYTES: Final = 256
 

@@ -28,7 +28,7 @@ from .terms import ROUTE_CONTAINER, PeerTerms
 #: Sessions for routed links on one connection; further clients share them. Other routers have many more clients.
 MAX_SESSIONS: Final = 32
 MAX_ROUTER_SESSIONS: Final = 1024
-#: The longest error of a peer that is sent to another, in octets, and its parts in characters: it fits into any frame.
+#: The longest error of a peer that is sent to another, in bytes, and its parts in characters: it fits into any frame.
 _MAX_ERROR_BYTES: Final = 400
 _MAX_CONDITION: Final = 100
 _MAX_DESCRIPTION: Final = 60

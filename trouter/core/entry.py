@@ -14,7 +14,7 @@ from .outstanding import HINT_OF_TREATMENT
 from .times import Times
 
 #: The classes of addresses whose consumers here are advertised to other routers (inter-router.md 4.8).
-_TOLD = "MH"
+_ADVERTISED = "MH"
 _MOBILE = "M"
 
 
@@ -156,7 +156,7 @@ class AddressEntry:
     def _advertise(self, before: bool) -> None:
         """Advertise or withdraw the address if that changed."""
         now = self._is_known()
-        if now == before or self.listener is None or self.key[0] not in _TOLD:
+        if now == before or self.listener is None or self.key[0] not in _ADVERTISED:
             return
         if now:
             self.listener.advertise(self.key, HINT_OF_TREATMENT[self.treatment])

@@ -111,7 +111,7 @@ class Forwarder:
         return 0
 
     def gathers(self, data: bytes, start: int, end: int) -> int:
-        """Return up to how many octets of an unfinished message to wait for before it is forwarded; 0 for no more.
+        """Return up to how many bytes of an unfinished message to wait for before it is forwarded; 0 for no more.
 
         ``data[start:end]`` is what has come. Consumers inside the router take only complete messages.
         """

@@ -12,7 +12,7 @@ from .ingress import Ingress
 from .outcomes import ACCEPTED, ACCEPTED_STATE
 from .routerport import RouterPort
 
-#: The largest message between routers outside control links, in octets; larger ones are discarded.
+#: The largest message between routers outside control links, in bytes; larger ones are discarded.
 MAX_NOTE_BYTES: Final = 65_536
 
 

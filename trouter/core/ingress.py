@@ -27,20 +27,20 @@ from .ports import MAX_INSIDE_BYTES, Pulse
 from .table import MAX_ADDRESS_BYTES, AddressTable, answer_of, is_made_elsewhere
 from .tenants import Tenant
 
-#: The most octets of header, annotations and (anonymous) properties to wait for.
+#: The most bytes of header, annotations and (anonymous) properties to wait for.
 _MAX_HEAD_BYTES = 1048576
 _THROUGH_ANNOTATIONS = 3
 _THROUGH_PROPERTIES = 4
 
 TOO_MANY_ANNOTATIONS = rejected_state(
-    "amqp:invalid-field", f"annotations are limited to {MAX_ANNOTATIONS_BYTES} octets a map"
+    "amqp:invalid-field", f"annotations are limited to {MAX_ANNOTATIONS_BYTES} bytes a map"
 )
 NO_ADDRESS = rejected_state("amqp:precondition-failed", "Routing failure: no address present")
 UNAVAILABLE = rejected_state("amqp:not-found", "Deliveries cannot be sent to an unavailable address")
 #: In the words of the older router's policy.
 CLOSED = rejected_state("amqp:unauthorized-access", "policy violation on target")
 TOO_LARGE_INSIDE = rejected_state(
-    "amqp:link:message-size-exceeded", f"messages to this address are limited to {MAX_INSIDE_BYTES} octets"
+    "amqp:link:message-size-exceeded", f"messages to this address are limited to {MAX_INSIDE_BYTES} bytes"
 )
 
 

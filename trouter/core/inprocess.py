@@ -93,8 +93,8 @@ class InsideSender(InEndpoint):
     def describe(self, message: bytes) -> None:
         """Set the fields for ``message``, which is sent next; InvalidMessage."""
         self._scan.scan(message, 0, len(message), THROUGH_ANNOTATIONS, True)
-        said = self._scan.priority
-        self.arrival.priority = DEFAULT_PRIORITY if said < 0 else min(said, _HIGHEST_PRIORITY)
+        priority = self._scan.priority
+        self.arrival.priority = DEFAULT_PRIORITY if priority < 0 else min(priority, _HIGHEST_PRIORITY)
 
     def build_message(self, delivery: Delivery, data: bytes, start: int, end: int) -> Message:
         """Return the message unchanged: it has no annotations to remove."""

@@ -24,7 +24,7 @@ from .outcomes import FAILED_STATE, MODIFIED, REJECTED, rejected_state
 from .ports import Pulse
 from .settlement import Settlement
 
-#: Octets of an unfinished message to wait for before it is streamed (Q2's upper mark).
+#: Bytes of an unfinished message to wait for before it is streamed (Q2's upper mark).
 _STREAM_AT = 131072
 
 INVALID_MESSAGE = rejected_state("amqp:decode-error", "invalid message format")
@@ -60,7 +60,7 @@ class Intake(Settlement):
     def _route(self, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None) -> None:
         """Forward the message, complete in ``data[start:end]`` or long enough; ``message`` if it has several frames.
 
-        If more of it must come first it stays unrouted, and ``message.wanted`` is how many octets to wait for.
+        If more of it must come first it stays unrouted, and ``message.wanted`` is how many bytes to wait for.
         """
         raise LookupError
 

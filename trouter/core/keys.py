@@ -16,7 +16,7 @@ from .patterns import PatternError, pattern_tokens, split_tokens
 T = TypeVar("T")
 
 ANY: Final = "#"
-#: The longest key and subject, in octets, and the most tokens of either.
+#: The longest key and subject, in bytes, and the most tokens of either.
 MAX_BYTES: Final = 4096
 MAX_TOKENS: Final = 128
 
@@ -41,7 +41,7 @@ def key_tokens(key: str, method: str) -> tuple[str, ...]:
     """
     spelling = SPELLINGS[method]
     if is_too_long(key):
-        raise PatternError(f"more than {MAX_BYTES} octets")
+        raise PatternError(f"more than {MAX_BYTES} bytes")
     if spelling.many_is_last:
         tokens = tuple(split_tokens(key, spelling.separator))
     else:

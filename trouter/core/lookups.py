@@ -99,13 +99,13 @@ class Lookups:
         if not address:
             self._unsent.append(number)
             return
-        asked = Note(
+        request = Note(
             [query.text, query.is_sender],
             reply_to=address,
             correlation_id=number,
             properties={"version": UInt(LOOKUP_VERSION), "opcode": UInt(LOOKUP_OPCODE)},
         )
-        self._router.send_on(self.query_link, write(asked))
+        self._router.send_on(self.query_link, write(request))
 
     def take(self, message: bytes) -> None:
         """Process the interior router's answer to a query."""

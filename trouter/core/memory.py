@@ -1,7 +1,7 @@
 """The number and size of the router's objects, for the allocator's rows in management.
 
 Counts are current and cost one step per link. An object's size is measured once, with what only it refers to; a buffer
-is 512 octets of messages under way.
+is 512 bytes of messages under way.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MAX_ADDRESSES: Final = 20
 
 
 def owners(router: Router, connections: Collection[Connection]) -> list[tuple[str, int, int]]:
-    """Return (type, size of an object in octets, number of objects) by type; ``connections`` are the open ones."""
+    """Return (type, size of an object in bytes, number of objects) by type; ``connections`` are the open ones."""
     links = len(router.links)
     incoming = sum(isinstance(each, Ingress) for each in router.links.values())
     sizes = _sizes()
@@ -57,7 +57,7 @@ def owners(router: Router, connections: Collection[Connection]) -> list[tuple[st
         ("qdr_link_t", link_bytes // links if links else sizes[Egress], links),
         ("qdr_delivery_t", sizes[Delivery], _count_deliveries(router)),
         ("qd_message_t", sizes[Message], _count_messages(router)),
-        ("qd_buffer_t", BUFFER_BYTES, -(-_count_octets(router) // BUFFER_BYTES)),
+        ("qd_buffer_t", BUFFER_BYTES, -(-_count_bytes(router) // BUFFER_BYTES)),
     ]
 
 
@@ -73,7 +73,7 @@ class WaitingMessages:
 
 
 def waiting_messages(router: Router) -> list[WaitingMessages]:
-    """Return the messages that wait for the receivers of each address, the most octets first.
+    """Return the messages that wait for the receivers of each address, the most bytes first.
 
     The first ``LOOKED_AT`` messages on a link are measured as a sample. The addresses after the ``MAX_ADDRESSES``
     largest are the last item together.
@@ -82,8 +82,8 @@ def waiting_messages(router: Router) -> list[WaitingMessages]:
     found.sort(key=attrgetter("bytes"), reverse=True)
     rest = found[MAX_ADDRESSES:]
     if rest:
-        messages, links, octets = (sum(map(attrgetter(name), rest)) for name in ("messages", "links", "bytes"))
-        found[MAX_ADDRESSES:] = [WaitingMessages("", messages, links, octets, len(rest))]
+        messages, links, size_bytes = (sum(map(attrgetter(name), rest)) for name in ("messages", "links", "bytes"))
+        found[MAX_ADDRESSES:] = [WaitingMessages("", messages, links, size_bytes, len(rest))]
     return found
 
 
@@ -91,10 +91,10 @@ def _waiting_at(entry: AddressEntry) -> WaitingMessages:
     consumers = entry.forwarder.consumers
     waiting = [egress.backlog for egress in consumers]
     seen = [out.message for egress in consumers for out in islice(egress.queue, LOOKED_AT) if out.message is not None]
-    octets = sum(message.held for message in set(seen))
+    size_bytes = sum(message.held for message in set(seen))
     messages = max(waiting, default=0) if isinstance(entry.forwarder, Multicast) else sum(waiting)
     links = len(consumers) + len(entry.senders)
-    return WaitingMessages(entry.text, messages, links, octets * sum(waiting) // len(seen) if seen else 0)
+    return WaitingMessages(entry.text, messages, links, size_bytes * sum(waiting) // len(seen) if seen else 0)
 
 
 def _sessions(router: Router) -> list[Session]:
@@ -129,8 +129,8 @@ def _count_messages(router: Router) -> int:
     return count
 
 
-def _count_octets(router: Router) -> int:
-    """Return the octets that sessions hold, and those in the output of connections."""
+def _count_bytes(router: Router) -> int:
+    """Return the bytes that sessions hold, and those in the output of connections."""
     sessions = _sessions(router)
     connections = dict.fromkeys(session.connection for session in sessions)
     return sum(session.held_bytes for session in sessions) + sum(len(each.out) for each in connections)
@@ -138,7 +138,7 @@ def _count_octets(router: Router) -> int:
 
 @cache
 def _sizes() -> dict[type, int]:
-    """Return the size of one object of each type, in octets, measured on a sample."""
+    """Return the size of one object of each type, in bytes, measured on a sample."""
     table, pulse = AddressTable("sample"), Pulse()
     limits = EngineLimits()
     session = Session(ConnectionPort([], Budget(0)), 0, limits, [])
@@ -172,7 +172,7 @@ _NOT_OWN: Final = (type, ModuleType, Enum, Link, Ingress, Egress, AddressEntry, 
 
 
 def _own_bytes(sample: object, others: Iterable[object]) -> int:
-    """Return the size of an object and of all objects that only it refers to, in octets."""
+    """Return the size of an object and of all objects that only it refers to, in bytes."""
     seen = {id(each) for each in others}
     found = [sample]
     size = 0

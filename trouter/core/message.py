@@ -1,6 +1,6 @@
 """A message that could not be sent within the pass that brought it, or that needs other annotations.
 
-Most messages never need one: they are copied from the input to the output of another connection in one step. The octets
+Most messages never need one: they are copied from the input to the output of another connection in one step. The bytes
 kept here are held by the session that brought them, whose incoming window closes accordingly, and are released frame by
 frame as the slowest receiver takes them.
 """
@@ -13,7 +13,7 @@ from trouter.engine.ports import Delivery, SessionPort
 
 from .annotations import CachedAnnotations
 
-#: Smaller pieces are joined, in octets.
+#: Smaller pieces are joined, in bytes.
 _SMALL_PIECE = 512
 
 
@@ -30,7 +30,7 @@ class HeadWriter(Protocol):
 class Heads:
     """First pieces that differ between copies; new copies get ``now``, None for the usual one.
 
-    ``size`` is the octets of all of them.
+    ``size`` is the bytes of all of them.
     """
 
     __slots__ = ("now", "of", "size")
@@ -42,7 +42,7 @@ class Heads:
 
 
 class Message:
-    """The octets of one message, in pieces as they came; each copy has its own position in them.
+    """The bytes of one message, in pieces as they came; each copy has its own position in them.
 
     ``chunks[0]`` is piece number ``first``. The first piece holds every section up to the message annotations. A
     receiver with other annotations gets ``plain_head`` or ``annotated_head`` (with the router's) instead, which
@@ -93,7 +93,7 @@ class Message:
         self.heads: Heads | None = None
         self.complete = False
         self.aborted = False
-        #: Octets to wait for before it is routed unfinished.
+        #: Bytes to wait for before it is routed unfinished.
         self.wanted = 0
         #: Its arrival is logged.
         self.logged = False

@@ -124,7 +124,7 @@ def format_value(value: object) -> str:
     if isinstance(value, str):
         return f'"{value}"'
     if isinstance(value, bytes):
-        return 'b"' + "".join(chr(octet) if 32 <= octet < 127 else f"\\{octet:02x}" for octet in value) + '"'
+        return 'b"' + "".join(chr(byte) if 32 <= byte < 127 else f"\\{byte:02x}" for byte in value) + '"'
     if isinstance(value, Timestamp):
         return _format_time(value)
     if isinstance(value, dict | PairMap):

@@ -12,4 +12,4 @@ class RouterObserver(AutoLinkObserver):
     """The receiver of these events; the base ignores them."""
 
     def ended(self, link: Link, reason: DetachReason) -> None:
-        """Note that the router ends a link, before it tells the peer."""
+        """Note that the router ends a link, before it sends the detach."""

@@ -15,7 +15,7 @@ from .message import Message
 from .tenants import Tenant
 from .times import Times, TimesByAddress
 
-#: The largest message for a consumer inside the router, in octets; below a session's window.
+#: The largest message for a consumer inside the router, in bytes; below a session's window.
 MAX_INSIDE_BYTES: Final = 1024 * 1024
 
 

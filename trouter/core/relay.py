@@ -165,9 +165,9 @@ class RoutedEgress(Egress):
         return self.backlog
 
     def _give_back_credit(self) -> None:
-        """Ask the sender, which alone knows whether it has more to send."""
+        """Grant the sender the receiver's credit or drain it; without a sender, report once that the queue is empty."""
         if self.ingress is not None:
             self.ingress.follow()
         elif self.on_empty is not None and self.backlog == 0:
-            told, self.on_empty = self.on_empty, None
-            told()
+            on_empty, self.on_empty = self.on_empty, None
+            on_empty()

@@ -34,7 +34,7 @@ COORDINATOR: Final = "$coordinator"
 #: The property by which a dynamic terminus names its link route (1.3a).
 ADDRESS_PROPERTY: Final = "x-opt-qd.address"
 _SETTLED_ONLY: Final = 1
-#: The longest link name that other routers accept for certain, in octets; a longer one becomes its digest.
+#: The longest link name that other routers accept for certain, in bytes; a longer one becomes its digest.
 _MAX_NAME_BYTES: Final = 8192
 #: The longest handle in a frame, for measuring one.
 _ANY_HANDLE: Final = 0xFFFFFFFF
@@ -299,7 +299,7 @@ def carry(router: RouterPort, link: Link, terms: PeerTerms, terminus: Source | T
 
 
 def carry_up(router: RouterPort, link: Link, terms: PeerTerms, terminus: object) -> None:
-    """Route a link over an edge router's uplink, as the interior router said that it is routed; AttachRefused."""
+    """Route a link over an edge router's uplink, as the interior router answered that it is routed; AttachRefused."""
     text = routed_address(terminus)
     if text is None or router.uplink is None:
         raise AttachRefused(NO_ROUTE)

@@ -152,14 +152,14 @@ class Router:
         owner: LinkOwner | None = link.context
         return getattr(link.sink, "pool", None) is not None or (owner is not None and owner.made(link))
 
-    def detach(self, link: Link, closed: bool, error: Error | None = None, heard: Error | None = None) -> None:
+    def detach(self, link: Link, closed: bool, error: Error | None = None, remote_error: Error | None = None) -> None:
         """Settle the deliveries of a link whose peer detached it or that the router ends, and answer the detach.
 
-        ``error`` is ours to the peer, ``heard`` the peer's to us. A link that still has an owner afterwards is a routed
-        one; its owner answers the detach when the other end does.
+        ``error`` is ours to the peer, ``remote_error`` the peer's to us. A link that still has an owner afterwards is
+        routed; its owner answers the detach when the other end does.
         """
         self._let_go([link])
-        self._lose(link, DetachReason(closed, heard or error))
+        self._lose(link, DetachReason(closed, remote_error or error))
         if error is not None or link.context is None:
             link.detach(closed, error)
 

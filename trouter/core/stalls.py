@@ -1,6 +1,6 @@
 """Receivers that stop reading in the middle of a long message from an exchange.
 
-The octets of a message are kept until its slowest receiver has them, and the sender's window closes meanwhile. A
+The bytes of a message are kept until its slowest receiver has them, and the sender's window closes meanwhile. A
 receiver that takes nothing for ``STALLED_S`` while others wait loses the message: its copy is aborted.
 """
 

@@ -31,9 +31,11 @@ UNAVAILABLE: Final = "unavailable"
 TENANT_SERVICES: Final = frozenset({"$management"})
 #: The key of the same services for a tenant that is not confined, at their common address.
 SERVICES_FOR_ALL: Final = {"L$management": "L$_management_internal"}
-#: Longer addresses are refused, which bounds the cost of parsing and matching, in octets.
+#: Longer addresses are refused, which bounds the cost of parsing and matching, in bytes.
 MAX_ADDRESS_BYTES: Final = 4096
-#: Spellings of an address that are cached for its entry, and the longest one, in octets.
+#: Slashes in the id of another router up to which addresses find it: more would slow each lookup.
+MAX_SLASHES: Final = 64
+#: Spellings of an address that are cached for its entry, and the longest one, in bytes.
 _SPELLINGS: Final = 4
 _REMEMBERED_BYTES: Final = 256
 
@@ -58,8 +60,8 @@ class AddressRule:
 
 
 def names_router(address: Address) -> bool:
-    """Return whether an address names a router of the topology, this one or another."""
-    return address.letter in (ROUTER, LOCAL) and address.text.startswith("_topo/")
+    """Return whether an address names an interior or edge router, this one or another."""
+    return address.letter in (ROUTER, EDGE, LOCAL) and address.text.startswith(("_topo/", "_edge/"))
 
 
 def is_made_elsewhere(address: Address) -> bool:
@@ -154,12 +156,15 @@ class AddressTable:
     def _with_whole_id(self, address: Address) -> Address:
         """Return an address with the longest id of another router that it begins with: ids may have slashes."""
         found, rest = address, address.rest
-        key = address.key if address.letter == ROUTER else ROUTER + self.router_id
+        letter = EDGE if address.text.startswith("_edge/") else ROUTER
+        key = address.key if address.letter == letter else letter + self.router_id
         for _ in range(self._slashes):
             part, slash, rest = rest.partition("/")
+            if not slash:
+                break
             key = f"{key}/{part}"
-            if slash and key in self.entries:
-                found = Address(ROUTER, key, address.text, rest)
+            if key in self.entries:
+                found = Address(letter, key, address.text, rest)
         return found
 
     def is_served(self, address: Address) -> bool:
@@ -228,8 +233,8 @@ class AddressTable:
         if entry is None:
             entry = self.entries[key] = AddressEntry(key, address.text, distribution, priority, self)
             self.spaces.add(entry)
-            if address.letter == ROUTER and "/" in key:
-                self._slashes = max(self._slashes, key.count("/"))
+            if address.letter in (ROUTER, EDGE) and "/" in key:
+                self._slashes = max(self._slashes, min(key.count("/"), MAX_SLASHES))
                 self.forget_spellings()
         return entry
 
@@ -276,7 +281,7 @@ class AddressTable:
             fallback.fallback_of = entry
 
     def find(self, text: bytes, phase: int = -1, tenant: Tenant | None = None) -> AddressEntry | None:
-        """Return the entry for messages of ``tenant`` with the address ``text`` (its octets); None if there is none.
+        """Return the entry for messages of ``tenant`` with the address ``text`` (its bytes); None if there is none.
 
         ``phase`` is its number in annotations, -1 for a client's message, which enters in the configured phase. The
         result is cached in ``known_to(tenant)`` or ``known_first``; look there first.

@@ -23,7 +23,7 @@ def fault_of(name: str) -> str:
     if not name:
         return "a tenant must be named"
     if len(name.encode("utf-8", "replace")) > MAX_NAME_BYTES:
-        return f"the name of a tenant is limited to {MAX_NAME_BYTES} octets"
+        return f"the name of a tenant is limited to {MAX_NAME_BYTES} bytes"
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
         return "the name of a tenant must not contain control characters"
     return "the name of a tenant must not contain a slash" if "/" in name else ""

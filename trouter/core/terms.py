@@ -45,7 +45,7 @@ class PeerTerms:
     tenant: Tenant | None = None
     #: The most unsettled deliveries of a receiver on one link.
     max_unsettled: int = 1 << 62
-    #: The largest message accepted, in octets; 0 for any.
+    #: The largest message accepted, in bytes; 0 for any.
     max_message_bytes: int = 0
     #: The check of messages; None for none.
     check: MessageCheck | None = None
@@ -91,5 +91,5 @@ def lay_on_egress(egress: Egress, terms: PeerTerms, totals: AddressCounters) -> 
 
 def hold(ingress: Ingress, check: MessageCheck | None) -> None:
     """Apply ``check`` to the messages of a link, if it checks such messages."""
-    asked = check is not None and (ingress.entry is None or check.reads_messages)
-    ingress.check = check if asked else None
+    is_checked = check is not None and (ingress.entry is None or check.reads_messages)
+    ingress.check = check if is_checked else None

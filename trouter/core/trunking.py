@@ -26,7 +26,7 @@ DATA: Final = "qd.router-data"
 #: A data link for unfinished messages; its attach is like that of other data links.
 STREAM: Final = "stream"
 
-#: The largest control message, in octets; larger ones are discarded.
+#: The largest control message, in bytes; larger ones are discarded.
 MAX_CONTROL_BYTES: Final = 16 * 1024 * 1024
 #: Data links of a neighbour, streams included.
 MAX_DATA_LINKS: Final = 512
@@ -113,7 +113,7 @@ def open_streams(
 
 
 def _token() -> str:
-    return "".join(_NAME_ALPHABET[octet & 63] for octet in secrets.token_bytes(15))
+    return "".join(_NAME_ALPHABET[byte & 63] for byte in secrets.token_bytes(15))
 
 
 def _take(router: RouterPort, link: Link, trunk: Trunk, kind: str, capacity: int) -> None:

@@ -46,7 +46,7 @@ OVERDRAWN_TEXT: Final = (
 UNBLOCKED_TEXT: Final = "Link unblocked"
 
 
-class _Patient:
+class _StalledLink:
     """A link that was found without credit or with stuck deliveries, and which notices were logged of it."""
 
     __slots__ = ("logged_blocked", "logged_stuck", "stuck")
@@ -61,7 +61,7 @@ class Watch:
     """The stuck deliveries and blocked links of a router's ``endpoints``."""
 
     def __init__(self) -> None:
-        self._patients: dict[Endpoint, _Patient] = {}
+        self._stalled: dict[Endpoint, _StalledLink] = {}
         self._round: list[Session] = []
         self._begun_at_s = float("-inf")
 
@@ -81,18 +81,18 @@ class Watch:
 
     def forget(self, endpoint: Endpoint) -> None:
         """Forget a link that has ended."""
-        self._patients.pop(endpoint, None)
+        self._stalled.pop(endpoint, None)
 
     def stuck(self, endpoint: Endpoint | None = None) -> int:
         """Return the number of deliveries that were found stuck and still are: on one link, or on all."""
         if endpoint is None:
-            return sum(_still_stuck(patient) for patient in self._patients.values())
-        patient = self._patients.get(endpoint)
-        return 0 if patient is None else _still_stuck(patient)
+            return sum(_still_stuck(stalled) for stalled in self._stalled.values())
+        stalled = self._stalled.get(endpoint)
+        return 0 if stalled is None else _still_stuck(stalled)
 
     def blocked(self, now_s: float) -> int:
         """Return the number of links that were found without credit for too long, and still are."""
-        return sum(zero_credit_s(each, now_s) > BLOCKED_AFTER_S for each in self._patients)
+        return sum(zero_credit_s(each, now_s) > BLOCKED_AFTER_S for each in self._stalled)
 
     def _look(self, session: Session, now_s: float, notices: list[Notice]) -> int:
         """Check one session; return the number of its links and deliveries."""
@@ -116,26 +116,26 @@ class Watch:
 
     def _note(self, endpoint: Endpoint, stuck: list[Delivery], now_s: float, notices: list[Notice]) -> None:
         link = endpoint.link
-        patient = self._patients.get(endpoint)
-        if patient is None:
+        stalled = self._stalled.get(endpoint)
+        if stalled is None:
             if not stuck and link.credit > 0:
                 return
-            patient = self._patients[endpoint] = _Patient()
-        patient.stuck = stuck
-        if stuck and not patient.logged_stuck:
-            patient.logged_stuck = True
+            stalled = self._stalled[endpoint] = _StalledLink()
+        stalled.stuck = stuck
+        if stuck and not stalled.logged_stuck:
+            stalled.logged_stuck = True
             notices.append(Notice(link, STUCK_TEXT))
         if link.credit <= 0 and endpoint.dry_since_s < 0:
             endpoint.dry_since_s = now_s
         for_s = zero_credit_s(endpoint, now_s)
-        if for_s > BLOCKED_AFTER_S and not patient.logged_blocked:
-            patient.logged_blocked = True
+        if for_s > BLOCKED_AFTER_S and not stalled.logged_blocked:
+            stalled.logged_blocked = True
             notices.append(Notice(link, f"Link blocked with zero credit for {for_s:.0f} seconds"))
-        elif for_s <= BLOCKED_AFTER_S and patient.logged_blocked:
-            patient.logged_blocked = False
+        elif for_s <= BLOCKED_AFTER_S and stalled.logged_blocked:
+            stalled.logged_blocked = False
             notices.append(Notice(link, UNBLOCKED_TEXT))
-        if link.credit > 0 and not patient.logged_stuck:
-            del self._patients[endpoint]
+        if link.credit > 0 and not stalled.logged_stuck:
+            del self._stalled[endpoint]
 
 
 def zero_credit_s(endpoint: Endpoint, now_s: float) -> float:
@@ -159,9 +159,9 @@ def _streams(delivery: Delivery) -> bool:
     return message is not None and message.annotations is not None and message.annotations.parsed.stream
 
 
-def _still_stuck(patient: _Patient) -> int:
-    patient.stuck = [delivery for delivery in patient.stuck if _is_open(delivery)]
-    return len(patient.stuck)
+def _still_stuck(stalled: _StalledLink) -> int:
+    stalled.stuck = [delivery for delivery in stalled.stuck if _is_open(delivery)]
+    return len(stalled.stuck)
 
 
 def _is_open(delivery: Delivery) -> bool:

@@ -74,7 +74,7 @@ class Connection(ConnectionBase):
         reader = self._reader
         events = self.events
         while reader.next_frame():
-            self._heard = True
+            self._received = True
             if reader.frame_type != 0:
                 raise PeerFault(Fault.FRAME_TYPE, frame_type=reader.frame_type, due="AMQP")
             if reader.end > reader.start:
@@ -246,9 +246,9 @@ class Connection(ConnectionBase):
             self.report(LinkDetached(link, detach.closed, detach.error))
 
 
-def _visible(octets: bytes) -> str:
+def _visible(data: bytes) -> str:
     r"""Return ``octets`` as text, with \xhh for those that are not printable ASCII."""
-    return "".join(chr(octet) if 32 <= octet < 127 else f"\\x{octet:02x}" for octet in octets)
+    return "".join(chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}" for byte in data)
 
 
 _BEFORE_HEADER = frozenset(

@@ -22,9 +22,9 @@ cdef class ConnectionBase(ConnectionPort):
     cdef list _sessions_due
     cdef Py_ssize_t _turn
     cdef Session _last_session
-    cdef bint _heard
-    cdef bint _closed_told
-    cdef double _heard_at_s
+    cdef bint _received
+    cdef bint _closed_reported
+    cdef double _received_at_s
 
     @cython.locals(session=Session, due=list)
     cpdef flush(self)

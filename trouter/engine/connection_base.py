@@ -28,9 +28,9 @@ class ConnectionBase(ConnectionPort):
     """What our side of a connection sends, and its sessions; ``Connection`` adds the receiving."""
 
     __slots__ = (
-        "_closed_told",
-        "_heard",
-        "_heard_at_s",
+        "_closed_reported",
+        "_received",
+        "_received_at_s",
         "_last_session",
         "_reader",
         "_sessions",
@@ -82,9 +82,9 @@ class ConnectionBase(ConnectionPort):
         self._turn = 0
         #: The session of the last frame, as a cache. None whenever a channel loses its session.
         self._last_session: Session | None = None
-        self._heard = False
-        self._heard_at_s = -1.0
-        self._closed_told = False
+        self._received = False
+        self._received_at_s = -1.0
+        self._closed_reported = False
         self._prepare()
         if sasl is not None:
             sasl.attach_to(self, self._reader)
@@ -197,13 +197,13 @@ class ConnectionBase(ConnectionPort):
             self._put(channel, performative)
 
     def _put(self, channel: int, performative: Performative) -> None:
-        octets = frame(channel, encode_performative(performative))
+        encoded = frame(channel, encode_performative(performative))
         remote = self.remote_open
-        if remote is not None and len(octets) > remote.max_frame_size and performative is not self.local_open:
+        if remote is not None and len(encoded) > remote.max_frame_size and performative is not self.local_open:
             name = NAMES[performative.descriptor]
             self.fail(PeerFault(Fault.FRAME_SIZE_TOO_SMALL, performative=name, size=remote.max_frame_size))
             return
-        self.out += octets
+        self.out += encoded
         self.touch()
 
     def report(self, event: Event) -> None:
@@ -212,8 +212,8 @@ class ConnectionBase(ConnectionPort):
 
     def _report_closed(self, event: ConnectionClosed) -> None:
         """Report that the connection is over, once."""
-        if not self._closed_told:
-            self._closed_told = True
+        if not self._closed_reported:
+            self._closed_reported = True
             self.report(event)
 
     def flush(self) -> None:
@@ -315,10 +315,10 @@ class ConnectionBase(ConnectionPort):
             self.out += _HEARTBEAT
             self.touch()
         self.wrote = False
-        if self._heard or self._heard_at_s < 0:
-            self._heard = False
-            self._heard_at_s = now_s
-        elif 0 < self.limits.idle_timeout_s <= now_s - self._heard_at_s:
+        if self._received or self._received_at_s < 0:
+            self._received = False
+            self._received_at_s = now_s
+        elif 0 < self.limits.idle_timeout_s <= now_s - self._received_at_s:
             self.fail(PeerFault(Fault.IDLE_TIMEOUT))
 
     # --- small steps

@@ -46,13 +46,13 @@ class Fault(Enum):
         "amqp:connection:framing-error", Scope.CONNECTION, "frame type {frame_type} where {due} frames are due"
     )
     FRAME_SIZE_TOO_SMALL = FaultRow(
-        "amqp:frame-size-too-small", Scope.CONNECTION, "our {performative} needs a frame of more than {size} octets"
+        "amqp:frame-size-too-small", Scope.CONNECTION, "our {performative} needs a frame of more than {size} bytes"
     )
     ILLEGAL_CONNECTION_STEP = FaultRow("amqp:illegal-state", Scope.CONNECTION, "{detail}")
     NOT_OPEN = FaultRow("amqp:illegal-state", Scope.CONNECTION, "{performative} before open")
     CONTAINER_ID = FaultRow("amqp:invalid-field", Scope.CONNECTION, "open carries no container-id")
     CONTAINER_ID_SIZE = FaultRow(
-        "amqp:invalid-field", Scope.CONNECTION, "open carries a container-id of more than {limit} octets"
+        "amqp:invalid-field", Scope.CONNECTION, "open carries a container-id of more than {limit} bytes"
     )
     MAX_FRAME_SIZE = FaultRow(
         "amqp:invalid-field", Scope.CONNECTION, "max-frame-size {size} is below the minimum of 512"
@@ -89,19 +89,19 @@ class Fault(Enum):
         "amqp:invalid-field", Scope.SESSION, "disposition of {first} to {last}, which runs backwards"
     )
     LINK_NAME_SIZE = FaultRow(
-        "amqp:invalid-field", Scope.SESSION, "attach of a link whose name has more than {limit} octets"
+        "amqp:invalid-field", Scope.SESSION, "attach of a link whose name has more than {limit} bytes"
     )
     LINK_COUNT = FaultRow("amqp:resource-limit-exceeded", Scope.SESSION, "more than {limit} links on one connection")
     MEMORY = FaultRow(
         "amqp:resource-limit-exceeded", Scope.SESSION, "the router has reached its limit of memory for messages"
     )
     BUFFERED = FaultRow(
-        "amqp:resource-limit-exceeded", Scope.SESSION, "the connection holds more than {limit} octets of messages"
+        "amqp:resource-limit-exceeded", Scope.SESSION, "the connection holds more than {limit} bytes of messages"
     )
     TRANSFER_LIMIT = FaultRow("amqp:link:transfer-limit-exceeded", Scope.LINK, "transfer without credit")
     MESSAGE_SIZE = FaultRow("amqp:link:message-size-exceeded", Scope.LINK, "Message size exceeded")
     DELIVERY_FRAMES = FaultRow(
-        "amqp:resource-limit-exceeded", Scope.LINK, "a delivery of {octets} octets in more than {frames} frames"
+        "amqp:resource-limit-exceeded", Scope.LINK, "a delivery of {payload_bytes} bytes in more than {frames} frames"
     )
     DELIVERY_TAG = FaultRow(
         "amqp:invalid-field", Scope.LINK, "the first transfer of a delivery carries no delivery-tag"
@@ -109,12 +109,12 @@ class Fault(Enum):
     TRANSFER_STATE = FaultRow(
         "amqp:resource-limit-exceeded",
         Scope.LINK,
-        "delivery state of {size} octets on a transfer; at most {limit} are accepted",
+        "delivery state of {size} bytes on a transfer; at most {limit} are accepted",
     )
 
 
-#: A description repeats what a peer wrote; this many octets fit into any frame and a log line.
-MAX_TEXT_OCTETS: Final = 320
+#: A description repeats what a peer wrote; this many bytes fit into any frame and a log line.
+MAX_TEXT_BYTES: Final = 320
 
 
 class PeerFault(Exception):
@@ -138,11 +138,11 @@ class PeerFault(Exception):
 
 
 def printable(text: str) -> str:
-    """Return ``text`` with unprintable characters escaped, cut to ``MAX_TEXT_OCTETS`` of UTF-8."""
-    text = text[:MAX_TEXT_OCTETS]
+    """Return ``text`` with unprintable characters escaped, cut to ``MAX_TEXT_BYTES`` of UTF-8."""
+    text = text[:MAX_TEXT_BYTES]
     if not text.isprintable():
         text = "".join(one if one.isprintable() else _escape(ord(one)) for one in text)
-    return text.encode()[:MAX_TEXT_OCTETS].decode(errors="ignore")
+    return text.encode()[:MAX_TEXT_BYTES].decode(errors="ignore")
 
 
 def _escape(code: int) -> str:

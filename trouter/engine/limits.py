@@ -14,7 +14,7 @@ DEFAULT_CHANNEL_MAX: Final = 32767
 
 @dataclass(frozen=True, slots=True)
 class EngineLimits:
-    """What one connection may use. Sizes in octets, times in seconds."""
+    """What one connection may use. Sizes in bytes, times in seconds."""
 
     #: The largest frame we accept, and the max-frame-size of our open.
     max_frame_bytes: int = 16384
@@ -24,9 +24,9 @@ class EngineLimits:
     handle_max: int = 65535
     #: Links per connection, all sessions together.
     max_links: int = 65536
-    #: Octets of transfers that a session accepts before it closes its incoming window.
+    #: Bytes of transfers that a session accepts before it closes its incoming window.
     session_window_bytes: int = 8 * 1024 * 1024
-    #: Octets of messages that the sessions of a connection hold together.
+    #: Bytes of messages that the sessions of a connection hold together.
     max_buffered_bytes: int = UNLIMITED
     #: The incoming window in frames; 0 derives it from ``session_window_bytes``.
     session_window_frames: int = 0
@@ -39,13 +39,13 @@ class EngineLimits:
     output_limit_bytes: int = 2 * 1024 * 1024
     #: The largest message that a link accepts; 0 for any.
     max_message_bytes: int = 0
-    #: Transfer frames of one delivery, besides one for each 256 octets that it brought.
+    #: Transfer frames of one delivery, besides one for each 256 bytes that it brought.
     max_delivery_frames: int = 65536
     #: Events that one ``receive_data`` may add before the rest of the input waits for the next call.
     max_events: int = UNLIMITED
     #: Responses (on a server) or challenges (on a client) before a SASL exchange is refused.
     max_sasl_rounds: int = 16
-    #: The largest SASL frame; a peer may rely only on the standard's minimum of 512 octets (part 5, 5.3.1).
+    #: The largest SASL frame; a peer may rely only on the standard's minimum of 512 bytes (part 5, 5.3.1).
     max_sasl_frame_bytes: int = 8192
     #: The largest frame before the peer's open is accepted, if ``max_frame_bytes`` allows more.
     max_open_frame_bytes: int = 65536
@@ -53,9 +53,9 @@ class EngineLimits:
     max_open_nodes: int = MAX_NODES
     #: The treatment of a delivery state that cannot be decoded.
     undecodable_states: Undecodable = Undecodable.REFUSED
-    #: Octets of a container-id.
+    #: Bytes of a container-id.
     max_name_bytes: int = 1024
-    #: Octets of a link's name: clients make it of their container-id and an address, which may have 4,096.
+    #: Bytes of a link's name: clients make it of their container-id and an address, which may have 4,096.
     max_link_name_bytes: int = 8192
     #: Our first transfer-id and delivery-id; tests start near the wrap.
     first_outgoing_id: int = 0

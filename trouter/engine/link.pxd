@@ -13,7 +13,7 @@ cdef Py_ssize_t _FIRST_OVERHEAD
 cdef Py_ssize_t _AGAIN_OVERHEAD
 cdef Py_ssize_t _GENERAL_OVERHEAD
 cdef Py_ssize_t _MAX_TRANSFER_STATE
-cdef int _OCTETS_BITS
+cdef int _SMALL_FRAME_BITS
 
 
 cdef class IncomingLink(Link):

@@ -26,8 +26,8 @@ _AGAIN_OVERHEAD = CONTINUATION_OVERHEAD
 _GENERAL_OVERHEAD = GENERAL_OVERHEAD
 #: With the general overhead it leaves room for payload in the smallest frame.
 _MAX_TRANSFER_STATE = 256
-#: A delivery may have any number of frames of 256 octets each; the smallest max-frame-size allows more than that.
-_OCTETS_BITS = 8
+#: A delivery may have any number of frames of 256 bytes each; the smallest max-frame-size allows more than that.
+_SMALL_FRAME_BITS = 8
 #: The state for the sender of a message that is too large, before its link ends.
 _REJECTED = 0x25
 _LONG_TAG = encode_state(Rejected(Error("amqp:invalid-field", "a delivery-tag has at most 32 bytes")))
@@ -156,9 +156,9 @@ class IncomingLink(Link):
         if transfer.settled == 1 and not delivery.remote_settled:
             delivery.remote_settled = True
             self._session.incoming.remove(delivery.delivery_id)
-        delivery.octets += end - start
-        self.octets += end - start
-        if self.max_message_bytes > 0 and delivery.octets > self.max_message_bytes:
+        delivery.payload_bytes += end - start
+        self.payload_bytes += end - start
+        if self.max_message_bytes > 0 and delivery.payload_bytes > self.max_message_bytes:
             self._session.settle_incoming(delivery, _REJECTED, _TOO_LARGE, True)
             self._abort(delivery)
             raise PeerFault(Fault.MESSAGE_SIZE)
@@ -174,7 +174,7 @@ class IncomingLink(Link):
 
     def _refuse(self, delivery: Delivery, transfer: TransferReader, end: int) -> None:
         """Discard the frames of a delivery that was rejected for its tag: the sink gets no ``on_transfer`` of it."""
-        delivery.octets += end - transfer.payload
+        delivery.payload_bytes += end - transfer.payload
         if transfer.more and not transfer.aborted:
             self._count_frame(delivery)
             self.partial = delivery
@@ -185,11 +185,11 @@ class IncomingLink(Link):
     def _count_frame(self, delivery: Delivery) -> None:
         """Count a frame that is not the last; PeerFault if the delivery's frames are many and nearly empty."""
         self._frames = 1 if self.partial is None else self._frames + 1
-        max_frames = self._session.limits.max_delivery_frames + (delivery.octets >> _OCTETS_BITS)
+        max_frames = self._session.limits.max_delivery_frames + (delivery.payload_bytes >> _SMALL_FRAME_BITS)
         if self._frames > max_frames:
             self._refusing = False
             self._abort(delivery)
-            raise PeerFault(Fault.DELIVERY_FRAMES, octets=delivery.octets, frames=max_frames)
+            raise PeerFault(Fault.DELIVERY_FRAMES, payload_bytes=delivery.payload_bytes, frames=max_frames)
 
     def _take_state(self, delivery: Delivery, transfer: TransferReader) -> None:
         """Keep a state that came on a transfer; PeerFault if it is too large to be forwarded in any frame."""
@@ -239,7 +239,7 @@ class IncomingLink(Link):
         """Accept a delivery without credit; PeerFault beyond the most credit that the sender ever had.
 
         Some brokers add every flow's credit to what they have under way: after two flows in a row they send more than
-        both allow (2.6.7). The session's window and the limits on held octets still apply.
+        both allow (2.6.7). The session's window and the limits on held bytes still apply.
         """
         if -self.credit >= self.max_credit:
             raise PeerFault(Fault.TRANSFER_LIMIT)
@@ -348,7 +348,7 @@ class OutgoingLink(Link):
             else:
                 self.writer.again(out, frame_more, data, start, stop)
             connection.touch()
-            self.octets += stop - start
+            self.payload_bytes += stop - start
             start = stop
             if not frame_more:
                 delivery.complete = True
@@ -420,7 +420,7 @@ class OutgoingLink(Link):
         if state is None:
             return _GENERAL_OVERHEAD
         if len(state) > _MAX_TRANSFER_STATE:
-            raise Misuse(f"a state of {len(state)} octets on a transfer")
+            raise Misuse(f"a state of {len(state)} bytes on a transfer")
         return _GENERAL_OVERHEAD + len(state)
 
     def _send_general(self, delivery: Delivery, more: bool, data: bytes, start: int, end: int) -> None:

@@ -20,7 +20,7 @@ cdef class Link(LinkPort):
     cdef public bint reported
     cdef public bint awaited
     cdef public object context
-    cdef public Py_ssize_t octets
+    cdef public Py_ssize_t payload_bytes
     cdef public Py_ssize_t delivery_count
     cdef public Py_ssize_t credit
     cdef public bint flow_due

@@ -29,7 +29,7 @@ class Link(LinkPort):
         "handle",
         "incoming",
         "name",
-        "octets",
+        "payload_bytes",
         "remote_attach",
         "remote_handle",
         "reported",
@@ -54,8 +54,8 @@ class Link(LinkPort):
         #: The holder wants an event for the peer's answer to its detach, and then detaches once more.
         self.awaited = False
         self.context: Any = None
-        #: Octets of messages that were received or sent on the link.
-        self.octets = 0
+        #: Bytes of messages that were received or sent on the link.
+        self.payload_bytes = 0
         #: Deliveries that the sending end has begun, and that it may still begin.
         self.delivery_count = 0
         self.credit = 0

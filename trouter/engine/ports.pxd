@@ -69,7 +69,7 @@ cdef class Delivery:
     cdef public bytes remote_state
     cdef public bytes transfer_state
     cdef public int state_code
-    cdef public Py_ssize_t octets
+    cdef public Py_ssize_t payload_bytes
     cdef public Delivery partner
     cdef public list copies
     cdef public object message

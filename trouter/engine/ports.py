@@ -21,7 +21,7 @@ class Event:
 
 
 class Budget:
-    """Octets of messages that all connections of a process hold together, and their limit.
+    """Bytes of messages that all connections of a process hold together, and their limit.
 
     Beyond half of ``limit`` the windows of sessions open an eighth as far; beyond all of it, a peer that sends more is
     refused.
@@ -68,7 +68,7 @@ class ConnectionPort:
         #: A close was sent or received: sessions and links write nothing more.
         self.silent = False
         self.link_count = 0
-        #: Octets that its sessions hold, their limit, and the octets that the first windows of the sessions allow.
+        #: Bytes that its sessions hold, their limit, and the bytes that the first windows of the sessions allow.
         self.buffered_bytes = 0
         self.buffer_limit = 1 << 62
         self.promised_bytes = 0
@@ -99,7 +99,7 @@ class SessionPort:
     def __init__(self, connection: ConnectionPort, channel: int) -> None:
         self.connection = connection
         self.channel = channel
-        #: Octets received over this session and not yet sent on; they close its incoming window.
+        #: Bytes received over this session and not yet sent on; they close its incoming window.
         self.held_bytes = 0
         #: Budgets that count them besides the connection's; None for none. Set by ``count_in``.
         self.shares: list[Budget] | None = None
@@ -119,11 +119,11 @@ class SessionPort:
         raise Unconnected
 
     def hold(self, count: int) -> None:
-        """Count ``count`` octets of this session as held; PeerFault beyond a limit."""
+        """Count ``count`` bytes of this session as held; PeerFault beyond a limit."""
         raise Unconnected
 
     def release(self, count: int) -> None:
-        """Count ``count`` octets as no longer held."""
+        """Count ``count`` bytes as no longer held."""
         raise Unconnected
 
 
@@ -174,7 +174,7 @@ class Delivery:
         "message",
         "message_format",
         "number",
-        "octets",
+        "payload_bytes",
         "offset",
         "partner",
         "remote_code",
@@ -190,7 +190,7 @@ class Delivery:
         # Every field but the link begins as zero, False or None: `deliveries.new_delivery` relies on it.
         self.link = link
         self.delivery_id = 0
-        #: The tag as a number (8 octets, little-endian) when ``tag`` is None.
+        #: The tag as a number (8 bytes, little-endian) when ``tag`` is None.
         self.number = 0
         self.tag: bytes | None = None
         self.message_format = 0
@@ -206,7 +206,7 @@ class Delivery:
         #: The state carried on the transfer itself (encoded).
         self.transfer_state: bytes | None = None
         self.state_code = 0
-        self.octets = 0
+        self.payload_bytes = 0
         # --- for the owner
         self.partner: Delivery | None = None
         self.copies: list[Delivery] | None = None

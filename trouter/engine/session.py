@@ -79,7 +79,7 @@ class Session(SessionPort):
         #: The holder was notified that the session is over, and has not dropped it yet.
         self.reported = False
         self.remote_channel = -1
-        #: Octets that its first window allows the peer to send.
+        #: Bytes that its first window allows the peer to send.
         self.promised_bytes = 0
         self.handle_max = limits.handle_max
         self.remote_handle_max = _MASK32
@@ -369,7 +369,7 @@ class Session(SessionPort):
         self.outgoing.remove(delivery.delivery_id)
 
     def hold(self, count: int) -> None:
-        """Count ``count`` octets of this session as held, which narrows its window; PeerFault beyond a limit."""
+        """Count ``count`` bytes of this session as held, which narrows its window; PeerFault beyond a limit."""
         connection = self.connection
         budget = connection.budget
         if count > budget.limit - budget.held:
@@ -383,7 +383,7 @@ class Session(SessionPort):
             self._share(count)
 
     def release(self, count: int) -> None:
-        """Count ``count`` octets as no longer held; the next flush opens the window again."""
+        """Count ``count`` bytes as no longer held; the next flush opens the window again."""
         connection = self.connection
         self.held_bytes -= count
         connection.budget.held -= count
@@ -394,7 +394,7 @@ class Session(SessionPort):
             self.mark()
 
     def count_in(self, shares: list[Budget] | None) -> None:
-        """Count held octets in ``shares`` from now on, and no longer in the earlier ones."""
+        """Count held bytes in ``shares`` from now on, and no longer in the earlier ones."""
         self._share(-self.held_bytes)
         self.shares = shares
         self._share(self.held_bytes)

@@ -1,4 +1,4 @@
-"""Questions to plugins about connections and links, and their answers about those and about annotations."""
+"""The requests that plugins decide, about connections and links, and the values of their decisions."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class AttachRequest:
     sends: bool
     #: The address of the target if the peer sends, of the source if it receives; None without one.
     address: str | None
-    #: The router is asked to create the address.
+    #: The peer wants the router to create the address.
     dynamic: bool
     capabilities: tuple[str, ...] = ()
 

@@ -235,16 +235,16 @@ class Plugins:
         return await self._answer_or_refuse("start", session, lambda: session.start(mechanism, response))
 
     async def _answer_or_refuse(
-        self, what: str, asked: object, query: Callable[[], Awaitable[object]]
+        self, what: str, called: object, query: Callable[[], Awaitable[object]]
     ) -> Challenge | Authenticated | Refused:
         try:
             answer = await query()
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
-            self._faults.failed(what, asked, "a SASL exchange", error)
+            self._faults.failed(what, called, "a SASL exchange", error)
             return Refused("the authentication plugin failed", temporary=True)
         if is_sasl_answer(answer):
             return answer
-        self._faults.rubbish(what, answer, self._registered.owner_of(asked))
+        self._faults.rubbish(what, answer, self._registered.owner_of(called))
         return Refused("the authentication plugin gave no valid answer", temporary=True)
 
     def map_uid(self, certificate: CertificateFacts, profile: SslProfileFacts) -> str | Refused:
@@ -400,7 +400,7 @@ class Plugins:
 
     def _query_mechanisms(self, listener: ListenerFacts) -> Offer:
         if listener.auth_service:
-            return NO_OFFER  # the service has its own
+            return NO_OFFER  # the service has mechanisms of its own
         servers: dict[str, list[str]] = {}
         for name in self._registered.origins:
             try:

@@ -49,10 +49,10 @@ def refresh() -> bool:
 def sasl_mechanisms(listener: ListenerFacts) -> Sequence[str]:
     """Return the SASL mechanisms that this plugin serves on ``listener``, strongest first.
 
-    Called once per listener after each ``configure``; every plugin answers. The registry keeps those that the listener
-    lists in ``saslMechanisms``, in that order, and drops ANONYMOUS where authentication is required. A raise or
-    anything but a list or tuple of mechanism names leaves the listener without mechanisms: no client is admitted.
-    Silence offers none.
+    Called once per listener after each ``configure``, and after each ``refresh`` that returned True; every plugin
+    answers. The registry keeps those that the listener lists in ``saslMechanisms``, in that order, and drops ANONYMOUS
+    where authentication is required. A raise or anything but a list or tuple of mechanism names leaves the listener
+    without mechanisms: no client is admitted. Silence offers none.
     """
 
 
@@ -111,8 +111,9 @@ def vhost_policy(connection: ConnectionRequest) -> VhostPolicy | None:
 def judge_attach(request: AttachRequest) -> Vote | None:
     """Return a vote on a link that the configured policy allows.
 
-    Called per attach; every plugin answers, and one DENY wins. A raise or rubbish is a DENY. Silence allows the link,
-    as the policy does: plugins are not called for a link that the policy denies, as no vote could allow it.
+    Called per attach, and again for open links when the policy changes; every plugin answers, and one DENY wins. A
+    raise or rubbish is a DENY. Silence allows the link, as the policy does: plugins are not called for a link that the
+    policy denies, as no vote could allow it.
     """
 
 

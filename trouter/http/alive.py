@@ -19,29 +19,29 @@ _AMQP_TYPE: Final = 0
 
 
 class ClientLife:
-    """A client's activity as its bridge sees it: frame boundaries, and the time of the last octet."""
+    """A client's activity as its bridge sees it: frame boundaries, and the time of the last byte."""
 
     def __init__(self) -> None:
         self._header = bytearray()
-        #: Octets of the current frame still to come.
+        #: Bytes of the current frame still to come.
         self._left = 0
         #: The client has begun an AMQP frame: the login is over.
         self._speaks = False
-        self._heard_at_s = trio.current_time()
-        self._asked = False
+        self._received_at_s = trio.current_time()
+        self._pinged = False
 
-    def take(self, octets: bytes | bytearray) -> None:
-        """Note ``octets`` of the client and follow its frames through them."""
-        self._heard_at_s = trio.current_time()
+    def take(self, data: bytes | bytearray) -> None:
+        """Note ``data`` of the client and follow its frames through them."""
+        self._received_at_s = trio.current_time()
         at = 0
-        while at < len(octets):
+        while at < len(data):
             if self._left:
-                taken = min(self._left, len(octets) - at)
+                taken = min(self._left, len(data) - at)
                 self._left -= taken
                 at += taken
                 continue
             before = len(self._header)
-            self._header += octets[at : at + _HEADER_BYTES - before]
+            self._header += data[at : at + _HEADER_BYTES - before]
             at += len(self._header) - before
             if len(self._header) == _HEADER_BYTES:
                 self._begin(bytes(self._header))
@@ -53,14 +53,14 @@ class ClientLife:
             self._left = max(int.from_bytes(header[:4], "big") - _HEADER_BYTES, 0)
             self._speaks = self._speaks or header[5] == _AMQP_TYPE
 
-    def must_ask(self) -> bool:
+    def must_ping(self) -> bool:
         """Return whether to ping the client now: it is silent, and no ping is under way."""
-        if self._asked or not self._speaks or trio.current_time() - self._heard_at_s < SILENT_S:
+        if self._pinged or not self._speaks or trio.current_time() - self._received_at_s < SILENT_S:
             return False
-        self._asked = True
+        self._pinged = True
         return True
 
     def answered(self) -> bytes:
-        """Return the octets that a pong stands for: an empty frame if it was requested between two frames; else b""."""
-        asked, self._asked = self._asked, False
-        return EMPTY_FRAME if asked and not (self._left or self._header) else b""
+        """Return the bytes that a pong stands for: an empty frame if it was requested between two frames; else b""."""
+        pinged, self._pinged = self._pinged, False
+        return EMPTY_FRAME if pinged and not (self._left or self._header) else b""

@@ -26,10 +26,10 @@ log = logging.getLogger("trouter.HTTP")
 
 
 class Bridge:
-    """Passes one WebSocket's octets to an AMQP connection and back until one of the two ends."""
+    """Passes one WebSocket's bytes to an AMQP connection and back until one of the two ends."""
 
     def __init__(self, stream: trio.abc.Stream, early: bytes, label: str, going_away: Callable[[], bool]) -> None:
-        """Make a bridge; ``early`` octets follow the handshake; ``going_away`` returns whether the listener stopped."""
+        """Make a bridge; ``early`` bytes follow the handshake; ``going_away`` returns whether the listener stopped."""
         self._stream = stream
         self._label = label
         self._going_away = going_away
@@ -45,7 +45,7 @@ class Bridge:
         self._scope = trio.CancelScope()
 
     async def run(self, serve: Callable[[socket.socket], Awaitable[None]]) -> None:
-        """Pass octets until both sides have ended, or one has and the other does not follow in time."""
+        """Pass bytes until both sides have ended, or one has and the other does not follow in time."""
         near, far = socket.socketpair()
         near.setblocking(False)
         far.setblocking(False)
@@ -96,20 +96,20 @@ class Bridge:
 
     async def _handle_events(self) -> None:
         """Handle WebSocket events with a checkpoint after each, so that a flood of small ones starves no other task."""
-        octets = bytearray()
+        data = bytearray()
         for event in self._sockets.events():
-            if not isinstance(event, BytesMessage):  # its answer may wait for the client; octets before it must not
-                await self._pass_on(octets)
-                octets.clear()
+            if not isinstance(event, BytesMessage):  # its answer may wait for the client; bytes before it must not
+                await self._pass_on(data)
+                data.clear()
             match event:
                 case BytesMessage() if not self._refused:
-                    octets += await self._taken(event)
+                    data += await self._taken(event)
                 case TextMessage() if not self._refused:
                     await self._refuse(CloseReason.UNSUPPORTED_DATA, "AMQP is binary")
                 case Ping():
                     await self._send(event.response())
                 case Pong() if not self._refused:
-                    octets += self._life.answered()
+                    data += self._life.answered()
                     await trio.lowlevel.checkpoint()
                 case CloseConnection() if self._sockets.state in {ConnectionState.OPEN, ConnectionState.LOCAL_CLOSING}:
                     self._deaf = True  # wsproto reports input that is no frames so
@@ -119,10 +119,10 @@ class Bridge:
                     await self._send(event.response())
                 case _:
                     await trio.lowlevel.checkpoint()
-        await self._pass_on(octets)
+        await self._pass_on(data)
 
     async def _taken(self, message: BytesMessage) -> bytes:
-        """Return the octets of ``message`` to pass on; none if the message is too big."""
+        """Return the bytes of ``message`` to pass on; none if the message is too big."""
         self._message_bytes += len(message.data)
         if self._message_bytes > MAX_MESSAGE_BYTES:
             await self._refuse(CloseReason.MESSAGE_TOO_BIG, "")
@@ -132,13 +132,13 @@ class Bridge:
         await trio.lowlevel.checkpoint()
         return bytes(message.data)
 
-    async def _pass_on(self, octets: bytearray) -> None:
-        """Pass octets on to AMQP, all messages of one read in one call."""
-        if not octets:
+    async def _pass_on(self, data: bytearray) -> None:
+        """Pass bytes on to AMQP, all messages of one read in one call."""
+        if not data:
             return
-        self._life.take(octets)
+        self._life.take(data)
         try:
-            await self._near.send_all(octets)
+            await self._near.send_all(data)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             await trio.lowlevel.checkpoint()  # AMQP has ended, and the other direction closes the WebSocket
 
@@ -152,15 +152,15 @@ class Bridge:
     # --- to the client
 
     async def _carry_out(self) -> None:
-        while data := await self._next_octets():
+        while data := await self._next_bytes():
             await self._send(BytesMessage(data=data))
-            if self._life.must_ask():
+            if self._life.must_ping():
                 await self._send(Ping())
         code = CloseReason.INTERNAL_ERROR if self._failed else CloseReason.NORMAL_CLOSURE
         await self._send(CloseConnection(code=CloseReason.GOING_AWAY if self._going_away() else code, reason=""))
 
-    async def _next_octets(self) -> bytes:
-        """Return the next octets from AMQP, with those written by other tasks of this turn; b"" at the end."""
+    async def _next_bytes(self) -> bytes:
+        """Return the next bytes from AMQP, with those written by other tasks of this turn; b"" at the end."""
         try:
             await trio.lowlevel.wait_readable(self._near.socket)
             await trio.lowlevel.checkpoint()

@@ -117,7 +117,7 @@ class HttpConnection:
                 if isinstance(event, h11.Request):
                     request = event
                     self._is_head = event.method == b"HEAD"
-                    if _head_bytes(event) > MAX_HEAD_BYTES:  # h11 counts only the octets of incomplete heads
+                    if _head_bytes(event) > MAX_HEAD_BYTES:  # h11 counts only the bytes of incomplete heads
                         raise NotTaken(refusal(431))
                     if not event.http_version.startswith(b"1."):
                         raise NotTaken(refusal(505))
@@ -215,6 +215,6 @@ class HttpConnection:
 
 
 def _head_bytes(request: h11.Request) -> int:
-    """Return the length of a request's line and headers in octets, at least."""
+    """Return the length of a request's line and headers in bytes, at least."""
     line = len(request.method) + len(request.target)
     return line + sum(len(name) + len(value) + 4 for name, value in request.headers)

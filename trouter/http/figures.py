@@ -34,7 +34,7 @@ class Histogram(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MemoryOwner:
-    """The number of objects of one type, and the octets that each takes on average."""
+    """The number of objects of one type, and the bytes that each takes on average."""
 
     name: str
     size_bytes: int
@@ -103,7 +103,7 @@ class Figures:
     #: Seconds from a message's arrival to its settlement.
     settle_latency: Mapping[ClassAndOutcome, Histogram] = field(default_factory=dict)
     memory: Sequence[MemoryOwner] = ()
-    #: Octets of messages that the router holds, and their limit.
+    #: Bytes of messages that the router holds, and their limit.
     held_bytes: int = 0
     held_limit_bytes: int = 0
     #: Events by log module and level, written or not.

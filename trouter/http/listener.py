@@ -57,9 +57,9 @@ class HttpListener(AcceptingListener):
 
     def _full(self) -> str:
         """Return why no further connection has room, empty if one has; an idle connection may be ended for it."""
-        most = self.entity.max_connections
-        if most is not None and self._count >= most:
-            return f"maxConnections {most}"
+        maximum = self.entity.max_connections
+        if maximum is not None and self._count >= maximum:
+            return f"maxConnections {maximum}"
         if self._count - self._door.websockets >= MAX_PLAIN and not self._door.give_up_one():
             return f"{MAX_PLAIN} requests are being answered"
         return ""

@@ -225,7 +225,7 @@ def _network(network: NetworkFigures) -> Iterator[Metric]:
     yield gauge("trouter_network_neighbours", "Those that are neighbours.", value=network.neighbours)
     yield gauge("trouter_network_duplicate_ids", "Ids that two routers have.", value=network.duplicate_ids)
     yield counter("trouter_network_changes", "Changes of the network.", value=network.changes)
-    messages = counter("trouter_network_control_messages", "What routers told each other.", labels=("direction",))
+    messages = counter("trouter_network_control_messages", "Messages between routers.", labels=("direction",))
     messages.add_metric(("in",), network.control_in)
     messages.add_metric(("out",), network.control_out)
     faults = counter("trouter_network_faults", "What other routers sent and was not believed.", labels=("fault",))

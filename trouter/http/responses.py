@@ -24,7 +24,7 @@ NOT_KEPT: Final = (("Cache-Control", "no-store"),)
 
 @dataclass(frozen=True, slots=True)
 class FileBody:
-    """An open file and the number of octets to send; the sender closes it."""
+    """An open file and the number of bytes to send; the sender closes it."""
 
     file: BinaryIO
     size_bytes: int

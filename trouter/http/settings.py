@@ -10,9 +10,9 @@ from trouter.config import ListenerEntity
 from trouter.config.files import is_absent_console
 from trouter.config.hosts import HostRange
 
-#: Octets of the line and headers of a request.
+#: Bytes of the line and headers of a request.
 MAX_HEAD_BYTES: Final = 16384
-#: Octets of a body, which no page reads.
+#: Bytes of a body, which no page reads.
 MAX_BODY_BYTES: Final = 65536
 #: Seconds for a request to arrive, unless the listener sets its own time.
 REQUEST_S: Final = 10.0
@@ -25,7 +25,7 @@ PIECE_BYTES: Final = 65536
 LINGER_S: Final = 2.0
 #: Connections of one listener that are no WebSockets; a further one ends the one that waits longest.
 MAX_PLAIN: Final = 256
-#: Octets of one WebSocket message; it is passed on as it arrives, so it uses no memory.
+#: Bytes of one WebSocket message; it is passed on as it arrives, so it uses no memory.
 MAX_MESSAGE_BYTES: Final = 64 * 1024 * 1024
 #: Seconds that /healthz waits for the core.
 HEALTH_S: Final = 5.0

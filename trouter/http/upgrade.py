@@ -61,10 +61,10 @@ class Handshake:
             raise UpgradeRefused(answer, "the version is not 13")
         key = self.headers.get("sec-websocket-key", "")
         try:
-            octets = b64decode(key.encode("ascii"), validate=True)
+            nonce = b64decode(key.encode("ascii"), validate=True)
         except (binascii.Error, UnicodeEncodeError):
-            octets = b""
-        if len(octets) != 16:
+            nonce = b""
+        if len(nonce) != 16:
             raise UpgradeRefused(
                 refusal(400, why="Sec-WebSocket-Key is not valid"), "its Sec-WebSocket-Key is not valid"
             )

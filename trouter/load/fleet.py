@@ -148,12 +148,12 @@ class Fleet:
                     wire.read()
                 self._drive(wire)
             elif descriptor == self._control.descriptor:
-                self._hear(descriptor)
+                self._receive_words(descriptor)
             else:
                 self._accept(descriptor)
 
-    def _hear(self, descriptor: int) -> None:
-        self._control.hear()
+    def _receive_words(self, descriptor: int) -> None:
+        self._control.receive()
         if self._control.words >= ENDLESS:
             self._epoll.unregister(descriptor)
             if not self._reported:
@@ -195,9 +195,9 @@ class Fleet:
             return
         self._loop(lambda: self._control.words >= 2, self._deadline_s())
         patience_s = time.monotonic() + _PATIENCE_S
-        heard = -1
-        while heard != self.tally.wire_in and time.monotonic() < patience_s:
-            heard = self.tally.wire_in
+        received = -1
+        while received != self.tally.wire_in and time.monotonic() < patience_s:
+            received = self.tally.wire_in
             self._loop(lambda: False, time.monotonic() + _QUIET_S)
 
     def _await_word(self, count: int) -> None:

@@ -29,7 +29,7 @@ class Led:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
         )
         self.role = role
-        self._heard = b""
+        self._received = b""
 
     def __enter__(self) -> Self:
         return self
@@ -75,12 +75,12 @@ class Led:
             raise LoadError(f"the {self.role} process has no output")
         descriptor = self.process.stdout.fileno()
         deadline_s = time.monotonic() + timeout_s
-        while b"\n" not in self._heard:
+        while b"\n" not in self._received:
             if not select.select([descriptor], [], [], max(0.0, deadline_s - time.monotonic()))[0]:
                 raise LoadError(f"the {self.role} process printed nothing for {timeout_s:g} s")
             piece = os.read(descriptor, 65536)
             if not piece:
                 raise LoadError(f"the {self.role} process ended early")
-            self._heard += piece
-        line, _, self._heard = self._heard.partition(b"\n")
+            self._received += piece
+        line, _, self._received = self._received.partition(b"\n")
         return line

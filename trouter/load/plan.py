@@ -74,7 +74,7 @@ class Control:
         if self.led:
             print(line, flush=True)  # noqa: T201  # the harness reads it
 
-    def hear(self) -> None:
+    def receive(self) -> None:
         """Count the words that came; the end of the input counts as all of them."""
-        heard = os.read(self.descriptor, 4096)
-        self.words += heard.count(b"\n") if heard else ENDLESS
+        received = os.read(self.descriptor, 4096)
+        self.words += received.count(b"\n") if received else ENDLESS

@@ -19,7 +19,7 @@ cdef class Tally:
     cdef public bint timed
     cdef public Py_ssize_t begun
     cdef public Py_ssize_t messages
-    cdef public Py_ssize_t octets
+    cdef public Py_ssize_t body_bytes
     cdef public Py_ssize_t accepted
     cdef public Py_ssize_t rejected
     cdef public Py_ssize_t released
@@ -81,7 +81,7 @@ cdef class Wire:
     cdef public bint lost
     cdef Tally _tally
 
-    @cython.locals(tally=Tally, before=Py_ssize_t, octets=Py_ssize_t)
+    @cython.locals(tally=Tally, before=Py_ssize_t, body_bytes=Py_ssize_t)
     cpdef read(self)
     @cython.locals(connection=Connection, out=bytearray, tally=Tally, sender=Sender, again=bint, sent=Py_ssize_t)
     cpdef bint write(self) except -1

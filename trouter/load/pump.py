@@ -40,7 +40,7 @@ class Tally:
         "messages",
         "modified",
         "no_outcome",
-        "octets",
+        "body_bytes",
         "presettled",
         "rejected",
         "released",
@@ -56,7 +56,7 @@ class Tally:
         #: Deliveries begun by senders, and complete messages: settled if sent, arrived if received.
         self.begun = 0
         self.messages = 0
-        self.octets = 0
+        self.body_bytes = 0
         self.accepted = 0
         self.rejected = 0
         self.released = 0
@@ -195,7 +195,7 @@ class Sender(LinkSink):
             more = self._repeats_left > 0
             start = self._offset
             self._offset = link.send(delivery, data, start, end, more)
-            tally.octets += self._offset - start
+            tally.body_bytes += self._offset - start
             if not more:
                 break
             if self._offset < end:
@@ -261,7 +261,7 @@ class Receiver(LinkSink):
     def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
         """Count the bytes; settle after the last frame."""
         tally = self._tally
-        tally.octets += end - start
+        tally.body_bytes += end - start
         if not delivery.complete:
             return
         tally.messages += 1
@@ -307,9 +307,9 @@ class Wire:
         tally = self._tally
         tally.wire_in += len(data)
         before = tally.messages
-        octets = tally.octets
+        body_bytes = tally.body_bytes
         self.connection.receive_data(data)
-        if tally.messages != before or tally.octets != octets:
+        if tally.messages != before or tally.body_bytes != body_bytes:
             tally.mark()
 
     def write(self) -> bool:

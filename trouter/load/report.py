@@ -58,7 +58,7 @@ def report_of(role: str, tally: Tally, cpu_seconds: float, connections: int) -> 
         messages=tally.messages,
         seconds=tally.last_s - tally.first_s,
         outcomes={kind: count for kind, count in outcomes.items() if count},
-        body_bytes=tally.octets,
+        body_bytes=tally.body_bytes,
         wire_bytes_out=tally.wire_out,
         wire_bytes_in=tally.wire_in,
         cpu_seconds=cpu_seconds,

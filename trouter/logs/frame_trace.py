@@ -130,7 +130,7 @@ class _Direction:
             if int.from_bytes(found[0][:4], "big") >= len(found[0]):
                 self._skipped += found.start()
                 if self._skipped:
-                    self._log(None, f"{self._skipped} octets skipped")
+                    self._log(None, f"{self._skipped} bytes skipped")
                 self._head = b""
                 self._lost = False
                 return data, found.start()

@@ -37,7 +37,7 @@ from .status import INTERNAL_ERROR
 ADDRESSES: Final = ("$management", "_local/$management")
 #: Where tenants get the answers of other clients; ``$management`` shows a tenant only its own.
 FOR_ALL: Final = "_local/$_management_internal"
-#: The most requests that wait, and their octets.
+#: The most requests that wait, and their bytes.
 MAX_WAITING: Final = 1000
 MAX_WAITING_BYTES: Final = 16 * 1024 * 1024
 #: The most waiting requests of one tenant; and the tenants whose desks are kept.
@@ -45,7 +45,7 @@ MAX_WAITING_OF_TENANT: Final = 100
 MAX_DESKS: Final = 256
 #: The most answers that are written together: a console sends several requests at once.
 MAX_TOGETHER: Final = 16
-#: Answers that may wait for a receiver without credit, in octets; further ones are dropped.
+#: Answers that may wait for a receiver without credit, in bytes; further ones are dropped.
 MAX_UNREAD_BYTES: Final = 64 * 1024 * 1024
 
 log = logging.getLogger("trouter.AGENT")
@@ -56,7 +56,7 @@ T = TypeVar("T")
 
 
 class Line(Generic[T]):
-    """A queue of requests, as octets or parsed, bounded in number and octets."""
+    """A queue of requests, as bytes or parsed, bounded in number and bytes."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[int, T]] = deque()
@@ -261,10 +261,10 @@ class Agent:
     def _reply(self, desk: Desk, request: Request, given: Answer) -> None:
         message = compose(request, given)
         operation = request.properties.get("operation")
-        log.debug("Agent response: %d to %s, %d octets", given.status, shown(operation), len(message))
+        log.debug("Agent response: %d to %s, %d bytes", given.status, shown(operation), len(message))
         if self._unread_bytes(desk, request.reply_to) + len(message) > MAX_UNREAD_BYTES:
             log.warning(
-                "Agent response dropped: its receiver has not read more than %d octets of earlier responses",
+                "Agent response dropped: its receiver has not read more than %d bytes of earlier responses",
                 MAX_UNREAD_BYTES,
             )
             return
@@ -276,7 +276,7 @@ class Agent:
         self._router.pulse.now_s = self._now()
 
     def _unread_bytes(self, desk: Desk, address: str) -> int:
-        """Return the octets that wait for credit at an address."""
+        """Return the bytes that wait for credit at an address."""
         entry = self._router.table.find(address.encode(), tenant=desk.tenant)
         if entry is None:
             return 0

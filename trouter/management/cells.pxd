@@ -11,5 +11,5 @@ cdef bytes _EMPTY
 @cython.locals(parts=list, content=bytes, size=Py_ssize_t, count=Py_ssize_t)
 cpdef bytes encode_row(object cells)
 
-@cython.locals(octets=bytes)
+@cython.locals(encoded=bytes)
 cdef bytes _cell(object cell)

@@ -1,4 +1,4 @@
-"""Rows as octets: most cells are taken from tables, the rest is encoded by the codec, with the same result.
+"""Rows as bytes: most cells are taken from tables, the rest is encoded by the codec, with the same result.
 
 Listings have hundreds of thousands of cells, nearly all of them short texts, small numbers or null.
 """
@@ -43,8 +43,8 @@ def _cell(cell: Any) -> bytes:
     if kind is ULong:
         return _ULONGS[cell] if cell < _SMALL else encode(cell)
     if kind is str:
-        octets = cell.encode()
-        return _STR8[len(octets)] + octets if len(octets) < _SMALL else encode(cell)
+        encoded = cell.encode()
+        return _STR8[len(encoded)] + encoded if len(encoded) < _SMALL else encode(cell)
     if kind is UInt:
         return _UINTS[cell] if cell < _SMALL else encode(cell)
     if kind is bool:

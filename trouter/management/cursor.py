@@ -28,7 +28,7 @@ class Listing:
 
     groups: Sequence[Group]
     places: dict[int, int]
-    asked_at_s: float
+    requested_at_s: float
 
     def walk(self, place: int) -> Iterator[tuple[int, Any, Any]]:
         """Yield the keys from position ``place`` on, each with its position and its group's owner."""
@@ -51,9 +51,9 @@ class Cursors:
     def open(self, asker: Asker, offset: int, now_s: float) -> Listing | None:
         """Return the listing whose page at ``offset`` is next; None if a new one must begin."""
         listing = self._listings.get(asker)
-        if listing is None or offset == 0 or offset not in listing.places or now_s - listing.asked_at_s > _AGE_S:
+        if listing is None or offset == 0 or offset not in listing.places or now_s - listing.requested_at_s > _AGE_S:
             return None
-        listing.asked_at_s = now_s
+        listing.requested_at_s = now_s
         self._listings.move_to_end(asker)
         return listing
 

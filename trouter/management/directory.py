@@ -137,12 +137,12 @@ class Directory:
 
     def _named(self, kind: EntityType | None, name: str) -> Iterator[Found]:
         rooted = [provider for provider in self._providers.values() if provider.rooted]
-        asked = [] if kind is None else [self._providers[each.short] for each in descendants_of(kind)]
-        for provider in dict.fromkeys((*asked, *rooted)):
+        requested = [] if kind is None else [self._providers[each.short] for each in descendants_of(kind)]
+        for provider in dict.fromkeys((*requested, *rooted)):
             for key in provider.by_name(name):
                 yield Found(provider, key)
 
-    def _only(self, kind: EntityType | None, candidates: Iterable[Found], said: str) -> Found:
+    def _only(self, kind: EntityType | None, candidates: Iterable[Found], name: str) -> Found:
         wanted = {each.short for each in descendants_of(kind)}
         every = list(candidates)
         fitting = [each for each in every if each.kind.short in wanted]
@@ -150,8 +150,8 @@ class Directory:
             return fitting[0]
         if fitting:
             types = ", ".join(sorted({each.kind.short for each in fitting}))
-            raise bad_request(f"{len(fitting)} entities have {shown(said)} ({types}): give the type, or the identity")
+            raise bad_request(f"{len(fitting)} entities have {shown(name)} ({types}): give the type, or the identity")
         other = next((each for each in every if each.provider.rooted and kind is not None), None)
         if other is not None and kind is not None:
-            raise bad_request(f"{shown(said)} is a {other.kind.full_name}, not a {kind.full_name}")
-        raise not_found(REASONS[NOT_FOUND] if kind is not None and kind.core else f"No entity with {shown(said)}")
+            raise bad_request(f"{shown(name)} is a {other.kind.full_name}, not a {kind.full_name}")
+        raise not_found(REASONS[NOT_FOUND] if kind is not None and kind.core else f"No entity with {shown(name)}")

@@ -46,8 +46,8 @@ async def _update_connection(node: Node, attributes: Mapping[str, Any], found: F
     if trace is not None:
         connection.trace = _boolean("enableProtocolTrace", trace)
     changed = {"adminStatus": status, "enableProtocolTrace": None if trace is None else str(connection.trace)}
-    told = {name: value for name, value in changed.items() if value is not None}
-    node.control.record_change("UPDATE", found.kind.full_name, str(connection.number), told)
+    given = {name: value for name, value in changed.items() if value is not None}
+    node.control.record_change("UPDATE", found.kind.full_name, str(connection.number), given)
     if status == "deleted":
         log.info("[C%d] closed by management", connection.number)
         connection.force_close(Error("amqp:connection:forced", "closed by management"))

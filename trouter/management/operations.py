@@ -27,10 +27,10 @@ async def perform(node: Node, request: Request) -> Answer:
     """Perform ``request`` and return the answer; ChangeRefused."""
     if request.malformed is not None:
         raise request.malformed
-    said = request.text("operation")
-    if not said:
+    written = request.text("operation")
+    if not written:
         raise bad_request("the property 'operation' is missing")
-    operation = said.upper().replace("_", "-")
+    operation = written.upper().replace("_", "-")
     if node.rights(request).level == NONE:
         raise Forbidden
     if node.tenant is not None:
@@ -44,7 +44,7 @@ async def perform(node: Node, request: Request) -> Answer:
             check_level(node.rights(request), operation, None)
         known = NODE_OPERATIONS.get(operation)
         if known is None:
-            raise not_implemented(f"Not implemented: {shown(said)} on the management node")
+            raise not_implemented(f"Not implemented: {shown(written)} on the management node")
         return await known(node, request)
     return await on_entity(node, request, operation)
 

@@ -40,25 +40,25 @@ async def query(node: Node, request: Request) -> Answer:
     return await node.queries.run(request, kind)
 
 
-def _kinds_asked(request: Request) -> tuple[EntityType, ...]:
+def _kinds_wanted(request: Request) -> tuple[EntityType, ...]:
     text = request.text("entityType")
     return descendants_of(kind_of(text) if text else None)
 
 
 async def _get_types(_: Node, request: Request) -> Answer:
-    return answer({kind.full_name: [base.full_name for base in bases_of(kind)] for kind in _kinds_asked(request)})
+    return answer({kind.full_name: [base.full_name for base in bases_of(kind)] for kind in _kinds_wanted(request)})
 
 
 async def _get_attributes(_: Node, request: Request) -> Answer:
-    return answer({kind.full_name: list(attribute_names(kind)) for kind in _kinds_asked(request)})
+    return answer({kind.full_name: list(attribute_names(kind)) for kind in _kinds_wanted(request)})
 
 
 async def _get_operations(_: Node, request: Request) -> Answer:
-    return answer({kind.full_name: list(listed_operations(kind)) for kind in _kinds_asked(request)})
+    return answer({kind.full_name: list(listed_operations(kind)) for kind in _kinds_wanted(request)})
 
 
 async def _get_annotations(_: Node, request: Request) -> Answer:
-    _kinds_asked(request)
+    _kinds_wanted(request)
     return answer({})
 
 
@@ -126,7 +126,7 @@ async def _reload(node: Node, _: Request) -> Answer:
 async def _explain(node: Node, request: Request) -> Answer:
     address = request.text("address")
     if not 0 < len(address.encode()) <= MAX_ADDRESS_BYTES:
-        raise bad_request(f"EXPLAIN needs the property 'address', of 1 to {MAX_ADDRESS_BYTES} octets")
+        raise bad_request(f"EXPLAIN needs the property 'address', of 1 to {MAX_ADDRESS_BYTES} bytes")
     return answer(explain(node.router, address).as_map())
 
 
@@ -138,7 +138,7 @@ async def _explain_policy(node: Node, request: Request) -> Answer:
         raise bad_request("EXPLAIN-POLICY explains one address: the property 'source' or 'target', not both")
     for name, text in question.items():
         if len(text.encode("utf-8", "replace")) > MAX_ADDRESS_BYTES:
-            raise bad_request(f"the property '{name}' is longer than {MAX_ADDRESS_BYTES} octets")
+            raise bad_request(f"the property '{name}' is longer than {MAX_ADDRESS_BYTES} bytes")
     return answer(dict(node.control.explain_policy(question)))
 
 

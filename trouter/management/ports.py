@@ -134,7 +134,7 @@ class Control(Protocol):
         """Return the connections by number, ascending."""
 
     def memory(self, by: str) -> Sequence[Mapping[str, object]]:
-        """Return the memory in octets: of the ``process``, or by ``connection``, ``user`` or ``vhost``."""
+        """Return the memory in bytes: of the ``process``, or by ``connection``, ``user`` or ``vhost``."""
 
     def status(self, entity: Entity) -> Mapping[str, object]:
         """Return the observed attributes of an entity in service, such as a connector's connectionStatus."""

@@ -45,14 +45,14 @@ class Queries:
 
     async def run(self, request: Request, kind: EntityType | None) -> Answer:
         """Return the rows of ``kind`` and its descendants, of all types for None; Refusal."""
-        asked = _names_asked(request)
-        names = asked or columns_of(kind)
+        wanted = _names_wanted(request)
+        names = wanted or columns_of(kind)
         columns = _columns(kind, names)
         offset = request.number("offset") or 0
         count = request.number("count") or 0
         if offset < 0:
             return table(names, ())
-        rows = await self._rows(request, kind, columns, offset, count, thins=not asked)
+        rows = await self._rows(request, kind, columns, offset, count, thins=not wanted)
         return table(names, rows)
 
     async def _rows(
@@ -89,7 +89,7 @@ class Queries:
                 size += len(rows[-1])
                 if size > MAX_ANSWER_BYTES:
                     raise bad_request(
-                        f"the answer would have more than {MAX_ANSWER_BYTES} octets: "
+                        f"the answer would have more than {MAX_ANSWER_BYTES} bytes: "
                         "ask for fewer attributes, or for pages with offset and count"
                     )
             if time.perf_counter() > turn_at_s:
@@ -116,7 +116,7 @@ def _thinned(cells: list[object], spare: int) -> tuple[list[object], int]:
     return cells, spare
 
 
-def _names_asked(request: Request) -> list[str]:
+def _names_wanted(request: Request) -> list[str]:
     """Return the attributeNames of the body; none for all of them. Refusal."""
     names = request.map_body().get("attributeNames")
     if not isinstance(names, list) or not names:

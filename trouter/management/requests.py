@@ -1,6 +1,6 @@
-"""Parse management requests: from a message's octets to operation, requester and entity.
+"""Parse management requests: from a message's bytes to operation, requester and entity.
 
-The octets are not trusted. A malformed request is still answered if its reply-to can be read.
+The bytes are not trusted. A malformed request is still answered if its reply-to can be read.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from trouter.wire.types import Described, Symbol, ULong
 
 from .status import Refusal, bad_request
 
-#: The largest request, in octets; of a larger one only the properties are read, for its refusal.
+#: The largest request, in bytes; of a larger one only the properties are read, for its refusal.
 MAX_REQUEST_BYTES: Final = 262_144
-#: The longest reply-to in octets, like that of an address.
+#: The longest reply-to in bytes, like that of an address.
 MAX_REPLY_TO_BYTES: Final = 4096
 _SHOWN: Final = 80
 _NO_BODY: Final = object()
@@ -94,13 +94,13 @@ class Request:
 
     def summary(self) -> str:
         """Return the request in one line for the log: operation, type and name, names of attributes but no values."""
-        said = [
-            f"{name}={shown(self.properties[name])}" for name in _SAID if self.properties.get(name) not in (None, "")
+        parts = [
+            f"{name}={shown(self.properties[name])}" for name in _NAMED if self.properties.get(name) not in (None, "")
         ]
         if isinstance(self.body, dict) and self.body:
-            said.append("body={" + ", ".join(shown(name) for name in list(self.body)[:20]) + "}")
+            parts.append("body={" + ", ".join(shown(name) for name in list(self.body)[:20]) + "}")
         operation = self.properties.get("operation")
-        return " ".join((shown(operation) if operation is not None else "without operation", *said))
+        return " ".join((shown(operation) if operation is not None else "without operation", *parts))
 
 
 def _check_names(body: Mapping[Any, Any]) -> None:
@@ -109,7 +109,7 @@ def _check_names(body: Mapping[Any, Any]) -> None:
             raise bad_request(f"the keys of the body must be strings, not {type_of(name)}")
 
 
-_SAID: Final = ("type", "name", "identity", "entityType", "offset", "count", "limit", "module", "address")
+_NAMED: Final = ("type", "name", "identity", "entityType", "offset", "count", "limit", "module", "address")
 
 
 def shown(value: object) -> str:
@@ -151,7 +151,7 @@ def _read(request: Request, data: bytes) -> None:
     too_large = len(data) > MAX_REQUEST_BYTES
     if too_large:
         request.malformed = bad_request(
-            f"the request has {len(data)} octets; at most {MAX_REQUEST_BYTES} octets are accepted"
+            f"the request has {len(data)} bytes; at most {MAX_REQUEST_BYTES} bytes are accepted"
         )
     end = min(len(data), MAX_REQUEST_BYTES)
     while offset < end:

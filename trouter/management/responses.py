@@ -1,4 +1,4 @@
-"""Answers as the octets of a message: a status, the correlation id, and a body."""
+"""Answers as the bytes of a message: a status, the correlation id, and a body."""
 
 from __future__ import annotations
 

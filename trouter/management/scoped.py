@@ -45,8 +45,8 @@ def create_scoped(node: Node, request: Request, kind: EntityType, name: str, att
         raise bad_request(f"Pattern invalid - {error}") from None
     if not added:
         raise Refusal(_FULL, f"a connection has at most {MAX_SCOPED} link routes of its own")
-    told = {"pattern": route.pattern, "direction": route.direction}
-    node.control.record_change("CREATE", kind.full_name, name or str(number), told)
+    given = {"pattern": route.pattern, "direction": route.direction}
+    node.control.record_change("CREATE", kind.full_name, name or str(number), given)
     return shown_entity(Found(provider, number), CREATED)
 
 
@@ -66,7 +66,7 @@ def _route_of(kind: EntityType, name: str, attributes: Mapping[str, Any]) -> Lin
     if not isinstance(pattern, str) or not pattern:
         raise bad_request("Pattern must be a non-empty string type")
     if len(pattern.encode()) > MAX_ADDRESS_BYTES:
-        raise bad_request(f"Pattern is longer than {MAX_ADDRESS_BYTES} octets")
+        raise bad_request(f"Pattern is longer than {MAX_ADDRESS_BYTES} bytes")
     if direction is None:
         raise bad_request("No 'direction' attribute provided - it is mandatory")
     if direction not in _DIRECTIONS:

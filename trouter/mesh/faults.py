@@ -9,7 +9,7 @@ from typing import Final
 #: Seconds before the same fault of the same router is reported again.
 INTERVAL_S: Final = 60.0
 #: Faults that are remembered, and so reported, in one interval; further ones are only counted.
-MAX_TOLD: Final = 1000
+MAX_REPORTED: Final = 1000
 
 
 class MeshFault(StrEnum):
@@ -27,11 +27,11 @@ class MeshFault(StrEnum):
 
 
 #: Faults that are not reported: they happen whenever the network changes.
-UNTOLD: Final = frozenset({MeshFault.UNKNOWN_ROUTER, MeshFault.LOOPED, MeshFault.NO_WAY})
+UNREPORTED: Final = frozenset({MeshFault.UNKNOWN_ROUTER, MeshFault.LOOPED, MeshFault.NO_WAY})
 
 
 @dataclass(slots=True)
-class _Told:
+class _Reported:
     at_s: float
     #: Its number since then.
     since: int = 0
@@ -42,23 +42,23 @@ class MeshFaults:
 
     def __init__(self) -> None:
         self.counts = dict.fromkeys(MeshFault, 0)
-        self._told: dict[tuple[tuple[str, int], MeshFault], _Told] = {}
+        self._reported: dict[tuple[tuple[str, int], MeshFault], _Reported] = {}
 
     def note(self, who: tuple[str, int], fault: MeshFault, now_s: float) -> int:
         """Count a fault of ``who``, a router and a connection; return how many to report, 0 for no report."""
         self.counts[fault] += 1
-        if fault in UNTOLD:
+        if fault in UNREPORTED:
             return 0
-        told = self._told.get((who, fault))
-        if told is None:
-            if len(self._told) >= MAX_TOLD:
-                self._told = {key: told for key, told in self._told.items() if now_s - told.at_s < INTERVAL_S}
-            if len(self._told) < MAX_TOLD:
-                self._told[who, fault] = _Told(now_s)
+        reported = self._reported.get((who, fault))
+        if reported is None:
+            if len(self._reported) >= MAX_REPORTED:
+                self._reported = {key: each for key, each in self._reported.items() if now_s - each.at_s < INTERVAL_S}
+            if len(self._reported) < MAX_REPORTED:
+                self._reported[who, fault] = _Reported(now_s)
                 return 1
             return 0
-        told.since += 1
-        if now_s - told.at_s < INTERVAL_S:
+        reported.since += 1
+        if now_s - reported.at_s < INTERVAL_S:
             return 0
-        times, told.since, told.at_s = told.since, 0, now_s
+        times, reported.since, reported.at_s = reported.since, 0, now_s
         return times

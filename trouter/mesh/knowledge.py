@@ -14,7 +14,7 @@ from .names import shown
 from .nodes import MeshNode, MeshNodes
 from .own import OwnAddresses
 from .paths import Paths
-from .questions import Questions
+from .requests import Requests
 
 #: Links followed between two ticks to compute the ways; they are computed at least once.
 LINKS_PER_TICK: Final = 50_000
@@ -54,7 +54,7 @@ class Knowledge:
         self._neighbours: dict[str, int] = {}
         self._nodes = MeshNodes()
         self._own = OwnAddresses(me)
-        self._questions = Questions(me, self._nodes)
+        self._requests = Requests(me, self._nodes)
         self._faults = MeshFaults()
         self._link_sequence = 0
         self._links_changed = False
@@ -107,7 +107,7 @@ class Knowledge:
         return update is not None
 
     def _query_links(self, node: MeshNode, now_s: float) -> None:
-        self.events += self._questions.about_links(node, self.paths.next_hop, now_s)
+        self.events += self._requests.about_links(node, self.paths.next_hop, now_s)
 
     def _advertise(self, now_s: float) -> None:
         self._last_ra_s = now_s
@@ -123,19 +123,20 @@ class Knowledge:
         self,
         node: MeshNode,
         sequence: int,
-        told: Mapping[str, int],
+        present: Mapping[str, int],
         gone: tuple[str, ...],
         connection: int,
         now_s: float,
     ) -> None:
         """Store the addresses of ``node`` at ``sequence``."""
         node.mobile_sequence = sequence
-        if not self._map(node, told, gone):
-            self._complain(MeshFault.TOO_MANY, f"{len(told)} addresses beside all others", connection, now_s, node.id)
+        if not self._map(node, present, gone):
+            what = f"{len(present)} addresses beside all others"
+            self._complain(MeshFault.TOO_MANY, what, connection, now_s, node.id)
 
-    def _map(self, node: MeshNode, told: Mapping[str, int], gone: tuple[str, ...]) -> bool:
+    def _map(self, node: MeshNode, present: Mapping[str, int], gone: tuple[str, ...]) -> bool:
         """Add and remove addresses of ``node``; return whether there was room for all."""
-        change = self._nodes.listen(node, told, gone)
+        change = self._nodes.listen(node, present, gone)
         if change.added or change.deleted:
             self.events.append(AddressesChanged(node.id, change.added, change.deleted))
         return change.complete
@@ -162,7 +163,7 @@ class Knowledge:
         node.link_sequence, node.answered = 0, False
         node.advertised_links = 1
         node.advertised_addresses = 0
-        node.asked_links_s = node.asked_addresses_s = NEVER
+        node.requested_links_s = node.requested_addresses_s = NEVER
         node.restarted_s = now_s
         node.older_in_a_row = node.strange_starts = 0
         node.spread, node.spread_change = None, 0
@@ -190,7 +191,7 @@ class Knowledge:
         self._neighbours[router] = connection
         self._change_links(now_s, f"{shown(router)} is a neighbour over another connection")
         if former is None:
-            self._nodes[router].asked_links_s = NEVER
+            self._nodes[router].requested_links_s = NEVER
             self.events.append(NeighbourUp(router, connection, cost))
         else:
             self.events.append(NeighbourMoved(router, connection))
@@ -228,7 +229,7 @@ class Knowledge:
         former, self.paths = self.paths.next_hop, Paths(self.me, links)
         self.events.append(PathsChanged(why, self._cause))
         for router, node in self._nodes.items():
-            if node.asked_links_s == NEVER or former.get(router) != self.paths.next_hop.get(router):
+            if node.requested_links_s == NEVER or former.get(router) != self.paths.next_hop.get(router):
                 self._query_links(node, now_s)  # for the first time, or because the former request had no way
 
     def _complain(self, fault: MeshFault, detail: str, connection: int, now_s: float, who: str = "") -> None:

@@ -37,8 +37,8 @@ from .messages import (
 )
 from .names import shown
 from .nodes import NO_HINT, MeshNode
-from .questions import is_due
 from .relay import HELLO_ADDRESS, LINKS_ADDRESS, MOBILE_ADDRESS, Dropped, Relay, relay
+from .requests import is_due
 
 __all__ = ["ORPHAN_TICKS", "TAKEN_AT", "Mesh", "Spread", "Timers"]
 
@@ -103,7 +103,7 @@ class Mesh(Knowledge):
     def tick(self, now_s: float) -> None:
         """Do the work of each second: send hellos and advertisements, forget silent routers."""
         self._renew_bounds()
-        self._questions.renew()
+        self._requests.renew()
         self._own.renew()
         self.events += self._hellos.tick(now_s)
         flux = now_s - self.last_change_s <= 2 * self._timers.ra_interval_flux_s
@@ -113,8 +113,8 @@ class Mesh(Knowledge):
         self._recompute(now_s)
         if self._count_links():
             advertise = True
-        self.events += self._questions.again(self.paths.next_hop, now_s)
-        self.events += self._questions.once_more(self.paths.next_hop, now_s)
+        self.events += self._requests.again(self.paths.next_hop, now_s)
+        self.events += self._requests.once_more(self.paths.next_hop, now_s)
         if self._advertise_addresses():
             advertise = True
         self._answer_addresses()
@@ -192,11 +192,11 @@ class Mesh(Knowledge):
             node = self._obtain(message.id, connection, now_s)
             if node is not None:
                 self._answer_links(message.id)
-                self.events += self._questions.in_return(node, self.paths.next_hop, now_s)
+                self.events += self._requests.in_return(node, self.paths.next_hop, now_s)
         elif isinstance(message, LinkStateUpdate):
             self._receive_links(message, connection, now_s)
         elif isinstance(message, MobileAddressRequest):
-            self._receive_question(message, connection, now_s)
+            self._receive_address_request(message, connection, now_s)
         else:
             return self._receive_addresses(message, connection, now_s)
         return Spread.NOWHERE
@@ -238,12 +238,12 @@ class Mesh(Knowledge):
         self._note_instance(node, heard.instance, now_s)
         node.advertised_links = max(heard.link_sequence, 1)
         if heard.mobile_sequence > node.advertised_addresses:
-            node.asked_addresses_s = NEVER
+            node.requested_addresses_s = NEVER
         node.advertised_addresses = heard.mobile_sequence
         node.spread_change = min(node.spread_change, heard.mobile_sequence)
         news = known != (node.instance, node.advertised_links)
         self._recompute(now_s)
-        if news or is_due(node.asked_links_s, now_s):
+        if news or is_due(node.requested_links_s, now_s):
             self._query_links(node, now_s)
         if node.has_spread(heard) and now_s - node.spread_s < SPREAD_AGAIN_S:
             return Spread.NOWHERE
@@ -282,7 +282,7 @@ class Mesh(Knowledge):
         )  # of a former start, and under way since
         node.answered = node.answered or not is_late
         if heard.link_sequence <= node.link_sequence:
-            node.asked_links_s = NEVER  # its answer, from before it counted its links
+            node.requested_links_s = NEVER  # its answer, from before it counted its links
             return
         if is_late:
             return
@@ -303,15 +303,15 @@ class Mesh(Knowledge):
             self._recompute(now_s)
         else:
             self._complain(MeshFault.TOO_MANY, f"{len(peers)} links beside all others", connection, now_s, heard.id)
-        if is_first and node.asked_addresses_s == NEVER:
-            self.events += self._questions.about_addresses(node, self.paths.next_hop, now_s, unprompted=True)
+        if is_first and node.requested_addresses_s == NEVER:
+            self.events += self._requests.about_addresses(node, self.paths.next_hop, now_s, unprompted=True)
 
     def _answer_links(self, router: str) -> None:
         peers = {neighbour: self._links[connection].cost for neighbour, connection in self._neighbours.items()}
         update = LinkStateUpdate(self.me, self.instance, self._link_sequence, peers)
         self._send(update, router_address(router))
 
-    def _receive_question(self, request: MobileAddressRequest, connection: int, now_s: float) -> None:
+    def _receive_address_request(self, request: MobileAddressRequest, connection: int, now_s: float) -> None:
         if request.id not in self._nodes:
             self._complain(MeshFault.UNKNOWN_ROUTER, "it asks for addresses", connection, now_s, request.id)
         elif request.have_sequence < self._own.sequence:
@@ -336,10 +336,10 @@ class Mesh(Knowledge):
                 node, heard.sequence, dict(zip(heard.added, hints, strict=True)), heard.deleted, connection, now_s
             )
         elif heard.sequence > node.mobile_sequence:
-            unasked = not node.wants_addresses()
+            unrequested = not node.wants_addresses()
             node.advertised_addresses = max(heard.sequence, node.advertised_addresses)
-            if unasked or is_due(node.asked_addresses_s, now_s):
-                self.events += self._questions.about_addresses(node, self.paths.next_hop, now_s)
+            if unrequested or is_due(node.requested_addresses_s, now_s):
+                self.events += self._requests.about_addresses(node, self.paths.next_hop, now_s)
         if heard.sequence <= node.spread_change:
             return Spread.NOWHERE
         node.spread_change = heard.sequence
@@ -349,6 +349,6 @@ class Mesh(Knowledge):
         if heard.exist is None or heard.sequence < node.mobile_sequence:
             return  # older than what we know
         hints = heard.hints or (NO_HINT,) * len(heard.exist)
-        told = dict(zip(heard.exist, hints, strict=True))
-        gone = tuple(key for key in node.addresses if key not in told)
-        self._learn(node, heard.sequence, told, gone, connection, now_s)
+        present = dict(zip(heard.exist, hints, strict=True))
+        gone = tuple(key for key in node.addresses if key not in present)
+        self._learn(node, heard.sequence, present, gone, connection, now_s)

@@ -1,4 +1,4 @@
-"""The six messages between routers (inter-router.md 3): values, and their exact octets.
+"""The six messages between routers (inter-router.md 3): values, and their exact bytes.
 
 The sender may be hostile: ``parse`` raises DecodeError for anything but these six.
 """
@@ -21,7 +21,7 @@ VERSION: Final = 1
 AREA: Final = "0"
 #: The longest router id (DISPATCH-2307) and address, in characters.
 MAX_ID_CHARACTERS: Final = 4096
-#: The most octets and values of a message, enough for half a million addresses.
+#: The most bytes and values of a message, enough for half a million addresses.
 MAX_MESSAGE_BYTES: Final = 16 << 20
 MAX_VALUES: Final = 1_100_000
 MAX_COST: Final = 2**31 - 1
@@ -125,7 +125,7 @@ def mobile_address(router_id: str) -> str:
 
 
 def compose(message: Message, to: str) -> bytes:
-    """Return the octets of ``message`` to the address ``to``, all sections."""
+    """Return the bytes of ``message`` to the address ``to``, all sections."""
     ingress = f"{AREA}/{message.id}"
     annotations = compose_annotations(b"", 0, 0, False, None, ingress, (ingress,))
     mobile = isinstance(message, MobileAddressRequest | MobileAddressUpdate)
@@ -150,7 +150,7 @@ def compose(message: Message, to: str) -> bytes:
 def parse(data: bytes) -> Message | Newer:
     """Return the parsed message; DecodeError describes the fault."""
     if len(data) > MAX_MESSAGE_BYTES:
-        raise DecodeError(f"{len(data)} octets; at most {MAX_MESSAGE_BYTES} are accepted")
+        raise DecodeError(f"{len(data)} bytes; at most {MAX_MESSAGE_BYTES} are accepted")
     opcode, body = _read(data)
     fields = _Fields(body)
     version = fields.number("pv")
@@ -176,9 +176,9 @@ _map: Final = partial(_compound, b"\xd1")
 
 
 def _text(text: str, short: bytes, long: bytes) -> bytes:
-    octets = text.encode()
-    size = len(octets)
-    return (short + bytes([size]) if size < 256 else long + size.to_bytes(4, "big")) + octets
+    encoded = text.encode()
+    size = len(encoded)
+    return (short + bytes([size]) if size < 256 else long + size.to_bytes(4, "big")) + encoded
 
 
 def _string(text: str) -> bytes:
@@ -236,17 +236,17 @@ class _Writer:
             case MobileAddressUpdate(sequence=sequence):
                 pairs.append(("mobile_seq", self._number(sequence)))
                 pairs += self._addresses(message)
-        return opcode, [octets for key, value in pairs for octets in (self._key(key), value)]
+        return opcode, [encoded for key, value in pairs for encoded in (self._key(key), value)]
 
     def _link_state(self, message: LinkStateUpdate) -> bytes:
-        peers = [octets for peer, cost in message.peers.items() for octets in (_string(peer), _int(cost))]
+        peers = [encoded for peer, cost in message.peers.items() for encoded in (_string(peer), _int(cost))]
         pairs = (
             ("id", _string(message.id)),
             ("area", _string(AREA)),
             ("ls_seq", self._number(message.link_sequence)),
             ("peers", _map(peers)),
         )
-        return _map(octets for key, value in pairs for octets in (self._key(key), value))
+        return _map(encoded for key, value in pairs for encoded in (self._key(key), value))
 
     def _addresses(self, message: MobileAddressUpdate) -> list[tuple[str, bytes]]:
         hints = ("hints", _list(map(_int, message.hints)))

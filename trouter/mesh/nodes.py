@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from .messages import RouterAdvertisement
 
-#: The most routers, links of all of them, and octets of the addresses of all of them.
+#: The most routers, links of all of them, and bytes of the addresses of all of them.
 MAX_ROUTERS: Final = 10_000
 MAX_LINKS: Final = 500_000
 MAX_ADDRESS_BYTES: Final = 256 << 20
@@ -16,7 +16,7 @@ MAX_ADDRESS_BYTES: Final = 256 << 20
 NO_HINT: Final = -1
 
 _NEVER: Final = float("-inf")
-#: Octets of an address besides its text, about.
+#: Bytes of an address besides its text, about.
 _ENTRY_BYTES: Final = 150
 
 
@@ -37,8 +37,8 @@ class MeshNode:
     #: It has sent its links since its start: there is a way from it to us.
     answered: bool = False
     #: When its links and its addresses were last requested.
-    asked_links_s: float = _NEVER
-    asked_addresses_s: float = _NEVER
+    requested_links_s: float = _NEVER
+    requested_addresses_s: float = _NEVER
     #: When it restarted, until its addresses are requested once more after that.
     restarted_s: float = float("inf")
     #: Ticks for which no router has listed it.
@@ -116,11 +116,11 @@ class MeshNodes(Mapping[str, MeshNode]):
         node.peers = peers
         return True
 
-    def listen(self, node: MeshNode, told: Mapping[str, int], gone: Iterable[str]) -> NodeChange:
-        """Add what fits of the addresses ``told`` to ``node``, and remove those ``gone``; return the changes."""
+    def listen(self, node: MeshNode, present: Mapping[str, int], gone: Iterable[str]) -> NodeChange:
+        """Add what fits of the addresses ``present`` at ``node``, and remove those ``gone``; return the changes."""
         deleted = tuple(key for key in gone if node.addresses.pop(key, None) is not None)
         self._address_bytes -= sum(map(_size, deleted))
-        added = {key: hint for key, hint in told.items() if key not in node.addresses}
+        added = {key: hint for key, hint in present.items() if key not in node.addresses}
         size = sum(map(_size, added))
         complete = self._address_bytes + size <= MAX_ADDRESS_BYTES
         if not complete:
@@ -130,7 +130,7 @@ class MeshNodes(Mapping[str, MeshNode]):
         return NodeChange(added, deleted, complete)
 
     def _fit(self, added: Mapping[str, int]) -> tuple[dict[str, int], int]:
-        """Return the first of ``added`` that fit, and their size in octets."""
+        """Return the first of ``added`` that fit, and their size in bytes."""
         size, fitting = 0, dict[str, int]()
         for key, hint in added.items():
             if self._address_bytes + size + _size(key) > MAX_ADDRESS_BYTES:
@@ -141,5 +141,5 @@ class MeshNodes(Mapping[str, MeshNode]):
 
 
 def _size(key: str) -> int:
-    """Return the approximate size of an address in octets."""
+    """Return the approximate size of an address in bytes."""
     return (len(key) if key.isascii() else 4 * len(key)) + _ENTRY_BYTES

@@ -20,12 +20,12 @@ class OwnAddresses:
         self.sequence = 0
         self._addresses: dict[str, int] = {}
         #: The addresses as advertised at ``sequence``, and the keys touched since.
-        self._told: dict[str, int] = {}
+        self._advertised: dict[str, int] = {}
         self._touched: dict[str, None] = {}
         #: The routers that requested all addresses and wait; and the message for them, made once.
-        self._asking: dict[str, None] = {}
+        self._requesters: dict[str, None] = {}
         self._left = ADDRESSES_PER_TICK
-        self._all_told: MobileAddressUpdate | None = None
+        self._full_update: MobileAddressUpdate | None = None
 
     def add(self, key: str, hint: int) -> None:
         """Note that a local receiver listens on ``key``."""
@@ -40,22 +40,22 @@ class OwnAddresses:
     def news(self) -> MobileAddressUpdate | None:
         """Return the changes since the last call, with their sequence; None if there are none."""
         touched, self._touched = self._touched, {}
-        added = {key: self._addresses[key] for key in touched if key in self._addresses and key not in self._told}
-        deleted = tuple(key for key in touched if key in self._told and key not in self._addresses)
+        added = {key: self._addresses[key] for key in touched if key in self._addresses and key not in self._advertised}
+        deleted = tuple(key for key in touched if key in self._advertised and key not in self._addresses)
         if not (added or deleted):
             return None
         self.sequence += 1
-        self._told.update(added)
+        self._advertised.update(added)
         for key in deleted:
-            del self._told[key]
-        self._all_told = None
+            del self._advertised[key]
+        self._full_update = None
         return MobileAddressUpdate(self._me, self.sequence, None, tuple(added), deleted, tuple(added.values()))
 
     # --- answers to other routers
 
     def query(self, router: str) -> None:
         """Note that ``router`` requested all addresses."""
-        self._asking[router] = None
+        self._requesters[router] = None
 
     def renew(self) -> None:
         """Allow another tick's amount of answers."""
@@ -63,11 +63,11 @@ class OwnAddresses:
 
     def answers(self) -> Iterator[tuple[str, MobileAddressUpdate]]:
         """Yield requesting routers, each with its update; if that is much, the rest wait for the next tick."""
-        while self._asking and self._left > 0:
-            router = next(iter(self._asking))
-            del self._asking[router]
-            if self._all_told is None:
-                keys, hints = tuple(self._told), tuple(self._told.values())
-                self._all_told = MobileAddressUpdate(self._me, self.sequence, keys, hints=hints)
-            self._left -= len(self._told) + 1
-            yield router, self._all_told
+        while self._requesters and self._left > 0:
+            router = next(iter(self._requesters))
+            del self._requesters[router]
+            if self._full_update is None:
+                keys, hints = tuple(self._advertised), tuple(self._advertised.values())
+                self._full_update = MobileAddressUpdate(self._me, self.sequence, keys, hints=hints)
+            self._left -= len(self._advertised) + 1
+            yield router, self._full_update

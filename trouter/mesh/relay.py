@@ -43,7 +43,7 @@ class Relay:
 
     #: The address here that receives it, one of the three; "" if it is not for this router.
     address: str
-    #: The neighbours to send it on to, and the octets for them.
+    #: The neighbours to send it on to, and the bytes for them.
     hops: tuple[str, ...] = ()
     data: bytes = b""
     #: All neighbours that it has not passed, if it is for all.
@@ -77,14 +77,14 @@ def relay(data: bytes, me: str, paths: Paths) -> Relay:
         address = ""
     if not (hops or address):
         raise Dropped(MeshFault.NO_WAY)
-    octets = b""
+    relayed = b""
     if hops or around:
         ingress = own if notes.ingress is None else notes.ingress
         noted = compose_annotations(
             notes.user, notes.user_count, notes.phase, notes.stream, notes.to, ingress, (*notes.trace, own)
         )
-        octets = data[:start] + noted + data[end:]
-    return Relay(address, hops, octets, around)
+        relayed = data[:start] + noted + data[end:]
+    return Relay(address, hops, relayed, around)
 
 
 def first_hops(to: str, paths: Paths) -> tuple[str, ...]:

@@ -51,9 +51,9 @@ class Limits:
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            value, most = getattr(self, each.name), _MAX_S if each.name.endswith("_s") else _MAX_COUNT
-            if not 1 <= value <= most:
-                raise ValueError(f"{each.name} is {value}: it must be at least 1 and at most {most}")
+            value, maximum = getattr(self, each.name), _MAX_S if each.name.endswith("_s") else _MAX_COUNT
+            if not 1 <= value <= maximum:
+                raise ValueError(f"{each.name} is {value}: it must be at least 1 and at most {maximum}")
 
 
 class Rules:
@@ -146,16 +146,16 @@ class OneRule:
     def feed(self, seen: Seen) -> Iterator[Alert]:
         yield from self.expire(seen.t)
         if not seen.ok and self.state.note(self._rule, seen):
-            yield from self._told(self.state.episode, ended=False)
+            yield from self._alerts(self.state.episode, ended=False)
 
     def expire(self, now: int) -> Iterator[Alert]:
-        yield from self._told(self.state.ended(self._rule, now), ended=True)
+        yield from self._alerts(self.state.ended(self._rule, now), ended=True)
         self.state.window.move(self._rule, now)
 
     def due(self) -> int | None:
         return self.state.due(self._rule)
 
-    def _told(self, episode: Episode | None, *, ended: bool) -> Iterator[Alert]:
+    def _alerts(self, episode: Episode | None, *, ended: bool) -> Iterator[Alert]:
         if episode is not None:
             yield _alert(self._rule, self._subject, self._subject.user, episode, ended=ended)
 
@@ -227,12 +227,12 @@ class HostJudge:
         if explained and watch.episode is None:
             watch.close()
         elif watch.note(rule, seen):
-            yield from self._told(rule, watch.episode, user, ended=False)
+            yield from self._alerts(rule, watch.episode, user, ended=False)
 
     def _let_in(self, seen: Seen) -> Iterator[Alert]:
         rules, state, user = self._rules, self.state, seen.member
         state.spray.window.without(user)
-        yield from self._told(rules.slow_host, state.slow.close(), None, ended=True)
+        yield from self._alerts(rules.slow_host, state.slow.close(), None, ended=True)
         guessed = state.users.get(user)
         if guessed is None:
             return
@@ -241,8 +241,8 @@ class HostJudge:
         if before is not None or guessed.since.reaches(rules.after):
             whole = msgspec.structs.replace(before or Episode.of(guessed.since.sightings()), last=seen.t)
             whole.evidence = [*whole.evidence[: MAX_EVIDENCE - 1], seen.reference]
-            yield from self._told(rules.after, whole, user, ended=True)
-        yield from self._told(rules.slow, before, user, ended=True)
+            yield from self._alerts(rules.after, whole, user, ended=True)
+        yield from self._alerts(rules.slow, before, user, ended=True)
         guessed.since.clear()
         if guessed.brute.episode is None:
             state.open.pop(user, None)
@@ -257,7 +257,7 @@ class HostJudge:
         """End the episodes that were quiet for their window."""
         state = self.state
         for watch, rule in self._of_host:
-            yield from self._told(rule, watch.ended(rule, now), None, ended=True)
+            yield from self._alerts(rule, watch.ended(rule, now), None, ended=True)
         if not state.open or now <= state.quiet:
             return
         for user in list(state.open):
@@ -266,8 +266,8 @@ class HostJudge:
         state.quiet = min((episode.last + rule.window_us for episode, rule in episodes), default=_NEVER)
 
     def _end_user(self, user: str, guessed: Guessed, now: int) -> Iterator[Alert]:
-        yield from self._told(self._rules.brute, guessed.brute.ended(self._rules.brute, now), user, ended=True)
-        yield from self._told(self._rules.slow, guessed.slow.ended(self._rules.slow, now), user, ended=True)
+        yield from self._alerts(self._rules.brute, guessed.brute.ended(self._rules.brute, now), user, ended=True)
+        yield from self._alerts(self._rules.slow, guessed.slow.ended(self._rules.slow, now), user, ended=True)
         if guessed.brute.episode is None and guessed.slow.episode is None:
             del self.state.open[user]
 
@@ -295,7 +295,7 @@ class HostJudge:
             guessed = state.users.pop(user)
             state.open.pop(user, None)
             for episode, rule in self._episodes(guessed):
-                yield from self._told(rule, episode, user, ended=True)
+                yield from self._alerts(rule, episode, user, ended=True)
 
     def due(self) -> int | None:
         state, rules = self.state, self._rules
@@ -304,7 +304,7 @@ class HostJudge:
             *(guessed.due(rules) for guessed in state.users.values()),
         )
 
-    def _told(self, rule: Rule, episode: Episode | None, user: str | None, *, ended: bool) -> Iterator[Alert]:
+    def _alerts(self, rule: Rule, episode: Episode | None, user: str | None, *, ended: bool) -> Iterator[Alert]:
         if episode is not None:
             yield _alert(rule, self._subject, user, episode, ended=ended)
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 #: The file in a spool's folder that says which messages were handed out.
 _HANDED_OUT: Final = "batch.json"
 #: Number of loads that are remembered, so that one that is planned again gets the same messages.
-_MOST_LOADS: Final = 256
+_MAX_LOADS: Final = 256
 
 
 class LoadedAnew(Exception):
@@ -85,7 +85,7 @@ def _receive(options: Options, load: str) -> list[InputPartition]:
             shard.consumed(start)
             receive_some(spool, options, start)
             end = min(spool.durable, start + options.max_messages)
-            out = _HandedOut(spool.uuid, start, end, [*out.loads, load][-_MOST_LOADS:])
+            out = _HandedOut(spool.uuid, start, end, [*out.loads, load][-_MAX_LOADS:])
             replace(mark, msgspec.json.encode(out))
         elif load != out.loads[-1]:
             raise LoadedAnew("what this DataFrame had is consumed, for a later one was loaded: cache it before that")
@@ -95,10 +95,10 @@ def _receive(options: Options, load: str) -> list[InputPartition]:
 def _handed_out(mark: Path, uuid: str) -> _HandedOut:
     """Return the messages of this spool that were handed out; SpoolCorrupt, OSError."""
     try:
-        said = msgspec.json.decode(mark.read_bytes(), type=_HandedOut)
+        stored = msgspec.json.decode(mark.read_bytes(), type=_HandedOut)
     except FileNotFoundError:
         return _HandedOut(uuid)
     except ValueError:
-        why = "it does not say which messages were handed out; delete it, and all messages of the spool come again"
+        why = "it has no record of messages handed out; delete it, and all messages of the spool come again"
         raise SpoolCorrupt(mark, 0, why) from None
-    return said if said.spool == uuid else _HandedOut(uuid)
+    return stored if stored.spool == uuid else _HandedOut(uuid)

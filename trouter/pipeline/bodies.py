@@ -92,7 +92,7 @@ def _check_permissive(schema: StructType) -> None:
     if DEAD_LETTER not in schema.names:
         raise BadSchema(
             f"the schema has no column {DEAD_LETTER} {DEAD_LETTER_TYPE.simpleString()} for bodies that do not fit: add "
-            "it, or say mode=FAILFAST"
+            "it, or set mode=FAILFAST"
         )
     for each in schema:
         if not each.nullable:
@@ -158,7 +158,7 @@ def _read_all(
 
 def _octets(body: bytes | None, kind: str | None, read: _Read) -> Any:
     if body is None:
-        raise ValueError(f"the body is {kind or 'absent'}, not octets or text")
+        raise ValueError(f"the body is {kind or 'absent'}, not bytes or text")
     return read(body)
 
 
@@ -223,7 +223,7 @@ def _avro(wanted: Any, schema_file: str) -> _Read:
         stream.seek(start)
         value = fastavro.schemaless_reader(stream, parsed, None)
         if (left := len(body) - stream.tell()) > 0:
-            raise ValueError(f"{left} octets behind the value")
+            raise ValueError(f"{left} bytes behind the value")
         return msgspec.convert(value, wanted, builtin_types=_AVROS)
 
     return read

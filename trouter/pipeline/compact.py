@@ -53,12 +53,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 #: Bytes of lines in a group: at most, and at least, if every core would not get two groups otherwise.
-MOST_BYTES: Final = 64 << 20
-LEAST_BYTES: Final = 4 << 20
+MAX_BYTES: Final = 64 << 20
+MIN_BYTES: Final = 4 << 20
 #: Number of small files of one kind and day that are merged, the size of a small file, and files in one merge.
 MERGE_FILES: Final = 16
 MERGE_BYTES: Final = 2 << 20
-MERGE_MOST: Final = 64
+MAX_MERGED: Final = 64
 _DAY_US: Final = 86_400_000_000
 
 #: Runs a function on each item, and yields the results in order.
@@ -311,11 +311,11 @@ class _Compaction:
 
     def _groups(self, plain: Sequence[_Found]) -> list[Group]:
         total = sum(each.proof.end for each in plain)
-        most = min(MOST_BYTES, max(LEAST_BYTES, total // (2 * self._cores)))
+        maximum = min(MAX_BYTES, max(MIN_BYTES, total // (2 * self._cores)))
         groups: list[list[str]] = []
-        size = most
+        size = maximum
         for each in plain:
-            if size + each.proof.end > most:
+            if size + each.proof.end > maximum:
                 groups.append([])
                 size = 0
             groups[-1].append(str(each.proof.path))
@@ -328,7 +328,7 @@ class _Compaction:
             rows = rows_of(each.proof.path)
             fresh, there = new_rows(rows, self._files_by_kind())
         except (Corrupt, Conflict, OSError) as error:
-            self._summary.errors.append(_said(each.proof.path, error))
+            self._summary.errors.append(_error_text(each.proof.path, error))
             return
         self._summary.notes += rows.notes
         if there:
@@ -380,7 +380,7 @@ class _Compaction:
     def _merge(self, kind: str, day: str) -> list[str]:
         """Merge the small files of a kind and day, if there are many; return the files that were merged."""
         names = self._manifest.kinds[kind][day]
-        small = [name for name in names if (self._folder / name).stat().st_size < MERGE_BYTES][:MERGE_MOST]
+        small = [name for name in names if (self._folder / name).stat().st_size < MERGE_BYTES][:MAX_MERGED]
         if len(small) < MERGE_FILES:
             return []
         tables = [pq.ParquetFile(self._folder / name).read() for name in small]
@@ -423,10 +423,10 @@ def _prove(path: str) -> Proof | str:
     try:
         return prove(Path(path))
     except (Corrupt, OSError) as error:
-        return _said(Path(path), error)
+        return _error_text(Path(path), error)
 
 
-def _said(path: Path, error: Exception) -> str:
+def _error_text(path: Path, error: Exception) -> str:
     return f"{path}: {error.strerror}" if isinstance(error, OSError) else str(error)
 
 
@@ -438,7 +438,7 @@ def _convert(group: Group) -> Made:
         try:
             rows = rows_of(Path(path))
         except (Corrupt, OSError) as error:
-            made.errors.append(_said(Path(path), error))
+            made.errors.append(_error_text(Path(path), error))
             continue
         dates = set()
         for kind, table in rows.tables.items():
@@ -455,9 +455,9 @@ def by_day(kind: str, table: pa.Table) -> dict[str, pa.Table]:
     """Return the rows by the day of their kind's time; by the day of recording if that is invalid."""
     times = table["t_us"]
     if (name := column_of(day_field(kind))) != "t":
-        told = table[name]
-        good = pc.and_(pc.greater_equal(told, 0), pc.less_equal(told, LAST_US))
-        times = pc.if_else(pc.fill_null(good, False), told, times)
+        column = table[name]
+        good = pc.and_(pc.greater_equal(column, 0), pc.less_equal(column, LAST_US))
+        times = pc.if_else(pc.fill_null(good, False), column, times)
     days = pc.divide(times, _DAY_US)
     values = sorted(pc.unique(days).to_pylist())
     if len(values) == 1:

@@ -17,7 +17,7 @@ from trouter.pipeline.options import BadOption, Options
 _CURES: Final = {
     Setting.TRUST: "name the authority that signed it with tlsTrustFile",
     Setting.NAME: "write url as the certificate does, or tlsVerifyName=false if any host of that authority will do",
-    Setting.TLS: "is it TLS there? amqps://, tlsTrustFile and tlsCertificateFile each say so",
+    Setting.TLS: "does the server expect TLS? amqps://, tlsTrustFile or tlsCertificateFile turns it on",
     Setting.CREDENTIALS: "see user and passwordFile",
     Setting.MECHANISMS: "see saslMechanisms and user",
 }

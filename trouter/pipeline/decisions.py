@@ -119,10 +119,10 @@ def parse_answer(text: str) -> dict[str, Answer]:
         raise ValueError(f"{rule}: the action is lock-user or block-host, not {action[:64]!r}")
     if minutes and not re.fullmatch(r"[1-9]\d{0,3}", minutes):
         raise ValueError(f"{rule}: {minutes[:64]!r} is no number of minutes from 1 to 1440")
-    most = int(minutes) if minutes else default.minutes
-    if most > 1440:
-        raise ValueError(f"{rule}: {most} minutes are more than a day (1440)")
-    return {rule: Answer(action, most)}
+    number = int(minutes) if minutes else default.minutes
+    if number > 1440:
+        raise ValueError(f"{rule}: {number} minutes are more than a day (1440)")
+    return {rule: Answer(action, number)}
 
 
 def parse_quota(text: str) -> Quota:
@@ -135,7 +135,7 @@ def parse_quota(text: str) -> Quota:
     return Quota(found[1], int(found[2]), found[3], int(found[4]))
 
 
-# --- what the tables ask for
+# --- decisions by the tables
 
 
 def from_alerts(alerts: Iterable[Mapping[str, Any]], answers: Mapping[str, Answer], now: datetime) -> list[Made]:
@@ -200,7 +200,7 @@ def period_of(period: str, now: datetime) -> tuple[datetime, datetime]:
 def lifted(standing: Mapping[str, Standing], made: Iterable[Made], causes: Iterable[str], now: datetime) -> list[Made]:
     """Return decisions that lift those standing at a router for ``causes`` and not in ``made``."""
     wanted = {(each.decision.action, each.decision.subject, each.decision.vhost) for each in made}
-    asked, now_us = set(causes), _us(now)
+    lifting, now_us = set(causes), _us(now)
     return [
         Made(
             Decision(
@@ -215,7 +215,7 @@ def lifted(standing: Mapping[str, Standing], made: Iterable[Made], causes: Itera
         )
         for name, each in standing.items()
         if each.action in OPPOSITE
-        and each.cause in asked
+        and each.cause in lifting
         and each.until_us > now_us
         and (each.action, each.subject, each.vhost) not in wanted
     ]
@@ -240,7 +240,7 @@ def encode(decision: Decision) -> bytes:
     return body
 
 
-# --- what routers have been told
+# --- decisions that routers have accepted
 
 
 class Book:
@@ -272,7 +272,7 @@ class Book:
         replace(self._path, msgspec.json.format(msgspec.json.encode(kept), indent=1))
 
 
-class Told(NamedTuple):
+class Result(NamedTuple):
     """The result of a decision at a router; ``why`` is None if it was accepted."""
 
     router: str
@@ -280,17 +280,17 @@ class Told(NamedTuple):
     why: str | None
 
 
-async def send(peer: Peer, address: str, decisions: Sequence[Made]) -> list[Told]:
+async def send(peer: Peer, address: str, decisions: Sequence[Made]) -> list[Result]:
     """Send to one router, in order; ClientError, OSError, trio.TooSlowError if it cannot be reached or refuses."""
-    told: list[Told] = []
+    results: list[Result] = []
     with trio.CancelScope() as patience:
         async with connect(peer.url, **peer.arguments) as connection, connection.open_sender(address) as sender:
             for each in decisions:
                 patience.deadline = trio.current_time() + RELEASED_FOR_S
-                told.append(Told(peer.url, each, await _settled(sender, each.decision)))
+                results.append(Result(peer.url, each, await _settled(sender, each.decision)))
     if patience.cancelled_caught:
         raise trio.TooSlowError(f"nothing was settled for {RELEASED_FOR_S:.0f} s")
-    return told
+    return results
 
 
 async def _settled(sender: Any, decision: Decision) -> str | None:
@@ -337,7 +337,7 @@ def plan(
 
 def publish(
     root: Path, peers: Sequence[Peer], address: str, made: Sequence[Made], causes: Sequence[str], now: datetime
-) -> Iterator[Told | tuple[str, Exception]]:
+) -> Iterator[Result | tuple[str, Exception]]:
     """Send each router its new decisions, and remember those that it accepted.
 
     Yield the result of each decision, or URL and error of a router that could not be reached. TableBusy if another
@@ -351,16 +351,16 @@ def publish(
             if not each.lifts and not each.news:
                 continue
             try:
-                told = trio.run(send, each.peer, address, [*each.lifts, *each.news])
+                results = trio.run(send, each.peer, address, [*each.lifts, *each.news])
             except (ClientError, OSError, trio.TooSlowError) as error:
                 yield each.peer.url, error
                 continue
             known = standing.setdefault(each.peer.url, {})
-            for one in told:
+            for one in results:
                 if one.why is None:
                     _remember(known, one.made)
             book.write(standing, now)
-            yield from told
+            yield from results
 
 
 def _remember(known: dict[str, Standing], made: Made) -> None:

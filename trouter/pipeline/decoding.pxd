@@ -3,7 +3,7 @@ cimport cython
 from trouter.pipeline.columns cimport Lists, Numbers, Texts
 from trouter.pipeline.fields cimport content_of, put_flag, put_text, put_time, put_whole, typed_key
 from trouter.pipeline.values cimport ValueReader
-from trouter.wire.codec cimport skip, wide
+from trouter.wire.codec cimport be32, skip
 
 cdef Py_ssize_t _MAX_ENTRIES, _MAX_ERROR, _HEAD_BYTES, _GUARD_BYTES, _MASK32
 cdef Py_ssize_t _HEADER, _DELIVERY_ANNOTATIONS, _MESSAGE_ANNOTATIONS, _PROPERTIES, _APPLICATION_PROPERTIES
@@ -74,7 +74,7 @@ cdef class Rows:
     @cython.locals(behind=Py_ssize_t)
     cdef Py_ssize_t _data_section(self, Py_ssize_t row, bytes data, Py_ssize_t offset, Py_ssize_t end) except -1
     cdef Py_ssize_t _fields(self, Py_ssize_t code, Py_ssize_t row, bytes data, Py_ssize_t offset, Py_ssize_t end) except -1
-    cdef int _say(self, Texts column, Py_ssize_t row, bytes text) except -1
+    cdef int _put_text(self, Texts column, Py_ssize_t row, bytes text) except -1
     cdef Py_ssize_t _rare_section(self, bytes data, Py_ssize_t offset, Py_ssize_t end) except -1
     @cython.locals(code=Py_ssize_t, behind=Py_ssize_t, width=Py_ssize_t)
     cdef Py_ssize_t _open(self, bytes data, Py_ssize_t offset, Py_ssize_t end, Py_ssize_t short) except -1

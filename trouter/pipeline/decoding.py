@@ -12,7 +12,7 @@ from typing import Any, Final
 from trouter.pipeline.columns import Lists, Numbers, Texts
 from trouter.pipeline.fields import content_of, put_flag, put_text, put_time, put_whole, typed_key
 from trouter.pipeline.values import ValueReader
-from trouter.wire.codec import decode, skip, wide
+from trouter.wire.codec import be32, decode, skip
 from trouter.wire.errors import DecodeError
 from trouter.wire.sections import SECTIONS_BY_SYMBOL
 from trouter.wire.types import Symbol, ULong
@@ -206,30 +206,30 @@ class Rows:
         size = len(data)
         while offset < size and self.count < self._capacity and self.octets < self._limit:
             if size - offset < _HEAD_BYTES:
-                raise FrameFault(f"{size - offset} octets behind the last frame")
-            end = offset + _GUARD_BYTES + wide(data, offset)
+                raise FrameFault(f"{size - offset} bytes behind the last frame")
+            end = offset + _GUARD_BYTES + be32(data, offset)
             tag = offset + _HEAD_BYTES
             message = tag + (data[offset + 28] << 8) + data[offset + 29]
             if end > size or message > end:
-                raise FrameFault(f"a frame of {end - offset} octets where {size - offset} are left")
+                raise FrameFault(f"a frame of {end - offset} bytes where {size - offset} are left")
             if (data[offset + 8] | data[offset + 16]) >= 0x80:
                 raise FrameFault("a sequence or a time of more than 63 bits")
-            if wide(data, offset + 8) * _MASK32 + wide(data, offset + 12) != self.next:
+            if be32(data, offset + 8) * _MASK32 + be32(data, offset + 12) != self.next:
                 raise FrameFault(f"another message stands where that of sequence {self.next} should be")
             if end - message > self._max_message:
                 raise FrameFault(
-                    f"message {self.next} has {end - message} octets, and maxMessageBytes is {self._max_message}: "
-                    "say more to read it"
+                    f"message {self.next} has {end - message} bytes, and maxMessageBytes is {self._max_message}: "
+                    "raise it to read the message"
                 )
             row = self.count
             self._seq.put(row, self.next)
-            self._ingest_time.put(row, wide(data, offset + 16) * _MASK32 + wide(data, offset + 20))
-            self._message_format.put(row, wide(data, offset + 24))
+            self._ingest_time.put(row, be32(data, offset + 16) * _MASK32 + be32(data, offset + 20))
+            self._message_format.put(row, be32(data, offset + 24))
             self._settled.put(row, data[offset + 30] & 1)
             self._delivery_tag.put(row, data, tag, message)
             try:
-                if wide(data, offset + 24) != 0:
-                    raise DecodeError(f"message format {wide(data, offset + 24):#010x} is not that of AMQP itself")
+                if be32(data, offset + 24) != 0:
+                    raise DecodeError(f"message format {be32(data, offset + 24):#010x} is not that of AMQP itself")
                 self._message(row, data, message, end)
             except DecodeError as error:
                 self._refuse(row, data, message, end, error)
@@ -250,7 +250,7 @@ class Rows:
         for name, column in self.columns.items():
             if name not in {"seq", "ingest_time", "message_format", "settled", "delivery_tag"}:
                 column.undo(row)
-        place = f" (at octet {error.offset - start} of {end - start})" if error.offset >= start else ""
+        place = f" (at byte {error.offset - start} of {end - start})" if error.offset >= start else ""
         why = f"{error}{place}".encode()[:_MAX_ERROR].decode(errors="ignore")
         text = why.encode()
         self._error.put(row, text, 0, len(text))
@@ -310,8 +310,8 @@ class Rows:
         if text is not None:
             if body == _SEQUENCE:
                 text += b"]"
-            self._say(self._body_value, row, bytes(text))
-        self._say(self._body_kind, row, _BODY_KINDS[body])
+            self._put_text(self._body_value, row, bytes(text))
+        self._put_text(self._body_kind, row, _BODY_KINDS[body])
 
     def _data_section(self, row: int, data: bytes, offset: int, end: int) -> int:
         """Add a data section to the body, and from the second one on to its parts; return its end."""
@@ -343,7 +343,7 @@ class Rows:
             return self._map(row, self._delivery_annotations, data, offset, end, _SYMBOL)
         return self._map(row, self._footer, data, offset, end, _SYMBOL)
 
-    def _say(self, column: Texts, row: int, text: bytes) -> None:
+    def _put_text(self, column: Texts, row: int, text: bytes) -> None:
         column.put(row, text, 0, len(text))
 
     def _rare_section(self, data: bytes, offset: int, end: int) -> int:
@@ -371,9 +371,9 @@ class Rows:
         self._items = offset + 1 + 2 * width
         if self._items > behind:
             raise DecodeError("the section has no room for its count", offset)
-        self._item_count = data[offset + 2] if width == 1 else wide(data, offset + 5)
+        self._item_count = data[offset + 2] if width == 1 else be32(data, offset + 5)
         if self._item_count > behind - self._items:
-            raise DecodeError(f"{self._item_count} items claimed in {behind - self._items} octets", offset)
+            raise DecodeError(f"{self._item_count} items claimed in {behind - self._items} bytes", offset)
         return behind
 
     def _header(self, row: int, data: bytes, offset: int, end: int) -> int:
@@ -394,7 +394,7 @@ class Rows:
             else:
                 offset = put_whole(self._delivery_count, row, data, offset, behind, "delivery-count", 0x70)
         if offset != behind:
-            raise DecodeError("octets behind the last field of the header", offset)
+            raise DecodeError("bytes behind the last field of the header", offset)
         return behind
 
     def _properties(self, row: int, data: bytes, offset: int, end: int) -> int:
@@ -421,7 +421,7 @@ class Rows:
                 name, column = self._texts[place]
                 offset = put_text(column, row, data, offset, behind, name)
         if offset != behind:
-            raise DecodeError("octets behind the last field of the properties", offset)
+            raise DecodeError("bytes behind the last field of the properties", offset)
         return behind
 
     def _id(self, column: Texts, kinds: Texts, row: int, data: bytes, offset: int, end: int) -> int:
@@ -432,8 +432,8 @@ class Rows:
         behind = self._reader.read(data, offset, end)
         if self._reader.kind not in _IDS:
             raise DecodeError(f"an id of type {self._reader.kind.decode() or 'unknown'}", offset)
-        self._say(column, row, self._reader.text)
-        self._say(kinds, row, self._reader.kind)
+        self._put_text(column, row, self._reader.text)
+        self._put_text(kinds, row, self._reader.kind)
         return behind
 
     def _user(self, row: int, data: bytes, offset: int, end: int) -> int:
@@ -470,6 +470,6 @@ class Rows:
         if len(keys) != count >> 1:
             raise DecodeError("map has the same key twice", self._items)
         if offset != behind:
-            raise DecodeError("octets behind the last entry of a map", offset)
+            raise DecodeError("bytes behind the last entry of a map", offset)
         column.end(row)
         return behind

@@ -80,7 +80,7 @@ class Detector(Protocol):
     def judge(self, key: Row, state: Any) -> Judge:
         """Return the judge of a subject."""
 
-    def told(self, key: Row, notice: Any) -> Row:
+    def to_row(self, key: Row, notice: Any) -> Row:
         """Return a row of the output."""
 
 
@@ -101,10 +101,10 @@ def judged_in_order(detector: Detector, key: Row, rows: Iterable[Row], as_of: in
         if seen.order != last:
             last = seen.order
             for notice in judge.feed(seen):
-                yield detector.told(key, notice)
+                yield detector.to_row(key, notice)
     if as_of is not None:
         for notice in judge.expire(as_of):
-            yield detector.told(key, notice)
+            yield detector.to_row(key, notice)
 
 
 def step(detector: Detector, key: Row, kept: bytes | None, rows: Iterable[Row], watermark: int) -> Step:
@@ -123,7 +123,7 @@ def step(detector: Detector, key: Row, kept: bytes | None, rows: Iterable[Row], 
         seen = heapq.heappop(waiting)[1]
         if seen.t < upto:  # others were judged early, and time may not go back
             seen = msgspec.structs.replace(seen, t=upto)
-        out.extend(detector.told(key, notice) for notice in judge.feed(seen))
+        out.extend(detector.to_row(key, notice) for notice in judge.feed(seen))
 
     for row in rows:
         seen = detector.sighting(row)
@@ -136,7 +136,7 @@ def step(detector: Detector, key: Row, kept: bytes | None, rows: Iterable[Row], 
             judge_next()
     while waiting and waiting[0][1].t <= watermark:
         judge_next()
-    out += (detector.told(key, notice) for notice in judge.expire(max(watermark, upto)))
+    out += (detector.to_row(key, notice) for notice in judge.expire(max(watermark, upto)))
     due = judge.due()
     if not waiting and due is None:
         return Step(out, None, None)

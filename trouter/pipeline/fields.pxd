@@ -1,7 +1,7 @@
 cimport cython
 
 from trouter.pipeline.columns cimport Numbers, Texts
-from trouter.wire.codec cimport skip, wide
+from trouter.wire.codec cimport be32, skip
 
 cdef Py_ssize_t _MASK32, _MAX_MS
 cdef frozenset _KIND_NAMES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from trouter.pipeline.columns import Numbers, Texts
-from trouter.wire.codec import skip, wide
+from trouter.wire.codec import be32, skip
 from trouter.wire.encodings import PRIMITIVES
 from trouter.wire.errors import DecodeError
 
@@ -76,7 +76,7 @@ def put_whole(column: Numbers, row: int, data: bytes, offset: int, end: int, nam
     elif code == 0x43 and wanted == 0x70:
         column.put(row, 0)
     elif code == 0x70 and wanted == 0x70:
-        column.put(row, wide(data, offset + 1))
+        column.put(row, be32(data, offset + 1))
     elif code != 0x40:
         raise DecodeError(f"{name} has format code {code:#04x}", offset)
     return behind
@@ -87,11 +87,11 @@ def put_time(column: Numbers, row: int, data: bytes, offset: int, end: int, name
     behind = skip(data, offset, end)
     if data[offset] != 0x83:
         raise DecodeError(f"{name} has format code {data[offset]:#04x}", offset)
-    high = wide(data, offset + 1)
+    high = be32(data, offset + 1)
     if high >= 0x80000000:
         high -= _MASK32
-    ms = high * _MASK32 + wide(data, offset + 5)
+    ms = high * _MASK32 + be32(data, offset + 5)
     if ms > _MAX_MS or ms < -_MAX_MS:
-        raise DecodeError(f"{name} {ms} is beyond what a timestamp can say", offset)
+        raise DecodeError(f"{name} {ms} is beyond the range of a timestamp", offset)
     column.put(row, ms * 1000)
     return behind

@@ -32,7 +32,7 @@ class Gap(NamedTuple):
         return bool(self.reason)
 
 
-class Told(NamedTuple):
+class Report(NamedTuple):
     """Numbers that a router reports as missing."""
 
     from_n: int
@@ -42,21 +42,21 @@ class Told(NamedTuple):
 
 def gaps_under(root: Path, manifest: Manifest) -> list[Gap]:
     """Return all gaps of the data sets; OSError."""
-    return gaps_of(manifest.segments.values(), told_under(root))
+    return gaps_of(manifest.segments.values(), reports_under(root))
 
 
-def told_under(root: Path) -> dict[Boot, list[Told]]:
+def reports_under(root: Path) -> dict[Boot, list[Report]]:
     """Return the reports of missing numbers by router and start; OSError."""
-    told: dict[Boot, list[Told]] = {}
+    reports: dict[Boot, list[Report]] = {}
     for file in files_of(root, "records.dropped"):
         rows = pq.ParquetFile(file).read(columns=["router", "boot", "of_boot", "from_n", "to_n", "reason"])
         for row in rows.to_pylist():
             boot = row["boot"] if row["of_boot"] is None else row["of_boot"]
-            told.setdefault((row["router"], boot), []).append(Told(row["from_n"], row["to_n"], row["reason"]))
-    return told
+            reports.setdefault((row["router"], boot), []).append(Report(row["from_n"], row["to_n"], row["reason"]))
+    return reports
 
 
-def gaps_of(segments: Iterable[SegmentFacts], told: Mapping[Boot, list[Told]]) -> list[Gap]:
+def gaps_of(segments: Iterable[SegmentFacts], reports: Mapping[Boot, list[Report]]) -> list[Gap]:
     """Return numbers that are in no segment, by router, start and number; reported ones apart from others."""
     boots: dict[Boot, list[SegmentFacts]] = {}
     for facts in segments:
@@ -65,7 +65,7 @@ def gaps_of(segments: Iterable[SegmentFacts], told: Mapping[Boot, list[Told]]) -
         piece
         for (router, boot), known in sorted(boots.items())
         for gap in _missing(router, boot, known)
-        for piece in _told_apart(gap, told.get((router, boot), []))
+        for piece in _split(gap, reports.get((router, boot), []))
     ]
 
 
@@ -95,16 +95,16 @@ def _runs(facts: SegmentFacts) -> list[tuple[int, int, int, int]]:
     return [*runs, (first, facts.last, t_first, facts.t_max)]
 
 
-def _told_apart(gap: Gap, told: Iterable[Told]) -> list[Gap]:
+def _split(gap: Gap, reports: Iterable[Report]) -> list[Gap]:
     """Split a gap into pieces with one reason each."""
     edges = {gap.from_n, gap.to_n + 1}
-    touching = [each for each in told if each.from_n <= gap.to_n and each.to_n >= gap.from_n]
+    touching = [each for each in reports if each.from_n <= gap.to_n and each.to_n >= gap.from_n]
     edges |= {edge for each in touching for edge in (each.from_n, each.to_n + 1) if gap.from_n < edge <= gap.to_n}
     ordered = sorted(edges)
     pieces: list[Gap] = []
     for first, after in pairwise(ordered):
-        said = [each.reason for each in touching if each.from_n <= first <= each.to_n]
-        reason = said[0] if said else ""
+        reasons = [each.reason for each in touching if each.from_n <= first <= each.to_n]
+        reason = reasons[0] if reasons else ""
         if pieces and pieces[-1].reason == reason:
             pieces[-1] = pieces[-1]._replace(to_n=after - 1)
         else:

@@ -14,21 +14,21 @@ class Versioned(Protocol):
     version: int
 
 
-Says = TypeVar("Says", bound=Versioned)
+Contents = TypeVar("Contents", bound=Versioned)
 
 
 def read_manifest(
-    path: Path, shape: type[Says], versions: tuple[int, ...], what: str, fault: type[Exception]
-) -> Says | None:
+    path: Path, shape: type[Contents], versions: tuple[int, ...], what: str, fault: type[Exception]
+) -> Contents | None:
     """Return the manifest of ``what``, None if there is none; ``fault`` if it is unusable, OSError."""
     try:
-        octets = path.read_bytes()
+        content = path.read_bytes()
     except FileNotFoundError:
         return None
     try:
-        said = msgspec.json.decode(octets, type=shape)
+        manifest = msgspec.json.decode(content, type=shape)
     except ValueError as error:
         raise fault(f"{path}: this is not a manifest of {what}: {error}") from None
-    if said.version not in versions:
-        raise fault(f"{path}: is of version {said.version}, and this program reads version {versions[-1]}")
-    return said
+    if manifest.version not in versions:
+        raise fault(f"{path}: is of version {manifest.version}, and this program reads version {versions[-1]}")
+    return manifest

@@ -107,11 +107,11 @@ def check_columns(columns: Iterable[tuple[str, str]], address: str) -> None:
     seen = dict(columns)
     if superfluous := sorted(CAME & seen.keys()):
         drop = ", ".join(map(repr, superfluous))
-        raise BadColumns(f"{', '.join(superfluous)} say how a message came, not what to send: .drop({drop})")
+        raise BadColumns(f"{', '.join(superfluous)} describe how a message came and cannot be sent: .drop({drop})")
     for name, kind in seen.items():
         _check_column(name, kind.replace(" ", "").lower())
     if not any(name in seen for name in BODIES):
-        raise BadColumns(f"no column says what to send: give {', '.join(BODIES[:-1])} or {BODIES[-1]}")
+        raise BadColumns(f"no column has the body to send: give {', '.join(BODIES[:-1])} or {BODIES[-1]}")
     if not address and "to" not in seen:
         raise BadColumns("the destination is missing: give the option address, or a column `to`")
 
@@ -413,18 +413,18 @@ def _plain_bodies(column: pa.Array, kinds: list[str | None] | None) -> list[byte
     default = "value" if text else "data"
     found: list[bytes | None] = []
     for row, octets in enumerate(_raw(column)):
-        said = None if kinds is None else kinds[row]
-        kind = said or default
+        given = None if kinds is None else kinds[row]
+        kind = given or default
         if kind == "absent":
             found.append(b"")
         elif octets is None:
-            found.append(data_section(0) if said == "data" else None)
+            found.append(data_section(0) if given == "data" else None)
         elif kind == "data":
             found.append(data_section(len(octets)) + octets)
         elif kind == "value":
             found.append(b"\0\x53\x77" + (_string(octets) if text else _binary(octets)))
         elif kind == "sequence":
-            raise BadValue("body_kind is 'sequence', which body_value says")
+            raise BadValue("body_kind is 'sequence': give the items in body_value")
         else:
             raise BadValue(f"body_kind is {kind[:64]!r}, not one of {', '.join(BODY_KINDS)}")
     return found

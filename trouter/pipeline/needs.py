@@ -45,7 +45,7 @@ MEMORY_MB: Final = 1_500
 #: Shuffles and state go to the disk; with less than this free even small jobs fail half-way.
 SCRATCH_MB: Final = 1_000
 #: Time-out for a program that prints its version.
-ASK_S: Final = 60.0
+RUN_TIMEOUT_S: Final = 60.0
 
 
 class Need(NamedTuple):
@@ -107,12 +107,12 @@ def scarce() -> list[Need]:
 
 
 def _free_memory_mb() -> int | None:
-    """Return the available memory in MB; None if the system does not say."""
+    """Return the available memory in MB; None if it is unknown."""
     try:
-        said = Path("/proc/meminfo").read_text(encoding="ascii")
+        meminfo = Path("/proc/meminfo").read_text(encoding="ascii")
     except OSError:
         return None
-    found = re.search(r"^MemAvailable:\s+(\d+) kB", said, re.MULTILINE)
+    found = re.search(r"^MemAvailable:\s+(\d+) kB", meminfo, re.MULTILINE)
     return int(found[1]) >> 10 if found else None
 
 
@@ -121,18 +121,18 @@ def _java() -> list[Need]:
     program = Path(home, "bin", "java") if home else Path(shutil.which("java") or "java")
     if not shutil.which(str(program)):
         return [Need("Java is not on PATH" if not home else f"JAVA_HOME has no {program}", JAVA_CURE)]
-    _, said = _ask([str(program), "-version"])
-    found = re.search(r'version "(\d+)', said)
+    _, output = _output_of([str(program), "-version"])
+    found = re.search(r'version "(\d+)', output)
     if found is None or int(found[1]) < JAVA:
-        return [Need(f"{program} is too old or does not run: {said.splitlines()[:1]}", JAVA_CURE)]
+        return [Need(f"{program} is too old or does not run: {output.splitlines()[:1]}", JAVA_CURE)]
     return []
 
 
-def _ask(command: list[str]) -> tuple[int, str]:
+def _output_of(command: list[str]) -> tuple[int, str]:
     """Return exit status and output of a program; 127 and the reason if it cannot run."""
     try:
         done = subprocess.run(  # noqa: S603  # what the operator's environment names
-            command, capture_output=True, text=True, check=False, timeout=ASK_S, errors="replace"
+            command, capture_output=True, text=True, check=False, timeout=RUN_TIMEOUT_S, errors="replace"
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return 127, str(error)
@@ -228,12 +228,12 @@ def _workers_python() -> list[Need]:
     cure = "unset PYSPARK_PYTHON, and workers run this Python"
     if shutil.which(chosen) is None:
         if os.path.sep in chosen and not Path(chosen).is_absolute():
-            return []  # a path within an archive that a cluster unpacks: known only there, where it is asked
+            return []  # a path within an archive that a cluster unpacks: the workers are checked there
         return [Need(f"PYSPARK_PYTHON is {chosen}, which is not there", cure)]
-    status, said = _ask([chosen, "-c", probe_text()])
+    status, output = _output_of([chosen, "-c", probe_text()])
     if status:
-        return [Need(f"PYSPARK_PYTHON is {chosen}, which does not run: {said.strip().splitlines()[-1:]}", cure)]
-    return list(judged_worker(said, f" for {chosen}"))
+        return [Need(f"PYSPARK_PYTHON is {chosen}, which does not run: {output.strip().splitlines()[-1:]}", cure)]
+    return list(judged_worker(output, f" for {chosen}"))
 
 
 def _same(program: str) -> bool:
@@ -246,12 +246,12 @@ def probe_text() -> str:
     return _PROBE.format(names=[package.name for package in PACKAGES], ours=OURS)
 
 
-def judged_worker(said: str, where: str) -> Iterator[Need]:
-    """Yield the faults of a Python that printed ``said`` for the probe; ``where`` names it in the text."""
+def judged_worker(output: str, where: str) -> Iterator[Need]:
+    """Yield the faults of a Python that printed ``output`` for the probe; ``where`` names it in the text."""
     try:
-        (major, minor), found, ours = json.loads(said.strip().splitlines()[-1])
+        (major, minor), found, ours = json.loads(output.strip().splitlines()[-1])
     except (ValueError, IndexError):
-        yield Need(f"the Python{where} does not run: {said.strip().splitlines()[-1:]}", CURE + where)
+        yield Need(f"the Python{where} does not run: {output.strip().splitlines()[-1:]}", CURE + where)
         return
     if (major, minor) != sys.version_info[:2]:
         wanted = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -271,8 +271,8 @@ def missing_at_workers(spark: SparkSession) -> list[Need]:
         import subprocess as processes  # noqa: PLC0415
         import sys as system  # noqa: PLC0415
 
-        asked = processes.run([system.executable, "-c", text], capture_output=True, text=True, check=False)  # noqa: S603
-        yield platform.node(), asked.stdout or asked.stderr
+        done = processes.run([system.executable, "-c", text], capture_output=True, text=True, check=False)  # noqa: S603
+        yield platform.node(), done.stdout or done.stderr
 
     text = probe_text()
     context = spark.sparkContext
@@ -283,6 +283,6 @@ def missing_at_workers(spark: SparkSession) -> list[Need]:
         .collect()
     )
     needs: dict[Need, None] = {}
-    for host, said in sorted(answers):
-        needs.update(dict.fromkeys(judged_worker(said, f" at the worker {host}")))
+    for host, output in sorted(answers):
+        needs.update(dict.fromkeys(judged_worker(output, f" at the worker {host}")))
     return list(needs)

@@ -65,7 +65,7 @@ class Row(NamedTuple):
     """The facts of one option. ``low`` and ``high`` bound a number, ends included."""
 
     side: Side
-    says: str
+    text: str
     parse: Callable[[str], Any]
     shown: str
     low: float
@@ -119,9 +119,9 @@ _KINDS: Final[dict[type, tuple[Callable[[str], Any], str]]] = {
 }
 
 
-def _option(default: Any, side: Side, says: str, *, low: float = 0, high: float = 0, secret: bool = False) -> Any:
+def _option(default: Any, side: Side, text: str, *, low: float = 0, high: float = 0, secret: bool = False) -> Any:
     parse, shown = _KINDS[type(default)]
-    return field(default=default, repr=not secret, metadata={"row": Row(side, says, parse, shown, low, high, secret)})
+    return field(default=default, repr=not secret, metadata={"row": Row(side, text, parse, shown, low, high, secret)})
 
 
 _READ: Final = Side.READ
@@ -174,7 +174,7 @@ class Options:
     linger_ms: int = _option(
         5, _READ, "how long a message waits for others before the receiver syncs it", low=0, high=60000
     )
-    max_group_bytes: int = _option(MIB, _READ, "the receiver syncs as many octets without waiting", low=1, high=1 << 30)
+    max_group_bytes: int = _option(MIB, _READ, "the receiver syncs as many bytes without waiting", low=1, high=1 << 30)
     max_message_bytes: int = _option(
         64 * MIB,
         _READ,
@@ -258,10 +258,10 @@ class Options:
         elif self.on_reject is OnReject.DEADLETTER and not self.dead_letter_address:
             raise BadOption("onReject=deadletter needs deadLetterAddress")
         if not self.url and (side is Side.WRITE or self.receiver is Receiver.EMBEDDED):
-            raise BadOption("url is missing: say where to connect, as amqp://host:5672")
+            raise BadOption("url is missing: give the server, as amqp://host:5672")
         for one, other in (("password", "password_file"), ("tls_key_password", "tls_key_password_file")):
             if getattr(self, one) and getattr(self, other):
-                raise BadOption(f"{option_name(one)} and {option_name(other)} say the same: give one of them")
+                raise BadOption(f"{option_name(one)} and {option_name(other)} set the same: give one of them")
         if self.tls_key_file and not self.tls_certificate_file:
             raise BadOption("tlsKeyFile is of no use without tlsCertificateFile")
 
@@ -293,7 +293,7 @@ class Options:
         except OSError as error:
             raise BadOption(f"{option}: {path}: {error.strerror}") from None
         if len(octets) > MAX_SECRET_BYTES:
-            raise BadOption(f"{option}: {path} holds more than {MAX_SECRET_BYTES} octets: no password")
+            raise BadOption(f"{option}: {path} holds more than {MAX_SECRET_BYTES} bytes: no password")
         try:
             return octets.decode().strip()
         except UnicodeDecodeError:
@@ -318,8 +318,8 @@ def manual() -> str:
     lines = ["| option | for | kind | default | meaning |", "|---|---|---|---|---|"]
     for name, row in rows():
         side = {Side.READ: "reading", Side.WRITE: "writing"}.get(row.side, "both")
-        says = row.says.replace("|", "\\|")
-        lines.append(f"| `{option_name(name)}` | {side} | {row.shown} | {_shown(defaults[name])} | {says} |")
+        meaning = row.text.replace("|", "\\|")
+        lines.append(f"| `{option_name(name)}` | {side} | {row.shown} | {_shown(defaults[name])} | {meaning} |")
     return "\n".join(lines) + "\n"
 
 

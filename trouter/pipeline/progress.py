@@ -45,7 +45,7 @@ class Progress:
         self._terminal = self._stream.isatty()
         self._lock = threading.Lock()
         self._step = ""
-        self._told = ""
+        self._shown = ""
         self._next = 0.0
         self._open = False
 
@@ -54,7 +54,7 @@ class Progress:
         with self._lock:
             self._end_line()
             self._step = step
-            self._told = ""
+            self._shown = ""
             self._next = self._clock() + LINE_S
             self._print(step)
 
@@ -62,9 +62,9 @@ class Progress:
         """Print how far the step is."""
         with self._lock:
             now = self._clock()
-            if text == self._told or (not self._terminal and now < self._next):
+            if text == self._shown or (not self._terminal and now < self._next):
                 return
-            self._told = text
+            self._shown = text
             self._next = now + LINE_S
             self._print(f"{self._step}: {text}" if self._step else text)
 
@@ -118,7 +118,7 @@ class Progress:
                     if (info := tracker.getStageInfo(stage)) is not None:
                         finished += info.numCompletedTasks
                         total += info.numTasks
-            except Exception as gone:  # noqa: BLE001  # py4j raises what it likes when the JVM is gone; the job tells of it
+            except Exception as gone:  # noqa: BLE001  # py4j raises many types when the JVM is gone; the job reports it
                 self.detail(f"Spark does not answer ({type(gone).__name__})")
                 return
             if total:
@@ -127,13 +127,13 @@ class Progress:
 
 def batch_line(progress: str) -> str | None:
     """Return a text for a batch by Spark's JSON of it; None for one without rows."""
-    said: dict[str, Any] = json.loads(progress)
-    rows = int(said.get("numInputRows") or 0)
+    values: dict[str, Any] = json.loads(progress)
+    rows = int(values.get("numInputRows") or 0)
     if not rows:
         return None
-    name = said.get("name") or "stream"
-    rate = said.get("processedRowsPerSecond")
-    return f"{name}, batch {said['batchId']}: {rows:,} rows" + (f", {rate:,.0f} a second" if rate else "")
+    name = values.get("name") or "stream"
+    rate = values.get("processedRowsPerSecond")
+    return f"{name}, batch {values['batchId']}: {rows:,} rows" + (f", {rate:,.0f} a second" if rate else "")
 
 
 def _listener(progress: Progress) -> Any:

@@ -26,7 +26,7 @@ from trouter.records.segments import COMPRESSED, Envelope, line_of, opened
 #: Bytes of lines that are decoded at once, about.
 _PIECE_BYTES: Final = 4 << 20
 #: Records that are kept as objects before rows are made of them.
-_MOST: Final = 1 << 16
+_MAX_WAITING: Final = 1 << 16
 
 
 class Unknown(NamedTuple):
@@ -137,7 +137,7 @@ class _Making:
             self._count_in(records, octets)
             for record in records:
                 self._waiting[type(record)].append(record)
-            for shape in [shape for shape, waiting in self._waiting.items() if len(waiting) >= _MOST]:
+            for shape in [shape for shape, waiting in self._waiting.items() if len(waiting) >= _MAX_WAITING]:
                 self._make(shape)
             self._offset += len(octets)
 
@@ -207,13 +207,13 @@ class _Making:
                 with opened(self._proof.path) as file:
                     lines = SegmentReader(self._proof.path, file).lines()
                     offset = next(line.offset for line in lines if line.n == record.n)
-                raise Corrupt(self._proof.path, offset, f"{kind} holds what has no place in a table: {error}") from None
+                raise Corrupt(self._proof.path, offset, f"{kind} has a value that fits no table: {error}") from None
 
     def rows(self) -> Rows:
         """Return all rows; Corrupt if they differ from the trailer."""
         header, trailer = self._proof.header, self._proof.trailer
         if (trailer.count, trailer.last) != (self._count, self._last):
-            why = f"the trailer tells of {trailer.count} records up to {trailer.last}"
+            why = f"the trailer counts {trailer.count} records up to number {trailer.last}"
             raise Corrupt(self._proof.path, self._proof.end, f"{why}, and there are {self._count} up to {self._last}")
         for shape in list(self._waiting):
             self._make(shape)

@@ -161,7 +161,7 @@ class Sending:
             try:
                 while (chunk := await trio.to_thread.run_sync(next, self._chunks, None)) is not None:
                     await self._ready_in.send(chunk)
-            except Exception as fault:  # noqa: BLE001 - raised again where the rows were asked for
+            except Exception as fault:  # noqa: BLE001 - raised again by `run`
                 self._fault = fault
                 self._patience.cancel()
 
@@ -190,9 +190,9 @@ class Sending:
                     await self._over(connection)
                     return
             except (ClientError, OSError, trio.TooSlowError) as error:
-                said = "no answer" if isinstance(error, trio.TooSlowError) else why(error)
+                reason = "no answer" if isinstance(error, trio.TooSlowError) else why(error)
                 link = f"{self._terms.address or 'the anonymous relay'}: " if isinstance(error, LinkDetached) else ""
-                self._trouble = f"{peer.url}: {link}{said}"
+                self._trouble = f"{peer.url}: {link}{reason}"
                 if is_lasting(error):
                     raise Ended(self._trouble) from None
             log.warning("%s; connecting again, %d messages are not settled", self._trouble, len(self._flying))
@@ -269,7 +269,7 @@ class Sending:
     async def _send(self, sender: Sender, letter: _Letter) -> None:
         link = self._dead if letter.dead and self._dead is not None else sender
         if 0 < link.max_message_size < len(letter.data):
-            self._reject(letter, f"{TOO_LARGE}: {len(letter.data)} octets, the peer takes {link.max_message_size}")
+            self._reject(letter, f"{TOO_LARGE}: {len(letter.data)} bytes, the peer takes {link.max_message_size}")
             return
         message = Encoded(letter.data)
         try:

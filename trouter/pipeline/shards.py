@@ -34,7 +34,7 @@ class Shards:
         self._folders = tuple(folders)
         self._fail_on_loss = fail_on_loss
         self._open: dict[str, SpoolReader] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self.look()
 
     def look(self) -> None:
@@ -120,8 +120,8 @@ class Shards:
     def _lose(self, loss: SpoolGap | SpoolReplaced) -> None:
         if self._fail_on_loss:
             raise type(loss)(f"{loss}. failOnDataLoss=false reads on")
-        if str(loss) not in self._told:
-            self._told.add(str(loss))
+        if str(loss) not in self._reported:
+            self._reported.add(str(loss))
             log.error("messages are missing, and reading goes on because of failOnDataLoss=false: %s", loss)
 
     def consumed(self, end: Mapping[str, int]) -> None:

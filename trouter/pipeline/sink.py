@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 CHUNK_ROWS: Final = 1024
 CHUNK_BYTES: Final = 4 << 20
 #: Number of reasons in the exception for Spark; the log has all.
-TOLD: Final = 5
+MAX_REASONS: Final = 5
 #: Spark's properties of a task about its stream.
 _QUERY: Final = "sql.streaming.queryId"
 _EPOCH: Final = "streaming.sql.batchId"
@@ -89,8 +89,8 @@ class _Sink:
             return
         reasons = [f"partition {each.partition}, {reason}" for each in sent for reason in each.tally.reasons]
         log.error("%s to %s failed: %s; %s", what, where, tally, "; ".join([tally.failure, *reasons]).strip("; "))
-        shown = "; ".join([*([tally.failure] if tally.failure else []), *reasons[:TOLD]])
-        more = f"; and {tally.refused - TOLD} more" if tally.refused > TOLD else ""
+        shown = "; ".join([*([tally.failure] if tally.failure else []), *reasons[:MAX_REASONS]])
+        more = f"; and {tally.refused - MAX_REASONS} more" if tally.refused > MAX_REASONS else ""
         raise NotAccepted(f"{what} to {where}: {tally}: {shown}{more}")
 
     def count(self, what: str, messages: Sequence[WriterCommitMessage | None]) -> None:

@@ -120,7 +120,7 @@ def _check_columns(schema: StructType) -> None:
             raise BadOption(f"the schema has a column {field.name!r} that is not the source's; is bodyFormat missing?")
         if field.dataType != ours[field.name]:
             kind, own = field.dataType.simpleString(), ours[field.name].simpleString()
-            raise BadOption(f"the schema says that {field.name} is {kind}, and it is {own}")
+            raise BadOption(f"the schema has {field.name} as {kind}, and the source has {own}")
 
 
 class DeadLetters:

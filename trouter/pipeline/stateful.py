@@ -50,7 +50,7 @@ def _in_table(frame: DataFrame, detector: Detector, as_of: int | None) -> DataFr
     output = _type_of(detector)
     schema = to_arrow_schema(output)
 
-    def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def judged_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         waiting: list[Row] = []
         for key, rows in groupby(_rows_of(batches, columns), key=lambda row: row[:width]):
             for row in judged_in_order(detector, key, (each[width:] for each in rows), as_of):
@@ -66,7 +66,7 @@ def _in_table(frame: DataFrame, detector: Detector, as_of: int | None) -> DataFr
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     ordered = frame.select(*columns).repartition(*detector.keys)
-    return ordered.sortWithinPartitions(*detector.keys, *detector.order).mapInArrow(told, output)
+    return ordered.sortWithinPartitions(*detector.keys, *detector.order).mapInArrow(judged_batches, output)
 
 
 def _type_of(detector: Detector) -> StructType:
@@ -131,7 +131,7 @@ class _OfRows(_Processor):
     ) -> Iterator[SparkRow]:
         columns = self._detector.columns
         taken = (tuple(row[name] for name in columns) for row in rows)
-        return self._told(self._step(key, taken, timerValues.getCurrentWatermarkInMs()))
+        return self._output(self._step(key, taken, timerValues.getCurrentWatermarkInMs()))
 
     def handleExpiredTimer(  # noqa: N802
         self,
@@ -139,9 +139,9 @@ class _OfRows(_Processor):
         timerValues: TimerValues,  # noqa: N803
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
     ) -> Iterator[SparkRow]:
-        return self._told(self._step(key, (), timerValues.getCurrentWatermarkInMs()))
+        return self._output(self._step(key, (), timerValues.getCurrentWatermarkInMs()))
 
-    def _told(self, rows: list[Row]) -> Iterator[SparkRow]:
+    def _output(self, rows: list[Row]) -> Iterator[SparkRow]:
         make = SparkRow(*(name for name, _ in self._detector.output))
         return (make(*row) for row in rows)
 
@@ -156,7 +156,7 @@ class _OfFrames(_Processor):
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         taken = (row for frame in rows for row in self._rows_of(frame))
-        return self._told(self._step(key, taken, timerValues.getCurrentWatermarkInMs()))
+        return self._output(self._step(key, taken, timerValues.getCurrentWatermarkInMs()))
 
     def handleExpiredTimer(  # noqa: N802
         self,
@@ -164,7 +164,7 @@ class _OfFrames(_Processor):
         timerValues: TimerValues,  # noqa: N803
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
-        return self._told(self._step(key, (), timerValues.getCurrentWatermarkInMs()))
+        return self._output(self._step(key, (), timerValues.getCurrentWatermarkInMs()))
 
     def _rows_of(self, frame: pd.DataFrame) -> Iterator[Row]:
         """Return rows of Python values, with None for null, although pandas makes nullable numbers floating-point."""
@@ -173,7 +173,7 @@ class _OfFrames(_Processor):
             strict=True,
         )
 
-    def _told(self, rows: list[Row]) -> Iterator[pd.DataFrame]:
+    def _output(self, rows: list[Row]) -> Iterator[pd.DataFrame]:
         import pandas as pd  # noqa: PLC0415
 
         names = [name for name, _ in self._detector.output]

@@ -54,13 +54,13 @@ def add_to(
     merged: Callable[[DataFrame], DataFrame],
     pace: Pace,
     checkpoint: Path,
-    told: Callable[[Sequence[Any]], None] | None,
+    on_rows: Callable[[Sequence[Any]], None] | None,
     **made_by: Any,
 ) -> StreamingQuery:
-    """Start merging the rows of a stream into a table, by days of the column ``date``; ``told`` gets the new rows.
+    """Start merging the rows of a stream into a table, by days of the column ``date``; ``on_rows`` gets the new rows.
 
     ``merged`` selects among old and new rows, and must give the same for a batch that is repeated after a crash;
-    ``told`` gets that batch again. ``made_by``: job, version and parameters for the manifest. The rows of one batch
+    ``on_rows`` gets that batch again. ``made_by``: job, version and parameters for the manifest. The rows of one batch
     must fit into the driver's memory.
     """
 
@@ -75,8 +75,8 @@ def add_to(
             new = new.unionByName(table.read(batch.sparkSession, days).select(*new.columns))
         inputs = {**({} if before is None else before.inputs), f"{STREAM}{checkpoint.name}": number}
         table.commit(merged(new), days, inputs=inputs, **made_by)
-        if told is not None:
-            told(rows)
+        if on_rows is not None:
+            on_rows(rows)
 
     writer = found.writeStream.outputMode("append").queryName(table.name)
     writer = writer.option("checkpointLocation", str(checkpoint.absolute()))

@@ -1,6 +1,6 @@
 cimport cython
 
-from trouter.wire.codec cimport skip, wide
+from trouter.wire.codec cimport be32, skip
 
 cdef Py_ssize_t _MAX_TEXT_BYTES, _MAX_NESTING, _LIST0
 cdef list _KINDS

@@ -20,7 +20,7 @@ from json import dumps
 from typing import Final
 from uuid import UUID
 
-from trouter.wire.codec import skip, wide
+from trouter.wire.codec import be32, skip
 from trouter.wire.constants import MAX_NESTING, MAX_ZERO_WIDTH_ITEMS
 from trouter.wire.encodings import ENCODING_OF
 from trouter.wire.errors import DecodeError
@@ -50,7 +50,7 @@ def _signed(octets: bytes) -> str:
 
 def _boolean(octets: bytes) -> str:
     if octets > b"\x01":
-        raise DecodeError(f"boolean octet is {octets[0]:#04x}, neither 0 nor 1")
+        raise DecodeError(f"boolean byte is {octets[0]:#04x}, neither 0 nor 1")
     return "true" if octets == b"\x01" else "false"
 
 
@@ -199,7 +199,7 @@ class ValueReader:
     def _content(self, out: bytearray, data: bytes, offset: int, end: int, depth: int, code: int) -> int:
         """Append the content after the constructor ``code``; return its end."""
         if len(out) > _MAX_TEXT_BYTES:
-            raise DecodeError(f"a value of more than {_MAX_TEXT_BYTES} octets as JSON", offset)
+            raise DecodeError(f"a value of more than {_MAX_TEXT_BYTES} bytes as JSON", offset)
         kind = _KINDS[code]
         if not kind:
             raise DecodeError(f"unknown format code {code:#04x}", offset - 1)
@@ -232,26 +232,26 @@ class ValueReader:
         width = 4 if code & 0x10 else 1
         if end - offset < width:
             raise DecodeError("length is cut short", offset)
-        size = data[offset] if width == 1 else wide(data, offset)
+        size = data[offset] if width == 1 else be32(data, offset)
         offset += width
         if size > end - offset:
-            raise DecodeError(f"{size} octets claimed, {end - offset} left", offset)
+            raise DecodeError(f"{size} bytes claimed, {end - offset} left", offset)
         if size < width:
             raise DecodeError("no room for the count", offset)
         end = offset + size
-        count = data[offset] if width == 1 else wide(data, offset)
+        count = data[offset] if width == 1 else be32(data, offset)
         offset += width
         if code >= 0xE0:
             offset = self._array(out, data, offset, end, depth + 1, count)
         else:
             if count > end - offset:
-                raise DecodeError(f"{count} items claimed in {end - offset} octets", offset)
+                raise DecodeError(f"{count} items claimed in {end - offset} bytes", offset)
             if code & 0x0F:
                 offset = self._map(out, data, offset, end, depth + 1, count)
             else:
                 offset = self._list(out, data, offset, end, depth + 1, count)
         if offset != end:
-            raise DecodeError(f"{end - offset} octets behind the last item", offset)
+            raise DecodeError(f"{end - offset} bytes behind the last item", offset)
         return offset
 
     def _list(self, out: bytearray, data: bytes, offset: int, end: int, depth: int, count: int) -> int:
@@ -299,9 +299,9 @@ class ValueReader:
         if code >> 4 == 4:
             self._zero_width_left -= count
             if self._zero_width_left < 0:
-                raise DecodeError(f"more than {MAX_ZERO_WIDTH_ITEMS} array items without octets", offset)
+                raise DecodeError(f"more than {MAX_ZERO_WIDTH_ITEMS} array items without bytes", offset)
         elif count > end - offset:
-            raise DecodeError(f"{count} items claimed in {end - offset} octets", offset)
+            raise DecodeError(f"{count} items claimed in {end - offset} bytes", offset)
         out += b'{"$array":["'
         out += kind
         out += b'",['
@@ -328,11 +328,11 @@ def _behind(data: bytes, offset: int, end: int, code: int) -> int:
     elif group == 0xB:
         if end - offset < 4:
             raise DecodeError("length is cut short", offset)
-        size = wide(data, offset) + 4
+        size = be32(data, offset) + 4
     else:
         size = 0 if group == 4 else 1 << (group - 5)
     if size > end - offset:
-        raise DecodeError(f"{size} octets claimed, {end - offset} left", offset)
+        raise DecodeError(f"{size} bytes claimed, {end - offset} left", offset)
     return offset + size
 
 

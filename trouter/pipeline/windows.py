@@ -63,7 +63,7 @@ class Episode(msgspec.Struct, array_like=True):
     members: dict[str, None]
     evidence: list[str]
     #: When it was last reported.
-    told: int = 0
+    reported_us: int = 0
 
     @classmethod
     def of(cls, sightings: Iterable[Seen]) -> Episode:
@@ -73,7 +73,7 @@ class Episode(msgspec.Struct, array_like=True):
         episode = cls(those[0].t, those[0].t, 0, {}, [])
         for each in those:
             episode.add(each)
-        episode.told = episode.last
+        episode.reported_us = episode.last
         return episode
 
     def add(self, seen: Seen) -> None:
@@ -143,9 +143,9 @@ class Watch(msgspec.Struct, array_like=True):
         self.window.add(rule, seen)
         if self.episode is not None:
             self.episode.add(seen)
-            goes_on = seen.t - self.episode.told >= rule.window_us
+            goes_on = seen.t - self.episode.reported_us >= rule.window_us
             if goes_on:
-                self.episode.told = seen.t
+                self.episode.reported_us = seen.t
             return goes_on
         if self.window.reaches(rule):
             self.episode = Episode.of(self.window.sightings())

@@ -49,7 +49,7 @@ class _Stream:
 
     def __init__(self) -> None:
         self.gaps: list[_Gap] = []
-        self.told: list[tuple[int, int]] = []
+        self.reported: list[tuple[int, int]] = []
 
 
 def check_file(path: Path) -> Report:
@@ -87,11 +87,11 @@ class _Checker:
         if before is None or (before.router, before.boot) != (place.router, place.boot):
             self._expected = 0
         if place.rest == EMPTY:
-            self.report.notes.append(f"{place.path}: was begun and holds nothing")
+            self.report.notes.append(f"{place.path}: is empty: the router has written nothing to it")
             return
         if place.first < self._expected and before is not None:
             self.report.errors.append(
-                f"{place.path}: octet 0: overlaps {before.path}, which goes to {self._expected - 1}"
+                f"{place.path}: byte 0: overlaps {before.path}, which ends with record {self._expected - 1}"
             )
         elif place.first > self._expected:
             self._stream(place).gaps.append(_Gap(self._expected, place.first - 1, place.path, 0))
@@ -110,7 +110,7 @@ class _Checker:
                 for line in reader.lines():
                     self.report.records += 1
                     if isinstance(line.record, RecordsDropped):
-                        self._tell(reader.header.router, place, line.record)
+                        self._note_reported(reader.header.router, place, line.record)
         except Corrupt as corrupt:
             self.report.errors.append(str(corrupt))
         if reader is None:
@@ -122,26 +122,26 @@ class _Checker:
         else:
             self._seen[place.name] = (reader.header.first, reader.last, reader.count, reader.trailer.crc)
             if reader.trailer.recovered:
-                self.report.notes.append(f"{path}: was recovered, the router ended before it was complete")
+                self.report.notes.append(f"{path}: was recovered: the router ended before it was complete")
         return reader.last
 
     def _stream(self, place: SegmentPosition) -> _Stream:
         return self._streams.setdefault((place.router, place.boot), _Stream())
 
-    def _tell(self, router: str, place: SegmentPosition, dropped: RecordsDropped) -> None:
+    def _note_reported(self, router: str, place: SegmentPosition, dropped: RecordsDropped) -> None:
         """Note which numbers a record reports as missing."""
         boot = place.boot if dropped.boot is None else dropped.boot
         label = place.router and file_label(router)
-        self._streams.setdefault((label, boot), _Stream()).told.append((dropped.from_n, dropped.to_n))
+        self._streams.setdefault((label, boot), _Stream()).reported.append((dropped.from_n, dropped.to_n))
 
     def explain(self) -> None:
         """Report gaps that no record explains as errors."""
         for stream in self._streams.values():
-            told = sorted(stream.told)
+            reported = sorted(stream.reported)
             for gap in stream.gaps:
-                if rest := _without((gap.first, gap.last), told):
+                if rest := _without((gap.first, gap.last), reported):
                     missing = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in rest)
-                    self.report.errors.append(f"{gap.path}: octet {gap.offset}: missing before this: {missing}")
+                    self.report.errors.append(f"{gap.path}: byte {gap.offset}: records missing before it: {missing}")
 
     def compare(self, path: Path, present: Iterable[str]) -> None:
         """Compare the entries of a manifest with the segments that were read."""
@@ -154,23 +154,23 @@ class _Checker:
                 entries[entry.seg] = entry
             except ValueError as error:
                 if offset + len(line) < len(octets) or line.endswith(b"\n"):  # a torn last line is no fault
-                    self.report.errors.append(f"{path}: octet {offset}: this line cannot be read: {error}")
+                    self.report.errors.append(f"{path}: byte {offset}: this line cannot be read: {error}")
             offset += len(line)
         names = set(present)
         for name, entry in entries.items():
             if entry.state == "deleted":
                 continue
             if name not in names:
-                self.report.errors.append(f"{path}: tells of {name}, which is not there")
+                self.report.errors.append(f"{path}: lists {name}, which is not in the folder")
             elif name in self._seen and self._seen[name] != (entry.first, entry.last, entry.count, entry.crc):
-                self.report.errors.append(f"{path}: tells of {name} something else than is there")
+                self.report.errors.append(f"{path}: lists {name} with other numbers or another checksum")
 
 
-def _without(gap: tuple[int, int], told: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the parts of a gap that are in none of the ranges ``told``, which are sorted."""
+def _without(gap: tuple[int, int], reported: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the parts of a gap that are in none of the ranges ``reported``, which are sorted."""
     rest = []
     first, last = gap
-    for begin, end in told:
+    for begin, end in reported:
         if end < first:
             continue
         if begin > last:

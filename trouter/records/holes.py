@@ -26,37 +26,37 @@ class Holes:
     """Ranges of missing numbers, adjacent ones joined, and the number of the record that reports each."""
 
     def __init__(self) -> None:
-        self._told: dict[Hole, int | None] = {}
+        self._reports: dict[Hole, int | None] = {}
 
     def __len__(self) -> int:
-        return len(self._told)
+        return len(self._reports)
 
     def __iter__(self) -> Iterator[Hole]:
-        return iter(self._told)
+        return iter(self._reports)
 
     def add(self, hole: Hole) -> Hole:
         """Note missing numbers; return the joined hole that they are part of, which no record reports yet."""
         boot, first, last = hole
-        for each in list(self._told):
+        for each in list(self._reports):
             if each.boot == boot and each.first <= last + 1 and each.last >= first - 1:
                 first, last = min(first, each.first), max(last, each.last)
-                del self._told[each]
+                del self._reports[each]
         hole = Hole(boot, first, last)
-        self._told[hole] = None
+        self._reports[hole] = None
         return hole
 
-    def tell(self, hole: Hole, number: int) -> None:
+    def note_reported(self, hole: Hole, number: int) -> None:
         """Note that the record ``number`` reports the hole, unless it has grown since."""
-        if hole in self._told:
-            self._told[hole] = number
+        if hole in self._reports:
+            self._reports[hole] = number
 
-    def to_tell(self, first: int, last: int) -> list[Hole]:
+    def to_report(self, first: int, last: int) -> list[Hole]:
         """Return the holes that no record of this start reports, or only one numbered ``first`` to ``last``."""
-        return [hole for hole, number in self._told.items() if number is None or first <= number <= last]
+        return [hole for hole, number in self._reports.items() if number is None or first <= number <= last]
 
     def forget(self, boot: int) -> None:
         """Forget the holes of ``boot``: none of its records are left, so none count as missing."""
-        self._told = {hole: number for hole, number in self._told.items() if hole.boot != boot}
+        self._reports = {hole: number for hole, number in self._reports.items() if hole.boot != boot}
 
 
 def deleted_in(manifest: Path) -> list[tuple[int, int]]:

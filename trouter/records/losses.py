@@ -17,25 +17,25 @@ class Losses:
     """Gaps that no record reports yet, in order. The writer of the segments owns it."""
 
     def __init__(self) -> None:
-        self._untold: list[RecordsDropped] = []
+        self._gaps: list[RecordsDropped] = []
 
     def __bool__(self) -> bool:
-        return bool(self._untold)
+        return bool(self._gaps)
 
     def take(self) -> list[RecordsDropped]:
         """Remove and return all gaps."""
-        taken, self._untold = self._untold, []
+        taken, self._gaps = self._gaps, []
         return taken
 
     def put_back(self, taken: list[RecordsDropped]) -> None:
         """Put gaps that could not be written back, before those that came since."""
-        self._untold = taken + self._untold
+        self._gaps = taken + self._gaps
 
     def add_dropped(self, reason: str, first: int, kinds: Counter[str]) -> None:
         """Note that records from number ``first`` on were dropped; ``kinds`` has the number of each kind."""
         count = kinds.total()
-        last = self._untold[-1] if self._untold else None
-        if last is not None and last.to_n == first - 1 and (last.reason == reason or len(self._untold) >= _MAX_GAPS):
+        last = self._gaps[-1] if self._gaps else None
+        if last is not None and last.to_n == first - 1 and (last.reason == reason or len(self._gaps) >= _MAX_GAPS):
             last.to_n = first + count - 1
             last.count += count
             last.by_kind = dict(Counter(last.by_kind) + kinds)
@@ -47,7 +47,7 @@ class Losses:
         if dropped.reason == RETENTION:
             within = [
                 known
-                for known in self._untold
+                for known in self._gaps
                 if known.reason == RETENTION
                 and known.boot == dropped.boot
                 and dropped.from_n <= known.from_n
@@ -55,5 +55,5 @@ class Losses:
             ]
             for known in within:
                 dropped.count += known.count
-                self._untold.remove(known)
-        self._untold.append(dropped)
+                self._gaps.remove(known)
+        self._gaps.append(dropped)

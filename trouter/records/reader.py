@@ -28,7 +28,7 @@ class Corrupt(Exception):
     """A damaged segment: ``path``, ``offset`` of the line or end where the damage shows, and the reason."""
 
     def __init__(self, path: Path, offset: int, why: str) -> None:
-        super().__init__(f"{path}: octet {offset}: {why}")
+        super().__init__(f"{path}: byte {offset}: {why}")
         self.path = path
         self.offset = offset
         self.why = why
@@ -180,11 +180,11 @@ class SegmentReader:
         if line_of(trailer) != octets:
             raise _Failed("the trailer was changed after it was written")
         if trailer.count != self.count:
-            raise _Failed(f"the trailer tells of {trailer.count} records, and there are {self.count}")
+            raise _Failed(f"the trailer counts {trailer.count} records, and the segment has {self.count}")
         if trailer.last != self.last:
-            raise _Failed(f"the trailer says that {trailer.last} is the last number, and it is {self.last}")
+            raise _Failed(f"the last number is {trailer.last} in the trailer, and {self.last} in the segment")
         if trailer.crc != self.crc:
-            raise _Failed(f"the checksum of what stands before the trailer is {self.crc}, and it says {trailer.crc}")
+            raise _Failed(f"the checksum of the lines is {self.crc}, and {trailer.crc} in the trailer")
         return trailer
 
 

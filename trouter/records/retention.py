@@ -208,7 +208,7 @@ class Retention:
         """Report the hole that a deletion made, and those that only the deleted segment reported."""
         hole = self.holes.add(Hole(place.boot, self._begin_of_hole(place.boot, place.first), last))
         own = place.boot == self.boot
-        for each in self.holes.to_tell(place.first if own else -1, last if own else -1):
+        for each in self.holes.to_report(place.first if own else -1, last if own else -1):
             dropped = RecordsDropped(
                 reason=RETENTION,
                 from_n=each.first,

@@ -105,7 +105,7 @@ class SegmentWriter:
         self._label = file_label(router)
         self._next = 0
         self._segment: _Segment | None = None
-        #: Gaps that no record tells of yet.
+        #: Gaps that no record reports yet.
         self._losses = Losses()
         self.retention = Retention(folder, self._label, bounds, self._losses.add)
         #: Segments that could not be completed because the disk failed.
@@ -272,19 +272,19 @@ class SegmentWriter:
 
     def _record_losses(self, now: Now) -> None:
         """Write records that report the losses; OSError, and the losses are kept."""
-        telling = self._losses.take()
-        for dropped in telling:
+        unreported = self._losses.take()
+        for dropped in unreported:
             dropped.t = now.utc
         first = self._next
         try:
-            self._put(telling, now)
+            self._put(unreported, now)
         except OSError:
-            self._losses.put_back(telling)
+            self._losses.put_back(unreported)
             raise
-        for number, dropped in enumerate(telling, first):
+        for number, dropped in enumerate(unreported, first):
             if dropped.reason == RETENTION:
                 boot = self.boot if dropped.boot is None else dropped.boot
-                self.retention.holes.tell(Hole(boot, dropped.from_n, dropped.to_n), number)
+                self.retention.holes.note_reported(Hole(boot, dropped.from_n, dropped.to_n), number)
 
     def _put(self, batch: Sequence[Record], now: Now) -> None:
         """Write a batch of at least one record; OSError, and nothing of it is written."""

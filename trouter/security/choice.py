@@ -51,5 +51,5 @@ class VhostChoice(Generic[T]):
         return None if vhost is None else (vhost, ChosenBy.PATTERN)
 
     def choose(self, name: str) -> tuple[T, ChosenBy] | None:
-        """Return the vhost for a connection that asks for `name`, or the default one, and why; None without either."""
+        """Return the vhost for a connection to `name`, or the default one, and why; None without either."""
         return self.find(name) or self._default

@@ -13,7 +13,7 @@ from trouter.security.expectations import Expectation, Expectations
 from trouter.security.explain import Question
 
 #: The largest file that is read, in bytes.
-MAX_OCTETS: Final = 16 * 1024 * 1024
+MAX_FILE_BYTES: Final = 16 * 1024 * 1024
 
 
 def read_expectations(path: Path) -> Expectations:
@@ -21,10 +21,10 @@ def read_expectations(path: Path) -> Expectations:
     findings = Findings()
     try:
         with path.open("rb") as file:
-            octets = file.read(MAX_OCTETS + 1)
-        if len(octets) > MAX_OCTETS:
-            raise ConfigurationError([Problem(SourcePosition(str(path)), f"is larger than {MAX_OCTETS} octets")])
-        text = octets.decode()
+            data = file.read(MAX_FILE_BYTES + 1)
+        if len(data) > MAX_FILE_BYTES:
+            raise ConfigurationError([Problem(SourcePosition(str(path)), f"is larger than {MAX_FILE_BYTES} bytes")])
+        text = data.decode()
     except OSError as failure:
         message = f"cannot be read: {failure.strerror or failure}"
         raise ConfigurationError([Problem(SourcePosition(str(path)), message)]) from failure
@@ -45,7 +45,7 @@ class _Map:
         self.place = node.place
         self._what = what
         self._entries: dict[str, Entry] = {}
-        self._asked: list[str] = []
+        self._known_keys: list[str] = []
         if not isinstance(node, Map):
             findings.error(node.place, f"{what} must be a map", suggestion='write: { "name": value }')
             return
@@ -58,7 +58,7 @@ class _Map:
         return self._entries
 
     def node(self, key: str) -> Node | None:
-        self._asked.append(key)
+        self._known_keys.append(key)
         entry = self._entries.get(key)
         return None if entry is None else entry.node
 
@@ -104,8 +104,8 @@ class _Map:
     def done(self) -> None:
         """Report each key that was not taken as an error."""
         for key, entry in self._entries.items():
-            if key not in self._asked:
-                cure = nearest(key, self._asked) or f"one of {', '.join(self._asked)}"
+            if key not in self._known_keys:
+                cure = nearest(key, self._known_keys) or f"one of {', '.join(self._known_keys)}"
                 self.findings.error(entry.place, f"unknown in {self._what}", key=key, suggestion=cure)
 
 

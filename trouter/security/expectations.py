@@ -84,6 +84,6 @@ def _held_to(row: Expectation, policy: Policy) -> Iterator[str]:
     ):
         for address, place in addresses:
             source, target = (address, None) if verb == "receive from" else (None, address)
-            told = explain(policy, replace(row.question, source=source, target=target))
-            says = f"{'may not' if wanted else 'may'} {verb} {shown_name(address)}, by {told.rule}"
-            yield "" if told.allowed == wanted else f"{place}: {who} {says}"
+            explanation = explain(policy, replace(row.question, source=source, target=target))
+            finding = f"{'may not' if wanted else 'may'} {verb} {shown_name(address)}, by {explanation.rule}"
+            yield "" if explanation.allowed == wanted else f"{place}: {who} {finding}"

@@ -62,9 +62,9 @@ class Explanation:
 
     def as_map(self) -> dict[str, Any]:
         """Return the explanation as a map for programs."""
-        told: dict[str, Any] = {"allowed": self.allowed, "rule": self.rule}
+        explanation: dict[str, Any] = {"allowed": self.allowed, "rule": self.rule}
         if isinstance(self.admission, Admission):
-            told |= {
+            explanation |= {
                 "vhost": self.admission.vhost,
                 "group": self.admission.group,
                 "restricted": not self.admission.unrestricted,
@@ -72,8 +72,12 @@ class Explanation:
                 "limits": {camel(name): value for name, value in self.admission.limits._asdict().items()},
             }
         else:
-            told |= {"vhost": self.admission.vhost, "group": self.admission.group, "reason": self.admission.reason}
-        return {**told, "steps": [step._asdict() for step in self.steps]}
+            explanation |= {
+                "vhost": self.admission.vhost,
+                "group": self.admission.group,
+                "reason": self.admission.reason,
+            }
+        return {**explanation, "steps": [step._asdict() for step in self.steps]}
 
 
 def explain(policy: Policy, question: Question) -> Explanation:
@@ -106,7 +110,7 @@ def explained(policy: Policy, question: Mapping[str, str]) -> dict[str, Any]:
     The keys are ``vhost``, ``user``, ``host``, ``policyVhost``, ``source`` and ``target``, all optional.
     """
     user = question.get("user", "")
-    told = explain(
+    explanation = explain(
         policy,
         Question(
             vhost=question.get("vhost", ""),
@@ -118,7 +122,7 @@ def explained(policy: Policy, question: Mapping[str, str]) -> dict[str, Any]:
             target=question.get("target"),
         ),
     )
-    return told.as_map()
+    return explanation.as_map()
 
 
 def _verdict(admission: Admission, question: Question) -> Verdict | None:
@@ -154,12 +158,12 @@ WHY_NOT: Final = {
 }
 
 
-def _asked(question: Question) -> str:
+def _vhost_of(question: Question) -> str:
     return shown_name(question.policy_vhost or question.vhost)
 
 
 def _denied(policy: Policy, denial: Denial, question: Question) -> tuple[Step, ...]:
-    words = {"vhost": _asked(question), "user": shown_name(question.user), "host": shown_name(question.host)}
+    words = {"vhost": _vhost_of(question), "user": shown_name(question.user), "host": shown_name(question.host)}
     steps = []
     if denial.vhost:
         steps.append(Step("vhost", denial.vhost))
@@ -181,7 +185,7 @@ def _admitted(policy: Policy, admission: Admission, question: Question) -> tuple
     steps: list[Step] = []
     if admission.chosen_by is not None:
         steps.append(
-            Step("vhost", shown_name(admission.vhost), WHY_VHOST[admission.chosen_by].format(_asked(question)))
+            Step("vhost", shown_name(admission.vhost), WHY_VHOST[admission.chosen_by].format(_vhost_of(question)))
         )
     if admission.member_by is not None:
         why = WHY_GROUP[admission.member_by].format(shown_name(question.user))
@@ -191,8 +195,8 @@ def _admitted(policy: Policy, admission: Admission, question: Question) -> tuple
         steps.append(Step("host", question.host, f"entry {admission.host_entry} of remoteHosts: {entry}"))
     steps.append(Step("open", "allowed", _limits(admission.limits)))
     if question.source is None and question.target is None:
-        said = {name: value for name, value in _settings(admission.settings).items() if value not in {None, UNLIMITED}}
-        steps += [Step("with", f"{name}: {_told(value)}") for name, value in said.items()]
+        given = {name: value for name, value in _settings(admission.settings).items() if value not in {None, UNLIMITED}}
+        steps += [Step("with", f"{name}: {_shown(value)}") for name, value in given.items()]
     return tuple(steps)
 
 
@@ -210,7 +214,7 @@ def _settings(settings: Settings) -> dict[str, Any]:
     return {camel(name): value for name, value in asdict(settings).items()}
 
 
-def _told(value: Any) -> str:
+def _shown(value: Any) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
@@ -224,7 +228,7 @@ def _entry(policy: Policy, admission: Admission, verdict: Verdict) -> str:
         return "every address"
     label, _, number = verdict.rule.rpartition(":")
     if number == ANONYMOUS_SENDER:
-        return f"a sender without an address: {ANONYMOUS_SENDER} is {_told(verdict.allowed)}"
+        return f"a sender without an address: {ANONYMOUS_SENDER} is {_shown(verdict.allowed)}"
     attribute = label.rpartition(":")[2]
     if not verdict.allowed:
         return f"too many ways to match {attribute}" if number == "undecided" else f"no entry of {attribute} has it"

@@ -19,7 +19,7 @@ BYTES_RATE: Final = "max_bytes_per_second"
 BUFFERED: Final = "max_buffered_bytes"
 NAMES: Final = tuple(row.name for row in fields(Quotas))
 #: All quotas of a vhost or a group; most have none.
-_said: Final[Callable[[VhostEntity | GroupSettings], tuple[object, ...]]] = attrgetter(*NAMES, "per_user", "per_host")
+_quotas: Final[Callable[[VhostEntity | GroupSettings], tuple[object, ...]]] = attrgetter(*NAMES, "per_user", "per_host")
 RATES: Final = tuple(name for name in NAMES if name.endswith("_per_second"))
 #: The quotas that are enforced by withholding credit.
 PACED: Final = (MESSAGES_RATE, BYTES_RATE, BUFFERED)
@@ -45,7 +45,7 @@ class QuotaRule(NamedTuple):
 
 def rules_of(vhost: VhostEntity, group_name: str, group: GroupSettings) -> tuple[QuotaRule, ...]:
     """Return the quotas that apply to the users of a group: those of the vhost, then those of the group."""
-    if not any(_said(vhost)) and not any(_said(group)):
+    if not any(_quotas(vhost)) and not any(_quotas(group)):
         return ()
     enforced = vhost.quota_mode == "enforce"
     in_group = enforced if group.quota_mode is None else group.quota_mode == "enforce"

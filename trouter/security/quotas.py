@@ -168,15 +168,15 @@ class QuotaBook:
         names = (ATTACHES_RATE, LINKS, ADDRESSES, BUFFERED)
         return self._pass(share.meters, names, address, self.now())
 
-    def may_keep(self, share: Share, octets: int) -> str:
+    def may_keep(self, share: Share, size_bytes: int) -> str:
         """Count bytes that are held for a session; return the rule that denies it, empty if none."""
         now_s = self.now()
-        met = [meter for meter in share.meters if meter.room() < octets]
+        met = [meter for meter in share.meters if meter.room() < size_bytes]
         for meter in met:
             self.alarm(meter, BUFFERED, now_s)
         denied = next((meter.rule.name(BUFFERED) for meter in met if meter.rule.enforced), "")
         if not denied:
-            share.keep(octets)
+            share.keep(size_bytes)
         return denied
 
     # --- alarms
@@ -223,11 +223,11 @@ class QuotaBook:
 
         Call ten times a second. A call serves at most ``PORTION`` links.
         """
-        asked = list(islice(self._waiting.items(), PORTION))
-        for link, _ in asked:
+        waiting = list(islice(self._waiting.items(), PORTION))
+        for link, _ in waiting:
             del self._waiting[link]
         served: list[tuple[Paced, Share]] = []
-        for link, share in asked:
+        for link, share in waiting:
             before = share.granted
             link.top_up()
             if link in self._waiting and share.granted != before:
@@ -235,7 +235,7 @@ class QuotaBook:
         for link, share in served:  # links that got credit go behind those that got none
             del self._waiting[link]
             self._waiting[link] = share
-        return bool(asked)
+        return bool(waiting)
 
     def look(self) -> None:
         """Count the usage of all connections, and end alarms that are over; call once a second."""
@@ -265,9 +265,9 @@ class Share:
         self.kept = 0
         self._book = book
         self._received = received
-        self._octets = received()
+        self._received_bytes = received()
         #: Bytes and messages received since the beginning.
-        self._all_octets = 0
+        self._all_bytes = 0
         self._all_messages = 0
         #: Link on which the peer sends -> deliveries that credit was counted for, and those counted as received.
         self._paid: dict[Paced, int] = {}
@@ -285,15 +285,15 @@ class Share:
 
     # --- sessions
 
-    def may_keep(self, octets: int) -> str:
+    def may_keep(self, size_bytes: int) -> str:
         """Return the answer of QuotaBook.may_keep."""
-        return self._book.may_keep(self, octets)
+        return self._book.may_keep(self, size_bytes)
 
-    def keep(self, octets: int) -> None:
+    def keep(self, size_bytes: int) -> None:
         """Add to the bytes held for sessions; a negative number subtracts."""
-        self.kept += octets
+        self.kept += size_bytes
         for meter in self.meters:
-            meter.buffer.held += octets
+            meter.buffer.held += size_bytes
 
     # --- links
 
@@ -350,7 +350,7 @@ class Share:
         now_s, credit = self._book.now(), link.link.credit
         if link not in self._paid:
             self._begin_sending(link, credit)
-        self.note_octets(now_s)
+        self.note_bytes(now_s)
         self._note_messages(link, now_s)
         self._refund(link, credit)
         allowed = count
@@ -394,7 +394,7 @@ class Share:
         if name == BYTES_RATE:
             if there <= 0:
                 return 0
-            size = (self._all_octets + FIRST_GUESS) / (self._all_messages + 1)
+            size = (self._all_bytes + FIRST_GUESS) / (self._all_messages + 1)
             part, there = max(1, int(part / size)), max(1.0, there / size)
         return max(0, min(part - credit, int(there)))
 
@@ -411,15 +411,15 @@ class Share:
 
     def note_usage(self, now_s: float) -> None:
         """Count the bytes and messages received since the last call."""
-        self.note_octets(now_s)
+        self.note_bytes(now_s)
         for link in self._seen:
             self._note_messages(link, now_s)
 
-    def note_octets(self, now_s: float) -> None:
+    def note_bytes(self, now_s: float) -> None:
         """Count the bytes received since the last call."""
-        octets = self._received()
-        came, self._octets = octets - self._octets, octets
-        self._all_octets += came
+        received = self._received()
+        came, self._received_bytes = received - self._received_bytes, received
+        self._all_bytes += came
         for meter in self.meters:
             if BYTES_RATE in meter.buckets:
                 self._owe(meter, BYTES_RATE, came, now_s)

@@ -27,7 +27,7 @@ class SpoolCorrupt(SpoolError):
 
 
 class SpoolGap(SpoolError):
-    """The messages asked for were deleted, or have not come yet."""
+    """The requested messages were deleted, or have not come yet."""
 
 
 class SegmentMissing(SpoolError):

@@ -1,7 +1,7 @@
 cimport cython
 
 from trouter.wire cimport octets
-from trouter.wire.framing cimport be32
+from trouter.wire.codec cimport be32
 
 cdef Py_ssize_t _HEAD_BYTES
 cdef Py_ssize_t _GUARD_BYTES

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from trouter.wire import octets
-from trouter.wire.framing import be32
+from trouter.wire.codec import be32
 
 _HEAD_BYTES = 31
 #: Bytes before the part that ``length`` counts and the crc covers.
@@ -116,7 +116,7 @@ def good_frames(data: bytes, sequence: int, until: int, checked: bool) -> tuple[
     while sequence < until and size - at >= _GUARD_BYTES:
         length = be32(data, at)
         if length < _HEAD_BYTES - _GUARD_BYTES:
-            return at, sequence, f"a frame that says it has {length} octets"
+            return at, sequence, f"a frame whose length is given as {length} bytes"
         end = at + _GUARD_BYTES + length
         if end > size:
             break

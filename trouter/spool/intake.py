@@ -33,7 +33,7 @@ class Batch:
         self.presettled = 0
         self.refused = 0
         self.aborted = 0
-        #: The session whose incoming window the octets use.
+        #: The session whose incoming window the bytes use.
         self.session: SessionPort | None = None
 
 
@@ -75,7 +75,7 @@ class Intake(LinkSink):
             Rejected(
                 Error(
                     "amqp:link:message-size-exceeded",
-                    f"the message has more than the {max_message_bytes} octets that the spool takes",
+                    f"the message has more than the {max_message_bytes} bytes that the spool takes",
                 )
             )
         )
@@ -92,7 +92,7 @@ class Intake(LinkSink):
                 self.batch.credit += 1
                 self.stir()
             return
-        if delivery.octets > self._max_message_bytes:
+        if delivery.payload_bytes > self._max_message_bytes:
             self._refuse(delivery)
             return
         frames = self._frames
@@ -106,9 +106,9 @@ class Intake(LinkSink):
         frames.finish(delivery.remote_settled)
         batch = self.batch
         batch.credit += 1
-        batch.octets += delivery.octets
+        batch.octets += delivery.payload_bytes
         batch.session = link.session
-        link.session.hold(delivery.octets)
+        link.session.hold(delivery.payload_bytes)
         if delivery.remote_settled:
             batch.presettled += 1
         else:

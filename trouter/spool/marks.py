@@ -45,7 +45,7 @@ class Mark:
         try:
             size = os.fstat(descriptor).st_size
             if size != _BYTES:
-                raise SpoolCorrupt(path, size, f"a mark has {_BYTES} octets")
+                raise SpoolCorrupt(path, size, f"a mark has {_BYTES} bytes")
             access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
             self._shared = mmap.mmap(descriptor, _BYTES, access=access)
         finally:

@@ -26,7 +26,7 @@ from trouter.client.errors import ClientError
 from trouter.client.servers import Servers, is_lasting, reason_of
 from trouter.spool.errors import SpoolBusy, SpoolError
 from trouter.spool.receiver import Progress, ReceiverSettings, receive
-from trouter.spool.telling import Shard
+from trouter.spool.reports import Shard
 from trouter.spool.writer import Spool
 
 #: Exit statuses of a shard: a clean end; a cause that may pass; a cause that the operator has to fix.
@@ -63,15 +63,15 @@ class Job:
     @classmethod
     def from_json(cls, line: str) -> Job:
         """Return the job that ``to_json`` wrote; ValueError."""
-        told: dict[str, Any] = json.loads(line)
-        settings = told.pop("settings")
+        values: dict[str, Any] = json.loads(line)
+        settings = values.pop("settings")
         servers = settings.pop("servers")
         for name in ("trust_file", "certificate", "key"):
             servers[name] = None if servers[name] is None else Path(servers[name])
         for name in ("urls", "mechanisms"):
             servers[name] = tuple(servers[name])
-        told["folder"] = Path(told["folder"])
-        return cls(settings=ReceiverSettings(servers=Servers(**servers), **settings), **told)
+        values["folder"] = Path(values["folder"])
+        return cls(settings=ReceiverSettings(servers=Servers(**servers), **settings), **values)
 
 
 async def run_job(job: Job, progress: Progress) -> None:
@@ -114,7 +114,7 @@ def ending_of(failure: Exception) -> int:
 
 
 @asynccontextmanager
-async def until_told(*, with_input: bool) -> AsyncIterator[None]:
+async def until_signal(*, with_input: bool) -> AsyncIterator[None]:
     """Cancel the block at SIGTERM, SIGINT and, ``with_input``, the end of the standard input."""
     with trio.CancelScope() as block:
         async with trio.open_nursery() as nursery:
@@ -151,7 +151,7 @@ async def run_shard(line: str) -> int:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_report_repeatedly, job, progress)
         try:
-            async with until_told(with_input=True):
+            async with until_signal(with_input=True):
                 await run_job(job, progress)
         except* (SpoolError, ClientError, OSError, ValueError, trio.TooSlowError) as group:
             failure = first_of(group)

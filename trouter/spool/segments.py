@@ -131,7 +131,7 @@ def walk(
 
 
 def write_all(descriptor: int, octets: bytes | bytearray, offset: int) -> None:
-    """Write all octets at ``offset``; OSError."""
+    """Write all bytes at ``offset``; OSError."""
     view = memoryview(octets)
     while view:
         written = os.pwrite(descriptor, view, offset)

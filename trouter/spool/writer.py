@@ -163,9 +163,9 @@ class Spool:
         """
         self.check()
         if len(tag) > MAX_TAG_BYTES:
-            raise ValueError(f"a delivery-tag of {len(tag)} octets; at most {MAX_TAG_BYTES} are allowed")
+            raise ValueError(f"a delivery-tag of {len(tag)} bytes; at most {MAX_TAG_BYTES} are allowed")
         if len(message) > MAX_MESSAGE_BYTES:
-            raise ValueError(f"a message of {len(message)} octets; at most {MAX_MESSAGE_BYTES} are allowed")
+            raise ValueError(f"a message of {len(message)} bytes; at most {MAX_MESSAGE_BYTES} are allowed")
         self.frames.begin(format, tag, ingest_us)
         self.frames.extend(message, 0, len(message))
         return self.frames.finish(presettled)
@@ -265,22 +265,22 @@ class Spool:
 
     def _recover(self) -> None:
         """Find the end of the good frames, cut off what follows it, and continue there."""
-        told = self._mark.get()
+        marked = self._mark.get()
         (self.folder / f"{SPARE}{PART}").unlink(missing_ok=True)
         self._segments.extend(segments_in(self.folder))
         if not self._segments:
-            if told:
-                raise SpoolCorrupt(segment_path(self.folder, 0), 0, f"every segment up to message {told} is gone")
+            if marked:
+                raise SpoolCorrupt(segment_path(self.folder, 0), 0, f"every segment up to message {marked} is gone")
             self._keep_spare(must=True)
             self._begin_segment(0)
-        consumed = min(self._consumed.get(), told) if self._consumed is not None else 0
+        consumed = min(self._consumed.get(), marked) if self._consumed is not None else 0
         while len(self._segments) > 1 and self._segments[1].first <= consumed:
             self._segments.popleft().path.unlink(missing_ok=True)
         self._places = deque([(self._segments[0].first, 0)])
         sequence = self._segments[0].first
         for segment in list(self._segments)[:-1]:
             sequence = self._read_sealed(segment, sequence)
-        sequence = self._read_last(self._segments[-1], sequence, told)
+        sequence = self._read_last(self._segments[-1], sequence, marked)
         self.frames = FrameWriter(sequence)
         os.fdatasync(self._descriptor)
         self._publish(sequence)
@@ -303,7 +303,7 @@ class Spool:
             raise SpoolCorrupt(segment.path, end, why)
         return sequence
 
-    def _read_last(self, segment: Segment, sequence: int, told: int) -> int:
+    def _read_last(self, segment: Segment, sequence: int, marked: int) -> int:
         """Count the frames of the last segment, cut it after the last good one; return the sequence after that."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
@@ -311,7 +311,7 @@ class Spool:
         try:
             self._descriptor = self._open_segment(segment, sequence, os.O_RDWR)
         except SpoolCorrupt:
-            if told > segment.first or segment.first != sequence:
+            if marked > segment.first or segment.first != sequence:
                 raise
             # nothing in it was durable: begin it anew, in the space that it has
             self._descriptor = os.open(segment.path, os.O_RDWR | os.O_CLOEXEC)
@@ -325,13 +325,13 @@ class Spool:
                 self._end = block.offset + len(block.frames)
                 self._note(block.first, len(block.frames))
         except SpoolCorrupt as torn:
-            if sequence < told:
-                why = f"{torn.why}, although the mark says that the messages before {told} are safe"
+            if sequence < marked:
+                why = f"{torn.why}, although the mark says that the messages before {marked} are safe"
                 raise SpoolCorrupt(torn.path, torn.offset, why) from None
             self._end = torn.offset
             os.ftruncate(self._descriptor, torn.offset)
-        if sequence < told:
-            raise SpoolCorrupt(segment.path, self._end, f"the messages {sequence} to {told - 1} are gone")
+        if sequence < marked:
+            raise SpoolCorrupt(segment.path, self._end, f"the messages {sequence} to {marked - 1} are gone")
         return sequence
 
     def _open_segment(self, segment: Segment, sequence: int, flags: int) -> int:

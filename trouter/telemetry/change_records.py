@@ -44,8 +44,8 @@ class ChangeRecords:
         self._connections = connections
 
     @contextmanager
-    def recording(self, operation: str, kind: str, name: str, asked: Mapping[str, object]) -> Iterator[Changing]:
-        """Record the change that the block makes; ``asked`` are the attributes in the request."""
+    def recording(self, operation: str, kind: str, name: str, requested: Mapping[str, object]) -> Iterator[Changing]:
+        """Record the change that the block makes; ``requested`` are the attributes in the request."""
         change = Changing()
         status = _STATUS[operation]
         try:
@@ -55,10 +55,10 @@ class ChangeRecords:
             raise
         finally:
             if self._recorder.active:
-                self._record(operation, kind, name, asked, change, status)
+                self._record(operation, kind, name, requested, change, status)
 
     def _record(
-        self, operation: str, kind: str, name: str, asked: Mapping[str, object], change: Changing, status: int
+        self, operation: str, kind: str, name: str, requested: Mapping[str, object], change: Changing, status: int
     ) -> None:
         before = None if change.before is None else row(change.before)
         after = None if change.after is None else row(change.after)
@@ -68,7 +68,7 @@ class ChangeRecords:
         changed = [
             each for each in known if each not in {"type", "identity"} and known[each] != (before or {}).get(each)
         ]
-        attributes = list(dict.fromkeys([*changed, *asked])) if operation != "DELETE" else []
+        attributes = list(dict.fromkeys([*changed, *requested])) if operation != "DELETE" else []
         values = {each: str(known[each]) for each in changed if each not in secret and known[each] is not None}
         self._recorder.emit(
             ManagementChange(

@@ -66,5 +66,5 @@ class Denials:
     def rows(self) -> Iterator[tuple[int, Mapping[str, object]]]:
         """Yield number and attributes of the denials, the newest last; empty texts become None."""
         for what, seen in self._remembered.items():
-            told = {name: text or None for name, text in what._asdict().items()}
-            yield seen.number, {**told, "count": seen.count, "at": seen.at_ms}
+            shown = {name: text or None for name, text in what._asdict().items()}
+            yield seen.number, {**shown, "count": seen.count, "at": seen.at_ms}

@@ -206,7 +206,7 @@ _undelivered: Final[Any] = LINK_COLUMNS["undeliveredCount"]
 
 def _counts(endpoint: Endpoint) -> Counts:
     counters = endpoint.counters
-    return (*[getattr(counters, name) for name in COUNTED.values()], endpoint.link.octets)
+    return (*[getattr(counters, name) for name in COUNTED.values()], endpoint.link.payload_bytes)
 
 
 def _direction(endpoint: Endpoint) -> str:

@@ -57,9 +57,9 @@ class Sampling:
         self.passed = 0
         return True
 
-    def digest(self, octets: bytes) -> str:
+    def digest(self, data: bytes) -> str:
         """Return a keyed digest: equal for equal bytes, useless without the key."""
-        return hmac.new(self.key, octets, hashlib.sha256).hexdigest()[:_DIGITS]
+        return hmac.new(self.key, data, hashlib.sha256).hexdigest()[:_DIGITS]
 
 
 def samplings_of(vhosts: Iterable[VhostEntity], now_s: float) -> dict[str, Sampling]:
@@ -86,14 +86,14 @@ def samplings_of(vhosts: Iterable[VhostEntity], now_s: float) -> dict[str, Sampl
 def _read_key(path: str | None) -> bytes:
     """Return the key; ValueError if it cannot be read or has an unfit length."""
     if path is None:
-        raise ValueError("sampleHashFields needs a key, in a file of 16 octets or more")
+        raise ValueError("sampleHashFields needs a key, in a file of 16 bytes or more")
     try:
         with opened(path) as file:
             key = file.read(MAX_KEY_BYTES + 1)
     except OSError as error:
         raise ValueError(f"the key cannot be read: {reason(error)}") from None
     if not MIN_KEY_BYTES <= len(key) <= MAX_KEY_BYTES:
-        raise ValueError(f"a key has {MIN_KEY_BYTES} to {MAX_KEY_BYTES} octets; this file has another number")
+        raise ValueError(f"a key has {MIN_KEY_BYTES} to {MAX_KEY_BYTES} bytes; this file has another number")
     return key
 
 

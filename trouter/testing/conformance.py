@@ -32,12 +32,12 @@ from trouter.client import AuthenticationFailed, ConnectionClosed, connect
 from trouter.client.sasl import SaslMechanism
 from trouter.hooks import Authenticated, Challenge, Plugins, Refused, SaslExchange
 
-from .asking import ASK, DENIED, REFUSED
+from .hook_calls import CALLS, DENIED, REFUSED
 from .loopback import ANONYMOUS_ROUTER, open_router
 from .sabotage import BROKEN_EXCHANGES, RUBBISH, Once, broken, hooks_of, raises, timed
 from .subject import Login, Subject
 
-__all__ = ["ASK", "DENIED", "Case", "Login", "Subject", "cases", "forms"]
+__all__ = ["CALLS", "DENIED", "Case", "Login", "Subject", "cases", "forms"]
 
 #: Steps that an exchange may take in the router.
 MAX_STEPS: Final = 16
@@ -112,7 +112,7 @@ async def _answers_at_once(subject: Subject, hook: str) -> None:
     took_s: list[float] = []
     plugins = subject.registered(timed(subject.plugin, hook, took_s))
     subject.configure(plugins)
-    ASK[hook](plugins, subject)
+    CALLS[hook](plugins, subject)
     if hook not in MAY_READ_FILES:
         longest_s = max(took_s, default=0.0)
         assert longest_s < HOOK_S, f"{hook} took {longest_s:.1f} s; slow work belongs to what it returns"
@@ -124,8 +124,8 @@ def _denies(subject: Subject, hook: str, answer: Callable[[], object]) -> None:
     with captured() as lines:
         if hook != "configure":
             subject.configure(plugins)
-        said = ASK[hook](plugins, subject)
-    assert said == DENIED[hook], f"a broken {hook} must deny, and the answer is {said!r}"
+        denial = CALLS[hook](plugins, subject)
+    assert denial == DENIED[hook], f"a broken {hook} must deny, and the answer is {denial!r}"
     assert plugins.faults[hook] > 0, f"a broken {hook} was not counted"
     assert any(line.startswith("plugin ") and hook in line for line in lines), f"a broken {hook} was not logged"
 
@@ -173,12 +173,12 @@ async def _log_in(
 
 async def _right_and_wrong(subject: Subject, login: Login) -> None:
     plugins = subject.plugins()
-    said = await _log_in(plugins, subject, login.right())
-    assert isinstance(said, Authenticated), f"the right credentials are refused: {said}"
-    assert said.user == login.user, f"the user is {said.user!r}, and should be {login.user!r}"
-    said = await _log_in(plugins, subject, login.wrong())
-    assert isinstance(said, Refused), f"the wrong credentials are let in: {said}"
-    assert not said.temporary, "wrong credentials are refused for now only"
+    answer = await _log_in(plugins, subject, login.right())
+    assert isinstance(answer, Authenticated), f"the right credentials are refused: {answer}"
+    assert answer.user == login.user, f"the user is {answer.user!r}, and should be {login.user!r}"
+    answer = await _log_in(plugins, subject, login.wrong())
+    assert isinstance(answer, Refused), f"the wrong credentials are let in: {answer}"
+    assert not answer.temporary, "wrong credentials are refused for now only"
     assert not plugins.faults, f"faults: {dict(plugins.faults)}"
 
 
@@ -187,8 +187,8 @@ async def _hostile(subject: Subject, login: Login) -> None:
     for response in HOSTILE:
         for later in (response, b"", b"\xff" * 100):
             client = _Says(login.right().name, response, later)
-            said = await _log_in(plugins, subject, client)
-            assert isinstance(said, Refused), f"{response[:20]!r} is let in as {said}"
+            answer = await _log_in(plugins, subject, client)
+            assert isinstance(answer, Refused), f"{response[:20]!r} is let in as {answer}"
             assert not plugins.faults, f"after {response[:20]!r}: faults: {dict(plugins.faults)}"
 
 
@@ -200,24 +200,24 @@ async def _cancelled(subject: Subject, login: Login) -> None:
         await _log_in(plugins, subject, client)
     assert not plugins.faults, f"being cancelled is no fault: {dict(plugins.faults)}"
     await _right_and_wrong(subject, login)
-    said = await _log_in(plugins, subject, login.right())
-    assert isinstance(said, Authenticated), f"after a client hung up: {said}"
+    answer = await _log_in(plugins, subject, login.right())
+    assert isinstance(answer, Authenticated), f"after a client hung up: {answer}"
 
 
 async def _two_peers(subject: Subject, login: Login) -> None:
     plugins = subject.plugins()
-    said: dict[str, Authenticated | Refused] = {}
+    answers: dict[str, Authenticated | Refused] = {}
 
     async def as_one(name: str, client: SaslMechanism, number: int) -> None:
-        said[name] = await _log_in(plugins, subject, client, number)
+        answers[name] = await _log_in(plugins, subject, client, number)
 
     # Begun first, ended last: the credentials of one peer may not help the other.
     early = _opened(plugins, subject, login.right().name, 1)
     async with trio.open_nursery() as nursery:
         for number, (name, make) in enumerate((("right", login.right), ("wrong", login.wrong)) * 3, 2):
             nursery.start_soon(as_one, f"{name} {number}", make(), number)
-    said["wrong, begun before"] = await converse(plugins, early, login.wrong())
-    for name, answer in said.items():
+    answers["wrong, begun before"] = await converse(plugins, early, login.wrong())
+    for name, answer in answers.items():
         expected = Authenticated if name.startswith("right") else Refused
         assert isinstance(answer, expected), f"{name}: {answer}"
 
@@ -228,8 +228,8 @@ async def _secrets(subject: Subject, login: Login) -> None:
         for make in (login.right, login.wrong):
             client = make()
             exchange = _opened(plugins, subject, client.name)
-            said = await converse(plugins, exchange, client)
-            lines += [repr(exchange), repr(said)]
+            answer = await converse(plugins, exchange, client)
+            lines += [repr(exchange), repr(answer)]
         async with open_router(subject.loaded(), subject.registered()) as router:
             await _enter(router.url, login)
     shown = "\n".join(lines)
@@ -255,8 +255,8 @@ async def _outlives(subject: Subject, login: Login, what: str) -> None:
             await _is_refused(f"amqp://127.0.0.1:{router.ports[1]}", login.right)
             assert bool(router.faults["respond"]) is counts, f"faults: {dict(router.faults)}"
             await _enter(router.url, login)
-    told = ("Authentication failed", "refused", "timeout")
-    assert any(word.lower() in line.lower() for line in lines for word in told), "the refusal was not logged"
+    words = ("Authentication failed", "refused", "timeout")
+    assert any(word.lower() in line.lower() for line in lines for word in words), "the refusal was not logged"
 
 
 async def _enter(url: str, login: Login) -> None:
@@ -332,10 +332,10 @@ class _Lines(logging.Handler):
 
 def forms(secret: str | bytes) -> list[tuple[str, str]]:
     """Return the forms in which a secret may be written: name of the encoding, and text."""
-    octets = secret.encode() if isinstance(secret, str) else secret
+    data = secret.encode() if isinstance(secret, str) else secret
     return [
-        ("in plain", octets.decode("utf-8", "backslashreplace")),
-        ("in base64", base64.b64encode(octets).decode().rstrip("=")),
-        ("in hexadecimal", octets.hex()),
-        ("percent-encoded", quote(octets, safe="")),
+        ("in plain", data.decode("utf-8", "backslashreplace")),
+        ("in base64", base64.b64encode(data).decode().rstrip("=")),
+        ("in hexadecimal", data.hex()),
+        ("percent-encoded", quote(data, safe="")),
     ]

@@ -38,6 +38,7 @@ from trouter.engine.events import (
     SessionBegun,
     SessionEnded,
 )
+from trouter.engine.faults import PeerFault
 from trouter.engine.limits import EngineLimits
 from trouter.engine.link import IncomingLink, OutgoingLink, add_link
 from trouter.engine.link_base import Link
@@ -140,6 +141,24 @@ class MemoryRouter:
     def held_bytes(self) -> int:
         """Return the bytes of messages that the router holds, over all sessions."""
         return sum(session.held_bytes for client in self.clients for session in client.server.sessions())
+
+
+def serve_links(core: Router, engine: Connection, terms: PeerTerms, event: Event) -> PeerFault | None:
+    """Handle an event of a session or link as `trouter.connections` does; return the peer's fault, or None."""
+    if isinstance(event, SessionBegun):
+        if not core.session_begun(event.session):
+            event.session.begin()
+    elif isinstance(event, LinkAttached):
+        ours = isinstance(event.link.sink, Ingress | Egress)
+        if not core.answered(event.link) and not ours:
+            core.attach(event.link, terms)
+    elif isinstance(event, LinkDetached):
+        core.detach(event.link, event.closed, remote_error=event.error)
+    elif isinstance(event, SessionEnded):
+        core.lose_session(event.session, event.error)
+        event.session.end()
+        engine.drop_session(event.session)
+    return event.fault if isinstance(event, ConnectionClosed | LinkDetached | SessionEnded) else None
 
 
 class MemoryClient:
@@ -276,7 +295,7 @@ class MemoryClient:
             self._lose_links()
             self.router.pump()
 
-    # --- carrying octets
+    # --- carrying bytes
 
     def pump(self) -> None:
         """Carry the bytes of all clients both ways until nothing moves."""
@@ -307,35 +326,21 @@ class MemoryClient:
             self.server.resume_output()
         self.connection.receive_data(moved)
         while self.connection.events:
-            self._hear(self.connection.events.pop(0))
+            self._serve_client(self.connection.events.pop(0))
         return True
 
     def _serve(self, event: Event) -> None:
         """Handle an event of the router's engine, like `trouter.connections` but without tasks."""
-        core = self.router.core
         if isinstance(event, ConnectionOpened):
             self.server.open()
-        elif isinstance(event, SessionBegun):
-            if not core.session_begun(event.session):
-                event.session.begin()
-        elif isinstance(event, LinkAttached):
-            ours = isinstance(event.link.sink, Ingress | Egress)
-            if not core.answered(event.link) and not ours:
-                core.attach(event.link, self.terms)
-        elif isinstance(event, LinkDetached):
-            self._note(event.fault)
-            core.detach(event.link, event.closed, heard=event.error)
-        elif isinstance(event, SessionEnded):
-            self._note(event.fault)
-            core.lose_session(event.session, event.error)
-            event.session.end()
-            self.server.drop_session(event.session)
         elif isinstance(event, ConnectionClosed):
             self._note(event.fault)
             self._lose_links()
             self.server.close()
+        else:
+            self._note(serve_links(self.router.core, self.server, self.terms, event))
 
-    def _hear(self, event: Event) -> None:
+    def _serve_client(self, event: Event) -> None:
         """Handle an event of the client's engine."""
         if isinstance(event, SessionBegun):
             if event.begin.remote_channel is None:

@@ -16,7 +16,7 @@ from trouter.wire.types import Described
 
 from .messages import DATA
 
-_AS_ASKED: Final = object()
+_AS_REQUESTED: Final = object()
 
 
 class LinkOwner(Protocol):
@@ -53,12 +53,12 @@ class _MemoryLink(LinkSink):
         """Note the router's attach."""
         self.attach = attach
 
-    def answer(self, source: object = _AS_ASKED, target: object = _AS_ASKED) -> None:
+    def answer(self, source: object = _AS_REQUESTED, target: object = _AS_REQUESTED) -> None:
         """Answer the router's attach with the termini that it requested, or with others."""
-        asked = self.attach
-        assert asked is not None  # noqa: S101 - it came
+        attach = self.attach
+        assert attach is not None  # noqa: S101 - it came
         self.link.attach(
-            asked.source if source is _AS_ASKED else source, asked.target if target is _AS_ASKED else target
+            attach.source if source is _AS_REQUESTED else source, attach.target if target is _AS_REQUESTED else target
         )
 
     def refuse(self, error: Error) -> None:
@@ -159,7 +159,7 @@ class MemorySender(_MemoryLink):
 
     def on_disposition(self, delivery: Delivery) -> None:
         """See ``LinkSink``."""
-        delivery.context.heard()
+        delivery.context.note_disposition()
 
 
 class SentMessage:
@@ -221,7 +221,7 @@ class SentMessage:
             del self._left[:stop]
         return self.delivery.complete
 
-    def heard(self) -> None:
+    def note_disposition(self) -> None:
         """Note a disposition of the router."""
         self.history.append((_decoded(self.delivery.remote_state), self.delivery.remote_settled))
 

@@ -88,7 +88,7 @@ class TlsChannel:
                 if not data:
                     raise TlsFailed("the peer closed the socket in the TLS handshake")
                 if received > MAX_HANDSHAKE_BYTES:
-                    raise TlsFailed(f"a TLS handshake of more than {MAX_HANDSHAKE_BYTES} octets")
+                    raise TlsFailed(f"a TLS handshake of more than {MAX_HANDSHAKE_BYTES} bytes")
                 self._arrived.write(data)
                 self._records.count(data)
         except ssl.SSLError as error:

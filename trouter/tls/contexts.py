@@ -67,14 +67,14 @@ Use = ServerUse | ClientUse
 def use_of(listener: ListenerEntity, profile: SslProfileEntity) -> ServerUse:
     """Return the use that ``listener`` makes of ``profile`` (security.md 2.4)."""
     trusted = listener.trusted_certs_file or ""
-    asked = listener.client_cert
-    if asked is None:
+    client_cert = listener.client_cert
+    if client_cert is None:
         trusts = bool(trusted or profile.ca_cert_file or profile.use_system_ca)
         wanted = "EXTERNAL" in listener.sasl_mechanisms or (
             listener.serves_http and listener.authenticate_peer and trusts
         )
-        asked = "required" if wanted else "none"
-    return ServerUse(asked, trusted)
+        client_cert = "required" if wanted else "none"
+    return ServerUse(client_cert, trusted)
 
 
 def server_context(

@@ -12,16 +12,16 @@ from .names import UNREADABLE
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
-def is_for(octets: bytes | None, host: str) -> bool:
+def is_for(der: bytes | None, host: str) -> bool:
     """Return whether a certificate (DER) is for ``host``, a name or an address.
 
     The names in subjectAltName count; without that extension, the common names. A wildcard stands for exactly the first
     label, and at least two labels must follow it. An unreadable certificate is for no host.
     """
-    if octets is None:
+    if der is None:
         return False
     try:
-        certificate = x509.load_der_x509_certificate(octets)
+        certificate = x509.load_der_x509_certificate(der)
         names, addresses = _names_of(certificate)
     except UNREADABLE:
         return False

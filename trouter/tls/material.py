@@ -61,7 +61,7 @@ def read_material(profile: SslProfileEntity, now_s: float) -> Material:
         authorities,
         _own_chain(profile.cert_file, now_s) if profile.cert_file else (),
         _names(profile.uid_name_mapping_file) if profile.uid_name_mapping_file else MappingProxyType({}),
-        revocations_of(octets_of(profile.crl_file, "crlFile"), authorities) if profile.crl_file else None,
+        revocations_of(contents_of(profile.crl_file, "crlFile"), authorities) if profile.crl_file else None,
     )
 
 
@@ -91,16 +91,16 @@ def stamp_of_paths(paths: Iterable[str]) -> Stamp:
 def authorities_in(path: str, attribute: str) -> tuple[x509.Certificate, ...]:
     """Return the certificates in a file, or in all files of a directory; TlsProblem if there are none."""
     found: dict[bytes, x509.Certificate] = {}
-    for octets in octets_of(path, attribute):
-        if b"-----BEGIN CERTIFICATE-----" in octets:
-            for certificate in _certificates(octets, attribute):
+    for content in contents_of(path, attribute):
+        if b"-----BEGIN CERTIFICATE-----" in content:
+            for certificate in _certificates(content, attribute):
                 found.setdefault(certificate.public_bytes(Encoding.DER), certificate)
     if not found:
         raise TlsProblem(attribute, f"there is no certificate in {path}")
     return tuple(found.values())
 
 
-def octets_of(path: str, attribute: str) -> list[bytes]:
+def contents_of(path: str, attribute: str) -> list[bytes]:
     """Return the contents of a file, or of all files in a directory; TlsProblem."""
     if not Path(path).is_dir():
         return [_read(path, attribute)]
@@ -122,9 +122,9 @@ def _own_chain(path: str, now_s: float) -> tuple[x509.Certificate, ...]:
     return tuple(chain)
 
 
-def _certificates(octets: bytes, attribute: str) -> list[x509.Certificate]:
+def _certificates(content: bytes, attribute: str) -> list[x509.Certificate]:
     try:
-        return x509.load_pem_x509_certificates(octets)
+        return x509.load_pem_x509_certificates(content)
     except ValueError as error:
         raise TlsProblem(attribute, f"a certificate cannot be read: {error}"[:300]) from None
 
@@ -139,12 +139,12 @@ def _names(path: str) -> Mapping[str, str]:
 def _read(path: str, attribute: str) -> bytes:
     try:
         with opened(path) as file:
-            octets = file.read(MAX_FILE_BYTES + 1)
+            content = file.read(MAX_FILE_BYTES + 1)
     except (OSError, ValueError) as failure:
         raise TlsProblem(attribute, f"{path} cannot be read: {reason(failure)}") from None
-    if len(octets) > MAX_FILE_BYTES:
-        raise TlsProblem(attribute, f"{path} is larger than {MAX_FILE_BYTES} octets")
-    return octets
+    if len(content) > MAX_FILE_BYTES:
+        raise TlsProblem(attribute, f"{path} is larger than {MAX_FILE_BYTES} bytes")
+    return content
 
 
 def _files_in(folder: str) -> list[str]:

@@ -50,5 +50,5 @@ def _escaped(value: str) -> str:
         elif " " <= char <= "~":
             shown.append(char)
         else:
-            shown += [f"\\{octet:02X}" for octet in char.encode("utf-8", "surrogatepass")]
+            shown += [f"\\{byte:02X}" for byte in char.encode("utf-8", "surrogatepass")]
     return "".join(shown)

@@ -53,7 +53,9 @@ class Answer:
     dead: bool = False
 
 
-async def ask(leaf: x509.Certificate, issuer: x509.Certificate, now_s: float, threads: trio.CapacityLimiter) -> Answer:
+async def query(
+    leaf: x509.Certificate, issuer: x509.Certificate, now_s: float, threads: trio.CapacityLimiter
+) -> Answer:
     """Query the responder that ``leaf`` names; every failure gives UNKNOWN. The caller sets a deadline.
 
     ``threads`` limits the look-ups of its name.

@@ -26,7 +26,7 @@ from .contexts import ClientUse, Use, use_of
 from .loaded import Loaded, load, stamp_for
 from .material import Stamp
 from .names import UNREADABLE
-from .ocsp import Answer, Standing, ask, responder_of
+from .ocsp import Answer, Standing, query, responder_of
 from .problems import TlsProblem, TlsProblems
 
 #: Time-out of an OCSP query, well below that of a handshake, and how long a good answer is cached.
@@ -223,15 +223,15 @@ class TlsProfiles:
 
     def endings(self) -> list[tuple[str, int, float]]:
         """Return certificates that expire within 30, 7 or 1 days, each once: profile, days, seconds left."""
-        told = []
+        endings = []
         for name, end_s in self.ends():
             left_s = end_s - self._clock()
             profile = self._profiles[name]
             days = next((days for days in WARN_DAYS if left_s <= days * DAY_S), None)
             if days is not None and days < profile.warned_days:
                 profile.warned_days = days
-                told.append((name, days, left_s))
-        return told
+                endings.append((name, days, left_s))
+        return endings
 
     async def objection(self, chain: Sequence[bytes], name: str, trusted_file: str = "") -> str:
         """Return why a chain that was verified before is not valid now; "" if it is (security.md 8.4)."""
@@ -246,7 +246,7 @@ class TlsProfiles:
             if problem := self._objection(certificates, loaded):
                 return problem
             if loaded.entity.ocsp in {"soft", "hard"}:
-                return await self._ask(certificates, hard=loaded.entity.ocsp == "hard")
+                return await self._query(certificates, hard=loaded.entity.ocsp == "hard")
         except UNREADABLE:  # OpenSSL accepts more, but an unreadable certificate cannot be verified
             return "the certificate, or one of its issuers, cannot be read"
         return ""
@@ -259,7 +259,7 @@ class TlsProfiles:
         revocations = loaded.material.revocations
         return "" if revocations is None else revocations.problem(chain, now_s, required=loaded.entity.crl_required)
 
-    async def _ask(self, chain: Sequence[x509.Certificate], *, hard: bool) -> str:
+    async def _query(self, chain: Sequence[x509.Certificate], *, hard: bool) -> str:
         """Return why OCSP rejects the leaf; "" if its status is good, or unknown and not ``hard``."""
         leaf = chain[0]
         key = (leaf.issuer.public_bytes(), leaf.serial_number)
@@ -270,7 +270,7 @@ class TlsProfiles:
         if issuer is None:
             answer = Answer(Standing.UNKNOWN, "the authority of the certificate is not known")
         else:
-            answer = await self._ask_responder(leaf, issuer, now_s)
+            answer = await self._query_responder(leaf, issuer, now_s)
         if answer.standing is Standing.GOOD:
             _remember(self._ocsp, key, now_s + OCSP_REMEMBERED_S)
             return ""
@@ -279,7 +279,7 @@ class TlsProfiles:
         log.warning("OCSP: %s; the certificate is accepted because the sslProfile has ocsp: soft", answer.why)
         return ""
 
-    async def _ask_responder(self, leaf: x509.Certificate, issuer: x509.Certificate, now_s: float) -> Answer:
+    async def _query_responder(self, leaf: x509.Certificate, issuer: x509.Certificate, now_s: float) -> Answer:
         """Query the responder named in ``leaf``, unless it could not be reached a moment ago."""
         url = responder_of(leaf) or ""
         if now_s < self._ocsp_dead.get(url, 0.0):
@@ -288,7 +288,7 @@ class TlsProfiles:
         with trio.move_on_after(OCSP_S):
             async with self._ocsp_turns:
                 answer = replace(answer, dead=True)  # the query has begun: a time-out is the responder's
-                answer = await ask(leaf, issuer, now_s, self._ocsp_threads)
+                answer = await query(leaf, issuer, now_s, self._ocsp_threads)
         if answer.dead:
             _remember(self._ocsp_dead, url, self._clock() + OCSP_DEAD_S)
         return answer

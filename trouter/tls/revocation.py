@@ -53,17 +53,17 @@ class Revocations:
 
 def revocations_of(files: Iterable[bytes], authorities: Sequence[x509.Certificate]) -> Revocations:
     """Return the lists in these files, PEM or DER; TlsProblem, also for a list that none of the authorities signed."""
-    found = [each for octets in files for each in _lists_in(octets)]
+    found = [each for content in files for each in _lists_in(content)]
     if not found:
         raise TlsProblem("crlFile", "the file has no revocation list")
     return Revocations((each.issuer, _judged(each, authorities)) for each in found)
 
 
-def _lists_in(octets: bytes) -> list[x509.CertificateRevocationList]:
+def _lists_in(content: bytes) -> list[x509.CertificateRevocationList]:
     try:
-        if _PEM not in octets:
-            return [x509.load_der_x509_crl(octets)]
-        pieces = octets.split(_PEM)[1:]
+        if _PEM not in content:
+            return [x509.load_der_x509_crl(content)]
+        pieces = content.split(_PEM)[1:]
         return [x509.load_pem_x509_crl(_PEM + piece.partition(_PEM_END)[0] + _PEM_END) for piece in pieces]
     except ValueError as error:
         raise TlsProblem("crlFile", f"a revocation list cannot be read: {error}"[:300]) from None

@@ -162,14 +162,14 @@ class Authority:
                 raise AuthorityError(f"{path} exists already: --force replaces it, `trouter certs renew` keeps the key")
 
     def _write_key(self, name: str, key: ec.EllipticCurvePrivateKey, force: bool) -> None:
-        octets = key.private_bytes(
+        pem = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
         path = self.folder / f"{name}.key"
         if force:
-            replace(path, octets, KEY_MODE)
+            replace(path, pem, KEY_MODE)
         else:
-            create(path, octets, KEY_MODE)
+            create(path, pem, KEY_MODE)
 
     def _write_certificate(self, name: str, certificate: x509.Certificate) -> Path:
         path = self.folder / f"{name}.crt"

@@ -181,7 +181,7 @@ class Bodies:
 
 
 def _size(path: str) -> int | None:
-    """Return the size of a regular file in octets, None for anything else; OSError."""
+    """Return the size of a regular file in bytes, None for anything else; OSError."""
     if path == STDIN:
         return None
     found = Path(path).stat()
@@ -206,6 +206,6 @@ async def _read_lines(count: int | None) -> AsyncGenerator[bytes, None]:
                 left -= 1
                 yield line.removesuffix(b"\r")
         if len(held) > MAX_LINE_BYTES:
-            raise ValueError(f"a line has more than {MAX_LINE_BYTES} octets")
+            raise ValueError(f"a line has more than {MAX_LINE_BYTES} bytes")
     if held and left:
         yield bytes(held)

@@ -38,11 +38,11 @@ class Archive:
 
     def add(self, name: str, text: str) -> None:
         """Add a file."""
-        octets = without_secrets(text, self._secrets).encode(errors="backslashreplace")
+        data = without_secrets(text, self._secrets).encode(errors="backslashreplace")
         entry = tarfile.TarInfo(name)
-        entry.size, entry.mode, entry.mtime = len(octets), 0o600, int(time.time())
-        self._tar.addfile(entry, io.BytesIO(octets))
-        self.contents[name] = len(octets)
+        entry.size, entry.mode, entry.mtime = len(data), 0o600, int(time.time())
+        self._tar.addfile(entry, io.BytesIO(data))
+        self.contents[name] = len(data)
 
     def add_json(self, name: str, value: object) -> None:
         """Add a value as JSON, an entry a line where it is a list."""
@@ -56,9 +56,9 @@ class Archive:
         """Add the end of a local text file; OSError."""
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - MAX_FILE_BYTES))
-            octets = file.read(MAX_FILE_BYTES)
+            data = file.read(MAX_FILE_BYTES)
         number = sum(name.startswith(f"{folder}/") for name in self.contents)
-        self.add(f"{folder}/{number + 1}-{path.name}", octets.decode(errors="backslashreplace"))
+        self.add(f"{folder}/{number + 1}-{path.name}", data.decode(errors="backslashreplace"))
 
     def close(self) -> None:
         """Finish the file; OSError."""
@@ -71,9 +71,9 @@ async def diagnose(node: Node, archive: Archive, log_lines: int) -> list[str]:
     folder = _file_name(node.router_id)
     problems: list[str] = []
 
-    async def add(name: str, asking: Any) -> Any:
+    async def add(name: str, answering: Any) -> Any:
         try:
-            answer = await asking
+            answer = await answering
         except (StatusError, MalformedAnswer) as refused:
             problems.append(f"{folder}/{name}: {refused}")
         else:
@@ -81,11 +81,11 @@ async def diagnose(node: Node, archive: Archive, log_lines: int) -> list[str]:
                 archive.add_json(f"{folder}/{name}", answer)
             return answer
 
-    types = await add("types.json", node.ask("GET-TYPES"))
+    types = await add("types.json", node.call_self("GET-TYPES"))
     for kind in _concrete(types):
         await add(f"tables/{_file_name(kind.removeprefix(PREFIX))}.json", _rows(node, kind))
-    await add("memory.json", node.ask("GET-MEMORY"))
-    await add("log.json", node.ask("GET-LOG", limit=log_lines))
+    await add("memory.json", node.call_self("GET-MEMORY"))
+    await add("log.json", node.call_self("GET-LOG", limit=log_lines))
     return problems
 
 

@@ -29,7 +29,7 @@ async def dialled(options: ConnectionOptions) -> AsyncIterator[Connection]:
         close_timeout=min(options.timeout_s, 5.0),
     )
     async with AsyncExitStack() as stack:
-        with told(options):
+        with tool_error(options):
             connection = await stack.enter_async_context(connecting)
         yield connection
 
@@ -44,7 +44,7 @@ def in_time(options: ConnectionOptions, otherwise: str) -> Iterator[None]:
 
 
 @contextmanager
-def told(options: ConnectionOptions) -> Iterator[None]:
+def tool_error(options: ConnectionOptions) -> Iterator[None]:
     """Turn failures of the connection, and of answers over it, into a tool's errors."""
     where = f"Connection {'amqps' if options.tls else 'amqp'}://{options.server}"
     try:

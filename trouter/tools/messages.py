@@ -69,8 +69,8 @@ def _body(given: dict[str, Any]) -> dict[str, Any]:
         if kind not in {None, "data", "value"} or "body" in given:
             raise ValueError("body-base64 is the only body, and its kind is data or value")
         try:
-            octets = base64.b64decode(given["body-base64"], validate=True)
-            return {"body": octets, "kind": _KINDS[kind or "data"]}
+            data = base64.b64decode(given["body-base64"], validate=True)
+            return {"body": data, "kind": _KINDS[kind or "data"]}
         except (TypeError, ValueError, binascii.Error):
             raise ValueError("body-base64 is no base64") from None
     body = given.get("body")
@@ -86,12 +86,12 @@ def as_map(message: Message) -> dict[str, object]:
     found: dict[str, object] = {}
     for name, kind in _LISTS.items():
         section = getattr(message, name)
-        said = {
+        given = {
             field.name.replace("_", "-"): plain(value)
             for field in fields(kind)
             if (value := getattr(section, field.name)) != field.default
         }
-        found |= {name: said} if said else {}
+        found |= {name: given} if given else {}
     found |= {name: plain(value) for name, attribute in _MAPS.items() if (value := getattr(message, attribute))}
     match message.kind, message.body:
         case BodyKind.DATA, bytes(body):
@@ -109,8 +109,8 @@ def as_map(message: Message) -> dict[str, object]:
     return found
 
 
-def body_octets(message: Message) -> bytes:
-    """Return a body as a file holds it: octets and text as they are, anything else as JSON."""
+def body_bytes(message: Message) -> bytes:
+    """Return a body as a file holds it: bytes and text as they are, anything else as JSON."""
     body = message.body
     if isinstance(body, bytes | bytearray | memoryview):
         return bytes(body)
@@ -128,8 +128,8 @@ def scalar(text: str) -> Any:
     return text if isinstance(value, str | list | dict) else value
 
 
-def _text(octets: bytes) -> str | None:
+def _text(data: bytes) -> str | None:
     try:
-        return octets.decode()
+        return data.decode()
     except UnicodeDecodeError:
         return None

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from trouter.client import ACCEPTED, Connection, Message, Properties, Receiver, Sender
 
-from .dialling import dialled, in_time, told
+from .dialling import dialled, in_time, tool_error
 from .failures import ConnectionException, MalformedAnswer, status_error
 from .options import ConnectionOptions
 
@@ -96,7 +96,7 @@ class Node:
             Properties(to=self._options.address, reply_to=self._receiver.address, correlation_id=number),
             {key: value for key, value in request.items() if value is not None},
         )
-        with told(self._options), in_time(self._options, f"no answer from {self._options.address}{self._cure()}"):
+        with tool_error(self._options), in_time(self._options, f"no answer from {self._options.address}{self._cure()}"):
             outcome = await self._sender.send(message)
             if outcome != ACCEPTED:
                 raise ConnectionException(f"{self._options.address} did not take the request: {outcome}")
@@ -109,13 +109,13 @@ class Node:
             return ""
         return f" (is router {self._options.router} in reach? `stat -n` lists those that are)"
 
-    async def ask(self, operation: str, *, body: object = None, **properties: Any) -> Any:
+    async def call_self(self, operation: str, *, body: object = None, **properties: Any) -> Any:
         """Return the answer of the management node itself, as `call` does."""
         return await self.call(operation, type=_MANAGEMENT_TYPE, name="self", body=body, **properties)
 
     async def nodes(self) -> list[str]:
         """Return the addresses of the management nodes of the network."""
-        answer = await self.ask("GET-MGMT-NODES")
+        answer = await self.call_self("GET-MGMT-NODES")
         if not isinstance(answer, list) or not all(isinstance(each, str) for each in answer):
             raise MalformedAnswer("the management nodes are not a list of addresses")
         return [str(each) for each in answer]
@@ -129,7 +129,7 @@ class Node:
         """Open another router's node on the same connection; use only one of these nodes at a time."""
         options = self._options.to_router(router_id)
         async with AsyncExitStack() as stack:
-            with told(options), in_time(options, "the router attaches no link"):
+            with tool_error(options), in_time(options, "the router attaches no link"):
                 sender = await stack.enter_async_context(self._connection.open_sender(options.address))
             other = Node(options, self._connection, sender, self._receiver)
             other._numbers = self._numbers
@@ -150,7 +150,7 @@ class Node:
 async def open_node(options: ConnectionOptions) -> AsyncIterator[Node]:
     """Open a connection to the management node that the options name, and close it at the end of the block."""
     async with dialled(options) as connection, AsyncExitStack() as stack:
-        with told(options), in_time(options, "the router attaches no link"):
+        with tool_error(options), in_time(options, "the router attaches no link"):
             receiver = await stack.enter_async_context(connection.open_receiver(dynamic=True, credit=_CREDIT))
             sender = await stack.enter_async_context(connection.open_sender(options.address))
         yield Node(options, connection, sender, receiver)

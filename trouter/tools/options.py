@@ -40,7 +40,7 @@ MANAGEMENT: Final = "$management"
 MECHANISMS: Final = ("EXTERNAL", "SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN", "ANONYMOUS")
 #: Those of a user with a password.
 PASSWORDS: Final = MECHANISMS[1:5]
-#: The longest password that a file may hold, in octets.
+#: The longest password that a file may hold, in bytes.
 MAX_SECRET_BYTES: Final = 4096
 
 _PORTS: Final = {"amqp": 5672, "amqps": 5671}
@@ -87,7 +87,7 @@ def add_server_options(
 ) -> argparse._ArgumentGroup:
     """Add the options for connection and login; return the first group.
 
-    patience: what else --timeout is the limit of. contexts: whether settings that the user saved may say where.
+    patience: the waits that --timeout limits besides connecting. contexts: saved settings may name the router.
     """
     parser.set_defaults(router=None, edge_router=None)
     group = parser.add_argument_group("connection")
@@ -268,7 +268,7 @@ class ConnectionOptions:
         if "EXTERNAL" in allowed:
             found.append(External())
         if self.user and any(name in PASSWORDS for name in allowed):
-            password = self.password or asked(f"password of {self.user}: ")
+            password = self.password or prompted(f"password of {self.user}: ")
             found += [mechanism for mechanism in with_password(self.user, password) if mechanism.name in allowed]
         if "ANONYMOUS" in allowed:
             found.append(Anonymous())
@@ -303,16 +303,16 @@ class ConnectionOptions:
         key = self.key or self.certificate
         for name in (self.certificate, key):
             _check_readable(name)
-        asked_for = [False]
+        was_prompted = [False]
 
         def password() -> str:
-            asked_for[0] = True
-            return self.key_password or asked(f"password of {key}: ")
+            was_prompted[0] = True
+            return self.key_password or prompted(f"password of {key}: ")
 
         try:
             context.load_cert_chain(self.certificate, key, password)
         except ssl.SSLError:
-            why = ", perhaps with another password" if asked_for[0] else ""
+            why = ", perhaps with another password" if was_prompted[0] else ""
             raise SSLException(f"{self.certificate} and {key} are no certificate and its key{why}") from None
 
 
@@ -325,7 +325,7 @@ def allowed_mechanisms(text: str) -> tuple[str, ...]:
     return known
 
 
-def asked(prompt: str) -> str:
+def prompted(prompt: str) -> str:
     """Return a password typed at the terminal, without echo; ValueError without a terminal."""
     if not sys.stdin.isatty():
         raise ValueError(f"{prompt.rstrip(': ')}: not given")
@@ -337,11 +337,11 @@ def _secret(path: str | None, given: str | None) -> str:
     if not path:
         return given or ""
     with Path(path).open("rb") as file:
-        octets = file.read(MAX_SECRET_BYTES + 1)
-    if len(octets) > MAX_SECRET_BYTES:
-        raise ValueError(f"{path} holds more than {MAX_SECRET_BYTES} octets: no password")
+        data = file.read(MAX_SECRET_BYTES + 1)
+    if len(data) > MAX_SECRET_BYTES:
+        raise ValueError(f"{path} holds more than {MAX_SECRET_BYTES} bytes: no password")
     try:
-        return octets.decode().strip()
+        return data.decode().strip()
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not UTF-8 text") from None
 

@@ -25,13 +25,13 @@ def progress(what: str, total: int | None = None, unit: str = " messages", *, qu
     from tqdm import tqdm  # noqa: PLC0415  # only where there is a terminal
 
     tqdm.monitor_interval = 0  # no thread beside ours
-    octets = unit == "B"
+    in_bytes = unit == "B"
     with tqdm(
         desc=what,
         total=total,
         file=sys.stderr,
         unit=unit,
-        unit_scale=octets,
+        unit_scale=in_bytes,
         unit_divisor=1024,
         leave=False,
         dynamic_ncols=True,

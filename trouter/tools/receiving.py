@@ -23,7 +23,7 @@ from trouter.client import (
 )
 from trouter.client.pieces import BodyReader
 
-from .messages import body_octets
+from .messages import body_bytes
 from .tally import Tally
 
 #: The largest message that is held whole, in bytes.
@@ -42,21 +42,21 @@ class Receiving:
         #: Messages that may still be requested; None for any number.
         self._left = count
         #: Requested messages that have not come.
-        self._asked = 0
+        self._granted = 0
 
     @property
     def complete(self) -> bool:
         """True if all requested messages came."""
-        return self._left == 0 and self._asked == 0
+        return self._left == 0 and self._granted == 0
 
     async def take(self, store: Store) -> None:
         """Wait for a message, store it and accept it; if `store` raises, release it and raise that.
 
         A malformed message is rejected; an aborted one does not count.
         """
-        self._ask()
+        self._grant_credit()
         delivery = await self._receiver.receive()
-        self._asked -= 1
+        self._granted -= 1
         try:
             await store(delivery)
         except DecodeError as bad:
@@ -73,15 +73,15 @@ class Receiving:
             delivery.settle_nowait(ACCEPTED)
             self._tally.add("pre-settled" if delivery.presettled else "accepted")
 
-    def _ask(self) -> None:
-        if self._asked > self._credit // 2:
+    def _grant_credit(self) -> None:
+        if self._granted > self._credit // 2:
             return
-        more = self._credit - self._asked
+        more = self._credit - self._granted
         if self._left is not None:
             more = min(more, self._left)
             self._left -= more
         if more:
-            self._asked += more
+            self._granted += more
             self._receiver.add_credit(more)
 
 
@@ -91,12 +91,12 @@ async def whole(delivery: Delivery) -> Message:
 
 
 async def _rest(first: bytes, pieces: AsyncIterator[bytes]) -> Message:
-    octets = bytearray(first)
+    data = bytearray(first)
     async for piece in pieces:
-        octets += piece
-        if len(octets) > MAX_WHOLE_BYTES:
-            raise DecodeError(f"the message has more than {MAX_WHOLE_BYTES} octets")
-    return Message.decode(bytes(octets))
+        data += piece
+        if len(data) > MAX_WHOLE_BYTES:
+            raise DecodeError(f"the message has more than {MAX_WHOLE_BYTES} bytes")
+    return Message.decode(bytes(data))
 
 
 async def save(delivery: Delivery, path: Path) -> Message:
@@ -116,16 +116,16 @@ async def _save(pieces: AsyncIterator[bytes], write: Callable[[bytes], Awaitable
     before = b""
     async for piece in pieces:
         try:
-            octets = reader.feed(piece)
+            data = reader.feed(piece)
         except DecodeError:
             if reader.head is not None:
                 raise
             message = await _rest(before + piece, pieces)  # the body is no data: it is taken whole
-            await write(body_octets(message))
+            await write(body_bytes(message))
             return replace(message, body=None, kind=BodyKind.ABSENT)
         if reader.head is None:
             before += piece
-        for each in octets:
+        for each in data:
             await write(each)
     reader.finish()
     return reader.head or Message(kind=BodyKind.ABSENT)

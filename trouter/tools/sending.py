@@ -41,7 +41,7 @@ class Sending:
     timeout_s: float
     advance: Advance = no_progress
     #: Progress counts bytes, not messages.
-    octets: bool = False
+    counts_bytes: bool = False
     _pending: deque[Tracker] = field(default_factory=deque)
 
     async def put(self, message: Outgoing) -> None:
@@ -54,7 +54,7 @@ class Sending:
         with self._patience("took no message", "no credit"):
             tracker = await self.sender.submit(message, settled=self.settled)
         self._pending.append(tracker)
-        self.advance(len(message.body) if self.octets else 1)
+        self.advance(len(message.body) if self.counts_bytes else 1)
 
     async def finish(self) -> None:
         """Wait for every outcome; Timeout if there is none for too long."""
@@ -92,7 +92,7 @@ class Sending:
                     scope.deadline = trio.current_time() + self.timeout_s
                     yield piece
                     scope.deadline = math.inf
-                    self.advance(len(piece) if self.octets else 0)
+                    self.advance(len(piece) if self.counts_bytes else 0)
                 scope.deadline = trio.current_time() + self.timeout_s
 
             outcome = await self.sender.send_stream(

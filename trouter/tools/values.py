@@ -48,7 +48,7 @@ def as_json(value: object, indent: int = 2) -> str:
 
 
 def plain(value: object) -> object:
-    """Return an AMQP value in the types of JSON: octets as text, a uuid as text, of a described value the value."""
+    """Return an AMQP value in the types of JSON: bytes as text, a uuid as text, of a described value the value."""
     match value:
         case None | bool() | str() | int() | float():
             return value

@@ -41,7 +41,7 @@ def _installed(distribution: str) -> str | None:
 
 
 def _sasl() -> str | None:
-    """Return the version that Cyrus SASL tells of itself."""
+    """Return the version that Cyrus SASL reports."""
     try:
         library = ctypes.CDLL(_SASL_LIBRARY)
     except OSError:

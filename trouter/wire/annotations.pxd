@@ -1,6 +1,6 @@
 cimport cython
 
-from trouter.wire.codec cimport skip, wide
+from trouter.wire.codec cimport be32, skip
 
 cdef Py_ssize_t _NOT_OURS, _DROPPED, _PHASE, _STREAM, _TO, _INGRESS, _TRACE, _MAX_PHASE
 cdef dict _KEYS

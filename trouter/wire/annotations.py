@@ -1,7 +1,7 @@
 """Router annotations: the entries that routers add to a message's annotations.
 
 Their keys are symbols that start with ``x-opt-qd.``. All other entries, other ``x-opt-qd.`` keys included, belong to
-the sender and keep their octets and order, wherever in the map they are. The writer puts the sender's entries first,
+the sender and keep their bytes and order, wherever in the map they are. The writer puts the sender's entries first,
 then phase, stream, to, ingress and trace, each only if it has a value.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from trouter.wire.codec import decode, skip, wide
+from trouter.wire.codec import be32, decode, skip
 from trouter.wire.errors import DecodeError, EncodeError
 
 MAX_TRACE_ENTRIES: Final = 64
@@ -98,7 +98,7 @@ def _parse(found: RouterAnnotations, data: bytes, start: int, end: int, honour: 
         count = data[offset + 2]
         offset += 3
     elif constructor == 0xD1 and end - offset >= 9:
-        count = wide(data, offset + 5)
+        count = be32(data, offset + 5)
         offset += 9
     else:
         raise InvalidAnnotation("message annotations are not a map", offset)
@@ -123,7 +123,7 @@ def _parse(found: RouterAnnotations, data: bytes, start: int, end: int, honour: 
         offset = behind
         count -= 2
     if offset != end:
-        raise InvalidAnnotation("message annotations have octets behind the last entry", offset)
+        raise InvalidAnnotation("message annotations have bytes behind the last entry", offset)
     if run < end:
         found.user += data[run:end]
 
@@ -169,7 +169,7 @@ def _texts(data: bytes, start: int, end: int) -> tuple[str, ...]:
         start = behind
         count -= 1
     if start != end:
-        raise InvalidAnnotation("trace list has octets behind the last entry", start)
+        raise InvalidAnnotation("trace list has bytes behind the last entry", start)
     return tuple(entries)
 
 
@@ -183,7 +183,7 @@ def _trace_start(data: bytes, start: int, end: int) -> tuple[int, int]:
         count = data[start + 2]
         start += 3
     elif constructor == 0xD0 and end - start >= 9:
-        count = wide(data, start + 5)
+        count = be32(data, start + 5)
         start += 9
     else:
         return -1, 0
@@ -249,7 +249,7 @@ def join_annotations(user: bytes, user_count: int, entries: bytes, count: int) -
     if size < 255 and items < 256:
         return b"".join((b"\x00\x53\x72\xc1", _OCTET[size + 1], _OCTET[items], user, entries))
     if size + 4 > 0xFFFFFFFF:
-        raise EncodeError(f"message annotations of {size} octets")
+        raise EncodeError(f"message annotations of {size} bytes")
     return b"\x00\x53\x72\xd1" + (size + 4).to_bytes(4, "big") + items.to_bytes(4, "big") + user + entries
 
 

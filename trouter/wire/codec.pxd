@@ -31,7 +31,7 @@ cdef class Reader:
     cdef object _array(self, Py_ssize_t count, Py_ssize_t depth)
 
 @cython.locals(number=Py_ssize_t)
-cpdef Py_ssize_t wide(bytes data, Py_ssize_t offset) except -1
+cpdef Py_ssize_t be32(bytes data, Py_ssize_t offset) except? -1
 cpdef Py_ssize_t skip(bytes data, Py_ssize_t offset, Py_ssize_t end) except -1
 @cython.locals(code=Py_ssize_t, width=Py_ssize_t)
 cdef Py_ssize_t _skip(bytes data, Py_ssize_t offset, Py_ssize_t end, Py_ssize_t depth) except -1

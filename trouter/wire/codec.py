@@ -74,12 +74,12 @@ def decode_all(data: bytes) -> Any:
     reader = Reader(data, 0, len(data))
     value = reader.value(0)
     if reader.offset != len(data):
-        raise DecodeError(f"{len(data) - reader.offset} octets after the value", reader.offset)
+        raise DecodeError(f"{len(data) - reader.offset} bytes after the value", reader.offset)
     return value
 
 
-def wide(data: bytes, offset: int) -> int:
-    """Return the 32-bit number at ``offset``; the caller has checked that its octets are there."""
+def be32(data: bytes, offset: int) -> int:
+    """Return the unsigned 32-bit number at ``offset``; IndexError if it is incomplete."""
     number = data[offset]  # shifted step by step: compiled, one octet shifted by 24 would overflow its int
     number = number << 8 | data[offset + 1]
     number = number << 8 | data[offset + 2]
@@ -117,10 +117,10 @@ def _skip(data: bytes, offset: int, end: int, depth: int) -> int:
             width = data[offset]
             offset += 1
         else:
-            width = wide(data, offset)
+            width = be32(data, offset)
             offset += 4
     if width > end - offset:
-        raise DecodeError(f"{width} octets claimed, {end - offset} left", offset)
+        raise DecodeError(f"{width} bytes claimed, {end - offset} left", offset)
     return offset + width
 
 
@@ -161,14 +161,14 @@ class Reader:
         return code
 
     def _number(self, width: int) -> int:
-        """Return a length or count of ``width`` octets, 1 or 4."""
+        """Return a length or count of ``width`` bytes, 1 or 4."""
         offset = self.offset
         if width > self.end - offset:
             raise DecodeError("length is cut short", offset)
         self.offset = offset + width
         if width == 1:
             return self.data[offset]
-        return wide(self.data, offset)
+        return be32(self.data, offset)
 
     def _content(self, code: int, depth: int) -> Any:
         """Return the value behind the constructor ``code``."""
@@ -183,7 +183,7 @@ class Reader:
             width = self._number(width - _PREFIXED)
         start = self.offset
         if width > self.end - start:
-            raise DecodeError(f"{width} octets claimed, {self.end - start} left", start)
+            raise DecodeError(f"{width} bytes claimed, {self.end - start} left", start)
         self.offset = start + width
         if width == 1 and _OF_ONE_OCTET[code] is not None:
             return _OF_ONE_OCTET[code][self.data[start]]  # type: ignore[index]
@@ -194,13 +194,13 @@ class Reader:
             raise
 
     def _compound(self, code: int, width: int, depth: int) -> Any:
-        """Return a list, map or array, which must use exactly the octets of its size."""
+        """Return a list, map or array, which must use exactly the bytes of its size."""
         if depth >= _MAX_NESTING:
             raise DecodeError(f"nested more than {_MAX_NESTING} deep", self.offset)
         size = self._number(width)
         outer_end = self.end
         if size > outer_end - self.offset:
-            raise DecodeError(f"{size} octets claimed, {outer_end - self.offset} left", self.offset)
+            raise DecodeError(f"{size} bytes claimed, {outer_end - self.offset} left", self.offset)
         self.end = self.offset + size
         count = self._number(width)
         value: Any
@@ -208,10 +208,10 @@ class Reader:
             value = self._array(count, depth + 1)
         else:
             if count > self.end - self.offset:
-                raise DecodeError(f"{count} items claimed in {self.end - self.offset} octets", self.offset)
+                raise DecodeError(f"{count} items claimed in {self.end - self.offset} bytes", self.offset)
             value = self._map(count, depth + 1) if code & 0x0F else self._list(count, depth + 1)
         if self.offset != self.end:
-            raise DecodeError(f"{self.end - self.offset} octets behind the last item", self.offset)
+            raise DecodeError(f"{self.end - self.offset} bytes behind the last item", self.offset)
         self.end = outer_end
         return value
 
@@ -258,9 +258,9 @@ class Reader:
         if _SHAPES[code] == 0:
             self.zero_width_left -= count
             if self.zero_width_left < 0:
-                raise DecodeError(f"more than {MAX_ZERO_WIDTH_ITEMS} array items without octets", self.offset)
+                raise DecodeError(f"more than {MAX_ZERO_WIDTH_ITEMS} array items without bytes", self.offset)
         elif count > self.end - self.offset:
-            raise DecodeError(f"{count} items claimed in {self.end - self.offset} octets", self.offset)
+            raise DecodeError(f"{count} items claimed in {self.end - self.offset} bytes", self.offset)
         self._count(count)
         items = []
         for _ in range(count):
@@ -444,7 +444,7 @@ def _write_array(out: bytearray, array: Array, depth: int) -> None:
     measures = [measure for measure, _, _ in prepared] or [0]
     if primitive.name == "null":
         if len(prepared) > MAX_ZERO_WIDTH_ITEMS:
-            raise EncodeError(f"more than {MAX_ZERO_WIDTH_ITEMS} array items without octets")
+            raise EncodeError(f"more than {MAX_ZERO_WIDTH_ITEMS} array items without bytes")
         out.append(smallest("null", 0, 0).code)
         return
     encoding = smallest(primitive.name, min(measures), max(measures), zero_width=False)

@@ -1,7 +1,7 @@
 """The table of AMQP 1.0 primitive types and their encodings (part 1, 1.6), which ``codec.py`` reads and writes by.
 
 A type converts its Python value to octets and back. An encoding has a format code, the number of octets that follow (or
-of the length before them) and the values that fit: integers by value, the others by length in octets. The encodings of
+of the length before them) and the values that fit: integers by value, the others by length in bytes. The encodings of
 a type are sorted, smallest first.
 """
 
@@ -23,7 +23,7 @@ _U32: Final = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class Primitive:
-    """A type: its Python class and, unless it has parts, the conversions to octets and back."""
+    """A type: its Python class and, unless it has parts, the conversions to bytes and back."""
 
     name: str
     python: type
@@ -34,7 +34,7 @@ class Primitive:
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """One format code. ``width`` is the size of a fixed value, or of the length (and count) of others, in octets."""
+    """One format code. ``width`` is the size of a fixed value, or of the length (and count) of others, in bytes."""
 
     code: int
     type: str
@@ -70,7 +70,7 @@ def _packed(python: type, layout: str) -> tuple[Callable[[bytes], object], Calla
 
 def _boolean(octets: bytes) -> object:
     if octets > b"\x01":
-        raise DecodeError(f"boolean octet is {octets[0]:#04x}, neither 0 nor 1")
+        raise DecodeError(f"boolean byte is {octets[0]:#04x}, neither 0 nor 1")
     return octets == b"\x01"
 
 
@@ -90,7 +90,7 @@ def _string(octets: bytes) -> object:
 
 def _symbol(octets: bytes) -> object:
     if len(octets) > MAX_SYMBOL_BYTES:
-        raise DecodeError(f"symbol of more than {MAX_SYMBOL_BYTES} octets")
+        raise DecodeError(f"symbol of more than {MAX_SYMBOL_BYTES} bytes")
     try:
         return str.__new__(types.Symbol, octets, "ascii")
     except UnicodeDecodeError:

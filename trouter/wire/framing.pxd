@@ -1,8 +1,6 @@
 cimport cython
 
-
-@cython.locals(value=Py_ssize_t)
-cpdef Py_ssize_t be32(bytes data, Py_ssize_t offset) except? -1
+from trouter.wire.codec cimport be32
 
 
 cdef class FrameReader:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from .codec import be32
 from .errors import DecodeError
 
 FRAME_AMQP: Final = 0
@@ -21,14 +22,6 @@ SASL_HEADER: Final = b"AMQP\x03\x01\x00\x00"
 
 class FramingError(DecodeError):
     """The byte stream is not a sequence of frames (2.3); nothing after this point can be trusted."""
-
-
-def be32(data: bytes, offset: int) -> int:
-    """Return the unsigned 32-bit number at ``offset``; IndexError if it is incomplete."""
-    value = data[offset]
-    value = value << 8 | data[offset + 1]
-    value = value << 8 | data[offset + 2]
-    return value << 8 | data[offset + 3]
 
 
 class FrameReader:

@@ -14,19 +14,19 @@ def append_slice(out: bytearray, data: bytes, start: int, end: int) -> None:
 
 
 def append_framed(out: bytearray, head: bytearray, data: bytes, start: int, end: int) -> None:
-    """Append ``head`` with the total size in its first four octets, then ``data[start:end]``."""
+    """Append ``head`` with the total size in its first four bytes, then ``data[start:end]``."""
     head[0:4] = (len(head) + end - start).to_bytes(4, "big")
     out += head
     out += data[start:end]
 
 
 def put_uint32(target: bytearray, offset: int, value: int) -> None:
-    """Overwrite 4 octets at ``offset`` with ``value``, big-endian; the caller has checked the room."""
+    """Overwrite 4 bytes at ``offset`` with ``value``, big-endian; the caller has checked the room."""
     target[offset : offset + 4] = value.to_bytes(4, "big")
 
 
 def put_tag(target: bytearray, offset: int, number: int) -> None:
-    """Overwrite 8 octets at ``offset`` with ``number``, little-endian; the caller has checked the room."""
+    """Overwrite 8 bytes at ``offset`` with ``number``, little-endian; the caller has checked the room."""
     target[offset : offset + 8] = number.to_bytes(8, "little")
 
 

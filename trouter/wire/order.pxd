@@ -1,6 +1,6 @@
 cimport cython
 
-from trouter.wire.codec cimport wide
+from trouter.wire.codec cimport be32
 
 cdef Py_ssize_t _FIRST, _DATA, _SEQUENCE, _FOOTER, _MAX_HEAD_BYTES
 cdef bytes _ZERO_WIDE

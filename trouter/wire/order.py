@@ -1,7 +1,7 @@
 """Check that a message's sections are in the standard's order, each as often as allowed (AMQP 1.0 part 3, 3.2).
 
 A check of the properties is worth nothing if other properties may follow the body, where some receivers read them too.
-So every octet of a message is stepped over, section by section, before it is forwarded. Nothing is decoded, and only
+So every byte of a message is stepped over, section by section, before it is forwarded. Nothing is decoded, and only
 the beginning of a section that was cut in two is kept.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from trouter.wire.codec import wide
+from trouter.wire.codec import be32
 
 from .sections import SECTIONS_BY_SYMBOL, InvalidMessage
 
@@ -45,7 +45,7 @@ class SectionOrder:
             self.feed(data, start, end, True)
 
     def feed(self, data: bytes, start: int, end: int, complete: bool) -> None:
-        """Check the next octets of the message, ``complete`` with the last; InvalidMessage."""
+        """Check the next bytes of the message, ``complete`` with the last; InvalidMessage."""
         if self._cut:
             data = self._cut + data[start:end]
             start = 0
@@ -91,7 +91,7 @@ class SectionOrder:
             if kind == 0xA or kind == 0xC:
                 offset += 5 + octets[offset + 4]
             elif (kind == 0xB or kind == 0xD) and end - offset >= 8:
-                offset += 8 + wide(data, offset + 4)
+                offset += 8 + be32(data, offset + 4)
             else:
                 return False
         return offset == end
@@ -158,7 +158,7 @@ class SectionOrder:
         else:
             if end - offset < 5:
                 return -1
-            self._left = wide(data, offset + 1)
+            self._left = be32(data, offset + 1)
             offset += 5
         self._values -= 1
         return offset

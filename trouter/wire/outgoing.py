@@ -1,6 +1,6 @@
 """Write the frames of the data path straight into a connection's output (AMQP 1.0 part 2, 2.7.4-2.7.6).
 
-The transfers of a link begin with the same octets except for the delivery's numbers, so a link keeps a template and
+The transfers of a link begin with the same bytes except for the delivery's numbers, so a link keeps a template and
 fills those in. Anything unusual (a delivery tag of another length, a message format, a delivery state on the transfer)
 takes the general encoder.
 """
@@ -49,7 +49,7 @@ class TransferWriter:
         start: int,
         end: int,
     ) -> None:
-        """Write the first frame of a delivery with the tag ``number`` (8 octets, little-endian)."""
+        """Write the first frame of a delivery with the tag ``number`` (8 bytes, little-endian)."""
         head = self._first
         octets.put_uint32(head, _ID, delivery_id)
         octets.put_tag(head, _TAG, number)
@@ -76,7 +76,7 @@ class TransferWriter:
         start: int,
         end: int,
     ) -> None:
-        """Write a first frame with a tag of up to 32 octets, message format and (encoded) delivery ``state``."""
+        """Write a first frame with a tag of up to 32 bytes, message format and (encoded) delivery ``state``."""
         body = b"".join(
             (
                 _UINT.pack(0x70, self._handle),

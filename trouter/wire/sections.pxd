@@ -1,6 +1,6 @@
 cimport cython
 
-from trouter.wire.codec cimport skip, wide
+from trouter.wire.codec cimport be32, skip
 
 cdef Py_ssize_t _HEADER, _DELIVERY_ANNOTATIONS, _MESSAGE_ANNOTATIONS, _PROPERTIES, _FOOTER, _OTHER, _CUT
 cdef Py_ssize_t _MAX_SECTION_BYTES, _MAX_ANNOTATIONS_BYTES, _LONGEST_SYMBOL

@@ -1,7 +1,7 @@
 """Find what routing needs in a message (AMQP 1.0 part 3, 3.2) without decoding the rest.
 
 A message is a row of optional sections. The scan steps from section to section by their sizes, notes offsets, and reads
-only priority, user-id and to. Octets that are no section end the scan, so anything may follow the sections asked for; a
+only priority, user-id and to. Bytes that are no section end the scan, so anything may follow the sections asked for; a
 recognised section must have the right encoding, be whole, and be in the standard's order.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from trouter.wire.codec import skip, wide
+from trouter.wire.codec import be32, skip
 from trouter.wire.errors import DecodeError
 
 NEED_MORE: Final = 0
@@ -102,7 +102,7 @@ class MessageScan:
     def scan(self, data: bytes, start: int, end: int, depth: int, complete: bool) -> int:
         """Return FOUND once ``data[start:end]`` has every section up to ``depth``, else NEED_MORE; InvalidMessage.
 
-        ``complete`` says that no more octets will come. Each scan starts from the beginning; its cost is proportional
+        ``complete`` says that no more bytes will come. Each scan starts from the beginning; its cost is proportional
         to the number of sections.
         """
         self._clear(start)
@@ -231,15 +231,15 @@ class MessageScan:
             raise InvalidMessage(f"section {code:#04x} has format code {constructor:#04x}", offset - 1)
         if end - offset < 4:
             return _CUT
-        size = wide(data, offset)
+        size = be32(data, offset)
         offset += 4
         if size < 4 or size > _MAX_SECTION_BYTES:
-            raise InvalidMessage(f"section {code:#04x} claims {size} octets", offset)
+            raise InvalidMessage(f"section {code:#04x} claims {size} bytes", offset)
         if size > _MAX_ANNOTATIONS_BYTES and (code == _DELIVERY_ANNOTATIONS or code == _MESSAGE_ANNOTATIONS):
-            raise AnnotationsTooLarge(f"annotations of {size} octets, where {MAX_ANNOTATIONS_BYTES} are taken", offset)
+            raise AnnotationsTooLarge(f"annotations of {size} bytes, where {MAX_ANNOTATIONS_BYTES} are taken", offset)
         if size > end - offset:
             return _CUT
-        self._count = wide(data, offset)
+        self._count = be32(data, offset)
         self._items = offset + 4
         return offset + size
 
@@ -287,7 +287,7 @@ class MessageScan:
 
 
 def _prefix(constructor: int, short: int, long: int, field: str, offset: int) -> int:
-    """Return the number of octets before the content; InvalidMessage if the constructor is neither of the two."""
+    """Return the number of bytes before the content; InvalidMessage if the constructor is neither of the two."""
     if constructor == short:
         return 2
     if constructor == long:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from trouter.wire.codec import skip, wide
+from trouter.wire.codec import be32, skip
 from trouter.wire.errors import DecodeError
 
 #: The subject is the fourth field of the properties.
@@ -28,7 +28,7 @@ def _read(data: bytes, start: int, end: int) -> str | None:
         count = data[offset + 2]
         offset += 3
     elif constructor == 0xD0 and end - offset >= 9:
-        count = wide(data, offset + 5)
+        count = be32(data, offset + 5)
         offset += 9
     else:
         return None

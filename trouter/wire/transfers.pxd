@@ -1,7 +1,6 @@
 cimport cython
 
-from trouter.wire.codec cimport skip
-from trouter.wire.framing cimport be32
+from trouter.wire.codec cimport be32, skip
 
 cdef int _ABSENT
 cdef int _KEPT

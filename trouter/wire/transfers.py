@@ -6,7 +6,7 @@ performatives are rare and go through ``performatives``. Every encoding that the
 booleans) is accepted.
 
 A delivery state is forwarded as it came, so the router validates it on arrival: the next receiver would blame the
-router for a malformed one. An outcome without details is recognised by its four octets.
+router for a malformed one. An outcome without details is recognised by its four bytes.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
-from .codec import decode, skip
+from .codec import be32, decode, skip
 from .constants import MAX_NODES
 from .errors import DecodeError
-from .framing import be32
 from .performatives import decode_state
 
 _ABSENT: Final = -1
@@ -182,7 +181,7 @@ class Undecodable(IntEnum):
 
 
 class StateReader(FieldReader):
-    """A field list with a delivery state: its code, and its octets as they came."""
+    """A field list with a delivery state: its code, and its bytes as they came."""
 
     __slots__ = ("_seen", "state", "state_code", "undecodable")
 
@@ -261,7 +260,7 @@ _SYMBOLIC_STATES: Final = {
 
 
 class TransferReader(StateReader):
-    """One transfer frame (2.7.5); its payload is ``data[payload:end]`` of the parsed octets."""
+    """One transfer frame (2.7.5); its payload is ``data[payload:end]`` of the parsed bytes."""
 
     __slots__ = (
         "_tag_end",

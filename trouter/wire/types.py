@@ -142,14 +142,14 @@ class Float(float):
 
 
 class _Decimal:
-    """An IEEE 754 decimal as its encoded octets; equality is equality of octets."""
+    """An IEEE 754 decimal as its encoded bytes; equality is equality of bytes."""
 
     __slots__ = ("raw",)
     width: ClassVar[int]
 
     def __init__(self, raw: bytes) -> None:
         if len(raw) != self.width:
-            raise EncodeError(f"{type(self).__name__} needs {self.width} octets, not {len(raw)}")
+            raise EncodeError(f"{type(self).__name__} needs {self.width} bytes, not {len(raw)}")
         self.raw = bytes(raw)
 
     def __eq__(self, other: object) -> bool:
@@ -163,21 +163,21 @@ class _Decimal:
 
 
 class Decimal32(_Decimal):
-    """Four octets."""
+    """Four bytes."""
 
     __slots__ = ()
     width = 4
 
 
 class Decimal64(_Decimal):
-    """Eight octets."""
+    """Eight bytes."""
 
     __slots__ = ()
     width = 8
 
 
 class Decimal128(_Decimal):
-    """Sixteen octets."""
+    """Sixteen bytes."""
 
     __slots__ = ()
     width = 16

@@ -8,7 +8,7 @@ export interface Stream {
   readonly from: number;
   /** The ports that receivers connect to, one each. */
   readonly to: readonly number[];
-  /** The receivers give one credit and never accept what comes. */
+  /** The receivers give one credit and never accept a message. */
   readonly isBlocked?: boolean;
 }
 
@@ -17,12 +17,12 @@ export interface Traffic {
   readonly stop: () => void;
 }
 
-/** The sender offers a message this often, as far as it has credit. */
+/** Interval at which a sender with credit sends a message. */
 const EVERY_MS = 50;
 
 /**
- * Return a connection to the router that listens on `port`, open, with these properties in its open; it ends with the test's
- * process at the latest.
+ * Return an open connection to the router that listens on `port`, with these properties in its open frame. It ends with the
+ * test's process at the latest.
  */
 export async function connectTo(
   port: number,
@@ -31,7 +31,7 @@ export async function connectTo(
 ): Promise<Connection> {
   const container = rhea.create_container({ id: containerId });
   const connection = container.connect({ host: "127.0.0.1", port, username: "anonymous", reconnect: false, properties });
-  // A router that a test kills takes the client with it.
+  // A test may kill the router, which ends this connection.
   connection.on("disconnected", () => undefined);
   connection.on("error", () => undefined);
   await new Promise<void>((resolve, reject) => {
@@ -41,7 +41,7 @@ export async function connectTo(
   return connection;
 }
 
-/** Start senders and receivers and return when each stream has brought a message to each of its receivers. */
+/** Start senders and receivers, and return as soon as each receiver has a message. */
 export async function startTraffic(streams: readonly Stream[]): Promise<Traffic> {
   const connections: Connection[] = [];
   const timers: ReturnType<typeof setInterval>[] = [];

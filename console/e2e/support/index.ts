@@ -1,4 +1,4 @@
-/** What the specs of all pages use: `test` with a network that the specs of one worker share, and checks of a page. */
+/** Shared by the specs of all pages: `test` with a network that the specs of one worker share, and checks of a page. */
 
 import AxeBuilder from "@axe-core/playwright";
 import { expect, test as base, type Page } from "@playwright/test";
@@ -41,7 +41,7 @@ export async function openConsole(page: Page, url: string, route: string, headin
   await expect(page.getByRole("heading", { level: 1, name: heading })).toBeVisible();
 }
 
-/** Return a list that fills with what goes wrong on a page: errors, refusals by the content policy, requests elsewhere. */
+/** Return a list that collects the faults of a page: errors, violations of the content security policy, requests to other hosts. */
 export function watch(page: Page): string[] {
   const wrong: string[] = [];
   page.on("pageerror", (error) => wrong.push(`error: ${error.message}`));
@@ -57,7 +57,7 @@ export function watch(page: Page): string[] {
   return wrong;
 }
 
-/** Wait until colours have finished changing; what is halfway between two themes has neither's contrast. */
+/** Wait until the transition of colours has ended: halfway between two themes the contrast is that of neither. */
 async function settled(page: Page): Promise<void> {
   await page.evaluate(async () => {
     const ending = document.getAnimations().filter((animation) => animation.effect?.getTiming().iterations !== Infinity);
@@ -65,10 +65,10 @@ async function settled(page: Page): Promise<void> {
   });
 }
 
-/** Fail if axe finds anything serious or critical on the page. */
+/** Fail if axe has a serious or critical finding about the page. */
 export async function expectAccessible(page: Page): Promise<void> {
   await settled(page);
-  // The page has no frames, which takes axe half of its time, and none but violations are of interest, another quarter.
+  // Leaving out frames, which the page has not, saves half of axe's time, and leaving out all results but violations a quarter.
   const { violations } = await new AxeBuilder({ page }).setLegacyMode().options({ resultTypes: ["violations"] }).analyze();
   const found = violations
     .filter((violation) => violation.impact === "serious" || violation.impact === "critical")
@@ -76,13 +76,13 @@ export async function expectAccessible(page: Page): Promise<void> {
   expect(found).toEqual([]);
 }
 
-/** Colours differ by theme and layout by size, so that two looks see each of both once. */
-const LOOKS = [
+/** Colours depend on the theme and layout on the size, so two variants cover both themes and both sizes. */
+const VARIANTS = [
   { name: "dark-phone", theme: "dark", size: { width: 390, height: 844 } },
   { name: "light-desk", theme: "light", size: { width: 1280, height: 800 } },
 ] as const;
 
-/** Return what can be scrolled sideways, tables apart: the page stays in its place, and its main part scrolls. */
+/** Return the elements that scroll sideways, without tables. */
 const scrolledSideways = (page: Page): Promise<string[]> =>
   page.evaluate(() =>
     [...document.querySelectorAll(":root, :root *:not(.console-scroll, textarea)")]
@@ -91,16 +91,16 @@ const scrolledSideways = (page: Page): Promise<string[]> =>
       .map((part) => `${part.tagName} ${part.className}: ${part.scrollWidth} > ${part.clientWidth}`),
   );
 
-/** Check the page's layout in both themes and on both sizes, and what `check` does there. PICTURES=1 keeps pictures. */
+/** Check the page's layout in both themes and sizes, and run `check` in each. PICTURES=1 stores screenshots. */
 export async function expectLayout(page: Page, name: string, check?: (page: Page) => Promise<void>): Promise<void> {
-  for (const { name: look, theme, size } of LOOKS) {
+  for (const { name: variant, theme, size } of VARIANTS) {
     await page.emulateMedia({ colorScheme: theme });
     await page.setViewportSize(size);
     await check?.(page);
-    if (process.env["PICTURES"] !== undefined) await page.screenshot({ path: `test-results/pictures/${name}-${look}.png` });
-    await expect.poll(() => scrolledSideways(page), `${name} is wider than a ${look}`).toEqual([]);
+    if (process.env["PICTURES"] !== undefined) await page.screenshot({ path: `test-results/pictures/${name}-${variant}.png` });
+    await expect.poll(() => scrolledSideways(page), `${name} is wider than a ${variant}`).toEqual([]);
   }
 }
 
-/** Check the page in both themes and on both sizes: no serious finding of axe, no scrolling sideways. */
+/** Check the page in both themes and sizes: no serious finding of axe, no scrolling sideways. */
 export const inspect = (page: Page, name: string): Promise<void> => expectLayout(page, name, expectAccessible);

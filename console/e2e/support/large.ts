@@ -13,7 +13,7 @@ import { WebSocketServer } from "ws";
 
 export interface LargeNetwork {
   readonly url: string;
-  /** How many QUERY requests came. */
+  /** The number of QUERY requests so far. */
   readonly queries: () => number;
   readonly stop: () => Promise<void>;
 }
@@ -31,14 +31,14 @@ const TYPES: Readonly<Record<string, string>> = {
 const PREFIX = "org.apache.qpid.dispatch.";
 const NAME = /^(?:_topo\/0\/|_edge\/)(.+)\/\$management$/;
 
-/** A broker at the first router is called so: ten kilobytes with a script, quotes, controls and a mark that turns the direction. */
+/** The name of a broker at the first router: 10 kB with a script, quotes, control characters and a mark that turns the reading direction. */
 const HOSTILE = `"'><script>alert(1)</script>\u202egnp.exe\u0000\u001b[31m${"<img src=x onerror=alert(1)>".repeat(400)}`;
 
 const idOf = (index: number): string => `r${String(index).padStart(3, "0")}`;
-/** Router `index` dials the one above it in a tree of three branches each. */
+/** Return the parent of router `index` in a tree of three branches each; the router dials it. */
 const above = (index: number): number => Math.floor((index - 1) / 3);
 
-/** Tables of a network of `routers` routers with `clients` clients in all, each with one link. */
+/** Return the tables of a network with `routers` routers and `clients` clients in all, each with one link. */
 class Tables {
   private readonly started = Date.now();
 
@@ -72,7 +72,7 @@ class Tables {
 
   private node(index: number, other: number): Row {
     let hop = other;
-    // The next hop lies on the way up from the other router, or is the one above.
+    // The next hop is on the path up from the other router, or is the parent.
     while (hop !== 0 && hop !== index && above(hop) !== index) hop = above(hop);
     const next = index === other ? "(self)" : above(hop) === index && hop !== 0 ? (hop === other ? null : idOf(hop)) : other === above(index) ? null : idOf(above(index));
     return { id: idOf(other), nextHop: next, cost: index === other ? null : 1, index: other, linkCosts: null };
@@ -157,10 +157,10 @@ interface Reply {
   readonly description?: string;
 }
 
-/** Answers a request to the node at an address, at once or later; with undefined never. */
+/** Return the reply to a request to the node at an address, at once or later; undefined for no reply. */
 export type Answer = (address: string, message: Message) => Reply | undefined | Promise<Reply | undefined>;
 
-/** Make a container that answers the requests of every console that connects. */
+/** Return a container that answers the requests of every console that connects. */
 function node(answer: Answer): Container {
   const container = rhea.create_container({ id: idOf(0) });
   (container.sasl_server_mechanisms as { enable_anonymous: () => void }).enable_anonymous();
@@ -196,13 +196,13 @@ function serveFiles(): Server {
   });
 }
 
-/** Start a node that answers for so many routers and clients. */
+/** Start a node that answers for a network with this number of routers and clients. */
 export async function startLargeNetwork(routers: number, clients: number): Promise<LargeNetwork> {
   const tables = new Tables(routers, clients);
   return startNode((address, message) => answerTo(tables, routers, address, message));
 }
 
-/** Serve the console and a management node that answers so. */
+/** Serve the console, and a management node that replies by `answer`. */
 export async function startNode(answer: Answer): Promise<LargeNetwork> {
   let queries = 0;
   const server = serveFiles();

@@ -6,13 +6,13 @@ import { amqpListener, consoleListener, section, startRouter, type RunningRouter
 export interface Network {
   readonly a: RunningRouter;
   readonly b: RunningRouter;
-  /** The one that dials the others and is dialled by none, so that it may be killed and started again. */
+  /** Router C, which dials the others and is dialled by none, so that a test may kill and restart it. */
   c: RunningRouter;
   readonly edge: RunningRouter;
   readonly traffic: Traffic;
-  /** Where router A serves the console, "http://127.0.0.1:PORT/". */
+  /** The URL at which router A serves the console, "http://127.0.0.1:PORT/". */
   readonly url: string;
-  /** Start router C again after it was killed. */
+  /** Restart router C after a test has killed it. */
   readonly restartC: () => Promise<void>;
   readonly stop: () => Promise<void>;
 }

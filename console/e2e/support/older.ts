@@ -1,4 +1,4 @@
-/** What a router of the older kind, 1.19.0, answered its own tools: the recorded messages, given to the console. */
+/** The recorded answers of the older router, 1.19.0, to its own tools, for the console. */
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ interface Table {
 }
 
 const RECORDED = JSON.parse(readFileSync(join(ROOT, "tests/interop/recorded/data/tools.json"), "utf8")) as readonly Conversation[];
-/** An operation, or the type that a QUERY asks for behind the code and the size of its text. */
+/** Matches an operation, or the type of a QUERY behind the type code and size of its text. */
 const REQUESTS = /(GET-[A-Z-]+|QUERY)|entityType[^]{1,5}?(org\.apache\.qpid\.dispatch\.[A-Za-z.]+)/g;
 
 const bodyOf = (octets: string): unknown =>
@@ -46,7 +46,7 @@ function recorded(): { bodies: Map<string, unknown>; tables: Map<string, Table> 
 
 const isTable = (body: unknown): body is Table => typeof body === "object" && body !== null && "attributeNames" in body;
 
-/** Return the answers of that router; a table that no tool asked for is empty, and a type that it lacks is refused. */
+/** Return a node with the recorded answers; tables that no tool requested are empty, and types that the router lacks are refused. */
 export function olderRouter(): Answer {
   const { bodies, tables } = recorded();
   const { entityTypes } = bodies.get("GET-SCHEMA") as { entityTypes: Readonly<Record<string, { fullyQualifiedType: string }>> };
@@ -58,8 +58,8 @@ export function olderRouter(): Answer {
     const type = String(properties["entityType"]);
     if (!known.has(type)) return { status: 400, body: {} };
     const { attributeNames: columns, results } = tables.get(type) ?? { attributeNames: [], results: [] };
-    const asked = (message.body as Table).attributeNames;
-    const names = asked.length === 0 ? columns : asked;
+    const requested = (message.body as Table).attributeNames;
+    const names = requested.length === 0 ? columns : requested;
     const places = names.map((name) => columns.indexOf(name));
     const offset = Number(properties["offset"] ?? 0);
     const rows = results.slice(offset, offset + Number(properties["count"] ?? results.length));

@@ -1,4 +1,4 @@
-/** A router as its users run it: a process of its own, configured by a text, stopped by a signal. */
+/** A router as operators run it: a process with a configuration file, stopped by a signal. */
 
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -9,20 +9,20 @@ import { fileURLToPath } from "node:url";
 
 export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const OWN_PYTHON = join(ROOT, ".venv/bin/python");
-/** The Python that has trouter; PYTHON names another one. */
+/** The Python interpreter that has trouter; the environment variable PYTHON overrides it. */
 export const PYTHON = process.env["PYTHON"] ?? (existsSync(OWN_PYTHON) ? OWN_PYTHON : "python3");
-/** Only a hang takes this long; no test waits for it to pass. */
+/** Only a hanging process takes this long. */
 const DEADLINE_MS = 60_000;
 const LISTENING = /SERVER \(notice\) Listening (?:for HTTP )?on \S+:(\d+)$/;
 const OPERATIONAL = /SERVER \(notice\) Operational/;
 
-/** The end of what this process started, if it ends before it has stopped all of it. */
+/** Ends the routers that still run when this process ends. */
 const alive = new Set<ChildProcess>();
 process.on("exit", () => alive.forEach((child) => child.kill("SIGKILL")));
 
 /** A started router. */
 export class RunningRouter {
-  /** The ports of its listeners in the order in which the configuration has them. */
+  /** The ports of the listeners, in the order of the configuration. */
   readonly ports: number[] = [];
   readonly lines: string[] = [];
   private readonly folder = mkdtempSync(join(tmpdir(), "console-e2e-"));
@@ -63,20 +63,20 @@ export class RunningRouter {
     waiting.forEach((resume) => resume());
   }
 
-  /** The number of its process. */
+  /** Return the id of the process. */
   get pid(): number {
     if (this.child.pid === undefined) throw new Error("the router did not start");
     return this.child.pid;
   }
 
-  /** The port of the listener at that place of the configuration. */
+  /** Return the port of the listener with that index in the configuration. */
   port(place = 0): number {
     const port = this.ports[place];
     if (port === undefined) throw new Error(`the router has ${this.ports.length} listeners:\n${this.lines.join("\n")}`);
     return port;
   }
 
-  /** Wait until a line of the log matches. */
+  /** Wait until the log has a line that matches. */
   async waitForLine(pattern: RegExp): Promise<void> {
     const late = new AbortController();
     const timer = setTimeout(() => {
@@ -110,7 +110,7 @@ export class RunningRouter {
   }
 }
 
-/** Start a router and return it when all of its listeners listen. */
+/** Start a router and return it as soon as all of its listeners listen. */
 export async function startRouter(configuration: string): Promise<RunningRouter> {
   const router = new RunningRouter(configuration);
   await router.waitForLine(OPERATIONAL);
@@ -127,15 +127,15 @@ export function section(name: string, settings: Readonly<Record<string, Setting>
   return `${name} {\n${lines.join("\n")}\n}\n`;
 }
 
-/** An AMQP listener on a free port of this machine. */
+/** Return the section of an AMQP listener on a free port of this machine. */
 export const amqpListener = (settings: Readonly<Record<string, Setting>> = {}): string =>
   section("listener", { host: "127.0.0.1", port: 0, saslMechanisms: "ANONYMOUS", ...settings });
 
-/** The listener of the console. */
+/** Return the section of a listener that serves the console. */
 export const consoleListener = (settings: Readonly<Record<string, Setting>> = {}): string =>
   amqpListener({ http: true, ...settings });
 
-/** Write a file of users with these passwords and return its path; it is gone when this process ends. */
+/** Write a users file with these passwords and return its path; the file is deleted when this process ends. */
 export function usersFile(passwords: Readonly<Record<string, string>>): string {
   const folder = mkdtempSync(join(tmpdir(), "console-users-"));
   process.on("exit", () => rmSync(folder, { recursive: true, force: true }));

@@ -1,4 +1,4 @@
-/** A router, as its management node tells it, in which strangers chose every text: long, with all that pages must not take for their own. */
+/** A management node whose every text is hostile: 10 kB with markup, control characters and marks that turn the reading direction. */
 
 import type { Message } from "rhea";
 
@@ -6,15 +6,15 @@ import type { Answer } from "./large";
 
 /** A script, quotes, marks that turn the reading direction, control characters, and 10 kB without a place to break. */
 export const STRANGE = `<script>window.hit=1</script><img src=x onerror="window.hit=1">"'\u202egnp.exe\u2066\u0000\u001b[31m${"x".repeat(10_000)}`;
-/** How the first of it is shown. */
+/** The beginning of STRANGE as the console shows it. */
 export const SHOWN = `<script>window.hit=1</script><img src=x onerror="window.hit=1">"'<U+202E>gnp`;
 
-/** When its log lines were written, in s since 1970, and how the time is shown in the browser's zone. */
+/** The time of the log entries in s since 1970, and its text in the browser's time zone. */
 const LOGGED_S = 1_700_000_000;
 export const LOGGED = "14 Nov 2023, 23:13:20";
 
 const PREFIX = "org.apache.qpid.dispatch.";
-/** The types that pages ask for; what does not stand in CELLS is a stranger's text, and what is in NUMBERS counts up. */
+/** The attributes of the types that pages request. Those in NUMBERS count up, and those outside of CELLS hold STRANGE. */
 const TYPES: Readonly<Record<string, string>> = {
   router: "identity id mode version deliveriesIngress deliveriesEgress",
   "router.node": "identity id index nextHop cost",
@@ -38,7 +38,7 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 const NUMBERS = /^(?:deliver|zeroCredit|recordsLost|infoCount)/;
 
-/** What a column holds that strangers do not choose; row 0 sends and row 1 receives. */
+/** The values of attributes that peers cannot choose; row 0 sends and row 1 receives. */
 const CELLS: Readonly<Record<string, (row: number) => unknown>> = {
   identity: String,
   connectionId: String,
@@ -70,7 +70,7 @@ const columnsOf = (type: string): readonly string[] => TYPES[type]?.split(" ") ?
 const cell = (column: string, row: number): unknown =>
   (CELLS[column] ?? (NUMBERS.test(column) ? () => Date.now() % 1_000_000 : () => STRANGE))(row);
 
-/** The management type has the operations that it answers. */
+/** The operations of the type "management". */
 function schema(): unknown {
   const attribute = (column: string): unknown => ({
     type: NUMBERS.test(column) ? "integer" : "string",
@@ -91,7 +91,7 @@ function schema(): unknown {
   return { prefix: PREFIX, entityTypes: { ...Object.fromEntries(types), management } };
 }
 
-/** What operations other than QUERY answer. */
+/** The answers to operations other than QUERY. */
 const ANSWERS: Readonly<Record<string, () => unknown>> = {
   "GET-MGMT-NODES": () => [],
   "GET-SCHEMA": schema,
@@ -100,7 +100,7 @@ const ANSWERS: Readonly<Record<string, () => unknown>> = {
   "EXPLAIN-POLICY": () => ({ allowed: false, rule: STRANGE, steps: [{ what: STRANGE, found: STRANGE, why: STRANGE }], settings: { [STRANGE]: STRANGE } }),
 };
 
-/** Answer as that router does; what changes anything is refused, in a stranger's words too. */
+/** Reply with hostile texts; operations that change an entity are refused with one. */
 export const strangers: Answer = (_address, message: Message) => {
   const properties = (message.application_properties ?? {}) as Readonly<Record<string, unknown>>;
   const operation = String(properties["operation"]);
@@ -108,8 +108,8 @@ export const strangers: Answer = (_address, message: Message) => {
     const answer = ANSWERS[operation];
     return answer === undefined ? { status: 501, body: {}, description: STRANGE } : { status: 200, body: answer() };
   }
-  const { attributeNames: asked } = message.body as { attributeNames: readonly string[] };
-  const columns = asked.length > 0 ? asked : columnsOf(String(properties["entityType"]).replace(PREFIX, ""));
+  const { attributeNames: requested } = message.body as { attributeNames: readonly string[] };
+  const columns = requested.length > 0 ? requested : columnsOf(String(properties["entityType"]).replace(PREFIX, ""));
   const rows = properties["offset"] === 0 ? [0, 1] : [];
   return { status: 200, body: { attributeNames: columns, results: rows.map((row) => columns.map((column) => cell(column, row))) } };
 };

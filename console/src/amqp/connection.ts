@@ -1,4 +1,4 @@
-/** One AMQP connection over one WebSocket: a dynamic receiver for the answers, and senders for the requests. */
+/** One AMQP connection over one WebSocket, with a dynamic receiver for the answers and senders for the requests. */
 
 import "./node/globals";
 
@@ -6,26 +6,30 @@ import rhea, { type Connection, type EventContext, type Message, type Receiver, 
 
 import type { Value } from "../model/types";
 import { ConnectError, ManagementError } from "./errors";
-import { mechanismsFor, noting, type Credentials } from "./mechanisms";
+import { mechanismsFor, recordLookups, type Credentials } from "./mechanisms";
 import { Slots } from "./slots";
-import { joiningSocket } from "./socket";
+import { batchingSocket } from "./socket";
 import { fromValue, toValue } from "./values";
 
-/** Requests under way at once, and how long each may take before it counts as unanswered. */
+/** Requests under way at once; further ones wait. */
 const MAX_UNDER_WAY = 10;
+/** A request without an answer after this time fails. */
 const REQUEST_TIMEOUT_MS = 5_000;
-/** From the first byte to the receiver's address. */
+/** Time that the router has from the first byte until it names the receiver's address. */
 const OPEN_TIMEOUT_MS = 15_000;
-/** The router closes a connection over which nothing comes for twice this long; rhea keeps it alive. */
-const IDLE_TIMEOUT_MS = 16_000;
-/** Answers that the router may send before the console has read them. */
+/** The router sends a frame in half of this time; rhea gives the connection up after twice this time without one. */
+const IDLE_TIMEOUT_MS = 8_000;
+/** Credit of the receiver: answers that the router may send before the console has read them. */
 const CREDIT = 100;
 
-/** What an application property of a request may be. */
+/** The application properties of a request; undefined and null ones are not sent. */
 export type Properties = Readonly<Record<string, Value | undefined>>;
 
+/** The answer of a management node to one request. */
 export interface Answer {
+  /** The status code, as in HTTP; 0 if the answer has none. */
   readonly status: number;
+  /** The node's text about the status; "" if the answer has none. */
   readonly description: string;
   readonly body: Value;
 }
@@ -36,14 +40,14 @@ interface Pending {
   readonly timer: ReturnType<typeof setTimeout>;
 }
 
-/** An open connection to a router. It ends once, by close() or by a loss that `onLost` is called for. */
+/** A connection to a router. It ends once: by close(), or by a loss, which `onLost` reports. */
 export class AmqpConnection {
-  /** The container id of this connection, by which the router's table of connections shows it. */
+  /** The container id of this connection; the router's table of connections has it. */
   readonly container = `trouter-console-${rhea.generate_uuid()}`;
-  /** The mechanisms that the listener offered, as far as they were looked at. */
+  /** The SASL mechanisms that rhea looked up: those that the listener offered. */
   readonly offered = new Set<string>();
-  /** Called once when an open connection is lost, with why. */
-  onLost: (why: string) => void = () => undefined;
+  /** Called once when an open connection is lost, with the reason. */
+  onLost: (reason: string) => void = () => undefined;
 
   private readonly slots = new Slots(MAX_UNDER_WAY);
   private readonly pending = new Map<string, Pending>();
@@ -59,35 +63,35 @@ export class AmqpConnection {
     return this.receiver?.source.address ?? "";
   }
 
-  /** Connect to `url`, log in and ask for the virtual host `host`; ConnectError. */
+  /** Connect to `url` and log in to the virtual host `host`; throw ConnectError if that fails. */
   async open(url: string, host: string, credentials: Credentials): Promise<void> {
     await new Promise<void>((resolve, reject) => {
-      const fail = (reason: ConnectError["reason"], why: string): void => {
+      const fail = (reason: ConnectError["reason"], description: string): void => {
         clearTimeout(timer);
-        this.end(why);
-        reject(new ConnectError(reason, why, [...this.offered]));
+        this.end(description);
+        reject(new ConnectError(reason, description, [...this.offered]));
       };
       const timer = setTimeout(() => fail("unreachable", "The router does not answer."), OPEN_TIMEOUT_MS);
       this.amqp = this.connect(url, host, credentials);
-      this.watch(this.amqp, fail);
+      this.addListeners(this.amqp, fail);
       this.amqp.once("receiver_open", () => {
         clearTimeout(timer);
         resolve();
       });
     });
     this.amqp?.removeAllListeners("disconnected");
-    this.amqp?.on("disconnected", () => this.lose("The connection was cut."));
+    this.amqp?.on("disconnected", () => this.endLost("The connection was cut."));
   }
 
   private connect(url: string, host: string, credentials: Credentials): Connection {
-    // rhea calls it with `new`, which returns what the function returns.
-    const dial = rhea.websocket_connect(joiningSocket as unknown as typeof WebSocket) as unknown as (...given: unknown[]) => () => object;
+    // rhea calls the function with `new`, which returns the function's result.
+    const connectionDetails = rhea.websocket_connect(batchingSocket as unknown as typeof WebSocket) as unknown as (...parameters: unknown[]) => () => object;
     const options = {
-      connection_details: dial(url, ["amqp", "binary"], []),
+      connection_details: connectionDetails(url, ["amqp", "binary"], []),
       container_id: this.container,
       hostname: host,
       sasl_init_hostname: host,
-      sasl_mechanisms: noting(mechanismsFor(credentials), this.offered),
+      sasl_mechanisms: recordLookups(mechanismsFor(credentials), this.offered),
       properties: { product: "trouter-console", console_identifier: "trouter console" },
       idle_time_out: IDLE_TIMEOUT_MS,
       reconnect: false,
@@ -95,42 +99,42 @@ export class AmqpConnection {
     return rhea.create_container().connect(options as never);
   }
 
-  private watch(amqp: Connection, fail: (reason: ConnectError["reason"], why: string) => void): void {
+  private addListeners(amqp: Connection, fail: (reason: ConnectError["reason"], description: string) => void): void {
     amqp.on("connection_open", () => {
       this.anonymous = [amqp.offered_capabilities ?? []].flat().includes("ANONYMOUS-RELAY");
       this.receiver = amqp.open_receiver({ source: { address: "", dynamic: true }, credit_window: CREDIT });
     });
     amqp.on("message", (context: EventContext) => this.receive(context.message));
     amqp.on("receiver_error", (context: EventContext) => {
-      fail("refused", `The router refuses a receiver for its answers: ${described(context.receiver?.error)}`);
+      fail("refused", `The router refuses a receiver for its answers: ${errorText(context.receiver?.error)}`);
     });
-    amqp.on("receiver_close", () => this.lose("The router closed the receiver of its answers."));
+    amqp.on("receiver_close", () => this.endLost("The router closed the receiver of its answers."));
     amqp.on("connection_error", (context: EventContext) => {
       const error = context.error ?? amqp.error;
-      if (this.receiver !== undefined) this.lose(described(error));
-      else if (described(error).includes("No suitable mechanism")) {
-        fail("no mechanism", "The listener wants another way of logging in.");
+      if (this.receiver !== undefined) this.endLost(errorText(error));
+      else if (errorText(error).includes("No suitable mechanism")) {
+        fail("no mechanism", "The listener does not accept this kind of login.");
       } else if (isUnauthorized(error)) fail("refused", "The router refuses this login.");
-      else fail("refused", described(error));
+      else fail("refused", errorText(error));
     });
-    amqp.on("connection_close", () => this.lose("The router closed the connection."));
+    amqp.on("connection_close", () => this.endLost("The router closed the connection."));
     amqp.on("disconnected", () => fail("unreachable", "The router cannot be reached."));
-    // Whatever rhea finds wrong with what the peer sent; "disconnected" follows.
+    // rhea reports a fault of the peer here; "disconnected" follows.
     amqp.on("error", () => undefined);
     amqp.on("protocol_error", () => undefined);
   }
 
-  /** Send one request to the node at `to` and return its answer, whatever its status; ManagementError if none comes. */
+  /** Send a request to the node at `to` and return its answer with any status; throw ManagementError if no answer comes. */
   async request(to: string, properties: Properties, body: Value): Promise<Answer> {
-    await this.slots.take();
+    await this.slots.acquire();
     try {
-      return await this.ask(to, properties, body);
+      return await this.sendRequest(to, properties, body);
     } finally {
-      this.slots.give();
+      this.slots.release();
     }
   }
 
-  private ask(to: string, properties: Properties, body: Value): Promise<Answer> {
+  private sendRequest(to: string, properties: Properties, body: Value): Promise<Answer> {
     const { amqp } = this;
     if (this.ended || amqp === undefined) return Promise.reject(new ManagementError(0, "not connected"));
     this.lastId += 1;
@@ -141,37 +145,37 @@ export class AmqpConnection {
         reject(new ManagementError(0, `no answer within ${REQUEST_TIMEOUT_MS / 1_000} s`));
       }, REQUEST_TIMEOUT_MS);
       this.pending.set(id, { resolve, reject, timer });
-      const given = Object.entries(properties).filter(([, value]) => value !== undefined && value !== null);
+      const present = Object.entries(properties).filter(([, value]) => value !== undefined && value !== null);
       const message: Message = {
         to,
         reply_to: this.replyTo,
         correlation_id: id,
-        application_properties: Object.fromEntries(given.map(([key, value]) => [key, fromValue(value)])),
+        application_properties: Object.fromEntries(present.map(([key, value]) => [key, fromValue(value)])),
         body: fromValue(body),
       };
       this.senderFor(amqp, to).send(message);
     });
   }
 
-  /** One sender for all nodes where the router relays, else one for each node. */
+  /** Return the sender for the node at `to`: one for all nodes if the router relays, else one for each node. */
   private senderFor(amqp: Connection, to: string): Sender {
     const target = this.anonymous ? "" : to;
     const open = this.senders.get(target);
     if (open !== undefined) return open;
     const sender = amqp.open_sender({ target: target === "" ? {} : { address: target } });
     this.senders.set(target, sender);
-    sender.on("sender_error", () => this.senderRefused(target, sender));
-    sender.on("sender_close", () => this.senderRefused(target, sender));
+    sender.on("sender_error", () => this.failSender(target, sender));
+    sender.on("sender_close", () => this.failSender(target, sender));
     return sender;
   }
 
-  /** A policy may refuse the anonymous sender and allow one to the node itself. */
-  private senderRefused(target: string, sender: Sender): void {
+  /** Fail all requests under way; if the policy refused the anonymous sender, later requests use one sender for each node. */
+  private failSender(target: string, sender: Sender): void {
     if (this.senders.get(target) !== sender) return;
     this.senders.delete(target);
-    const why = new ManagementError(403, `The router refuses requests to its management node: ${described(sender.error)}`);
+    const refusal = new ManagementError(403, `The router refuses requests to its management node: ${errorText(sender.error)}`);
     if (target === "") this.anonymous = false;
-    for (const id of [...this.pending.keys()]) this.settle(id, (pending) => pending.reject(why));
+    for (const id of [...this.pending.keys()]) this.complete(id, (pending) => pending.reject(refusal));
   }
 
   private receive(message: Message | undefined): void {
@@ -179,7 +183,7 @@ export class AmqpConnection {
     const properties = (message.application_properties ?? {}) as Record<string, unknown>;
     const status = Number(properties["statusCode"]);
     const description = properties["statusDescription"];
-    this.settle(String(message.correlation_id), (pending) =>
+    this.complete(String(message.correlation_id), (pending) =>
       pending.resolve({
         status: Number.isInteger(status) ? status : 0,
         description: typeof description === "string" ? description : "",
@@ -188,25 +192,25 @@ export class AmqpConnection {
     );
   }
 
-  /** An answer that no request waits for (any longer) is dropped. */
-  private settle(id: string, how: (pending: Pending) => void): void {
+  /** End the pending request `id`; drop the answer if no request waits for it. */
+  private complete(id: string, finish: (pending: Pending) => void): void {
     const pending = this.pending.get(id);
     if (pending === undefined) return;
     this.pending.delete(id);
     clearTimeout(pending.timer);
-    how(pending);
+    finish(pending);
   }
 
-  private lose(why: string): void {
+  private endLost(reason: string): void {
     if (this.ended) return;
-    this.end(why);
-    this.onLost(why);
+    this.end(reason);
+    this.onLost(reason);
   }
 
-  private end(why: string): void {
+  private end(reason: string): void {
     this.ended = true;
     for (const id of [...this.pending.keys()]) {
-      this.settle(id, (pending) => pending.reject(new ManagementError(0, why)));
+      this.complete(id, (pending) => pending.reject(new ManagementError(0, reason)));
     }
     this.amqp?.close();
   }
@@ -217,7 +221,7 @@ export class AmqpConnection {
   }
 }
 
-function described(error: unknown): string {
+function errorText(error: unknown): string {
   if (typeof error !== "object" || error === null) return "no reason given";
   const { description, message, condition } = error as { description?: string; message?: string; condition?: string };
   return description ?? message ?? condition ?? "no reason given";

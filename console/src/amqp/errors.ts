@@ -1,7 +1,8 @@
-/** A request that a management node refused, or that had no answer. */
+/** A management node refused a request, or did not answer it. */
 export class ManagementError extends Error {
-  /** The code of the answer (400, 403, 404, ...); 0 when none came. */
+  /** The status code of the answer (400, 403, 404, ...); 0 if no answer came. */
   readonly status: number;
+  /** The node's own text, or the reason why no answer came. */
   readonly description: string;
 
   constructor(status: number, description: string) {
@@ -12,11 +13,11 @@ export class ManagementError extends Error {
   }
 }
 
-/** Why a connection did not come about. */
+/** The console could not connect or log in. */
 export class ConnectError extends Error {
-  /** "refused": the login was; "no mechanism": the listener wants another way of logging in; "unreachable": no connection. */
+  /** "refused": the router refused the login; "no mechanism": the listener wants another mechanism; "unreachable": no connection. */
   readonly reason: "refused" | "no mechanism" | "unreachable";
-  /** The mechanisms that the listener offered. */
+  /** The SASL mechanisms that the listener offered. */
   readonly offered: readonly string[];
 
   constructor(reason: ConnectError["reason"], description: string, offered: readonly string[]) {

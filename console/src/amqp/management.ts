@@ -1,39 +1,44 @@
-/** Requests to management nodes, and what their answers mean. */
+/** Requests to management nodes, and their answers as rows and schema. */
 
+import { isMap } from "../model/rows";
 import { visible } from "../model/text";
 import type { Entity, Row, Schema, SchemaAttribute, SchemaType, Value } from "../model/types";
 import type { AmqpConnection } from "./connection";
 import { ManagementError } from "./errors";
 
+/** The prefix of full type names. */
 export const PREFIX = "org.apache.qpid.dispatch.";
-/** Rows asked for at a time. */
+/** Rows requested in one QUERY. */
 export const PAGE_ROWS = 500;
-/** No table is followed beyond this; a router that pages without end is one that goes wrong. */
+/** Rows read of one table at most, in case a faulty router pages without end. */
 const MAX_ROWS = 200_000;
 
-/** One request: `type` is a short or full name, `properties` are those that an operation of its own takes. */
+/** One request to a management node. Without `name` and `identity` it is for the node itself, except a CREATE. */
 export interface ManagementRequest {
+  /** "READ", "CREATE", "GET-LOG", ... */
   readonly operation: string;
+  /** The short or full name of the entity type. */
   readonly type?: string;
   readonly name?: string;
   readonly identity?: string;
+  /** Further application properties, which the operation defines. */
   readonly properties?: Row;
   readonly body?: Value;
 }
 
-/** Return the full name of a type, by which routers of the older kind find their core's tables. */
+/** Return the full name of a type; the older router finds the tables of its core by full names only. */
 export function fullName(entity: Entity): string {
   return entity.startsWith("org.") ? entity : PREFIX + entity;
 }
 
-/** Return the body of the answer to `request` from the node of the router at `router`; ManagementError. */
-export async function ask(amqp: AmqpConnection, router: string, request: ManagementRequest): Promise<Value> {
-  const ofNode = request.name === undefined && request.identity === undefined && request.operation !== "CREATE";
+/** Return the body of the answer of the router at `router`; throw ManagementError if it refuses or does not answer. */
+export async function requestBody(amqp: AmqpConnection, router: string, request: ManagementRequest): Promise<Value> {
+  const isForNode = request.name === undefined && request.identity === undefined && request.operation !== "CREATE";
   const properties = {
     ...request.properties,
     operation: request.operation,
-    type: request.type === undefined ? (ofNode ? "org.amqp.management" : undefined) : fullName(request.type),
-    name: request.name ?? (ofNode ? "self" : undefined),
+    type: request.type === undefined ? (isForNode ? "org.amqp.management" : undefined) : fullName(request.type),
+    name: request.name ?? (isForNode ? "self" : undefined),
     identity: request.identity,
   };
   const answer = await amqp.request(`${router}$management`, properties, request.body ?? {});
@@ -41,7 +46,7 @@ export async function ask(amqp: AmqpConnection, router: string, request: Managem
   throw new ManagementError(answer.status, answer.description);
 }
 
-/** Return all rows of a table, page by page; ManagementError. */
+/** Return all rows of a table, requested in pages; throw ManagementError if the router refuses or does not answer. */
 export async function query(
   amqp: AmqpConnection,
   router: string,
@@ -50,20 +55,20 @@ export async function query(
 ): Promise<Row[]> {
   const rows: Row[] = [];
   for (;;) {
-    const page = await ask(amqp, router, {
+    const page = await requestBody(amqp, router, {
       operation: "QUERY",
       properties: { entityType: fullName(entity), offset: rows.length, count: PAGE_ROWS },
       body: { attributeNames: attributes === "all" ? [] : attributes },
     });
-    const found = rowsOf(page);
+    const found = queryRows(page);
     rows.push(...found);
-    // More than was asked for comes from a router that does not page and has sent everything.
+    // More rows than requested come from a router that does not page: it has sent all of them.
     if (found.length !== PAGE_ROWS || rows.length >= MAX_ROWS) return rows;
   }
 }
 
-/** Return the rows of the answer to a QUERY; ManagementError if it is none. */
-export function rowsOf(body: Value): Row[] {
+/** Return the rows in the answer to a QUERY; throw ManagementError if the body is no table. */
+export function queryRows(body: Value): Row[] {
   if (isMap(body)) {
     const { attributeNames: names, results } = body;
     if (Array.isArray(names) && Array.isArray(results)) {
@@ -76,55 +81,50 @@ export function rowsOf(body: Value): Row[] {
 }
 
 /** Return the schema in the answer to GET-SCHEMA. */
-export function schemaOf(body: Value): Schema {
+export function parseSchema(body: Value): Schema {
   const map = isMap(body) ? body : {};
   const types = isMap(map["entityTypes"] ?? null) ? (map["entityTypes"] as Row) : {};
   return {
     prefix: text(map["prefix"]),
     types: Object.fromEntries(
       Object.entries(types)
-        .map(([key, told]) => typeOf(key, isMap(told) ? told : {}))
+        .map(([key, reported]) => typeOf(key, isMap(reported) ? reported : {}))
         .map((type) => [type.name, type]),
     ),
   };
 }
 
-function typeOf(key: string, told: Row): SchemaType {
-  const full = text(told["fullyQualifiedType"]) || PREFIX + key;
-  const attributes = isMap(told["attributes"] ?? null) ? (told["attributes"] as Row) : {};
+function typeOf(key: string, reported: Row): SchemaType {
+  const full = text(reported["fullyQualifiedType"]) || PREFIX + key;
+  const attributes = isMap(reported["attributes"] ?? null) ? (reported["attributes"] as Row) : {};
   return {
-    // GET-SCHEMA files router.config.address under "address"; requests want what the full name says.
+    // GET-SCHEMA lists router.config.address as "address"; requests take the name that the full name ends with.
     name: full.startsWith(`${PREFIX}org.`) ? key : full.startsWith(PREFIX) ? full.slice(PREFIX.length) : key,
     fullName: full,
     attributes: Object.fromEntries(
       Object.entries(attributes).map(([name, attribute]) => [name, attributeOf(isMap(attribute) ? attribute : {})]),
     ),
-    operations: texts(told["operations"]),
-    description: visible(text(told["description"])),
-    deprecated: told["deprecated"] === true,
-    singleton: told["singleton"] === true,
-    references: texts(told["references"]),
+    operations: texts(reported["operations"]),
+    description: visible(text(reported["description"])),
+    deprecated: reported["deprecated"] === true,
+    singleton: reported["singleton"] === true,
+    references: texts(reported["references"]),
   };
 }
 
-function attributeOf(told: Row): SchemaAttribute {
-  const type = told["type"];
+function attributeOf(reported: Row): SchemaAttribute {
+  const type = reported["type"];
   return {
     type: Array.isArray(type) ? texts(type) : text(type) || "string",
-    default: told["default"],
-    required: told["required"] === true,
-    unique: told["unique"] === true,
-    deprecated: told["deprecated"] === true,
-    graph: told["graph"] === true,
-    create: told["create"] === true,
-    update: told["update"] === true,
-    description: visible(text(told["description"])),
+    default: reported["default"],
+    required: reported["required"] === true,
+    unique: reported["unique"] === true,
+    deprecated: reported["deprecated"] === true,
+    graph: reported["graph"] === true,
+    create: reported["create"] === true,
+    update: reported["update"] === true,
+    description: visible(text(reported["description"])),
   };
-}
-
-/** Whether a value is a map. */
-export function isMap(value: Value): value is Row {
-  return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array);
 }
 
 const text = (value: Value | undefined): string => (typeof value === "string" ? value : "");

@@ -1,53 +1,57 @@
-/** The SASL mechanisms that a browser can do, as rhea wants them. Secrets stay in the closures here. */
+/** The SASL mechanisms that the console supports, in the form that rhea takes. Secrets stay in the closures here. */
 
 import "./node/globals";
 
 import { scramMechanisms } from "./scram";
 
+/** What a user logs in with; "none" stands for the browser's certificate or an anonymous login. */
 export type Credentials =
   | { readonly kind: "none" }
   | { readonly kind: "password"; readonly user: string; readonly password: string }
   | { readonly kind: "token"; readonly user: string; readonly token: string };
 
-type Answer = (error: Error | undefined, response?: Buffer | string) => void;
+/** Hands rhea the response to send, or the error that ends the exchange. */
+type Respond = (error: Error | undefined, response?: Buffer | string) => void;
 
-/** One exchange of SASL. */
+/** One SASL exchange, as rhea drives it. */
 export interface Mechanism {
-  start(answer: Answer): void;
-  step(challenge: Uint8Array, answer: Answer): void;
+  /** Give the initial response. */
+  start(respond: Respond): void;
+  /** Answer a challenge of the server. */
+  step(challenge: Uint8Array, respond: Respond): void;
 }
 
-/** A mechanism that says everything at once. */
-function oneMessage(text: string): () => Mechanism {
+/** Return a mechanism whose initial response holds all of the credentials. */
+function singleMessage(text: string): () => Mechanism {
   return () => ({
-    start: (answer) => answer(undefined, Buffer.from(text, "utf8")),
+    start: (respond) => respond(undefined, Buffer.from(text, "utf8")),
     // OAUTHBEARER answers a refusal by an empty message; the outcome follows.
-    step: (_challenge, answer) => answer(undefined, Buffer.from("\u0001", "utf8")),
+    step: (_challenge, respond) => respond(undefined, Buffer.from("\u0001", "utf8")),
   });
 }
 
-/** Return the mechanisms that go with `credentials`, by name. */
+/** Return the mechanisms that can send `credentials`, by name. */
 export function mechanismsFor(credentials: Credentials): Record<string, () => Mechanism> {
   switch (credentials.kind) {
     case "none":
-      return { EXTERNAL: oneMessage(""), ANONYMOUS: oneMessage("console") };
+      return { EXTERNAL: singleMessage(""), ANONYMOUS: singleMessage("console") };
     case "password":
       return {
         ...scramMechanisms(credentials.user, credentials.password),
-        PLAIN: oneMessage(`\0${credentials.user}\0${credentials.password}`),
+        PLAIN: singleMessage(`\0${credentials.user}\0${credentials.password}`),
       };
     case "token": {
       const { user, token } = credentials;
       return {
-        OAUTHBEARER: oneMessage(`n,${user === "" ? "" : `a=${user}`},\u0001auth=Bearer ${token}\u0001\u0001`),
-        XOAUTH2: oneMessage(`user=${user}\u0001auth=Bearer ${token}\u0001\u0001`),
+        OAUTHBEARER: singleMessage(`n,${user === "" ? "" : `a=${user}`},\u0001auth=Bearer ${token}\u0001\u0001`),
+        XOAUTH2: singleMessage(`user=${user}\u0001auth=Bearer ${token}\u0001\u0001`),
       };
     }
   }
 }
 
-/** Return `mechanisms` so that `offered` collects the names that rhea looks up: those that the listener offers. */
-export function noting(
+/** Return `mechanisms` wrapped so that each name that rhea looks up, one that the listener offers, is added to `offered`. */
+export function recordLookups(
   mechanisms: Record<string, () => Mechanism>,
   offered: Set<string>,
 ): Record<string, () => Mechanism> {

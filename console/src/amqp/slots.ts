@@ -1,4 +1,4 @@
-/** At most so many things under way; the others wait in their order. */
+/** A limit on what is under way at once; callers beyond it wait in their order. */
 export class Slots {
   private free: number;
   private readonly waiting: (() => void)[] = [];
@@ -7,8 +7,8 @@ export class Slots {
     this.free = count;
   }
 
-  /** Wait for a slot. */
-  async take(): Promise<void> {
+  /** Take a slot, after waiting for a free one if there is none. */
+  async acquire(): Promise<void> {
     if (this.free > 0) {
       this.free -= 1;
       return;
@@ -16,8 +16,8 @@ export class Slots {
     await new Promise<void>((resume) => this.waiting.push(resume));
   }
 
-  /** Give a slot back; the one who waited longest has it then. */
-  give(): void {
+  /** Return a slot; the caller that has waited longest takes it. */
+  release(): void {
     const next = this.waiting.shift();
     if (next === undefined) this.free += 1;
     else next();

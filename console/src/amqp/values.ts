@@ -1,4 +1,4 @@
-/** AMQP values as the console holds them, and back. See model/types.ts for what each becomes. */
+/** Conversion between AMQP values and the console's Value; model/types.ts lists what each type becomes. */
 
 import "./node/globals";
 
@@ -6,14 +6,14 @@ import rhea from "rhea";
 
 import type { Value } from "../model/types";
 
-/** Deeper than any answer of a router; what is deeper still comes from a peer that wants a stack to run over. */
+/** Nesting depth of a value at most: deeper than any router's answer, and too shallow to overflow the stack. */
 const MAX_DEPTH = 32;
 
 interface Codec {
   read: (buffer: Buffer, offset: number) => unknown;
 }
 
-/** What rhea makes of a value that carries a type of its own. */
+/** A decoded value for which rhea keeps the AMQP type. */
 interface TypedValue {
   readonly descriptor?: { readonly value: unknown };
   readonly value: unknown;
@@ -26,29 +26,29 @@ const TIMESTAMP = 0x83;
 
 const byCode = (rhea.types as unknown as { by_code: Record<number, Codec> }).by_code;
 
-function readerOf(code: number): Codec {
+function codecOf(code: number): Codec {
   const codec = byCode[code];
-  if (codec === undefined) throw new Error(`rhea knows no type ${code}`);
+  if (codec === undefined) throw new Error(`rhea has no codec for the type ${code}`);
   return codec;
 }
 
-const small = (wide: bigint): number | bigint =>
+const safeNumber = (wide: bigint): number | bigint =>
   wide >= BigInt(Number.MIN_SAFE_INTEGER) && wide <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(wide) : wide;
 
-// rhea returns eight bytes for what a double cannot hold, which then look like a binary; a bigint says what it is.
-readerOf(ULONG).read = (buffer, offset) =>
-  small((BigInt(buffer.readUInt32BE(offset)) << 32n) | BigInt(buffer.readUInt32BE(offset + 4)));
-readerOf(LONG).read = (buffer, offset) =>
-  small((BigInt(buffer.readInt32BE(offset)) << 32n) | BigInt(buffer.readUInt32BE(offset + 4)));
+// rhea returns eight bytes for a number that a double cannot hold, which look like a binary; a bigint is unambiguous.
+codecOf(ULONG).read = (buffer, offset) =>
+  safeNumber((BigInt(buffer.readUInt32BE(offset)) << 32n) | BigInt(buffer.readUInt32BE(offset + 4)));
+codecOf(LONG).read = (buffer, offset) =>
+  safeNumber((BigInt(buffer.readInt32BE(offset)) << 32n) | BigInt(buffer.readUInt32BE(offset + 4)));
 // A Date cannot hold every timestamp.
-readerOf(TIMESTAMP).read = (buffer, offset) =>
+codecOf(TIMESTAMP).read = (buffer, offset) =>
   Number((BigInt(buffer.readInt32BE(offset)) << 32n) | BigInt(buffer.readUInt32BE(offset + 4)));
 
 function isTyped(value: object): value is TypedValue {
   return Object.getPrototypeOf(value) !== Object.prototype && "type" in value && "value" in value;
 }
 
-/** Return what rhea decoded as a Value; a described value is the map of its descriptor and its value. */
+/** Return a value that rhea decoded as a Value; a described value becomes {descriptor, value}. */
 export function toValue(decoded: unknown, depth = 0): Value {
   if (depth > MAX_DEPTH) return "(nested too deep)";
   switch (typeof decoded) {
@@ -78,7 +78,7 @@ function objectToValue(decoded: object, depth: number): Value {
   return Object.fromEntries(Object.entries(decoded).map(([key, item]) => [key, toValue(item, depth)]));
 }
 
-/** Return a Value as rhea encodes it: whole numbers as int or long, as the router's own tools send them. */
+/** Return a Value in the form that rhea encodes: whole numbers as int or long, as the router's own tools send them. */
 export function fromValue(value: Value | undefined): unknown {
   if (value === undefined || value === null) return null;
   if (typeof value === "number") {

@@ -5,15 +5,15 @@ import { Navigate, Route, Routes } from "react-router-dom";
 import { login, useSession } from "../store";
 import { Frame } from "./Frame";
 import { Login } from "./Login";
-import { Missing } from "./Missing";
+import { NoSuchPage } from "./NoSuchPage";
 import { ROUTES, type PageRoute } from "./routes";
 
-/** How long to wait before the code of a page is asked for again, where the router did not answer. */
+/** Time between two requests for the code of a page while the router does not answer. */
 const RELOAD_MS = 1_000;
-const PAGES = ROUTES.map((route) => ({ path: route.path, Component: lazy(() => loaded(route.load)) }));
+const PAGES = ROUTES.map((route) => ({ path: route.path, Component: lazy(() => loadWithRetry(route.load)) }));
 
-/** Load the code of a page; while the router does not answer, ask again. */
-async function loaded(load: PageRoute["load"]): ReturnType<PageRoute["load"]> {
+/** Load the code of a page, and repeat the request until the router answers. */
+async function loadWithRetry(load: PageRoute["load"]): ReturnType<PageRoute["load"]> {
   for (;;) {
     try {
       return await load();
@@ -32,7 +32,7 @@ function Loading({ label }: { label: string }) {
   );
 }
 
-/** The login page until there is a login, then the frame around the page that the address names. */
+/** Shows the login page until the user has logged in, then the page that the URL names. */
 export function App() {
   const { state } = useSession();
   const [hasTried, setHasTried] = useState(false);
@@ -49,7 +49,7 @@ export function App() {
           {PAGES.map(({ path, Component }) => (
             <Route key={path} path={path} element={<Component />} />
           ))}
-          <Route path="*" element={<Missing />} />
+          <Route path="*" element={<NoSuchPage />} />
         </Routes>
       </Suspense>
     </Frame>

@@ -49,13 +49,13 @@ const sidebar = (
   </PageSidebar>
 );
 
-// A link to #console-main would leave the page, since the part behind the hash names it.
+// A link to #console-main would open another page, because the part behind the hash names the page.
 function toContent(event: MouseEvent): void {
   event.preventDefault();
   document.getElementById(MAIN)?.focus();
 }
 
-/** The masthead, the navigation and the place of the page. */
+/** Shows the masthead, the navigation, the notices and the current page. */
 export function Frame({ children }: { children: ReactNode }) {
   return (
     <Page

@@ -10,29 +10,29 @@ import { login, useSession } from "../store";
 import { ThemeSwitch } from "./ThemeSwitch";
 
 const TOKENS = ["OAUTHBEARER", "XOAUTH2"];
-const NAMELESS = ["ANONYMOUS", "EXTERNAL"];
+const PASSWORDLESS = ["ANONYMOUS", "EXTERNAL"];
 
-/** Whether credentials would cross the network in clear. */
+/** Return whether the browser would send credentials over the network without TLS. */
 const isInClear = (): boolean =>
   window.location.protocol === "http:" && !["localhost", "127.0.0.1", "[::1]"].includes(window.location.hostname);
 
-/** The page that asks for a name and a password, or for a token. */
+/** Asks the user for a name and a password, or for a token. */
 export function Login() {
   const { offered, problem, state } = useSession();
   const [kind, setKind] = useState<"password" | "token">("password");
   const [user, setUser] = useState("");
   const [secret, setSecret] = useState("");
   const [host, setHost] = useState("");
-  const asked = host.trim() === "" ? {} : { host: host.trim() };
+  const virtualHost = host.trim() === "" ? {} : { host: host.trim() };
   const isBusy = state === "connecting";
-  const takesTokens = offered.some((name) => TOKENS.includes(name));
-  const takesNameless = offered.length === 0 || offered.some((name) => NAMELESS.includes(name));
+  const offersTokens = offered.some((name) => TOKENS.includes(name));
+  const offersPasswordless = offered.length === 0 || offered.some((name) => PASSWORDLESS.includes(name));
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     setSecret("");
     void login({
       credentials: kind === "token" ? { kind, user, token: secret } : { kind, user, password: secret },
-      ...asked,
+      ...virtualHost,
     });
   };
   return (
@@ -48,8 +48,8 @@ export function Login() {
             {isInClear() && (
               <Alert variant="warning" isInline title="This page was loaded without TLS: a password crosses the network in clear." />
             )}
-            {takesTokens && (
-              <ToggleGroup aria-label="Way of logging in">
+            {offersTokens && (
+              <ToggleGroup aria-label="Kind of login">
                 <ToggleGroupItem text="Password" isSelected={kind === "password"} onChange={() => setKind("password")} />
                 <ToggleGroupItem text="Token" isSelected={kind === "token"} onChange={() => setKind("token")} />
               </ToggleGroup>
@@ -85,8 +85,8 @@ export function Login() {
               <Button type="submit" isLoading={isBusy} isDisabled={isBusy}>
                 Log in
               </Button>
-              {takesNameless && (
-                <Button variant="link" isDisabled={isBusy} onClick={() => void login({ credentials: { kind: "none" }, ...asked })}>
+              {offersPasswordless && (
+                <Button variant="link" isDisabled={isBusy} onClick={() => void login({ credentials: { kind: "none" }, ...virtualHost })}>
                   Connect without a password
                 </Button>
               )}

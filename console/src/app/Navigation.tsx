@@ -16,7 +16,7 @@ function Item({ route }: { route: PageRoute }) {
   );
 }
 
-/** The pages by group. */
+/** Shows links to all pages, by group. */
 export function Navigation() {
   return (
     <Nav aria-label="Pages">

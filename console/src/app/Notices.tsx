@@ -3,10 +3,10 @@ import { Alert, AlertActionCloseButton, AlertGroup } from "@patternfly/react-cor
 import { shown } from "../model/text";
 import { closeNotice, useNotices } from "../store";
 
-/** Notices that nothing depends on leave by themselves. */
+/** Notices other than errors disappear after this time. */
 const TIMEOUT_MS = 8_000;
 
-/** The notices that stand on the page now; a screen reader reads them as they come. */
+/** Shows the open notices; a screen reader reads each as it arrives. */
 export function Notices() {
   const notices = useNotices().shown;
   return (

@@ -11,7 +11,7 @@ const CHOICES: readonly { theme: Theme; label: string; Icon: typeof SunIcon }[] 
   { theme: "dark", label: "Dark theme", Icon: MoonIcon },
 ];
 
-/** System, light or dark. */
+/** Lets the user choose the theme: the system's, light or dark. */
 export function ThemeSwitch() {
   const { theme } = useTheme();
   return (

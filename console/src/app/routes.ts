@@ -1,11 +1,12 @@
 import type { ComponentType } from "react";
 
-/** One page of the console. Each folder under pages/ has a route.ts whose default export is one of these. */
+/** A page of the console. The route.ts of each folder under pages/ exports one by default. */
 export interface PageRoute {
   /** The path behind the #, such as "/topology" or "/entities/*". */
   readonly path: string;
+  /** The text of the link in the navigation. */
   readonly title: string;
-  /** The heading of the navigation below which the page stands. */
+  /** The group of the navigation that lists the page. */
   readonly group: "Network" | "Traffic" | "Details";
   /** Place within the navigation, lowest first. */
   readonly order: number;
@@ -15,10 +16,10 @@ export interface PageRoute {
 
 const found = import.meta.glob<{ default: PageRoute }>("../pages/*/route.ts", { eager: true });
 
-/** Every page there is, in the order of the navigation. */
+/** All pages, in the order of the navigation. */
 export const ROUTES: readonly PageRoute[] = Object.values(found)
   .map((module) => module.default)
   .sort((one, other) => one.order - other.order);
 
-/** The headings of the navigation in their order. */
+/** The groups of the navigation, in their order. */
 export const GROUPS: readonly PageRoute["group"][] = ["Network", "Traffic", "Details"];

@@ -1,16 +1,17 @@
-/** Dark or light: the system's choice until the user makes one, which this browser remembers. */
+/** The theme of the console: the system's until the user chooses one, which the browser stores. */
 
 import { create } from "zustand";
 
+/** The user's choice; "system" follows the operating system. */
 export type Theme = "system" | "light" | "dark";
 
 const KEY = "trouter.theme";
 const DARK_CLASS = "pf-v6-theme-dark";
 const system = window.matchMedia("(prefers-color-scheme: dark)");
 
-function remembered(): Theme {
-  const kept = localStorage.getItem(KEY);
-  return kept === "light" || kept === "dark" ? kept : "system";
+function storedTheme(): Theme {
+  const stored = localStorage.getItem(KEY);
+  return stored === "light" || stored === "dark" ? stored : "system";
 }
 
 interface ThemeState {
@@ -20,7 +21,7 @@ interface ThemeState {
 
 const isDark = (theme: Theme): boolean => (theme === "system" ? system.matches : theme === "dark");
 
-const store = create<ThemeState>(() => ({ theme: remembered(), isDark: isDark(remembered()) }));
+const store = create<ThemeState>(() => ({ theme: storedTheme(), isDark: isDark(storedTheme()) }));
 
 function apply(): void {
   const { theme } = store.getState();
@@ -30,13 +31,13 @@ function apply(): void {
   store.setState({ isDark: dark });
 }
 
-/** Show the theme from now on, also when the system changes its own. */
+/** Apply the theme, now and whenever the system's theme changes. */
 export function followTheme(): void {
   system.addEventListener("change", apply);
   apply();
 }
 
-/** Choose a theme and remember it. */
+/** Apply a theme and store the choice for the next visit. */
 export function chooseTheme(theme: Theme): void {
   if (theme === "system") localStorage.removeItem(KEY);
   else localStorage.setItem(KEY, theme);
@@ -44,7 +45,7 @@ export function chooseTheme(theme: Theme): void {
   apply();
 }
 
-/** The theme chosen and whether the page is dark now; a picture that cannot use CSS variables draws by it. */
+/** Return the chosen theme and whether the page is dark now, for pictures that cannot use CSS variables. */
 export function useTheme(): ThemeState {
   return store();
 }

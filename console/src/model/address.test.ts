@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 
-import { addressesOf, viewOf } from "./address";
-import { concluded, explanationOf, gravityOf } from "./explanation";
+import { addressesOf, addressView } from "./address";
+import { concludeFromTables, parseExplanation, gravityOf } from "./explanation";
 import { isInner, isTemporary, parseKey } from "./addresskey";
 import type { Snapshot } from "./types";
 
@@ -39,7 +39,7 @@ const snapshot: Snapshot = {
   ],
 };
 
-it("adds an address up over routers, without those of routers and answers", () => {
+it("sums an address over routers, and leaves out addresses of routers and replies", () => {
   const [orders, ...others] = addressesOf(snapshot);
   expect(others).toEqual([]);
   expect(orders).toMatchObject({ text: "orders", kind: "mobile", phase: 0, routers: ["A", "B"] });
@@ -47,25 +47,26 @@ it("adds an address up over routers, without those of routers and answers", () =
 });
 
 it("finds producers and consumers with their credit and outcomes, by router", () => {
-  const view = viewOf(snapshot, "orders");
+  const view = addressView(snapshot, "orders");
   expect(view.producers).toMatchObject([{ router: "A", container: "writer", credit: 5, outcomes: { acceptedCount: 4 } }]);
   expect(view.consumers).toMatchObject([{ router: "B", container: "", credit: 0, undelivered: 3, noCreditSeconds: 9 }]);
   expect(view.routers.map((each) => [each.router, each.consumers, each.producers])).toEqual([["A", 0, 1], ["B", 1, 0]]);
-  expect(viewOf(snapshot, "other").consumers).toEqual([]);
+  expect(addressView(snapshot, "other").consumers).toEqual([]);
 });
 
-it("reads keys", () => {
+it("parses keys, and recognises inner and temporary addresses", () => {
   expect(parseKey("M1a/b")).toEqual({ kind: "mobile", phase: 1, text: "a/b" });
+  expect(parseKey("MFa/b")).toEqual({ kind: "mobile", phase: "F", text: "a/b" });
   expect(parseKey("Cbroker")).toEqual({ kind: "link route in", phase: null, text: "broker" });
   expect([isInner("M0$management"), isInner("L_edge"), isInner("M0edges"), isTemporary("Ltemp.q")]).toEqual([true, true, false, true]);
 });
 
-it("says in words what EXPLAIN says", () => {
+it("turns an answer to EXPLAIN into sentences", () => {
   const consumers = [{ link: 9, container: "c", waitsFor: "credit", zeroCreditSeconds: 70, undelivered: 1, unsettled: 2 }];
-  const told = explanationOf({ verdict: "consumers without credit: link 9 on connection 2", rule: "prefix a", consumers, senders: [{ link: 1 }] });
-  expect(told).toMatchObject({ gravity: "danger", rule: "prefix a", isTold: true });
-  expect(told?.details).toEqual(["Receiver c (link 9): its receiver gives no credit, for 70 s; 1 delivery waits; 2 deliveries unsettled"]);
-  expect(explanationOf([])).toBeUndefined();
+  const explanation = parseExplanation({ verdict: "consumers without credit: link 9 on connection 2", rule: "prefix a", consumers, senders: [{ link: 1 }] });
+  expect(explanation).toMatchObject({ gravity: "danger", rule: "prefix a", isReported: true });
+  expect(explanation?.details).toEqual(["Receiver c (link 9): its receiver gives no credit, for 70 s; 1 delivery waits; 2 deliveries unsettled"]);
+  expect(parseExplanation([])).toBeUndefined();
 });
 
 it.each([
@@ -75,13 +76,13 @@ it.each([
   ["no consumer: 1 sender without new credit until one comes", "warning"],
   ["held by link 1 on connection 2: its session's window is closed", "danger"],
   ["senders are routed by broker to container B on connection 3", "info"],
-])("takes %j for %s", (verdict, gravity) => {
+])("gives the verdict %j the gravity %s", (verdict, gravity) => {
   expect(gravityOf(verdict)).toBe(gravity);
 });
 
-it("concludes from the tables where the router does not explain", () => {
-  const view = viewOf(snapshot, "orders");
-  expect(concluded(view)).toMatchObject({ verdict: "consumers without credit: 1 receiver", gravity: "danger", isTold: false });
-  expect(concluded({ ...view, consumers: [] }).verdict).toMatch(/^no consumer/);
-  expect(concluded({ ...view, consumers: [], producers: [] }).verdict).toMatch(/^unknown address/);
+it("concludes a verdict from the tables if the router does not explain", () => {
+  const view = addressView(snapshot, "orders");
+  expect(concludeFromTables(view)).toMatchObject({ verdict: "consumers without credit: 1 receiver", gravity: "danger", isReported: false });
+  expect(concludeFromTables({ ...view, consumers: [] }).verdict).toMatch(/^no consumer/);
+  expect(concludeFromTables({ ...view, consumers: [], producers: [] }).verdict).toMatch(/^unknown address/);
 });

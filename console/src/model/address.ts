@@ -1,15 +1,15 @@
-/** One address over all routers: who sends and receives, what they wait for, and what became of deliveries. */
+/** One address over all routers: its producers and consumers, their credit, and the outcomes of deliveries. */
 import { isInner, isTemporary, parseKey, type Key } from "./addresskey";
 import { numberOf, sum, textOf } from "./numbers";
 import type { Row, RouterTables, Snapshot } from "./types";
 
-/** The counters of a table that are added up over routers. */
-const COUNTED = [
+/** The counters of router.address that are summed over routers. */
+const SUMMED_COUNTERS = [
   "subscriberCount", "inProcess", "containerCount", "deliveriesIngress", "deliveriesEgress", "deliveriesTransit",
   "deliveriesToContainer", "deliveriesFromContainer", "deliveriesRedirectedToFallback",
 ] as const;
 
-/** What became of a link's deliveries, by the attribute that counts it. */
+/** The outcomes of deliveries, by the attribute of router.link that counts each. */
 export const OUTCOMES = {
   acceptedCount: "accepted",
   rejectedCount: "rejected",
@@ -19,16 +19,19 @@ export const OUTCOMES = {
   droppedPresettledCount: "dropped",
 } as const;
 
+/** The attribute of router.link that counts an outcome. */
 export type Outcome = keyof typeof OUTCOMES;
+/** Deliveries by outcome. */
 export type Outcomes = Readonly<Record<Outcome, number>>;
 
-/** An address over all routers that know it. */
+/** An address, summed over all routers that list it. */
 export interface AddressSum extends Key {
   readonly key: string;
   readonly distribution: string;
-  /** The routers on which it is in use. */
+  /** The ids of the routers that list the address. */
   readonly routers: readonly string[];
-  readonly counts: Readonly<Record<(typeof COUNTED)[number], number>>;
+  /** The counters, summed over these routers. */
+  readonly counts: Readonly<Record<(typeof SUMMED_COUNTERS)[number], number>>;
 }
 
 /** A client's or broker's link to or from the address. */
@@ -40,35 +43,41 @@ export interface AddressLink {
   readonly container: string;
   readonly host: string;
   readonly user: string;
+  /** The role of the connection: "normal", "route-container", ... */
   readonly role: string;
   readonly credit: number | null;
+  /** How long the link has had no credit, in s; 0 while it has some. */
   readonly noCreditSeconds: number;
   readonly undelivered: number;
   readonly unsettled: number;
+  /** Deliveries that are unsettled for more than 10 s. */
   readonly stuck: number;
   readonly deliveries: number;
+  /** Deliveries settled per second, as the router reports it. */
   readonly settleRate: number | null;
   readonly outcomes: Outcomes;
 }
 
-/** What one router has of the address. */
+/** The address on one router. */
 export interface AddressOnRouter {
   readonly router: string;
-  /** The row of router.address; undefined where the router does not know the address. */
+  /** The row of router.address; undefined if the router does not list the address. */
   readonly row: Row | undefined;
+  /** Links from which clients receive. */
   readonly consumers: number;
+  /** Links on which clients send. */
   readonly producers: number;
   readonly outcomes: Outcomes;
 }
 
-/** Everything that the tables tell of one address. */
+/** One address over all routers; the links with most waiting and unsettled deliveries come first. */
 export interface AddressView {
   readonly consumers: readonly AddressLink[];
   readonly producers: readonly AddressLink[];
   readonly routers: readonly AddressOnRouter[];
 }
 
-/** The tables and attributes that views of addresses are told from. */
+/** The tables and attributes that addressesOf and addressView read. */
 export const ADDRESS_TABLES: Readonly<Record<string, readonly string[] | "all">> = {
   "router.address": "all",
   "router.link": [
@@ -78,7 +87,7 @@ export const ADDRESS_TABLES: Readonly<Record<string, readonly string[] | "all">>
   connection: ["identity", "host", "container", "user", "role"],
 };
 
-/** Return the addresses of clients in the order of their texts, each once over all routers; `inner` adds routers' own. */
+/** Return the addresses that clients use, summed over all routers and sorted by text; `inner` adds those of routers and replies. */
 export function addressesOf(snapshot: Snapshot, inner = false): AddressSum[] {
   const found = new Map<string, { distribution: string; routers: string[]; rows: Row[] }>();
   for (const router of snapshot.routers) {
@@ -97,25 +106,25 @@ export function addressesOf(snapshot: Snapshot, inner = false): AddressSum[] {
     distribution,
     routers,
     counts: Object.fromEntries(
-      COUNTED.map((name) => [name, sum(rows.map((row) => numberOf(row[name]))) ?? 0]),
+      SUMMED_COUNTERS.map((name) => [name, sum(rows.map((row) => numberOf(row[name]))) ?? 0]),
     ) as AddressSum["counts"],
   }));
-  return all.sort((one, other) => compare(one.text, other.text) || compare(one.key, other.key));
+  return all.sort((one, other) => compareCodeUnits(one.text, other.text) || compareCodeUnits(one.key, other.key));
 }
 
-/** Compare texts by their code units, which is quick and the same everywhere. */
-function compare(one: string, other: string): number {
+/** Compare texts by code units, which is quick and does not depend on the viewer's language. */
+function compareCodeUnits(one: string, other: string): number {
   return one < other ? -1 : one > other ? 1 : 0;
 }
 
-/** Return the key of a row of router.address: its attribute `key`, else what its name says. */
+/** Return the key of a row of router.address: its attribute `key`, else its name. */
 function keyOf(row: Row): string {
   return textOf(row["key"]) || textOf(row["name"]).replace(/^router\.address\//, "");
 }
 
-/** Return what the tables tell of the address with this text, in all its classes and phases. */
-export function viewOf(snapshot: Snapshot, text: string): AddressView {
-  const parts = snapshot.routers.map((router) => onRouter(router, text));
+/** Return the links and rows of the address with this text, in all of its classes and phases. */
+export function addressView(snapshot: Snapshot, text: string): AddressView {
+  const parts = snapshot.routers.map((router) => addressOnRouter(router, text));
   return {
     consumers: parts.flatMap((part) => part.consumers).sort(busiest),
     producers: parts.flatMap((part) => part.producers).sort(busiest),
@@ -124,29 +133,29 @@ export function viewOf(snapshot: Snapshot, text: string): AddressView {
       row: part.row,
       consumers: part.consumers.length,
       producers: part.producers.length,
-      outcomes: added([...part.consumers, ...part.producers].map((link) => link.outcomes)),
+      outcomes: sumOutcomes([...part.consumers, ...part.producers].map((link) => link.outcomes)),
     })),
   };
 }
 
 const load = (link: AddressLink): number => link.undelivered + link.unsettled;
 const busiest = (one: AddressLink, other: AddressLink): number =>
-  load(other) - load(one) || compare(one.router, other.router) || Number(one.link) - Number(other.link) || 0;
+  load(other) - load(one) || compareCodeUnits(one.router, other.router) || Number(one.link) - Number(other.link) || 0;
 
-function onRouter(router: RouterTables, text: string) {
+function addressOnRouter(router: RouterTables, text: string) {
   const connections = new Map((router.tables["connection"] ?? []).map((row) => [textOf(row["identity"]), row]));
   const links = (router.tables["router.link"] ?? []).filter(
     (link) => link["linkType"] === "endpoint" && parseKey(textOf(link["owningAddr"])).text === text,
   );
-  const told = links.map((link) => ({
+  const endpoints = links.map((link) => ({
     dir: link["linkDir"],
-    told: linkOf(router.id, link, connections.get(textOf(link["connectionId"]))),
+    endpoints: linkOf(router.id, link, connections.get(textOf(link["connectionId"]))),
   }));
   return {
     router: router.id,
     row: (router.tables["router.address"] ?? []).find((row) => parseKey(keyOf(row)).text === text),
-    consumers: told.filter(({ dir }) => dir === "out").map((each) => each.told),
-    producers: told.filter(({ dir }) => dir === "in").map((each) => each.told),
+    consumers: endpoints.filter(({ dir }) => dir === "out").map((each) => each.endpoints),
+    producers: endpoints.filter(({ dir }) => dir === "in").map((each) => each.endpoints),
   };
 }
 
@@ -176,8 +185,8 @@ function outcomesOf(row: Row): Outcomes {
   return Object.fromEntries(Object.keys(OUTCOMES).map((name) => [name, numberOf(row[name]) ?? 0])) as Outcomes;
 }
 
-/** Add outcomes up. */
-export function added(each: readonly Outcomes[]): Outcomes {
+/** Return the sum of the outcomes of several links. */
+export function sumOutcomes(each: readonly Outcomes[]): Outcomes {
   return Object.fromEntries(
     (Object.keys(OUTCOMES) as Outcome[]).map((name) => [name, each.reduce((all, one) => all + one[name], 0)]),
   ) as Outcomes;

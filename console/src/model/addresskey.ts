@@ -1,11 +1,12 @@
-/** Keys of addresses as management writes them: a letter for the class, a phase for some, and the text. */
+/** Keys of addresses in management: a letter for the class, a phase for mobile addresses, and the text of the address. */
 
-/** An address, told from its key. */
+/** The parts of a key. */
 export interface Key {
-  /** "mobile", "local", "router", "topological", "temporary", "edge", "exchange", "link route in", ... or "" if unknown. */
+  /** "mobile", "local", "router", "topological", "area", "edge", "exchange", "link route in" or "... out"; "" if unknown. */
   readonly kind: string;
-  /** The phase of an address of clients; null where there is none. */
-  readonly phase: number | null;
+  /** The phase of a mobile address, "F" for a fallback; null for other classes. */
+  readonly phase: number | "F" | null;
+  /** The address as clients write it. */
   readonly text: string;
 }
 
@@ -26,21 +27,26 @@ const KINDS: Readonly<Record<string, string>> = {
 /** Keys of addresses that only routers use among each other, and of routed links. */
 const INNER = /^(?:M\d_?\$|L[_$]|Lqd|Lrouter|[RATHCDEF])/;
 
-/** Return what the key of an address says. */
+/** Return the parts of a key such as "M0queue.1" or "Ltemp.x". */
 export function parseKey(key: string): Key {
   const kind = KINDS[key.charAt(0)] ?? "";
   if (kind !== "mobile") return { kind, phase: null, text: kind === "" ? key : key.slice(1) };
   const phase = key.charAt(1);
-  const counted = phase >= "0" && phase <= "9";
-  return { kind, phase: counted ? Number(phase) : null, text: key.slice(counted ? 2 : 1) };
+  return { kind, phase: phase === "F" ? phase : Number(phase), text: key.slice(2) };
 }
 
-/** Return whether the address is one of routers and not of clients: management, hello, a router's own. */
+/** Return the address of a key; "" for an absent key. */
+export const addressOfKey = (key: string): string => parseKey(key).text;
+
+/** Return whether clients use the address, directly or by a link route; false for addresses of replies and of routers. */
+export const isUserKey = (key: string): boolean => /^(?:M(?!0_?\$)|[CDEF])/.test(key);
+
+/** Return whether only routers use the address: management, hello, the addresses of routers and of routed links. */
 export function isInner(key: string): boolean {
   return INNER.test(key);
 }
 
-/** Return whether the address is a temporary one, made for the answers to one client. */
+/** Return whether the address is temporary: made by a router for the replies to one client. */
 export function isTemporary(key: string): boolean {
   const { kind, text } = parseKey(key);
   return kind === "local" ? text.startsWith("temp.") : /^_(?:topo|edge)\/.*\/temp\./.test(text);

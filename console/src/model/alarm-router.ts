@@ -1,20 +1,19 @@
-/** Alarms about routers, their configuration and their clients' logins. */
-import { bounded, rows, type Alarm } from "./alarm";
+/** Alarms about routers, their configuration and the logins of their clients. */
+import { limitAlarms, totalOf, type Alarm } from "./alarm";
 import { count, duration, numberOf, textOf } from "./numbers";
+import { tableOf } from "./rows";
 import { shown } from "./text";
-import type { Row, RouterTables } from "./types";
+import type { RouterTables } from "./types";
 
-/** Denied logins are an alarm for so long, in ms. */
+/** A denied login raises an alarm for this time, in ms. */
 export const DENIALS_MS = 15 * 60_000;
-/** A certificate that ends within so many days is told of, and within so many is grave. */
+/** A certificate that ends within this time raises a warning. */
 export const ENDS_SOON_DAYS = 30;
+/** A certificate that ends within this time raises a grave alarm. */
 export const ENDS_NOW_DAYS = 7;
 const DAY_S = 86_400;
 
-const total = (found: readonly Row[], attribute: string): number =>
-  found.reduce((all, row) => all + (numberOf(row[attribute]) ?? 0), 0);
-
-/** Tell of a router that does not answer. */
+/** Return an alarm if the router has not answered at all. */
 export function unreachable(router: RouterTables): Alarm[] {
   if (router.error === undefined || Object.keys(router.tables).length > 0) return [];
   return [
@@ -29,14 +28,14 @@ export function unreachable(router: RouterTables): Alarm[] {
   ];
 }
 
-/** Tell of logins denied within DENIALS_MS. */
+/** Return an alarm about the logins denied within DENIALS_MS. */
 export function deniedLogins(router: RouterTables, nowMs: number): Alarm[] {
-  const recent = rows(router, "denial").filter(
+  const recent = tableOf(router, "denial").filter(
     (row) => row["operation"] === "login" && nowMs - (numberOf(row["at"]) ?? 0) <= DENIALS_MS,
   );
   const last = recent[recent.length - 1];
   if (last === undefined) return [];
-  const times = total(recent, "count");
+  const times = totalOf(recent, "count");
   return [
     {
       key: `logins:${router.id}`,
@@ -49,10 +48,10 @@ export function deniedLogins(router: RouterTables, nowMs: number): Alarm[] {
   ];
 }
 
-/** Tell of users who are locked out. */
+/** Return an alarm for each user that is locked out. */
 export function lockedUsers(router: RouterTables): Alarm[] {
-  const locked = rows(router, "authLockout").filter((row) => row["locked"] === true);
-  return bounded(router, "locked", "users locked out", locked.map((row) => ({
+  const locked = tableOf(router, "authLockout").filter((row) => row["locked"] === true);
+  return limitAlarms(router, "locked", "users locked out", locked.map((row) => ({
     key: `locked:${router.id}:${textOf(row["identity"])}`,
     severity: "warning",
     router: router.id,
@@ -62,10 +61,10 @@ export function lockedUsers(router: RouterTables): Alarm[] {
   })));
 }
 
-/** Tell of certificates that end within ENDS_SOON_DAYS. */
+/** Return an alarm for each certificate that ends within ENDS_SOON_DAYS. */
 export function certificates(router: RouterTables, nowMs: number): Alarm[] {
   const alarms: Alarm[] = [];
-  for (const profile of rows(router, "sslProfile")) {
+  for (const profile of tableOf(router, "sslProfile")) {
     const endS = numberOf(profile["certificateEnds"]);
     if (endS === null) continue;
     const leftS = endS - nowMs / 1000;
@@ -83,10 +82,10 @@ export function certificates(router: RouterTables, nowMs: number): Alarm[] {
   return alarms;
 }
 
-/** Tell of records and log lines that are lost. */
+/** Return an alarm for each record log with lost records, and one for lost log lines. */
 export function lostRecords(router: RouterTables): Alarm[] {
   const alarms: Alarm[] = [];
-  for (const log of rows(router, "recordLog")) {
+  for (const log of tableOf(router, "recordLog")) {
     const lost = numberOf(log["recordsLost"]) ?? 0;
     if (lost === 0) continue;
     alarms.push({
@@ -98,7 +97,7 @@ export function lostRecords(router: RouterTables): Alarm[] {
       to: "/entities/recordLog",
     });
   }
-  const lines = numberOf(rows(router, "router")[0]?.["logLinesLost"]) ?? 0;
+  const lines = numberOf(tableOf(router, "router")[0]?.["logLinesLost"]) ?? 0;
   if (lines > 0)
     alarms.push({
       key: `lines:${router.id}`,
@@ -111,32 +110,32 @@ export function lostRecords(router: RouterTables): Alarm[] {
   return alarms;
 }
 
-/** Return whether a listener's host is one that other machines reach. */
+/** Return whether other machines can reach a listener on this host: it is no loopback address. */
 export function isPublic(host: string): boolean {
   const bare = host.replace(/^\[|\]$/g, "").toLowerCase();
   return !(bare === "localhost" || bare === "::1" || bare.startsWith("127.") || bare.startsWith("::ffff:127."));
 }
 
-/** Tell of listeners that other machines reach and no policy holds. */
+/** Return an alarm for each listener that other machines can reach while the router enforces no policy. */
 export function openListeners(router: RouterTables): Alarm[] {
-  const policy = rows(router, "policy")[0];
+  const policy = tableOf(router, "policy")[0];
   if (policy === undefined || policy["enableVhostPolicy"] === true) return [];
-  const open = rows(router, "listener").filter(
+  const open = tableOf(router, "listener").filter(
     (row) => !["inter-router", "edge"].includes(textOf(row["role"])) && isPublic(textOf(row["host"])),
   );
-  return bounded(router, "open", "listeners without a policy are open to other machines", open.map((row) => ({
+  return limitAlarms(router, "open", "listeners without a policy are open to other machines", open.map((row) => ({
     key: `open:${router.id}:${textOf(row["identity"])}`,
     severity: "warning",
     router: router.id,
-    title: `Listener ${shown(textOf(row["name"]))} is open to other machines, and no policy holds its clients`,
+    title: `Listener ${shown(textOf(row["name"]))} is open to other machines, and no policy applies to its clients`,
     detail: `${textOf(row["host"]) || "every address"} at port ${textOf(row["port"])}: every client may send, receive and manage`,
     to: "/entities/listener",
   })));
 }
 
-/** Tell of what is configured and not served. */
+/** Return an alarm about the parts of the configuration that the router does not serve. */
 export function notServed(router: RouterTables): Alarm[] {
-  const problems = rows(router, "finding").filter((row) => row["severity"] === "problem");
+  const problems = tableOf(router, "finding").filter((row) => row["severity"] === "problem");
   if (problems.length === 0) return [];
   return [
     {
@@ -150,10 +149,10 @@ export function notServed(router: RouterTables): Alarm[] {
   ];
 }
 
-/** Tell of connectors without a connection. */
+/** Return an alarm for each connector without a connection. */
 export function failedConnectors(router: RouterTables): Alarm[] {
-  const failed = rows(router, "connector").filter((row) => ["CONNECTING", "FAILED"].includes(textOf(row["connectionStatus"])));
-  return bounded(router, "connectors", "connectors without a connection", failed.map((row) => ({
+  const failed = tableOf(router, "connector").filter((row) => ["CONNECTING", "FAILED"].includes(textOf(row["connectionStatus"])));
+  return limitAlarms(router, "connectors", "connectors without a connection", failed.map((row) => ({
     key: `connector:${router.id}:${textOf(row["identity"])}`,
     severity: "warning",
     router: router.id,
@@ -163,9 +162,9 @@ export function failedConnectors(router: RouterTables): Alarm[] {
   })));
 }
 
-/** Tell of quotas that are met. */
+/** Return an alarm for each vhost that has reached a quota. */
 export function quotas(router: RouterTables): Alarm[] {
-  return rows(router, "vhostStats").flatMap((row) => {
+  return tableOf(router, "vhostStats").flatMap((row) => {
     const raised = row["quotaAlarmsRaised"];
     if (!Array.isArray(raised) || raised.length === 0) return [];
     return [

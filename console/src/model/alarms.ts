@@ -1,4 +1,4 @@
-/** What an operator should look at now, told from the tables of all routers. */
+/** The alarms for the operator, from the tables of all routers. */
 import type { Alarm, Rule, Severity } from "./alarm";
 import {
   certificates, deniedLogins, failedConnectors, lockedUsers, lostRecords, notServed, openListeners, quotas, unreachable,
@@ -16,7 +16,7 @@ const RULES: readonly Rule[] = [
   failedConnectors, openListeners,
 ];
 
-/** The tables that alarms are told from, beside those of the overview: they change seldom. */
+/** The tables that alarms read besides those of the overview; they change rarely. */
 export const ALARM_TABLES: Readonly<Record<string, readonly string[] | "all">> = {
   sslProfile: ["identity", "name", "certificateEnds"],
   recordLog: ["identity", "name", "recordsLost"],
@@ -29,7 +29,7 @@ export const ALARM_TABLES: Readonly<Record<string, readonly string[] | "all">> =
   authLockout: "all",
 };
 
-/** Return everything that is to be looked at, the gravest first. `nowMs` is in ms since 1970. */
+/** Return all alarms, the most urgent first. `nowMs` is in ms since 1970. */
 export function alarms(snapshot: Snapshot, nowMs: number): Alarm[] {
   const found = snapshot.routers.flatMap((router) => RULES.flatMap((rule) => rule(router, nowMs)));
   return found.sort((one, other) => RANK[one.severity] - RANK[other.severity]);

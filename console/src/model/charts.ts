@@ -1,13 +1,13 @@
-/** Which charts there are: the choice that is kept for the next visit, without any of the data. */
+/** The definitions of the user's charts, which the browser stores and URLs carry; they hold no samples. */
 
-/** One line of a chart, or one for each router where `router` is ALL. */
+/** One line of a chart, or one line for each router if `router` is ALL. */
 export interface Line {
   readonly router: string;
   readonly entity: string;
   readonly identity: string;
   readonly attribute: string;
   readonly isRate: boolean;
-  /** What the row is called, for the legend. */
+  /** The name of the row, for the legend. */
   readonly name: string;
 }
 
@@ -18,56 +18,59 @@ export interface Chart {
   readonly lines: readonly Line[];
   readonly isStacked: boolean;
   readonly isLarge: boolean;
-  /** How much of the past it shows. */
+  /** The time that the chart shows, back from now. */
   readonly minutes: number;
-  /** The time that a rate is the mean of. */
+  /** The window over which values are averaged. */
   readonly windowSeconds: number;
 }
 
 /** Stands for every router of the network. */
 export const ALL = "*";
+/** The choices for `minutes`. */
 export const DURATIONS: readonly number[] = [1, 5, 10, 30, 60];
+/** The choices for `windowSeconds`. */
 export const WINDOWS: readonly number[] = [1, 5, 10, 60];
+/** `minutes` of a new chart. */
 export const FIRST_MINUTES = 10;
 const MAX_CHARTS = 24;
 const MAX_LINES = 8;
 const MAX_CHARACTERS = 1_024;
 
-/** Return the charts in a text that was kept; none where it is damaged. Whatever does not fit is left out. */
-export function chartsIn(text: string | null): Chart[] {
-  let told: unknown;
+/** Return the charts in a stored text, without entries that are no valid chart or line; none if the text is no JSON list. */
+export function parseCharts(text: string | null): Chart[] {
+  let parsed: unknown;
   try {
-    told = JSON.parse(text ?? "[]");
+    parsed = JSON.parse(text ?? "[]");
   } catch {
     return [];
   }
-  const charts = Array.isArray(told) ? told.slice(0, MAX_CHARTS).flatMap(chartOf) : [];
+  const charts = Array.isArray(parsed) ? parsed.slice(0, MAX_CHARTS).flatMap(parseChart) : [];
   return charts.filter((chart, place) => charts.findIndex((other) => other.id === chart.id) === place);
 }
 
-/** Return the charts as an address of the page carries them: without ids. */
-export const linkOf = (charts: readonly Chart[]): string => JSON.stringify(charts.map((chart) => ({ ...chart, id: undefined })));
+/** Return the charts as text for the page's URL, without their ids. */
+export const chartsLink = (charts: readonly Chart[]): string => JSON.stringify(charts.map((chart) => ({ ...chart, id: undefined })));
 
-/** Return the charts that an address of the page carries; see chartsIn. */
-export function chartsOfLink(text: string): Chart[] {
+/** Return the charts in the text of a URL; see parseCharts. */
+export function parseChartsLink(text: string): Chart[] {
   try {
-    const told: unknown = JSON.parse(text);
-    const charts = Array.isArray(told) ? (told as readonly unknown[]) : [];
-    return chartsIn(JSON.stringify(charts.map((each, place) => (isRecord(each) ? { ...each, id: `link-${place}` } : each))));
+    const parsed: unknown = JSON.parse(text);
+    const charts = Array.isArray(parsed) ? (parsed as readonly unknown[]) : [];
+    return parseCharts(JSON.stringify(charts.map((each, place) => (isRecord(each) ? { ...each, id: `link-${place}` } : each))));
   } catch {
     return [];
   }
 }
 
-function chartOf(told: unknown): Chart[] {
-  if (!isRecord(told)) return [];
-  const { id, title, lines, isStacked, isLarge, minutes, windowSeconds } = told;
+function parseChart(parsed: unknown): Chart[] {
+  if (!isRecord(parsed)) return [];
+  const { id, title, lines, isStacked, isLarge, minutes, windowSeconds } = parsed;
   if (!isShort(id) || !isShort(title) || !Array.isArray(lines)) return [];
   return [
     {
       id,
       title,
-      lines: lines.slice(0, MAX_LINES).flatMap(lineOf),
+      lines: lines.slice(0, MAX_LINES).flatMap(parseLine),
       isStacked: isStacked === true,
       isLarge: isLarge === true,
       minutes: DURATIONS.find((each) => each === minutes) ?? FIRST_MINUTES,
@@ -76,9 +79,9 @@ function chartOf(told: unknown): Chart[] {
   ];
 }
 
-function lineOf(told: unknown): Line[] {
-  if (!isRecord(told)) return [];
-  const { router, entity, identity, attribute, isRate, name } = told;
+function parseLine(parsed: unknown): Line[] {
+  if (!isRecord(parsed)) return [];
+  const { router, entity, identity, attribute, isRate, name } = parsed;
   if (!isShort(router) || !isShort(entity) || !isShort(identity) || !isShort(attribute) || !isShort(name)) return [];
   return [{ router, entity, identity, attribute, isRate: isRate === true, name }];
 }
@@ -86,12 +89,13 @@ function lineOf(told: unknown): Line[] {
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
 const isShort = (value: unknown): value is string => typeof value === "string" && value.length <= MAX_CHARACTERS;
 
-/** Return whether one more chart, or one more line, has room. */
+/** Return whether the user may add a chart. */
 export const hasRoomForChart = (charts: readonly Chart[]): boolean => charts.length < MAX_CHARTS;
+/** Return whether the user may add a line to the chart. */
 export const hasRoomForLine = (chart: Chart): boolean => chart.lines.length < MAX_LINES;
 
-/** Return what a chart without a title of its own is called. */
+/** Return the default title of a chart with this line. */
 export function titleOf(line: Line): string {
-  const what = line.entity === "router" ? line.attribute : `${line.attribute} of ${line.name}`;
-  return `${what}${line.isRate ? " per second" : ""}`.slice(0, MAX_CHARACTERS);
+  const subject = line.entity === "router" ? line.attribute : `${line.attribute} of ${line.name}`;
+  return `${subject}${line.isRate ? " per second" : ""}`.slice(0, MAX_CHARACTERS);
 }

@@ -1,26 +1,27 @@
-/** Why messages for an address flow or do not, in words: from a router's EXPLAIN, or from its tables where it has none. */
+/** Why messages for an address flow or not, in sentences: from a router's answer to EXPLAIN, or concluded from its tables. */
 import type { AddressView } from "./address";
 import { count, duration, numberOf, textOf } from "./numbers";
+import { isMap } from "./rows";
 import type { Row, Value } from "./types";
 
-/** How grave a verdict is. */
+/** How urgent a verdict is. */
 export type Gravity = "success" | "info" | "warning" | "danger";
 
-/** What one router says of an address. */
+/** One router's explanation of an address. */
 export interface Explanation {
   readonly verdict: string;
   readonly gravity: Gravity;
-  /** The configured rule that the address falls under; "" where it is not told. */
+  /** The configured rule that the address falls under; "" if the router does not report it. */
   readonly rule: string;
   readonly treatment: string;
   readonly fallback: string;
-  /** Sentences that say more, the most useful first. */
+  /** Sentences about the links that hold deliveries or wait, at most MAX_DETAILS. */
   readonly details: readonly string[];
-  /** Whether the router said it itself, or it is concluded from its tables. */
-  readonly isTold: boolean;
+  /** True if the router answered EXPLAIN, false if the console concluded it from the tables. */
+  readonly isReported: boolean;
 }
 
-/** Beginnings of verdicts, the first that fits tells how grave it is. */
+/** Patterns of verdicts; the first that matches decides the gravity. */
 const GRAVITIES: readonly (readonly [RegExp, Gravity])[] = [
   [/^(?:on fallback: )?flowing, but/, "warning"],
   [/^(?:on fallback: )?flowing/, "success"],
@@ -31,64 +32,60 @@ const GRAVITIES: readonly (readonly [RegExp, Gravity])[] = [
   [/held by|without credit|are refused|unavailable|no address/, "danger"],
   [/no consumer/, "warning"],
 ];
-/** What a link waits for, as EXPLAIN calls it. */
+/** The values of `waitsFor` in EXPLAIN, in words. */
 const WAITS: Readonly<Record<string, string>> = {
   credit: "its receiver gives no credit",
   window: "the window of its session is closed",
   output: "its connection takes nothing in",
 };
-const SENTENCES = 5;
+const MAX_DETAILS = 5;
 
-/** Return how grave a verdict is. */
+/** Return how urgent a verdict is. */
 export function gravityOf(verdict: string): Gravity {
   return GRAVITIES.find(([pattern]) => pattern.test(verdict))?.[1] ?? "info";
 }
 
-/** Return what the answer to EXPLAIN says; undefined if it is none. */
-export function explanationOf(answer: Value): Explanation | undefined {
-  if (typeof answer !== "object" || answer === null || Array.isArray(answer) || answer instanceof Uint8Array) return undefined;
-  const told = answer as Row;
-  const verdict = textOf(told["verdict"]);
-  if (verdict === "") return undefined;
+/** Return the explanation in an answer to EXPLAIN; undefined if the answer has no verdict. */
+export function parseExplanation(answer: Value): Explanation | undefined {
+  const verdict = isMap(answer) ? textOf(answer["verdict"]) : "";
+  if (!isMap(answer) || verdict === "") return undefined;
   return {
     verdict,
     gravity: gravityOf(verdict),
-    rule: textOf(told["rule"]),
-    treatment: textOf(told["treatment"]),
-    fallback: textOf(told["fallback"]),
-    details: [...sentences(told["consumers"], "Receiver"), ...sentences(told["senders"], "Sender")].slice(0, SENTENCES),
-    isTold: true,
+    rule: textOf(answer["rule"]),
+    treatment: textOf(answer["treatment"]),
+    fallback: textOf(answer["fallback"]),
+    details: [...linkSentences(answer["consumers"], "Receiver"), ...linkSentences(answer["senders"], "Sender")].slice(0, MAX_DETAILS),
+    isReported: true,
   };
 }
 
-function sentences(links: Value | undefined, what: string): string[] {
+function linkSentences(links: Value | undefined, role: string): string[] {
   if (!Array.isArray(links)) return [];
-  return (links as readonly Value[]).flatMap((each) => {
-    if (typeof each !== "object" || each === null || Array.isArray(each) || each instanceof Uint8Array) return [];
-    const link = each as Row;
-    const said = what === "Receiver" ? ofReceiver(link) : ofSender(link);
-    if (said.length === 0) return [];
-    return [`${what} ${textOf(link["container"]) || "without a container"} (link ${textOf(link["link"])}): ${said.join("; ")}`];
+  return (links as readonly Value[]).filter(isMap).flatMap((link) => {
+    const conditions = role === "Receiver" ? receiverConditions(link) : senderConditions(link);
+    if (conditions.length === 0) return [];
+    return [`${role} ${textOf(link["container"]) || "without a container"} (link ${textOf(link["link"])}): ${conditions.join("; ")}`];
   });
 }
 
-function ofReceiver(link: Row): string[] {
+function receiverConditions(link: Row): string[] {
   const waits = WAITS[textOf(link["waitsFor"])];
   const undelivered = numberOf(link["undelivered"]) ?? 0;
-  return [...(waits === undefined ? [] : [`${waits}${forSeconds(link)}`]), ...load(undelivered, link)];
+  return [...(waits === undefined ? [] : [`${waits}${durationPhrase(link)}`]), ...loadPhrases(undelivered, link)];
 }
 
-function ofSender(link: Row): string[] {
-  const waits = textOf(link["waitsFor"]) === "credit" ? [`the router gives it no credit${forSeconds(link)}`] : [];
-  return [...waits, ...load(0, link)];
+function senderConditions(link: Row): string[] {
+  const waits = textOf(link["waitsFor"]) === "credit" ? [`the router gives it no credit${durationPhrase(link)}`] : [];
+  return [...waits, ...loadPhrases(0, link)];
 }
 
-function forSeconds(link: Row): string {
+function durationPhrase(link: Row): string {
   const seconds = numberOf(link["zeroCreditSeconds"]) ?? 0;
   return seconds > 0 ? `, for ${duration(seconds)}` : "";
 }
 
-function load(undelivered: number, link: Row): string[] {
+function loadPhrases(undelivered: number, link: Row): string[] {
   const unsettled = numberOf(link["unsettled"]) ?? 0;
   const stuck = numberOf(link["stuck"]) ?? 0;
   return [
@@ -98,8 +95,8 @@ function load(undelivered: number, link: Row): string[] {
   ];
 }
 
-/** Conclude from the tables of all routers, as for a router that has no EXPLAIN or a login that may not ask for it. */
-export function concluded(view: AddressView): Explanation {
+/** Return an explanation concluded from the tables, for a router without EXPLAIN and a login that may not call it. */
+export function concludeFromTables(view: AddressView): Explanation {
   const { consumers, producers } = view;
   const without = consumers.filter((link) => link.credit === 0);
   const held = consumers.filter((link) => link.undelivered > 0 || link.stuck > 0);
@@ -115,9 +112,9 @@ export function concluded(view: AddressView): Explanation {
             : producers.length === 0
               ? "ready: no client sends to it"
               : "flowing";
-  const details = held.slice(0, SENTENCES).map((link) => {
+  const details = held.slice(0, MAX_DETAILS).map((link) => {
     const names = { undelivered: link.undelivered, unsettled: link.unsettled, stuck: link.stuck };
-    return `Receiver ${link.container || link.host} (link ${link.link}): ${load(link.undelivered, names).join("; ")}`;
+    return `Receiver ${link.container || link.host} (link ${link.link}): ${loadPhrases(link.undelivered, names).join("; ")}`;
   });
-  return { verdict, gravity: gravityOf(verdict), rule: "", treatment: "", fallback: "", details, isTold: false };
+  return { verdict, gravity: gravityOf(verdict), rule: "", treatment: "", fallback: "", details, isReported: false };
 }

@@ -2,12 +2,12 @@ import { describe, expect, it } from "vitest";
 
 import { FIRST, LATER } from "./fixtures/network";
 import { filterFlows, flowCounts, rates, totals, type Flow, type FlowCounts } from "./flow";
-import { MOST_SHOWN, chordShape, sankeyShape } from "./flowshapes";
-import { seenTables } from "./rows";
+import { MAX_SHOWN, chordShape, sankeyShape } from "./flowshapes";
+import { timedTables } from "./rows";
 import type { RouterTables, Snapshot } from "./types";
 
 const counts = (snapshot: Snapshot): FlowCounts =>
-  flowCounts(snapshot, seenTables(new Map(), snapshot, "router.link"));
+  flowCounts(snapshot, timedTables(new Map(), snapshot, "router.link"));
 const EVERYTHING = { addresses: null, routers: null, withInternal: true };
 const USERS = { ...EVERYTHING, withInternal: false };
 
@@ -17,7 +17,7 @@ const find = (flows: readonly Flow[], from: string, address: string, to: string)
 describe("flows of a live network", () => {
   const perSecond = rates(counts(FIRST), counts(LATER));
 
-  it("name the router where messages came in, the address and the router where they left", () => {
+  it("have the router at which messages enter, the address and the router at which they leave", () => {
     // Twenty a second come in at A and ten at B; the consumer behind B takes all of them.
     expect(find(perSecond, "A", "queue.1", "B")).toBeGreaterThan(15);
     expect(find(perSecond, "B", "queue.1", "B")).toBeGreaterThan(6);
@@ -25,13 +25,13 @@ describe("flows of a live network", () => {
     expect(find(perSecond, "B", "news.today", "C")).toBeGreaterThan(2);
   });
 
-  it("follow routed links to where they begin, and count them once", () => {
+  it("follow routed links to the router of the sender, and count them once", () => {
     const orders = perSecond.filter((flow) => flow.address === "orders.eu");
     expect(orders.map((flow) => [flow.from, flow.to])).toEqual([["C", "A"]]);
     expect(orders[0]?.value).toBeGreaterThan(2);
   });
 
-  it("count totals from the beginning of the links", () => {
+  it("count totals since the links were attached", () => {
     expect(find(totals(counts(LATER)), "A", "queue.1", "B")).toBeGreaterThan(1000);
   });
 
@@ -59,19 +59,19 @@ const counter = (id: string, at: number, histogram: number[], index: number): Ro
 });
 
 describe("rates", () => {
-  it("go by each router's own numbering of the others", () => {
+  it("map each router's histogram indexes by its own table of nodes", () => {
     const [one, two] = [counter("near", 1000, [0, 0, 0, 10], 3), counter("near", 3000, [0, 0, 0, 30], 3)];
     const found = rates(counts({ at: 1000, routers: [one] }), counts({ at: 3000, routers: [two] }));
     expect(found).toEqual([{ from: "far", address: "a", to: "near", value: 10 }]);
   });
 
-  it("count from zero when a router began anew", () => {
+  it("count from zero after a router restarted", () => {
     const [one, two] = [counter("near", 1000, [500], 3), counter("near", 2000, [4], 3)];
     const found = rates(counts({ at: 1000, routers: [one] }), counts({ at: 2000, routers: [two] }));
     expect(found).toEqual([{ from: "near", address: "a", to: "near", value: 4 }]);
   });
 
-  it("are none for a router that has not answered again", () => {
+  it("are empty for a router that has answered only once", () => {
     const one = counts({ at: 1000, routers: [counter("near", 1000, [500], 3)] });
     expect(rates(one, one)).toEqual([]);
   });
@@ -118,8 +118,8 @@ describe("shapes", () => {
     ]);
   });
 
-  it("join the smallest when there are too many", () => {
-    const many = Array.from({ length: MOST_SHOWN + 20 }, (_, index) => ({
+  it("merge the smallest ends if there are more than MAX_SHOWN", () => {
+    const many = Array.from({ length: MAX_SHOWN + 20 }, (_, index) => ({
       from: "A",
       address: `a${String(index)}`,
       to: "B",

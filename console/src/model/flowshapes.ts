@@ -1,35 +1,38 @@
-/** Flows as the shapes that diagrams are drawn from: a matrix for chords, nodes and links for a Sankey. */
+/** Flows in the form that the diagrams need: a matrix for chords, nodes and links for a Sankey diagram. */
 
 import type { Flow } from "./flow";
 
-/** More than this in one ring or column is not readable: the smallest become one. */
-export const MOST_SHOWN = 40;
+/** Names in one ring or column, at most; the smallest ones are merged into "others". */
+export const MAX_SHOWN = 40;
 
-/** Rings of ends: routers, or routers and addresses. */
+/** The ring of a chord diagram: routers, or routers and addresses. */
 export interface ChordShape {
   readonly ends: readonly FlowEnd[];
-  /** What goes from the row's end to the column's end. */
+  /** The value that flows from the row's end to the column's end. */
   readonly matrix: readonly (readonly number[])[];
 }
 
+/** A router or address in a diagram, or all smaller ones together ("others"). */
 export interface FlowEnd {
   readonly kind: "router" | "address" | "others";
   readonly name: string;
 }
 
+/** The columns of a Sankey diagram and the streams between them. */
 export interface SankeyShape {
   readonly nodes: readonly (FlowEnd & { readonly id: string; readonly column: number })[];
   readonly links: readonly { readonly source: string; readonly target: string; readonly value: number }[];
 }
 
+/** Whether a diagram shows routers only, or routers and addresses. */
 export type FlowBy = "router" | "address";
 
 const OTHERS: FlowEnd = { kind: "others", name: "" };
 
-/** Return the names with the largest sums, at most MOST_SHOWN, in alphabetical order so that they keep their places. */
+/** Return the names with the largest sums, at most MAX_SHOWN, in alphabetical order, so that updates do not reorder them. */
 function largest(sums: ReadonlyMap<string, number>): readonly string[] {
   const names = [...sums].sort((one, other) => other[1] - one[1] || (one[0] < other[0] ? -1 : 1));
-  return names.slice(0, MOST_SHOWN).map(([name]) => name).sort();
+  return names.slice(0, MAX_SHOWN).map(([name]) => name).sort();
 }
 
 function sums(flows: readonly Flow[], ...keys: readonly ("from" | "to" | "address")[]): ReadonlyMap<string, number> {
@@ -38,7 +41,7 @@ function sums(flows: readonly Flow[], ...keys: readonly ("from" | "to" | "addres
   return found;
 }
 
-/** Knows the place of each name in a ring or column; those that are not shown share the last one. */
+/** The places of names in a ring or column; names that are not shown share the last place. */
 class Ends {
   readonly ends: FlowEnd[];
   private readonly places: ReadonlyMap<string, number>;
@@ -55,7 +58,7 @@ class Ends {
   }
 }
 
-/** Return the chord matrix: router to router, or router to address and address to router. */
+/** Return the ring and matrix: from router to router, or from router to address and from address to router. */
 export function chordShape(flows: readonly Flow[], by: FlowBy): ChordShape {
   const routers = new Ends("router", sums(flows, "from", "to"));
   const addresses = by === "address" ? new Ends("address", sums(flows, "address")) : undefined;
@@ -77,7 +80,7 @@ export function chordShape(flows: readonly Flow[], by: FlowBy): ChordShape {
   return { ends, matrix };
 }
 
-/** Return the Sankey's columns: routers where messages come in, addresses (if asked for), routers where they leave. */
+/** Return the columns and streams: routers at which messages enter, addresses (for "address"), routers at which they leave. */
 export function sankeyShape(flows: readonly Flow[], by: FlowBy): SankeyShape {
   const columns = [new Ends("router", sums(flows, "from"))];
   if (by === "address") columns.push(new Ends("address", sums(flows, "address")));

@@ -1,10 +1,10 @@
-/** Edge routers of one interior router as one node, until the user expands it; clients of a collapsed one are left out. */
+/** Groups: the edge routers of one interior router as one node until the user expands it. Clients of grouped routers are hidden. */
 
 import { addTraffic, type Traffic } from "./traffic";
 import type { Topology, TopologyEdge, TopologyNode } from "./topology";
 
-/** A group of more edge routers than this shows so many of them when it is expanded, and the rest stays a group. */
-export const MOST_EXPANDED = 40;
+/** Edge routers that an expanded group shows, at most; the others stay in the group. */
+export const MAX_EXPANDED = 40;
 
 const fold = (edge: TopologyEdge, source: string, target: string, known: TopologyEdge | undefined): TopologyEdge => {
   const own: Traffic = { out: edge.forward, in: edge.backward, load: edge.load };
@@ -18,7 +18,7 @@ const fold = (edge: TopologyEdge, source: string, target: string, known: Topolog
     forward: sum.out,
     backward: sum.in,
     load: sum.load,
-    // The group's line is grey only when each of its lines is.
+    // A group's connection counts as gone only if all of its connections are gone.
     goneSince: known === undefined || edge.goneSince === null || known.goneSince === null
       ? (known === undefined ? edge.goneSince : null)
       : Math.max(known.goneSince, edge.goneSince),
@@ -41,7 +41,7 @@ function groupOf(owner: string, members: readonly TopologyNode[]): TopologyNode 
   };
 }
 
-/** Return which group each edge router is folded into, by node id. */
+/** Return the group of each edge router that is shown as part of one, by node id. */
 function foldedInto(topology: Topology, expanded: ReadonlySet<string>): ReadonlyMap<string, string> {
   const byOwner = new Map<string, TopologyNode[]>();
   for (const node of topology.nodes.values())
@@ -50,13 +50,13 @@ function foldedInto(topology: Topology, expanded: ReadonlySet<string>): Readonly
   for (const [owner, members] of byOwner) {
     if (members.length < 2) continue;
     const group = `edges:${owner}`;
-    const rest = expanded.has(group) ? members.slice(MOST_EXPANDED) : members;
+    const rest = expanded.has(group) ? members.slice(MAX_EXPANDED) : members;
     for (const member of rest) folded.set(member.id, group);
   }
   return folded;
 }
 
-/** Return the topology with the edge routers of each router in one node, except in the `expanded` groups. */
+/** Return the topology with the edge routers of each router as one node, except those of the `expanded` groups (by node id). */
 export function groupEdges(topology: Topology, expanded: ReadonlySet<string>): Topology {
   const folded = foldedInto(topology, expanded);
   if (folded.size === 0) return topology;
@@ -76,12 +76,12 @@ export function groupEdges(topology: Topology, expanded: ReadonlySet<string>): T
     const id = `${source}>${target}`;
     edges.set(id, source === edge.source && target === edge.target ? edge : fold(edge, source, target, edges.get(id)));
   }
-  const placed = new Map<string, Topology["placed"] extends ReadonlyMap<string, infer P> ? P : never>();
-  for (const [key, place] of topology.placed) {
+  const placed = new Map<string, Topology["edgeByConnection"] extends ReadonlyMap<string, infer P> ? P : never>();
+  for (const [key, place] of topology.edgeByConnection) {
     const edge = topology.edges.get(place.edge);
     if (edge === undefined) continue;
     const id = `${folded.get(edge.source) ?? edge.source}>${folded.get(edge.target) ?? edge.target}`;
     if (edges.has(id)) placed.set(key, { ...place, edge: id, peer: folded.get(place.peer) ?? place.peer });
   }
-  return { nodes, edges, placed };
+  return { nodes, edges, edgeByConnection: placed };
 }

@@ -1,31 +1,33 @@
-/** Where the nodes of the picture stand. What has a place keeps it; only what is new is placed. */
+/** The layout of the picture. A node keeps its place; only new nodes are placed. */
 
 import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY, type SimulationNodeDatum } from "d3-force";
 
 import type { Topology, TopologyNode } from "./topology";
 
+/** The place of a node, in units of the picture. */
 export interface Place {
   readonly x: number;
   readonly y: number;
-  /** The node that x and y are counted from; null when they are places in the picture. */
+  /** The id of the node that x and y are relative to; null if they are relative to the picture. */
   readonly from: string | null;
-  /** The user put it there. */
+  /** The user pinned the node there. */
   readonly pinned: boolean;
 }
 
+/** The places of nodes, by node id. */
 export type Places = ReadonlyMap<string, Place>;
 
 const ROUTER_DISTANCE = 230;
-/** Rings around a router for what hangs on it: radius and places on each. */
+/** Rings around a router for its clients, brokers and edge routers: radius and number of places. */
 const RINGS = [
   { radius: 88, places: 10 },
   { radius: 134, places: 16 },
   { radius: 180, places: 24 },
 ] as const;
-/** Ring around an edge router or a group. */
+/** The ring around an edge router or a group. */
 const SMALL_RING = { radius: 62, places: 8 };
 const TICKS = 300;
-/** Ticks for a few new routers among those that stay. */
+/** Ticks of the simulation if some routers already have a place. */
 const TICKS_FOR_NEW = 80;
 
 interface Body extends SimulationNodeDatum {
@@ -58,7 +60,7 @@ function placeRouters(topology: Topology, routers: readonly TopologyNode[], know
   return new Map(bodies.map((body) => [body.id, kept.get(body.id) ?? { x: body.x ?? 0, y: body.y ?? 0, from: null, pinned: false }]));
 }
 
-/** Let a new router start beside a neighbour that has a place, so that few ticks are enough. */
+/** Put each new router beside a neighbour that has a place, so that few ticks suffice. */
 function startBeside(bodies: readonly Body[], links: readonly { source: string; target: string }[]): void {
   const byId = new Map(bodies.map((body) => [body.id, body]));
   links.forEach(({ source, target }, index) => {
@@ -72,10 +74,10 @@ function startBeside(bodies: readonly Body[], links: readonly { source: string; 
   });
 }
 
-/** Return the smallest angle between two directions. */
-const apart = (one: number, other: number): number => Math.abs(((one - other + 3 * Math.PI) % (2 * Math.PI)) - Math.PI);
+/** Return the smaller angle between two directions, in radians. */
+const angleBetween = (one: number, other: number): number => Math.abs(((one - other + 3 * Math.PI) % (2 * Math.PI)) - Math.PI);
 
-/** Return the free place on the rings that is farthest from what is around. */
+/** Return the free place on the rings whose direction is farthest from the `taken` places and the `busy` angles. */
 function freePlace(owner: TopologyNode, taken: readonly Place[], busy: readonly number[]): Place {
   const rings = owner.kind === "router" ? RINGS : [SMALL_RING];
   for (const { radius, places } of rings) {
@@ -85,18 +87,18 @@ function freePlace(owner: TopologyNode, taken: readonly Place[], busy: readonly 
       const place = { x: radius * Math.cos(angle), y: radius * Math.sin(angle), from: owner.id, pinned: false };
       if (taken.some((other) => Math.hypot(other.x - place.x, other.y - place.y) < 40)) continue;
       const angles = [...busy, ...taken.map((other) => Math.atan2(other.y, other.x))];
-      const room = angles.reduce((least, other) => Math.min(least, apart(angle, other)), Math.PI);
+      const room = angles.reduce((smallest, other) => Math.min(smallest, angleBetween(angle, other)), Math.PI);
       if (best === undefined || room > best.room + 1e-6) best = { place, room };
     }
     if (best !== undefined) return best.place;
   }
-  // More than the rings hold: on a spiral outside, so that none lies on another.
+  // The rings are full: a spiral outside of them, on which nodes do not overlap.
   const turn = taken.length * 0.4;
   const radius = (rings.at(-1)?.radius ?? SMALL_RING.radius) + 46 + taken.length;
   return { x: radius * Math.cos(turn), y: radius * Math.sin(turn), from: owner.id, pinned: false };
 }
 
-/** Return where every node stands: those in `known` where they were, new ones in the room that is left. */
+/** Return the place of every node: nodes in `known` keep theirs, new nodes get free places. */
 export function placeNodes(topology: Topology, known: Places): Places {
   const nodes = [...topology.nodes.values()];
   const places = placeRouters(topology, nodes.filter((node) => node.owner === null), known);
@@ -107,7 +109,7 @@ export function placeNodes(topology: Topology, known: Places): Places {
     if (siblings === undefined) children.set(node.owner, [node]);
     else siblings.push(node);
   }
-  // Owners before what hangs on them, so that the directions to their own owners are known.
+  // An owner is placed before its nodes, because they avoid the direction to the owner's own owner.
   const place = (owner: TopologyNode): void => {
     const busy = directions(topology, owner, places);
     const siblings = children.get(owner.id) ?? [];
@@ -130,10 +132,10 @@ export function placeNodes(topology: Topology, known: Places): Places {
   return places;
 }
 
-/** Its name stands below a node. */
+/** The direction of a node's name, in radians: below the node. */
 const BELOW = Math.PI / 2;
 
-/** Return the angles at which the node's name stands and the lines to other routers, or to its own owner, leave. */
+/** Return the directions of the node's name and of its lines to other routers or to its owner, in radians. */
 function directions(topology: Topology, owner: TopologyNode, places: Places): readonly number[] {
   const self = places.get(owner.id);
   if (self === undefined) return [];
@@ -147,7 +149,7 @@ function directions(topology: Topology, owner: TopologyNode, places: Places): re
   return angles;
 }
 
-/** Return where a node stands in the picture: its own place and those of its owners added up. */
+/** Return the point of a node in the picture: the sum of its place and those of its owners. */
 export function pointOf(topology: Topology, places: Places, id: string): { readonly x: number; readonly y: number } {
   let [x, y] = [0, 0];
   for (let at: string | null = id, hops = 0; at !== null && hops < 8; hops += 1) {
@@ -159,7 +161,7 @@ export function pointOf(topology: Topology, places: Places, id: string): { reado
   return { x, y };
 }
 
-/** Return the box that holds every node, with a margin. */
+/** Return the box around all nodes, with a margin. */
 export function bounds(topology: Topology, places: Places): { x: number; y: number; width: number; height: number } {
   const points = [...topology.nodes.keys()].map((id) => pointOf(topology, places, id));
   if (points.length === 0) return { x: -200, y: -200, width: 400, height: 400 };

@@ -1,10 +1,12 @@
 /** Moving through the picture by arrow keys. */
 
+/** A point of the picture, in its units. */
 export interface Point {
   readonly x: number;
   readonly y: number;
 }
 
+/** The key that moves in a direction. */
 export type Direction = "ArrowUp" | "ArrowDown" | "ArrowLeft" | "ArrowRight";
 
 const TOWARDS: Readonly<Record<Direction, Point>> = {
@@ -14,10 +16,13 @@ const TOWARDS: Readonly<Record<Direction, Point>> = {
   ArrowRight: { x: 1, y: 0 },
 };
 
-/** Return whether the key is one that moves. */
+/** Return whether the key is an arrow key. */
 export const isDirection = (key: string): key is Direction => key in TOWARDS;
 
-/** Return the id of the nearest point in that direction, or undefined; what lies to the side counts as farther. */
+/**
+ * Return the id of the nearest point in that direction; undefined if there is none. Points to the side count as farther. If
+ * `from` has no point, return the first id.
+ */
 export function nearest(points: ReadonlyMap<string, Point>, from: string, direction: Direction): string | undefined {
   const start = points.get(from);
   if (start === undefined) return points.keys().next().value;
@@ -27,7 +32,7 @@ export function nearest(points: ReadonlyMap<string, Point>, from: string, direct
     const [x, y] = [point.x - start.x, point.y - start.y];
     const ahead = x * towards.x + y * towards.y;
     const aside = Math.abs(x * towards.y) + Math.abs(y * towards.x);
-    // Only what lies rather ahead than aside.
+    // Skip points that lie rather to the side than ahead.
     if (id === from || ahead <= 0 || aside > ahead * 2) continue;
     const distance = ahead + 2 * aside;
     if (best === undefined || distance < best.distance) best = { id, distance };

@@ -1,14 +1,15 @@
-/** What is at the other end of a connection: a router, an edge router, a broker or a client of some kind. */
+/** The peer of a connection: a router, an edge router, a broker or a client. */
 
-import { mapOf, textOf } from "./rows";
+import { mapAt, textAt } from "./rows";
 import type { Row } from "./types";
 
+/** The kind of a connection's peer; "uplink" is the interior router that an edge router dialled. */
 export type PeerKind = "router" | "edge" | "uplink" | "broker" | "client";
 
-/** What a client does, by the links that it has. */
+/** The kind of a client by its links: it sends, receives, does both, has no links, or is a console. */
 export type ClientKind = "producer" | "consumer" | "both" | "idle" | "console";
 
-/** Product names that brokers send in their open. */
+/** Product names of brokers in their open, with the name that users know. */
 const BROKERS: readonly (readonly [RegExp, string])[] = [
   [/artemis/i, "ActiveMQ Artemis"],
   [/activemq/i, "ActiveMQ"],
@@ -20,20 +21,20 @@ const BROKERS: readonly (readonly [RegExp, string])[] = [
 ];
 
 const product = (connection: Row): string => {
-  const name = mapOf(connection, "properties")["product"];
+  const name = mapAt(connection, "properties")["product"];
   return typeof name === "string" ? name : "";
 };
 
-/** Return the name of the broker's product as users know it, what the peer calls itself, or "". */
+/** Return the product of a broker by the name that users know, else the product name in its open; "" if it has none. */
 export function brokerProduct(connection: Row): string {
   const name = product(connection);
   return BROKERS.find(([pattern]) => pattern.test(name))?.[1] ?? name;
 }
 
-/** Return what the peer of a connection is; a peer that is no router and that this router dialled counts as a broker. */
+/** Return the kind of a connection's peer. A peer that is no router and that this router dialled counts as a broker. */
 export function peerKind(connection: Row): PeerKind {
-  const dialled = textOf(connection, "dir") === "out";
-  switch (textOf(connection, "role")) {
+  const dialled = textAt(connection, "dir") === "out";
+  switch (textAt(connection, "role")) {
     case "inter-router":
       return "router";
     case "edge":
@@ -45,12 +46,12 @@ export function peerKind(connection: Row): PeerKind {
   }
 }
 
-/** Return whether the client is a console: this one, or one of the older router. */
+/** Return whether the client is a console: trouter's or the older router's. */
 export function isConsole(connection: Row): boolean {
-  return "console_identifier" in mapOf(connection, "properties");
+  return "console_identifier" in mapAt(connection, "properties");
 }
 
-/** Return what a client does, by the directions of its links. */
+/** Return the kind of a client; `sends` and `receives` say which directions its links have. */
 export function clientKind(connection: Row, sends: boolean, receives: boolean): ClientKind {
   if (isConsole(connection)) return "console";
   if (sends && receives) return "both";

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { connectedUsers, decisionOf, denialsOf, groupOf, vhostsOf } from "./policy";
+import { connectedUsers, parseDecision, denialsOf, groupOf, vhostsOf } from "./policy";
 import type { Snapshot } from "./types";
 
 const snapshot: Snapshot = {
@@ -21,14 +21,14 @@ const snapshot: Snapshot = {
   ],
 };
 
-it("joins vhosts with what they let in, also those that are not configured", () => {
+it("joins vhosts with their statistics, including vhosts that are not configured", () => {
   const [one, other] = vhostsOf(snapshot);
   expect(one).toMatchObject({ router: "A", hostname: "v", current: 2, linksDenied: 1, isEnforced: true });
   expect(one?.groups[0]).toEqual({ name: "few", users: "alice, bob", settings: [["sources", "a, b"], ["maxSenders", "3"]] });
   expect(other).toMatchObject({ hostname: "w", groups: [], current: null });
 });
 
-it("tells who is connected, and by which group", () => {
+it("lists connected users with their group", () => {
   expect(connectedUsers(snapshot)).toEqual([
     { router: "A", vhost: "v", group: "few", user: "bob", connections: ["h:1", "h:2"] },
   ]);
@@ -36,12 +36,12 @@ it("tells who is connected, and by which group", () => {
   expect(groupOf("carol", [])).toBe("");
 });
 
-it("lists denials, the newest first", () => {
+it("lists denials with the newest first", () => {
   expect(denialsOf(snapshot).map((row) => [row.key, row.count])).toEqual([["A denial/2", 1], ["A denial/1", 2]]);
 });
 
-it("reads a decision, and takes nothing else for one", () => {
-  const told = decisionOf({ allowed: false, rule: "v:no-group", steps: [{ what: "open", found: "denied", why: "w" }, 7] });
-  expect(told).toEqual({ isAllowed: false, rule: "v:no-group", steps: [["open", "denied", "w"]], settings: [] });
-  expect([decisionOf({}), decisionOf([]), decisionOf(null)]).toEqual([undefined, undefined, undefined]);
+it("parses a decision, and returns undefined for other answers", () => {
+  const decision = parseDecision({ allowed: false, rule: "v:no-group", steps: [{ what: "open", found: "denied", why: "w" }, 7] });
+  expect(decision).toEqual({ isAllowed: false, rule: "v:no-group", steps: [["open", "denied", "w"]], settings: [] });
+  expect([parseDecision({}), parseDecision([]), parseDecision(null)]).toEqual([undefined, undefined, undefined]);
 });

@@ -1,6 +1,7 @@
-/** Vhosts with their groups and those who are connected, denials, and explanations of the policy. */
+/** The policy: vhosts with their groups and connected users, denials, and explanations of decisions. */
 import { numberOf, textOf } from "./numbers";
-import type { Row, RouterTables, Snapshot, Value } from "./types";
+import { isMap, tableOf } from "./rows";
+import type { Row, Snapshot, Value } from "./types";
 
 /** One vhost of one router. */
 export interface Vhost {
@@ -8,33 +9,40 @@ export interface Vhost {
   readonly hostname: string;
   readonly aliases: string;
   readonly groups: readonly Group[];
+  /** The router enforces vhost policies (enableVhostPolicy). */
   readonly isEnforced: boolean;
+  /** Open connections. */
   readonly current: number | null;
+  /** Connections that the policy has admitted. */
   readonly approved: number | null;
+  /** Connections that the policy has denied. */
   readonly denied: number | null;
   readonly linksDenied: number | null;
 }
 
-/** One group of a vhost: who belongs to it, and its settings as they are configured. */
+/** One group of a vhost with its users and its configured settings. */
 export interface Group {
   readonly name: string;
+  /** The user names, separated by commas; "*" stands for all users. */
   readonly users: string;
   readonly settings: readonly (readonly [name: string, value: string])[];
 }
 
-/** A user, the vhost under which it is connected, and from where. */
+/** A user that is connected under a vhost of one router. */
 export interface ConnectedUser {
   readonly router: string;
   readonly vhost: string;
   readonly group: string;
   readonly user: string;
+  /** The hosts and ports of the user's connections. */
   readonly connections: readonly string[];
 }
 
-/** One denial as `denial` tells it. */
-export interface DenialLine {
+/** One row of the type `denial`: equal denials are counted together. */
+export interface Denial {
   readonly key: string;
   readonly router: string;
+  /** When the last one happened, in ms since 1970. */
   readonly at: number;
   readonly count: number;
   readonly operation: string;
@@ -43,35 +51,32 @@ export interface DenialLine {
   readonly host: string;
   readonly vhost: string;
   readonly rule: string;
+  /** The address or entity that was denied, or the mechanism of a login. */
   readonly about: string;
 }
 
-const isMap = (value: Value | undefined): value is Row =>
-  typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array);
-const listed = (value: Value | undefined): string =>
+const joinedText = (value: Value | undefined): string =>
   Array.isArray(value) ? (value as readonly Value[]).map(textOf).join(", ") : textOf(value);
-const rows = (router: RouterTables, entity: string): readonly Row[] => router.tables[entity] ?? [];
-
-/** Return the vhosts of all routers, and those that are not configured but have connections. */
+/** Return the vhosts of all routers: the configured ones, and others that have connections. */
 export function vhostsOf(snapshot: Snapshot): Vhost[] {
   return snapshot.routers.flatMap((router) => {
-    const stats = new Map(rows(router, "vhostStats").map((row) => [nameOf(row), row]));
-    const configured = new Map(rows(router, "vhost").map((row) => [nameOf(row), row]));
-    const isEnforced = rows(router, "policy")[0]?.["enableVhostPolicy"] === true;
+    const stats = new Map(tableOf(router, "vhostStats").map((row) => [nameOf(row), row]));
+    const configured = new Map(tableOf(router, "vhost").map((row) => [nameOf(row), row]));
+    const isEnforced = tableOf(router, "policy")[0]?.["enableVhostPolicy"] === true;
     return [...new Set([...configured.keys(), ...stats.keys()])].map((hostname) => {
       const row = configured.get(hostname);
-      const told = stats.get(hostname);
-      const number = (name: string): number | null => numberOf(told?.[name]);
+      const statistics = stats.get(hostname);
+      const number = (name: string): number | null => numberOf(statistics?.[name]);
       return {
         router: router.id,
         hostname,
-        aliases: listed(row?.["aliases"]),
+        aliases: joinedText(row?.["aliases"]),
         groups: groupsOf(row?.["groups"]),
         isEnforced,
         current: number("connectionsCurrent"),
         approved: number("connectionsApproved"),
         denied: number("connectionsDenied"),
-        linksDenied: told === undefined ? null : (number("senderDenied") ?? 0) + (number("receiverDenied") ?? 0),
+        linksDenied: statistics === undefined ? null : (number("senderDenied") ?? 0) + (number("receiverDenied") ?? 0),
       };
     });
   });
@@ -81,23 +86,23 @@ const nameOf = (row: Row): string => textOf(row["hostname"]) || textOf(row["id"]
 
 function groupsOf(value: Value | undefined): Group[] {
   if (!isMap(value)) return [];
-  return Object.entries(value).map(([name, told]) => {
-    const settings = isMap(told) ? told : {};
+  return Object.entries(value).map(([name, configured]) => {
+    const settings = isMap(configured) ? configured : {};
     return {
       name,
-      users: listed(settings["users"]),
+      users: joinedText(settings["users"]),
       settings: Object.entries(settings)
         .filter(([key, each]) => key !== "users" && each !== null && each !== "")
-        .map(([key, each]) => [key, listed(each)] as const),
+        .map(([key, each]) => [key, joinedText(each)] as const),
     };
   });
 }
 
-/** Return who is connected under which vhost, by router; the group is the one that the vhost's lists tell. */
+/** Return the connected users of all vhosts of all routers, with the group that lists the user. */
 export function connectedUsers(snapshot: Snapshot): ConnectedUser[] {
   const vhosts = new Map(vhostsOf(snapshot).map((vhost) => [`${vhost.router} ${vhost.hostname}`, vhost]));
   return snapshot.routers.flatMap((router) =>
-    rows(router, "vhostStats").flatMap((row) => {
+    tableOf(router, "vhostStats").flatMap((row) => {
       const state = row["perUserState"];
       if (!isMap(state)) return [];
       const vhost = nameOf(row);
@@ -113,7 +118,7 @@ export function connectedUsers(snapshot: Snapshot): ConnectedUser[] {
   );
 }
 
-/** Return the group that lists the user, else the one of every user, else $default. */
+/** Return the name of the group that lists the user, else of the group of all users, else "$default"; "" if there is none. */
 export function groupOf(user: string, groups: readonly Group[]): string {
   const users = (group: Group): string[] => group.users.split(",").map((each) => each.trim());
   const found = groups.find((group) => users(group).includes(user)) ?? groups.find((group) => users(group).includes("*"));
@@ -121,9 +126,9 @@ export function groupOf(user: string, groups: readonly Group[]): string {
 }
 
 /** Return the denials of all routers, the newest first. */
-export function denialsOf(snapshot: Snapshot): DenialLine[] {
+export function denialsOf(snapshot: Snapshot): Denial[] {
   const found = snapshot.routers.flatMap((router) =>
-    rows(router, "denial").map((row) => ({
+    tableOf(router, "denial").map((row) => ({
       key: `${router.id} ${textOf(row["identity"])}`,
       router: router.id,
       at: numberOf(row["at"]) ?? 0,
@@ -140,16 +145,18 @@ export function denialsOf(snapshot: Snapshot): DenialLine[] {
   return found.sort((one, other) => other.at - one.at);
 }
 
-/** What the policy decides, from the answer to EXPLAIN-POLICY. */
+/** The policy's decision on one request of a user. */
 export interface Decision {
   readonly isAllowed: boolean;
+  /** The name of the rule that decided. */
   readonly rule: string;
-  readonly steps: readonly (readonly [what: string, found: string, why: string])[];
+  /** The checks in their order. */
+  readonly steps: readonly (readonly [subject: string, finding: string, reason: string])[];
   readonly settings: readonly (readonly [name: string, value: string])[];
 }
 
-/** Return what the answer to EXPLAIN-POLICY says; undefined if it is none. */
-export function decisionOf(answer: Value): Decision | undefined {
+/** Return the decision in an answer to EXPLAIN-POLICY; undefined if the answer has none. */
+export function parseDecision(answer: Value): Decision | undefined {
   if (!isMap(answer) || typeof answer["allowed"] !== "boolean") return undefined;
   const steps = Array.isArray(answer["steps"]) ? (answer["steps"] as readonly Value[]) : [];
   const settings = isMap(answer["settings"]) ? Object.entries(answer["settings"]) : [];
@@ -157,6 +164,6 @@ export function decisionOf(answer: Value): Decision | undefined {
     isAllowed: answer["allowed"],
     rule: textOf(answer["rule"]),
     steps: steps.filter(isMap).map((step) => [textOf(step["what"]), textOf(step["found"]), textOf(step["why"])] as const),
-    settings: settings.filter(([, value]) => value !== null).map(([name, value]) => [name, listed(value)] as const),
+    settings: settings.filter(([, value]) => value !== null).map(([name, value]) => [name, joinedText(value)] as const),
   };
 }

@@ -1,53 +1,50 @@
-/** Rates from counters that are looked at now and then: counters begin anew, and clocks jump. */
+/** Rates from the samples of counters. A counter begins anew when its router restarts, and a clock may jump. */
 import { numberOf } from "./numbers";
-import { arrivedAt } from "./rows";
+import { arrivedAt, tableOf, type TimedTable } from "./rows";
 import type { Entity, Row, RouterTables, Snapshot } from "./types";
 
-/** Samples further apart than this, in ms, tell nothing of a rate: the page slept, or the clock was set. */
-export const LONGEST_GAP_MS = 120_000;
-/** Samples nearer to each other than this, in ms, would make a rate of noise. */
-export const SHORTEST_GAP_MS = 200;
+/** Samples further apart than this, in ms, give no rate: the browser suspended the page, or the clock was set. */
+export const MAX_GAP_MS = 120_000;
+/** Samples nearer to each other than this, in ms, give no rate: it would be noise. */
+export const MIN_GAP_MS = 200;
 
-/** A counter as it was once. `at` is in ms since 1970. */
+/** The value of a counter at one time. */
 export interface Sample {
+  /** In ms since 1970. */
   readonly at: number;
+  /** Null if the router did not report the counter. */
   readonly value: number | null;
 }
 
 /**
- * Return the rate per second between two samples; null where none can be told.
+ * Return the rate per second between two samples; null if it is unknown.
  *
- * A counter that is lower than before began anew (its router restarted): what it lost is unknown, and so is the rate.
- * So it is where the clock went back, stood still, or went further than LONGEST_GAP_MS.
+ * The rate is unknown if the counter is lower than before (its router restarted), and if the clock went back, stood still
+ * or went further than MAX_GAP_MS.
  */
 export function rate(before: Sample, now: Sample): number | null {
   const gap = now.at - before.at;
   if (before.value === null || now.value === null || now.value < before.value) return null;
-  if (gap < SHORTEST_GAP_MS || gap > LONGEST_GAP_MS) return null;
+  if (gap < MIN_GAP_MS || gap > MAX_GAP_MS) return null;
   return ((now.value - before.value) * 1000) / gap;
 }
 
-/** One table of one router, and when it came. */
-export interface Look {
-  readonly at: number;
-  readonly rows: readonly Row[];
+/** The last two tables of one type that a router answered with. */
+export interface TablePair {
+  /** Null until the router has answered twice. */
+  readonly before: TimedTable | null;
+  readonly now: TimedTable;
 }
 
-/** Two looks at one table of one router. */
-export interface Looks {
-  readonly before: Look | null;
-  readonly now: Look;
-}
-
-/** The looks at one table, by the router's id. */
-export type LooksByRouter = ReadonlyMap<string, Looks>;
+/** The last two tables of one type, by router id. */
+export type TablePairs = ReadonlyMap<string, TablePair>;
 
 /**
- * Take in a snapshot: a router whose table is a new one gets a new look, the others keep theirs, and those that are not
- * in the snapshot are forgotten. The same map is returned when nothing is new.
+ * Return the pairs after a snapshot: the table of a router that answered anew moves to `before`, other routers keep their
+ * pair, and routers that are not in the snapshot have none. Return `known` itself when no table is new.
  */
-export function look(known: LooksByRouter, snapshot: Snapshot, entity: Entity): LooksByRouter {
-  const next = new Map<string, Looks>();
+export function updatePairs(known: TablePairs, snapshot: Snapshot, entity: Entity): TablePairs {
+  const next = new Map<string, TablePair>();
   let changed = false;
   for (const router of snapshot.routers) {
     const rows = router.tables[entity];
@@ -63,11 +60,11 @@ export function look(known: LooksByRouter, snapshot: Snapshot, entity: Entity): 
   return changed || next.size !== known.size ? next : known;
 }
 
-/** Return the rate of `attribute` for each row of a table, by the row's key; null where it is not known. */
-export function ratesOf(looks: Looks | undefined, attribute: string, keyOf: (row: Row) => string): Map<string, number | null> {
+/** Return the rate per second of `attribute` for each row of a table, by the row's key; null if it is unknown. */
+export function ratesOf(pair: TablePair | undefined, attribute: string, keyOf: (row: Row) => string): Map<string, number | null> {
   const found = new Map<string, number | null>();
-  if (looks === undefined) return found;
-  const { before, now } = looks;
+  if (pair === undefined) return found;
+  const { before, now } = pair;
   const earlier = new Map(before?.rows.map((row) => [keyOf(row), numberOf(row[attribute])]));
   for (const row of now.rows) {
     const key = keyOf(row);
@@ -78,12 +75,12 @@ export function ratesOf(looks: Looks | undefined, attribute: string, keyOf: (row
   return found;
 }
 
-/** Return the rate of `attribute` of a table with one row, such as "router". */
-export function rateOf(looks: Looks | undefined, attribute: string): number | null {
-  return ratesOf(looks, attribute, () => "").get("") ?? null;
+/** Return the rate per second of `attribute` of a table with one row, such as "router"; null if it is unknown. */
+export function rateOf(pair: TablePair | undefined, attribute: string): number | null {
+  return ratesOf(pair, attribute, () => "").get("") ?? null;
 }
 
 /** Return the first row of a table with one row, such as "router". */
-export function only(router: RouterTables, entity: Entity): Row | undefined {
-  return router.tables[entity]?.[0];
+export function singleRow(router: RouterTables, entity: Entity): Row | undefined {
+  return tableOf(router, entity)[0];
 }

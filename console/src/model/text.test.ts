@@ -22,7 +22,7 @@ describe("visible", () => {
 });
 
 describe("shown", () => {
-  it("says where it cut, also what grows as it becomes visible", () => {
+  it("marks the cut, also if written-out characters exceed the limit", () => {
     expect(shown("abc", 3)).toBe("abc");
     expect(shown("abcd", 3)).toBe("ab…");
     expect(shown("\0\0", 6)).toBe("<NUL>…");
@@ -30,7 +30,7 @@ describe("shown", () => {
 });
 
 describe("cut", () => {
-  it("keeps what fits", () => {
+  it("keeps text within the limit", () => {
     expect(cut("abc", 3)).toBe("abc");
   });
 

@@ -1,7 +1,7 @@
-/** Text from strangers made fit to be looked at: what is invisible or turns the reading direction becomes visible. */
+/** Text from peers made safe to show: invisible characters and marks that turn the reading direction are written out. */
 
-// Controls, formats (marks and overrides of direction, zero-width characters, tags), lone surrogates, separators of
-// lines and paragraphs, and the letters that have no shape.
+// Control characters, format characters (marks of direction, zero-width characters, tags), lone surrogates, line and
+// paragraph separators, and letters without a shape.
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0]|\u17b4|\u17b5/gu;
 
 const NAMED: Readonly<Record<string, string>> = { "\n": "<LF>", "\r": "<CR>", "\t": "<TAB>", "\0": "<NUL>" };
@@ -14,7 +14,7 @@ export function visible(text: string): string {
   );
 }
 
-/** Return a text from elsewhere, fit to stand within a sentence: nothing invisible, at most `limit` characters, and "…" where it was cut. */
+/** Return a peer's text for use within a sentence: invisible characters written out, cut after `limit` characters with "…". */
 export function shown(text: string, limit = 80): string {
   const seen = visible(cut(text, limit + 1));
   return seen.length > limit ? `${cut(seen, limit - 1)}…` : seen;

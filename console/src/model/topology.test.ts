@@ -52,7 +52,7 @@ describe("buildTopology of a live network", () => {
     expect(topology.nodes.get("clients:router:C/consumer")?.connections).toHaveLength(3);
   });
 
-  it("draws connections from the router that dialled, once each, with what they cost", () => {
+  it("has one edge for each connection, from the router that dialled, with its cost", () => {
     const between = [...topology.edges.values()].filter((edge) => edge.kind === "inter-router");
     expect(between.map((edge) => [edge.id, edge.cost, edge.connections.length])).toEqual([
       ["router:B>router:A", 1, 1],
@@ -70,12 +70,12 @@ describe("buildTopology of a live network", () => {
     expect(edge?.forward).toBeLessThan(12);
   });
 
-  it("leaves out a router that the others no longer list, though its own last rows are there", () => {
+  it("leaves out a router that the others no longer list, although its last tables are present", () => {
     expect([...presentRouters(without("C"))].sort()).toEqual(["A", "B"]);
     expect(buildTopology(without("C")).nodes.has("router:C")).toBe(false);
   });
 
-  it("asks the router above for the network when the console is connected to an edge router", () => {
+  it("takes the network from the uplink if the console is connected to an edge router", () => {
     const routers = LATER.routers.map((router) => ({
       ...router,
       address: router.id === "E1" ? "" : router.id === "A" ? "_topo/0/A/" : router.address,
@@ -83,12 +83,12 @@ describe("buildTopology of a live network", () => {
     expect([...presentRouters({ at: LATER.at, routers })].sort()).toEqual(["A", "B", "C"]);
   });
 
-  it("has a router of its own for one that stands alone", () => {
+  it("has a node for a standalone router", () => {
     const lone: RouterTables = { id: "lone", address: "", at: 1, tables: { "router.node": [] } };
     expect([...buildTopology({ at: 1, routers: [lone] }).nodes.keys()]).toEqual(["router:lone"]);
   });
 
-  it("takes what a router of the older kind says the way to its neighbour costs", () => {
+  it("uses the path cost to a neighbour if a router reports no link costs", () => {
     const routers = LATER.routers.map((router) => ({
       ...router,
       tables: {
@@ -102,13 +102,13 @@ describe("buildTopology of a live network", () => {
 });
 
 describe("sampleLinks", () => {
-  it("keeps the rates of a table until it is fetched anew, though other tables arrive", () => {
+  it("keeps the rates of a table until it arrives anew, although other tables arrive", () => {
     const routers = LATER.routers.map((router) => ({ ...router, at: router.at + 2000 }));
     const again = sampleLinks(SAMPLES, { at: LATER.at + 2000, routers });
     expect(again.get("A")).toBe(SAMPLES.get("A"));
   });
 
-  it("takes the router's own figure until there are two tables", () => {
+  it("uses the router's own settle rate until there are two tables", () => {
     expect(sampleLinks(NO_SAMPLES, LATER).get("A")?.rates.get("27")).toBeGreaterThan(15);
   });
 });
@@ -116,7 +116,7 @@ describe("sampleLinks", () => {
 describe("withGone", () => {
   const whole = buildTopology(FIRST);
 
-  it("keeps a router and its connections, marked with the moment it was first missed", () => {
+  it("keeps a missing router and its connections, marked with the time at which they were first missed", () => {
     const gone = withGone(whole, buildTopology(without("C")), 1000);
     expect(gone.nodes.get("router:C")?.goneSince).toBe(1000);
     expect(gone.edges.get("router:C>router:B")?.goneSince).toBe(1000);
@@ -126,17 +126,17 @@ describe("withGone", () => {
     expect([...withoutGone(still).nodes.keys()]).not.toContain("router:C");
   });
 
-  it("forgets that when the router is back", () => {
+  it("removes the mark when the router is back", () => {
     const gone = withGone(whole, buildTopology(without("C")), 1000);
     const back = withGone(gone, buildTopology(LATER), 2000);
     expect(back.nodes.get("router:C")?.goneSince).toBeNull();
     expect(back.edges.get("router:C>router:B")?.goneSince).toBeNull();
   });
 
-  it("says nothing of brokers behind a router that is gone", () => {
+  it("does not mark brokers behind a missing router as gone", () => {
     const gone = withGone(whole, buildTopology(without("broker1")), 1000);
     expect(gone.nodes.get("broker:broker1")?.goneSince).toBe(1000);
-    const withoutOwner = withGone(whole, { nodes: new Map(), edges: new Map(), placed: new Map() }, 1000);
+    const withoutOwner = withGone(whole, { nodes: new Map(), edges: new Map(), edgeByConnection: new Map() }, 1000);
     expect(withoutOwner.nodes.has("broker:broker1")).toBe(false);
   });
 });
@@ -163,7 +163,7 @@ describe("placeNodes", () => {
   const topology = buildTopology(LATER);
   const places = placeNodes(topology, new Map());
 
-  it("gives every node a place of its own", () => {
+  it("gives every node a place without overlap", () => {
     const points = [...topology.nodes.keys()].map((id) => pointOf(topology, places, id));
     for (const [index, one] of points.entries())
       for (const other of points.slice(index + 1)) expect(Math.hypot(one.x - other.x, one.y - other.y)).toBeGreaterThan(25);
@@ -171,7 +171,7 @@ describe("placeNodes", () => {
     expect(points.every((point) => point.x > box.x && point.x < box.x + box.width)).toBe(true);
   });
 
-  it("moves nothing that has a place when nodes come and go", () => {
+  it("keeps the places of nodes when other nodes appear and disappear", () => {
     const fewer = buildTopology(without("C"));
     const before = placeNodes(fewer, new Map());
     const after = placeNodes(topology, before);
@@ -193,17 +193,17 @@ describe("placeNodes", () => {
       for (let group = 0; group < 10; group += 1)
         nodes.set(`${id}/${String(group)}`, { ...pattern, id: `${id}/${String(group)}`, kind: "clients", owner: id });
     }
-    const large: Topology = { nodes, edges, placed: new Map() };
+    const large: Topology = { nodes, edges, edgeByConnection: new Map() };
     expect(placeNodes(large, new Map()).size).toBe(nodes.size);
   });
 });
 
 describe("words", () => {
-  it("names how full a link is", () => {
+  it("names the band of a link's load", () => {
     expect([0, 0.3, 0.8, 1.5].map(loadBand)).toEqual(["free", "filling", "full", "congested"]);
   });
 
-  it("writes rates shortly", () => {
+  it("formats rates as short text", () => {
     expect([0, 0.04, 0.42, 25.4, 1234, 5.67e6].map(rateText)).toEqual(["0", "0", "0.4", "25", "1.2k", "5.7M"]);
   });
 });

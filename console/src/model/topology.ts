@@ -1,76 +1,92 @@
 /** The network as a graph: routers, edge routers, brokers, clients by router and kind, and the connections between them. */
 
 import { brokerProduct, clientKind, peerKind, type ClientKind } from "./peers";
-import { mapOf, numberOf, rowsOf, textOf } from "./rows";
+import { mapAt, numberAt, tableOf, textAt } from "./rows";
 import { NO_SAMPLES, NO_TRAFFIC, addTraffic, connectionTraffic, turned, type LinkSamples, type Traffic } from "./traffic";
 import type { Row, RouterTables, Snapshot } from "./types";
 
+/** The kind of a node; "edges" is a group of edge routers, "clients" a group of clients. */
 export type NodeKind = "router" | "edge" | "edges" | "broker" | "clients";
 
-/** One connection, as the router named here reports it. */
+/** One connection, as a router reports it. */
 export interface ConnectionRef {
+  /** The id of the router. */
   readonly router: string;
   readonly row: Row;
 }
 
+/** A node of the picture. */
 export interface TopologyNode {
-  /** "router:A", "edge:E1", "edges:A", "broker:NAME", "clients:router:A/consumer"; stays between updates. */
+  /** "router:A", "edge:E1", "edges:router:A", "broker:NAME", "clients:router:A/consumer"; the same at each update. */
   readonly id: string;
   readonly kind: NodeKind;
-  /** The router's id, the broker's container name, or "" for groups. A text from a stranger. */
+  /** The router's id, the broker's container id, or "" for groups. The peer chose it. */
   readonly name: string;
-  /** The router node that it is drawn beside; null for interior and standalone routers. */
+  /** The id of the node that this one is drawn beside; null for interior and standalone routers. */
   readonly owner: string | null;
+  /** Null for all nodes but groups of clients. */
   readonly clientKind: ClientKind | null;
-  /** What a broker calls itself. */
+  /** The product of a broker; "" if it is unknown. */
   readonly product: string;
   /** The connections of clients and brokers to routers. */
   readonly connections: readonly ConnectionRef[];
-  /** The nodes that a group of edge routers stands for. */
+  /** The ids of the edge routers in a group. */
   readonly members: readonly string[];
   /** Why the router does not answer, wholly or in part; "" while it does. */
   readonly error: string;
-  /** When it was first missed, in ms since 1970; null while it is there. */
+  /** When the console first missed the node, in ms since 1970; null while it is there. */
   readonly goneSince: number | null;
 }
 
+/** A line of the picture: the connections between two nodes. */
 export interface TopologyEdge {
-  /** "SOURCE>TARGET", so that it stays between updates. */
+  /** "SOURCE>TARGET"; the same at each update. */
   readonly id: string;
-  /** The node that dialled. */
+  /** The id of the node that dialled. */
   readonly source: string;
   readonly target: string;
   readonly kind: "inter-router" | "edge" | "broker" | "client";
-  /** Between routers: what a message pays; null where no router says. */
+  /** The cost of the connection between two routers; null if no router reports it. */
   readonly cost: number | null;
   readonly connections: readonly ConnectionRef[];
   /** Messages per second from source to target. */
   readonly forward: number;
+  /** Messages per second from target to source. */
   readonly backward: number;
+  /** See Traffic. */
   readonly load: number;
+  /** See TopologyNode. */
   readonly goneSince: number | null;
 }
 
-/** Which edge a router's connection belongs to, and whether messages out of the router go the edge's way. */
-export interface Placed {
+/** The edge that one connection of a router belongs to. */
+export interface ConnectionEdge {
+  /** The id of the edge. */
   readonly edge: string;
+  /** The id of the node at the other end. */
   readonly peer: string;
+  /** Whether messages out of the router go from the edge's source to its target. */
   readonly outIsForward: boolean;
 }
 
+/** The network as a graph. */
 export interface Topology {
+  /** By node id. */
   readonly nodes: ReadonlyMap<string, TopologyNode>;
+  /** By edge id. */
   readonly edges: ReadonlyMap<string, TopologyEdge>;
-  /** By router id and connection identity, joined by a line feed. */
-  readonly placed: ReadonlyMap<string, Placed>;
+  /** By connectionKey(). */
+  readonly edgeByConnection: ReadonlyMap<string, ConnectionEdge>;
 }
 
-export const EMPTY: Topology = { nodes: new Map(), edges: new Map(), placed: new Map() };
+/** A topology without nodes. */
+export const EMPTY: Topology = { nodes: new Map(), edges: new Map(), edgeByConnection: new Map() };
 
-/** Return the key of `Topology.placed`. */
-export const placedKey = (router: string, connection: string): string => `${router}\n${connection}`;
+/** Return the key of a router's connection in `Topology.edgeByConnection`. */
+export const connectionKey = (router: string, connection: string): string => `${router}\n${connection}`;
 
-interface Growing {
+/** An edge while the tables are read. */
+interface EdgeBuilder {
   readonly kind: TopologyEdge["kind"];
   readonly source: string;
   readonly target: string;
@@ -79,21 +95,21 @@ interface Growing {
 }
 
 type Changeable<T> = { -readonly [K in keyof T]: T[K] };
-type GrowingNode = Changeable<TopologyNode> & { connections: ConnectionRef[] };
+type NodeBuilder = Changeable<TopologyNode> & { connections: ConnectionRef[] };
 
 const isEdgeRouter = (router: RouterTables): boolean =>
-  router.address.startsWith("_edge/") || rowsOf(router, "router").some((row) => textOf(row, "mode") === "edge");
+  router.address.startsWith("_edge/") || tableOf(router, "router").some((row) => textAt(row, "mode") === "edge");
 
 const nodeIds = (router: RouterTables | undefined): string[] =>
-  rowsOf(router, "router.node").map((row) => textOf(row, "id"));
+  tableOf(router, "router.node").map((row) => textAt(row, "id"));
 
-/** Return the ids of the interior and standalone routers that can be reached from the router the console is connected to. */
+/** Return the ids of the interior and standalone routers that the connected router reaches. */
 export function presentRouters(snapshot: Snapshot): ReadonlySet<string> {
   const home = snapshot.routers.find((router) => router.address === "");
   const roots = home === undefined ? [] : [home];
   if (home !== undefined && nodeIds(home).length === 0) {
-    const uplinks = rowsOf(home, "connection").filter((row) => peerKind(row) === "uplink");
-    const above = new Set(uplinks.map((row) => textOf(row, "container")));
+    const uplinks = tableOf(home, "connection").filter((row) => peerKind(row) === "uplink");
+    const above = new Set(uplinks.map((row) => textAt(row, "container")));
     roots.push(...snapshot.routers.filter((router) => above.has(router.id)));
   }
   const present = new Set(roots.flatMap(nodeIds));
@@ -106,24 +122,24 @@ export function presentRouters(snapshot: Snapshot): ReadonlySet<string> {
 
 function linkUse(router: RouterTables): ReadonlyMap<string, { in: boolean; out: boolean }> {
   const uses = new Map<string, { in: boolean; out: boolean }>();
-  for (const link of rowsOf(router, "router.link")) {
-    const connection = textOf(link, "connectionId");
+  for (const link of tableOf(router, "router.link")) {
+    const connection = textAt(link, "connectionId");
     let use = uses.get(connection);
     if (use === undefined) uses.set(connection, (use = { in: false, out: false }));
-    use[textOf(link, "linkDir") === "in" ? "in" : "out"] = true;
+    use[textAt(link, "linkDir") === "in" ? "in" : "out"] = true;
   }
   return uses;
 }
 
-/** Gathers nodes and edges router by router. */
+/** Collects nodes and edges, router by router. */
 class Builder {
-  readonly nodes = new Map<string, GrowingNode>();
-  readonly edges = new Map<string, Growing>();
-  readonly placed = new Map<string, Placed>();
+  readonly nodes = new Map<string, NodeBuilder>();
+  readonly edges = new Map<string, EdgeBuilder>();
+  readonly edgeByConnection = new Map<string, ConnectionEdge>();
 
   constructor(readonly present: ReadonlySet<string>) {}
 
-  node(id: string, kind: NodeKind, name: string, owner: string | null): GrowingNode {
+  node(id: string, kind: NodeKind, name: string, owner: string | null): NodeBuilder {
     let node = this.nodes.get(id);
     if (node === undefined) {
       const empty = { clientKind: null, product: "", connections: [], members: [], error: "", goneSince: null };
@@ -132,9 +148,9 @@ class Builder {
     return node;
   }
 
-  /** Add a connection that the router `self` reports. */
-  connect(ref: ConnectionRef, kind: Growing["kind"], self: string, peer: string, traffic: Traffic): void {
-    const dialled = textOf(ref.row, "dir") === "out";
+  /** Add a connection that the router with the node id `self` reports. */
+  connect(ref: ConnectionRef, kind: EdgeBuilder["kind"], self: string, peer: string, traffic: Traffic): void {
+    const dialled = textAt(ref.row, "dir") === "out";
     const [source, target] = dialled ? [self, peer] : [peer, self];
     const id = `${source}>${target}`;
     let edge = this.edges.get(id);
@@ -145,16 +161,16 @@ class Builder {
     const end = edge.ends[dialled ? "source" : "target"];
     end.refs.push(ref);
     end.traffic = addTraffic(end.traffic, dialled ? traffic : turned(traffic));
-    this.placed.set(placedKey(ref.router, textOf(ref.row, "identity")), { edge: id, peer, outIsForward: dialled });
+    this.edgeByConnection.set(connectionKey(ref.router, textAt(ref.row, "identity")), { edge: id, peer, outIsForward: dialled });
   }
 
   addRouter(router: RouterTables, self: string, samples: LinkSamples): void {
     const traffic = connectionTraffic(router, samples);
     const uses = linkUse(router);
-    for (const row of rowsOf(router, "connection")) {
+    for (const row of tableOf(router, "connection")) {
       const ref = { router: router.id, row };
-      const identity = textOf(row, "identity");
-      const container = textOf(row, "container");
+      const identity = textAt(row, "identity");
+      const container = textAt(row, "container");
       const amount = traffic.get(identity) ?? NO_TRAFFIC;
       switch (peerKind(row)) {
         case "router":
@@ -189,18 +205,18 @@ class Builder {
 function costsBetween(snapshot: Snapshot): ReadonlyMap<string, number> {
   const costs = new Map<string, number>();
   for (const router of snapshot.routers)
-    for (const row of rowsOf(router, "router.node")) {
-      const id = textOf(row, "id");
-      for (const [neighbour, cost] of Object.entries(mapOf(row, "linkCosts")))
+    for (const row of tableOf(router, "router.node")) {
+      const id = textAt(row, "id");
+      for (const [neighbour, cost] of Object.entries(mapAt(row, "linkCosts")))
         if (typeof cost === "number" || typeof cost === "bigint") costs.set(`${id}>${neighbour}`, Number(cost));
-      // A router of the older kind says only what the way to its neighbour costs.
-      if (textOf(row, "nextHop") === "" && id !== router.id && !costs.has(`${router.id}>${id}`))
-        costs.set(`${router.id}>${id}`, numberOf(row, "cost", 1));
+      // The older router reports only the cost of the path to its neighbour.
+      if (textAt(row, "nextHop") === "" && id !== router.id && !costs.has(`${router.id}>${id}`))
+        costs.set(`${router.id}>${id}`, numberAt(row, "cost", 1));
     }
   return costs;
 }
 
-function finished(edge: Growing, costs: ReadonlyMap<string, number>): TopologyEdge {
+function finishEdge(edge: EdgeBuilder, costs: ReadonlyMap<string, number>): TopologyEdge {
   const { source, target, kind } = edge;
   const end = edge.ends.source.refs.length >= edge.ends.target.refs.length ? edge.ends.source : edge.ends.target;
   const measured = end.traffic === NO_TRAFFIC ? addTraffic(edge.ends.source.traffic, edge.ends.target.traffic) : end.traffic;
@@ -221,7 +237,7 @@ function finished(edge: Growing, costs: ReadonlyMap<string, number>): TopologyEd
   };
 }
 
-/** Return the graph of everything that the routers of the snapshot report; rates are those of the samples. */
+/** Return the graph of the network that the routers of the snapshot report, with the rates of `samples`. */
 export function buildTopology(snapshot: Snapshot, samples: LinkSamples = NO_SAMPLES): Topology {
   const builder = new Builder(presentRouters(snapshot));
   const answers = new Map(snapshot.routers.map((router) => [router.id, router]));
@@ -230,7 +246,7 @@ export function buildTopology(snapshot: Snapshot, samples: LinkSamples = NO_SAMP
     const router = answers.get(id);
     if (router !== undefined) builder.addRouter(router, `router:${id}`, samples);
   }
-  // An edge router is there while a router above reports its connection, or while the console is connected to it.
+  // An edge router is present while an interior router reports its connection, or while the console is connected to it.
   for (const router of snapshot.routers) {
     const id = `edge:${router.id}`;
     if (!isEdgeRouter(router) || !(builder.nodes.has(id) || router.address === "")) continue;
@@ -238,6 +254,6 @@ export function buildTopology(snapshot: Snapshot, samples: LinkSamples = NO_SAMP
     builder.addRouter(router, id, samples);
   }
   const costs = costsBetween(snapshot);
-  const edges = [...builder.edges.values()].map((edge) => finished(edge, costs));
-  return { nodes: builder.nodes, edges: new Map(edges.map((edge) => [edge.id, edge])), placed: builder.placed };
+  const edges = [...builder.edges.values()].map((edge) => finishEdge(edge, costs));
+  return { nodes: builder.nodes, edges: new Map(edges.map((edge) => [edge.id, edge])), edgeByConnection: builder.edgeByConnection };
 }

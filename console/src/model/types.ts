@@ -1,4 +1,4 @@
-/** What AMQP values become: ulong and long beyond 2^53 are bigint, symbols are strings, timestamps are numbers (ms), binaries Uint8Array. */
+/** A value of AMQP: ulong and long beyond 2^53 are bigint, symbols are strings, timestamps are numbers (ms since 1970), binaries Uint8Array. */
 export type Value =
   | null
   | boolean
@@ -15,24 +15,25 @@ export type Row = Readonly<Record<string, Value>>;
 /** A short entity name as in the schema: "router.link", "connection", "router.address", "router.node", "vhost", ... */
 export type Entity = string;
 
-/** The tables that one router answered with. */
+/** The tables of one router as last received. */
 export interface RouterTables {
   readonly id: string;
-  /** "" for the router that the console is connected to, else "_topo/0/ID/" or "_edge/ID/". */
+  /** The prefix of its management node's address: "" for the connected router, else "_topo/0/ID/" or "_edge/ID/". */
   readonly address: string;
   readonly tables: Readonly<Partial<Record<Entity, readonly Row[]>>>;
   /** When the newest of the tables arrived, in ms since 1970; 0 before the first. */
   readonly at: number;
-  /** When each of the tables arrived, in ms since 1970; see arrivedAt. */
+  /** When each table arrived, in ms since 1970; see arrivedAt. */
   readonly arrived?: Readonly<Partial<Record<Entity, number>>>;
   /** Why the last poll failed, wholly or in part: "no answer within 5 s", or the description of a refusal. */
   readonly error?: string;
-  /** Why tables of the router are not shown, by entity: what the policy or the router's version refuses. */
+  /** The descriptions of refusals, by the entity that the policy or the router's version refuses. */
   readonly refused?: Readonly<Partial<Record<Entity, string>>>;
 }
 
-/** All tables of all routers as last seen. */
+/** The tables of all routers as last received. */
 export interface Snapshot {
+  /** When the snapshot was made, in ms since 1970; 0 before the first. */
   readonly at: number;
   readonly routers: readonly RouterTables[];
 }
@@ -44,9 +45,9 @@ export interface SchemaAttribute {
   readonly required: boolean;
   readonly unique: boolean;
   readonly deprecated: boolean;
-  /** A counter or gauge that may be drawn as a chart. */
+  /** The attribute is a counter or gauge that charts can show. */
   readonly graph: boolean;
-  /** Whether CREATE and UPDATE take it; both false for all attributes of a router of the older kind, which does not tell. */
+  /** Whether CREATE and UPDATE take the attribute; the older router does not report this, both are false. */
   readonly create: boolean;
   readonly update: boolean;
   readonly description: string;
@@ -61,24 +62,26 @@ export interface SchemaType {
   readonly operations: readonly string[];
   readonly description: string;
   readonly deprecated: boolean;
+  /** The router has exactly one entity of this type. */
   readonly singleton: boolean;
   readonly references: readonly string[];
 }
 
-/** The schema of the router that the console is connected to; without types until it has arrived. */
+/** The schema of the connected router; without types until it has arrived. */
 export interface Schema {
   readonly prefix: string;
   readonly types: Readonly<Record<Entity, SchemaType>>;
 }
 
-/** One router of the network, as the console reaches it. */
+/** One router of the network, with the address that reaches it. */
 export interface RouterRef {
   readonly id: string;
+  /** See RouterTables. */
   readonly address: string;
   readonly mode: "standalone" | "interior" | "edge" | "unknown";
 }
 
-/** A series kept while the page is open. A null value marks a sample that did not arrive. */
+/** A series of samples: times in ms since 1970, and values; null marks a missing sample. */
 export interface History {
   readonly times: readonly number[];
   readonly values: readonly (number | null)[];

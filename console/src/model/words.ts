@@ -1,13 +1,13 @@
-/** Names of nodes and connections of the topology in words, for labels, lists and screen readers. */
+/** Names and states of nodes and connections, for labels, lists and screen readers. */
 
 import type { ClientKind } from "./peers";
 import { shown } from "./text";
 import { loadBand, rateText } from "./traffic";
 import type { Topology, TopologyEdge, TopologyNode } from "./topology";
 
-/** A name in the picture has this many characters at most. */
+/** Characters of a name in the picture, at most. */
 const LABEL_CHARACTERS = 24;
-/** A name in a sentence or a list has this many characters at most. */
+/** Characters of a name in a sentence or a list, at most. */
 const NAME_CHARACTERS = 120;
 
 const CLIENTS: Readonly<Record<ClientKind, readonly [string, string]>> = {
@@ -24,18 +24,21 @@ const SHORT_CLIENTS: Readonly<Record<ClientKind, readonly [string, string]>> = {
   idle: ["idle client", "idle clients"],
 };
 
-/** Return a stranger's name fit for a label in the picture. */
+/** Return a number with its word, which takes an s in the plural: "1 router", "2 routers". */
+export const plural = (count: number, word: string): string => `${String(count)} ${word}${count === 1 ? "" : "s"}`;
+
+/** Return a peer's name for a label of the picture: cut, with invisible characters written out. */
 export const labelText = (name: string): string => shown(name, LABEL_CHARACTERS);
 
-/** Return a stranger's name fit for a sentence. */
+/** Return a peer's name for a sentence: cut, with invisible characters written out; "(without a name)" if it is empty. */
 export const nameText = (name: string): string => shown(name, NAME_CHARACTERS) || "(without a name)";
 
-/** Return how many connections or members the node stands for. */
+/** Return the number of connections of a group of clients, or of edge routers in a group; 1 for other nodes. */
 export function countOf(node: TopologyNode): number {
   return node.kind === "clients" ? node.connections.length : node.kind === "edges" ? node.members.length : 1;
 }
 
-/** Return the line below the node in the picture. */
+/** Return the label below the node in the picture. */
 export function nodeLabel(node: TopologyNode): string {
   const count = countOf(node);
   switch (node.kind) {
@@ -48,7 +51,7 @@ export function nodeLabel(node: TopologyNode): string {
   }
 }
 
-/** Return the node's name in a sentence or list: "router A", "3 consumers at router A". */
+/** Return the node's name for a sentence or list: "router A", "3 consumers at router A". */
 export function nodeName(topology: Topology, node: TopologyNode | undefined): string {
   if (node === undefined) return "(unknown)";
   const owner = node.owner === null ? undefined : topology.nodes.get(node.owner);
@@ -69,13 +72,13 @@ export function nodeName(topology: Topology, node: TopologyNode | undefined): st
   }
 }
 
-/** Return the node's state: "there", "gone" or why it does not answer. */
+/** Return the node's state: "present", "gone", or the reason why it does not answer. */
 export function nodeState(node: TopologyNode): string {
   if (node.goneSince !== null) return "gone";
-  return node.error === "" ? "there" : `does not answer: ${nameText(node.error)}`;
+  return node.error === "" ? "present" : `does not answer: ${nameText(node.error)}`;
 }
 
-/** Return what a connection carries and costs, as a line in the picture. */
+/** Return the label of a line in the picture: messages per second, and the cost if it is not 1. */
 export function edgeLabel(edge: TopologyEdge): string {
   const rate = edge.forward + edge.backward;
   const parts = rate >= 0.05 ? [`${rateText(rate)}/s`] : [];
@@ -83,13 +86,13 @@ export function edgeLabel(edge: TopologyEdge): string {
   return parts.join(", ");
 }
 
-/** Return the connection in a sentence: who dialled whom, what goes which way, how full it is. */
+/** Return the names of a connection's nodes, the one that dialled first: "router A to router B". */
 export function edgeName(topology: Topology, edge: TopologyEdge): string {
   const [source, target] = [edge.source, edge.target].map((id) => nodeName(topology, topology.nodes.get(id)));
   return `${source ?? ""} to ${target ?? ""}`;
 }
 
-/** Return the load in words and percent: "filling, 30 %". */
+/** Return the load as its band and percent: "filling, 30 %". */
 export function loadText(load: number): string {
   return `${loadBand(load)}, ${String(Math.round(load * 100))} %`;
 }

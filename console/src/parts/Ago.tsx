@@ -9,23 +9,23 @@ const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
 const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
-/** One clock for all times on the page. */
+/** One clock for all relative times on the page. */
 const clock = create<{ now: number }>(() => ({ now: Date.now() }));
 setInterval(() => clock.setState({ now: Date.now() }), 1_000);
 
-/** Return how long before `now` the moment `ms` was, such as "3 minutes ago"; both in ms since 1970. */
+/** Return the time `ms` relative to `now`, such as "3 minutes ago"; both in ms since 1970. */
 export function agoText(ms: number, now: number): string {
   const age = ms - now;
   const [unit, size] = UNITS.find(([, length]) => Math.abs(age) >= length) ?? ["second", 1_000];
   return relative.format(Math.trunc(age / size), unit);
 }
 
-/** Return a moment in the viewer's time zone; "" for what is no time. */
+/** Return date and time of `ms` (since 1970) in the viewer's time zone; "" if `ms` is no valid time. */
 export function momentText(ms: number): string {
   return Number.isFinite(ms) && Math.abs(ms) <= 8.64e15 ? absolute.format(ms) : "";
 }
 
-/** How long ago a moment was; its date and time in the viewer's zone stand in the title. */
+/** Shows how long ago the time `ms` (since 1970) was; the tooltip has its date and time in the viewer's zone. */
 export function Ago({ ms }: { ms: number }) {
   const { now } = clock();
   const moment = momentText(ms);
@@ -37,7 +37,7 @@ export function Ago({ ms }: { ms: number }) {
   );
 }
 
-/** The time now in ms, drawn anew each second. */
+/** Return the current time in ms since 1970, and redraw the component each second. */
 export function useNow(): number {
   return clock().now;
 }

@@ -11,7 +11,7 @@ import {
 
 import type { Value as AmqpValue } from "../model/types";
 import { matches, type Searched } from "./filter";
-import { compare, textOf } from "./format";
+import { compare, displayText } from "./format";
 import { TableGrid } from "./TableGrid";
 import { TableTools } from "./TableTools";
 
@@ -19,49 +19,51 @@ import { TableTools } from "./TableTools";
 export interface Column<T> {
   readonly key: string;
   readonly title: string;
-  /** What the column sorts, filters and exports by, and shows unless `cell` does. */
+  /** Return the value that the column sorts, filters and exports by, and that it shows unless there is `cell`. */
   readonly value: (row: T) => AmqpValue | undefined;
+  /** Return the content of the cell. */
   readonly cell?: (row: T) => ReactNode;
-  /** Hidden until it is chosen. */
+  /** Hidden until the user chooses the column. */
   readonly isHidden?: boolean;
-  /** What the column's title means, shown when the pointer rests on it. */
+  /** The tooltip of the column's heading. */
   readonly help?: string;
 }
 
-interface Given<T> {
-  /** What the table lists, for screen readers. */
+interface Props<T> {
+  /** The table's name for screen readers. */
   readonly label: string;
   readonly columns: readonly Column<T>[];
   readonly rows: readonly T[];
-  /** Return what tells a row from all others, the same at each rendering. */
+  /** Return the row's unique key, the same at each rendering. */
   readonly rowKey: (row: T) => string;
-  /** Called with the row that was clicked, or on which Enter was pressed. */
+  /** Called with the row that the user clicks, or on which the user presses Enter. */
   readonly onOpen?: (row: T) => void;
-  /** The name of exported files, without its ending. */
+  /** The name of exported files, without the extension. */
   readonly exportName: string;
-  /** The text of the filter, where the page keeps it (in its address, say); with onFilter. */
+  /** The text of the filter, for a page that keeps it itself (in its URL, say); needs onFilter. */
   readonly filter?: string;
   readonly onFilter?: (text: string) => void;
-  /** The column to sort by at first. */
+  /** The column that the table is sorted by until the user sorts it. */
   readonly sortBy?: { readonly key: string; readonly isDescending?: boolean };
-  /** What stands in place of the rows when there are none. */
+  /** Shown in place of the rows if there are none. */
   readonly empty?: ReactNode;
-  /** Further choices beside the filter. */
+  /** Further controls beside the filter. */
   readonly tools?: ReactNode;
 }
 
 /**
- * A table of any number of rows: sorted by a click on a heading, filtered by words ("orders in", "role:normal"), with a
- * choice of columns and export of what is shown as CSV and JSON. Arrow keys, Home, End, Page up and Page down move, Enter opens.
+ * Shows a table of any number of rows. The user sorts it by a click on a heading, filters it by words ("orders in",
+ * "role:normal"), chooses columns and exports the visible cells as CSV and JSON. Arrow keys, Home, End, Page up and Page down
+ * move through the rows, Enter opens one.
  */
-export function DataTable<T>(given: Given<T>) {
-  const { columns, rows, rowKey, label, onOpen, empty = "Nothing to show" } = given;
+export function DataTable<T>(props: Props<T>) {
+  const { columns, rows, rowKey, label, onOpen, empty = "Nothing to show" } = props;
   const [ownFilter, setOwnFilter] = useState("");
-  const filter = given.filter ?? ownFilter;
-  const setFilter = given.onFilter ?? setOwnFilter;
+  const filter = props.filter ?? ownFilter;
+  const setFilter = props.onFilter ?? setOwnFilter;
   const wanted = useDeferredValue(filter);
   const [sorting, setSorting] = useState<SortingState>(
-    given.sortBy === undefined ? [] : [{ id: given.sortBy.key, desc: given.sortBy.isDescending === true }],
+    props.sortBy === undefined ? [] : [{ id: props.sortBy.key, desc: props.sortBy.isDescending === true }],
   );
   const [chosen, setChosen] = useState<VisibilityState>({});
   const visibility = useMemo(
@@ -69,7 +71,7 @@ export function DataTable<T>(given: Given<T>) {
     [columns, chosen],
   );
 
-  // Kept between renderings while neither the columns nor what a row is change.
+  // The lower-case texts of each row, kept between renderings.
   const searched = useRef(new WeakMap<object, Searched>());
   const definitions = useMemo<ColumnDef<T>[]>(
     () =>
@@ -92,15 +94,14 @@ export function DataTable<T>(given: Given<T>) {
     columns: definitions,
     state: { sorting: sortable, globalFilter: wanted, columnVisibility: visibility },
     onSortingChange: setSorting,
-    // There are no pages to go back to the first of.
     autoResetAll: false,
     getRowId: rowKey,
-    // There are no pages; setting their number anew for each update would draw the table once more.
+    // The table has no pages; resetting their number at each update would draw it once more.
     autoResetPageIndex: false,
     getCoreRowModel: getCoreRowModel(),
     getFilteredRowModel: getFilteredRowModel(),
     getSortedRowModel: getSortedRowModel(),
-    // Called for each column until one matches: the first call answers for the whole row.
+    // The library calls the filter for each column until one matches: only the first column's call is needed, it checks the row.
     getColumnCanGlobalFilter: (column) => column.id === columns[0]?.key,
     globalFilterFn: (row, _column, text: string) => matches(text, searchedOf(row.original, columns, searched.current)),
   });
@@ -115,12 +116,12 @@ export function DataTable<T>(given: Given<T>) {
         columns={columns}
         visibility={visibility}
         onVisibility={(key, isShown) => setChosen({ ...chosen, [key]: isShown })}
-        exportName={given.exportName}
+        exportName={props.exportName}
         exported={() => shownRows.map((row) => shownColumns.map((column) => column.value(row.original)))}
         count={shownRows.length}
         total={rows.length}
       >
-        {given.tools}
+        {props.tools}
       </TableTools>
       <TableGrid
         label={label}
@@ -137,7 +138,7 @@ export function DataTable<T>(given: Given<T>) {
 
 function searchedOf<T>(row: T, columns: readonly Column<T>[], known: WeakMap<object, Searched>): Searched {
   const make = (): Searched =>
-    new Map(columns.map((column) => [column.title.toLowerCase(), textOf(column.value(row)).toLowerCase()]));
+    new Map(columns.map((column) => [column.title.toLowerCase(), displayText(column.value(row)).toLowerCase()]));
   if (typeof row !== "object" || row === null) return make();
   const kept = known.get(row);
   if (kept?.size === columns.length) return kept;

@@ -8,20 +8,22 @@ import type { History } from "../model/types";
 import { momentText } from "./Ago";
 import { DataTable, type Column } from "./DataTable";
 
-/** One line: its name and its samples, times in ms since 1970. */
+/** One line of a chart: its name and its samples, times in ms since 1970. */
 export interface ChartSeries extends History {
   readonly label: string;
 }
 
-interface Given {
-  /** What the chart shows, for screen readers and the file of an export. */
+interface Props {
+  /** The chart's name for screen readers, and the name of exported files. */
   readonly label: string;
   readonly series: readonly ChartSeries[];
+  /** The unit of the values, appended to each. */
   readonly unit?: string;
+  /** In pixels. */
   readonly height?: number;
-  /** Fill what is below each line, as for series that are stacked on each other, the highest first. */
+  /** Fill the area below each line, as for stacked series, the highest first. */
   readonly isFilled?: boolean;
-  /** Show only so much of the past; everything if absent. */
+  /** The time that the chart shows, back from the newest sample, in ms; by default all samples. */
   readonly lastMs?: number;
 }
 
@@ -32,7 +34,7 @@ const NUMBER = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1, nota
 const TIME = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 
-/** Return the texts below the axis of times, which are in seconds: a day stands below its first time. */
+/** Return the labels of the time axis (in seconds); the first label of each day has the date too. */
 function timesOf(ticks: readonly number[]): string[] {
   const days = ticks.map((tick) => DATE.format(tick * 1_000));
   return ticks.map((tick, place) => TIME.format(tick * 1_000) + (days[place] === days[place - 1] ? "" : `\n${days[place] ?? ""}`));
@@ -40,7 +42,7 @@ function timesOf(ticks: readonly number[]): string[] {
 
 type Joined = [number[], ...(number | null | undefined)[][]];
 
-/** Return all series on one axis of times in seconds, as uPlot wants them. */
+/** Return the samples from `since` (ms) on of all series on one time axis in seconds, in uPlot's form. */
 function join(series: readonly ChartSeries[], since: number): Joined {
   const tables = series.map((one) => {
     const first = one.times.findIndex((at) => at >= since);
@@ -78,8 +80,8 @@ function optionsFor(labels: readonly string[], isDark: boolean, isFilled: boolea
   };
 }
 
-/** Lines over time, several in one picture, with a table of the same numbers for those who cannot see it. */
-export function LineChart({ label, series, unit = "", height = 220, lastMs, isFilled = false }: Given) {
+/** Shows lines over time; the user can switch to a table of the same numbers. */
+export function LineChart({ label, series, unit = "", height = 220, lastMs, isFilled = false }: Props) {
   const [isTable, setIsTable] = useState(false);
   return (
     <figure className="console-chart" aria-label={label}>
@@ -95,7 +97,7 @@ export function LineChart({ label, series, unit = "", height = 220, lastMs, isFi
   );
 }
 
-function Canvas({ label, series, unit, height, lastMs, isFilled }: Given & { unit: string; height: number; isFilled: boolean }) {
+function Canvas({ label, series, unit, height, lastMs, isFilled }: Props & { unit: string; height: number; isFilled: boolean }) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(undefined);
   const { isDark } = useTheme();

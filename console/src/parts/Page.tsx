@@ -2,15 +2,15 @@ import { useEffect, type ReactNode } from "react";
 import { PageSection } from "@patternfly/react-core/dist/esm/components/Page";
 import { Title } from "@patternfly/react-core/dist/esm/components/Title";
 
-interface Given {
+interface Props {
   readonly title: string;
-  /** Buttons and choices at the right of the title. */
+  /** Controls at the right of the title. */
   readonly actions?: ReactNode;
   readonly children: ReactNode;
 }
 
-/** A page of the console: its heading, its actions and its content. The browser's title follows. */
-export function Page({ title, actions, children }: Given) {
+/** Shows a page of the console: heading, controls and content. The browser's title follows the heading. */
+export function Page({ title, actions, children }: Props) {
   useEffect(() => {
     document.title = `${title} - trouter`;
   }, [title]);

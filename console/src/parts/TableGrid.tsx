@@ -3,18 +3,19 @@ import type { Row as TableRow, SortingState } from "@tanstack/react-table";
 import { useVirtualizer } from "@tanstack/react-virtual";
 
 import type { Column } from "./DataTable";
-import { textOf } from "./format";
+import { displayText } from "./format";
 import { Value } from "./Value";
 
 const ROW_PX = 34;
-/** Rows made beyond those in sight, so that scrolling meets no gap. */
+/** Rows drawn above and below the visible ones, so that scrolling shows no gap. */
 const OVERSCAN = 12;
-/** Rows whose text decides how wide a column is, and its bounds in characters. */
+/** The texts of so many rows decide the width of a column. */
 const MEASURED_ROWS = 200;
+/** The width of a column, in characters. */
 const MIN_CHARACTERS = 8;
 const MAX_CHARACTERS = 44;
 
-interface Given<T> {
+interface Props<T> {
   readonly label: string;
   readonly columns: readonly Column<T>[];
   readonly rows: readonly TableRow<T>[];
@@ -26,14 +27,14 @@ interface Given<T> {
 
 const clamp = (value: number, low: number, high: number): number => Math.min(Math.max(value, low), high);
 
-/** The width of a column in characters, by the texts of the first rows. */
+/** Return the width of a column in characters, by the texts of the first rows. */
 function widthOf<T>(column: Column<T>, rows: readonly TableRow<T>[]): number {
-  const lengths = rows.slice(0, MEASURED_ROWS).map((row) => textOf(column.value(row.original)).length);
+  const lengths = rows.slice(0, MEASURED_ROWS).map((row) => displayText(column.value(row.original)).length);
   return clamp(Math.max(column.title.length + 3, ...lengths), MIN_CHARACTERS, MAX_CHARACTERS);
 }
 
-/** The rows of a DataTable, of which only those in sight are in the document. */
-export function TableGrid<T>({ label, columns, rows, sorting, onSort, onOpen, empty }: Given<T>) {
+/** Shows the rows of a DataTable; only the visible rows are in the document. */
+export function TableGrid<T>({ label, columns, rows, sorting, onSort, onOpen, empty }: Props<T>) {
   const scroller = useRef<HTMLDivElement>(null);
   const [active, setActive] = useState(0);
   const id = useId();
@@ -80,7 +81,7 @@ export function TableGrid<T>({ label, columns, rows, sorting, onSort, onOpen, em
   };
   const onClick = (event: MouseEvent<HTMLElement>): void => {
     const target = event.target as HTMLElement;
-    // A button, link or field within a cell does its own work.
+    // A click on a button, link or field within a cell does not open the row.
     if (target.closest("a, button, input, select") !== null) return;
     const index = target.closest("tr")?.dataset["index"];
     if (index === undefined) return;
@@ -151,13 +152,13 @@ function Spacer({ height, span }: { height: number; span: number }) {
   );
 }
 
-interface HeadingGiven<T> {
+interface HeadingProps<T> {
   readonly column: Column<T>;
   readonly sorting: SortingState;
   readonly onSort: (key: string, isMulti: boolean) => void;
 }
 
-function Heading<T>({ column, sorting, onSort }: HeadingGiven<T>) {
+function Heading<T>({ column, sorting, onSort }: HeadingProps<T>) {
   const sort = sorting.find((one) => one.id === column.key);
   const order = sort === undefined ? "none" : sort.desc ? "descending" : "ascending";
   return (

@@ -13,7 +13,7 @@ interface Named {
   readonly title: string;
 }
 
-interface Given {
+interface Props {
   readonly label: string;
   readonly filter: string;
   readonly onFilter: (text: string) => void;
@@ -21,22 +21,22 @@ interface Given {
   readonly visibility: Readonly<Record<string, boolean>>;
   readonly onVisibility: (key: string, isShown: boolean) => void;
   readonly exportName: string;
-  /** Return the cells of the rows and columns that are shown. */
+  /** Return the cells of the visible rows and columns. */
   readonly exported: () => (Value | undefined)[][];
   readonly count: number;
   readonly total: number;
   readonly children?: ReactNode;
 }
 
-/** The filter, the choice of columns, the export and the count of rows above a table. */
-export function TableTools(given: Given) {
-  const { label, filter, onFilter, count, total } = given;
-  const shown = given.columns.filter((column) => given.visibility[column.key] === true);
+/** Shows the filter, the choice of columns, the export buttons and the count of rows above a table. */
+export function TableTools(props: Props) {
+  const { label, filter, onFilter, count, total } = props;
+  const shown = props.columns.filter((column) => props.visibility[column.key] === true);
   const exportCsv = (): void =>
-    save(`${given.exportName}.csv`, "text/csv", csvOf(shown.map((column) => column.key), given.exported()));
+    save(`${props.exportName}.csv`, "text/csv", csvOf(shown.map((column) => column.key), props.exported()));
   const exportJson = (): void => {
-    const rows = given.exported().map((cells) => Object.fromEntries(shown.map((column, at) => [column.key, cells[at] ?? null])));
-    save(`${given.exportName}.json`, "application/json", jsonOf(rows, 2));
+    const rows = props.exported().map((cells) => Object.fromEntries(shown.map((column, at) => [column.key, cells[at] ?? null])));
+    save(`${props.exportName}.json`, "application/json", jsonOf(rows, 2));
   };
   return (
     <div className="console-table-tools">
@@ -47,8 +47,8 @@ export function TableTools(given: Given) {
         onChange={(_event, text) => onFilter(text)}
         onClear={() => onFilter("")}
       />
-      {given.children}
-      <ColumnChoice {...given} />
+      {props.children}
+      <ColumnChoice {...props} />
       <Button variant="secondary" onClick={exportCsv}>
         CSV
       </Button>
@@ -62,7 +62,7 @@ export function TableTools(given: Given) {
   );
 }
 
-function ColumnChoice({ columns, visibility, onVisibility }: Given) {
+function ColumnChoice({ columns, visibility, onVisibility }: Props) {
   const [isOpen, setIsOpen] = useState(false);
   return (
     <Select

@@ -3,15 +3,16 @@ import { Button } from "@patternfly/react-core/dist/esm/components/Button";
 
 import { cut, visible } from "../model/text";
 import type { Value as AmqpValue } from "../model/types";
-import { jsonOf, textOf } from "./format";
+import { jsonOf, displayText } from "./format";
 
-/** What a cell shows at most, and what a detail shows before it is asked for the rest. */
+/** Characters that a cell shows at most. */
 const CELL_CHARACTERS = 200;
+/** Characters that a detail shows before the user opens the rest. */
 const DETAIL_CHARACTERS = 10_000;
 
-/** Any AMQP value in one line that ends with an ellipsis where it was cut; what is invisible in it is written out. */
+/** Shows an AMQP value in one line, cut after 200 characters; invisible characters are written out. */
 export function Value({ value }: { value: AmqpValue | undefined }) {
-  const text = textOf(value);
+  const text = displayText(value);
   const short = cut(text, CELL_CHARACTERS);
   return (
     <bdi className="console-value" title={text === short ? undefined : `${text.length} characters`}>
@@ -20,11 +21,11 @@ export function Value({ value }: { value: AmqpValue | undefined }) {
   );
 }
 
-/** Any AMQP value in full: lines as they are, maps indented, what is longer than 10 kB behind a button. */
+/** Shows an AMQP value in full, with its line breaks; maps are indented, a button opens what exceeds 10,000 characters. */
 export function WholeValue({ value }: { value: AmqpValue | undefined }) {
   const [isWhole, setIsWhole] = useState(false);
   const isCompound = typeof value === "object" && value !== null;
-  const text = isCompound ? jsonOf(value, 2).split("\n").map(visible).join("\n") : textOf(value);
+  const text = isCompound ? jsonOf(value, 2).split("\n").map(visible).join("\n") : displayText(value);
   const part = isWhole ? text : cut(text, DETAIL_CHARACTERS);
   return (
     <span className="console-whole">

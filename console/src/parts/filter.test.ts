@@ -7,19 +7,19 @@ const cells = new Map([
   ["host", "10.0.0.7:5672"],
 ]);
 
-it("finds rows that have each word in some cell", () => {
+it("matches rows that have each word in some cell", () => {
   expect(matches("NORM 10.0", cells)).toBe(true);
   expect(matches("norm 10.1", cells)).toBe(false);
   expect(matches("  ", cells)).toBe(true);
 });
 
-it("looks in the column that a word names, and takes a colon for itself where no column has that name", () => {
+it("matches \"title:word\" in that column, and as plain text if no column has the title", () => {
   expect(matches("role:norm", cells)).toBe(true);
   expect(matches("role:10", cells)).toBe(false);
   expect(matches("7:5672", cells)).toBe(true);
 });
 
-it("leaves out rows that have a word with a minus", () => {
+it("excludes rows that contain a word with a minus", () => {
   expect(matches("-edge", cells)).toBe(true);
   expect(matches("-role:normal", cells)).toBe(false);
 });

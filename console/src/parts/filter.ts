@@ -1,9 +1,9 @@
-/** What the words in a table's filter find. */
+/** The filter of tables. */
 
-/** The cells of a row: lower-case title of the column, lower-case text. */
+/** The cells of a row: the column's title in lower case maps to the text in lower case. */
 export type Searched = ReadonlyMap<string, string>;
 
-/** Whether each word of `filter` is in some cell, "title:word" in the cell of that column, and "-word" in none. */
+/** Return whether each "word" of the filter is in some cell, each "title:word" in that column's cell, and each "-word" in no cell. */
 export function matches(filter: string, cells: Searched): boolean {
   return filter
     .toLowerCase()

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 
-import { compare, csvCell, csvOf, jsonOf, textOf } from "./format";
+import { compare, csvCell, csvOf, jsonOf, displayText } from "./format";
 
 describe("csv", () => {
   it("quotes text and doubles quotes", () => {
     expect(csvOf(["name", "count"], [['say "hi",\nnow', 3]])).toBe('"name","count"\r\n"say ""hi"",\nnow",3\r\n');
   });
 
-  it("keeps a spreadsheet from computing text of strangers", () => {
+  it("prefixes text that a spreadsheet would take for a formula", () => {
     expect(csvCell("=HYPERLINK(1)")).toBe("\"'=HYPERLINK(1)\"");
     expect(csvCell("@x")).toBe("\"'@x\"");
     expect(csvCell(-5)).toBe("-5");
@@ -15,16 +15,16 @@ describe("csv", () => {
 });
 
 describe("text", () => {
-  it("shows what is in maps, lists, binaries and large numbers", () => {
-    expect(textOf({ a: [1n << 63n, null], b: new Uint8Array([1, 255]) })).toBe(
+  it("formats maps, lists, binaries and large numbers", () => {
+    expect(displayText({ a: [1n << 63n, null], b: new Uint8Array([1, 255]) })).toBe(
       '{"a":["9223372036854775808",null],"b":{"binary":"01ff"}}',
     );
     expect(jsonOf([1])).toBe("[1]");
-    expect(textOf(null)).toBe("");
+    expect(displayText(null)).toBe("");
   });
 
-  it("shows invisible characters inside of maps too", () => {
-    expect(textOf(["\u202e"])).toBe('["<U+202E>"]');
+  it("writes out invisible characters inside of maps", () => {
+    expect(displayText(["\u202e"])).toBe('["<U+202E>"]');
   });
 });
 

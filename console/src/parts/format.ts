@@ -1,12 +1,12 @@
-/** Values as text: short for a cell, whole for a detail, and in the forms of CSV and JSON. */
+/** Values as text for cells and details, as CSV and as JSON. */
 
 import { visible } from "../model/text";
 import type { Value } from "../model/types";
 
 const counts = new Intl.NumberFormat();
 
-/** Return a value as one line of text, whatever it holds; nothing in it is invisible. */
-export function textOf(value: Value | undefined): string {
+/** Return a value as one line of text for the user; invisible characters are written out. */
+export function displayText(value: Value | undefined): string {
   if (value === null || value === undefined) return "";
   if (typeof value === "string") return visible(value);
   if (typeof value === "number" || typeof value === "bigint") return counts.format(value);
@@ -14,7 +14,7 @@ export function textOf(value: Value | undefined): string {
   return visible(jsonOf(value));
 }
 
-/** Return a value as JSON: bigint as its digits, binary as {"binary": hex}. */
+/** Return a value as JSON: a bigint as its digits, a binary as {"binary": hex}. */
 export function jsonOf(value: Value | readonly unknown[], indent?: number): string {
   return JSON.stringify(
     value,
@@ -29,10 +29,10 @@ export function jsonOf(value: Value | readonly unknown[], indent?: number): stri
 
 const hexOf = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 
-/** A cell that begins so is a formula to a spreadsheet. */
+/** A spreadsheet takes a cell that begins with one of these characters for a formula. */
 const FORMULA = /^[=+\-@\t\r]/;
 
-/** Return one cell of CSV. Text that a spreadsheet would compute gets an apostrophe in front. */
+/** Return one cell of CSV. Text that a spreadsheet would take for a formula gets an apostrophe in front. */
 export function csvCell(value: Value | undefined): string {
   if (value === null || value === undefined) return "";
   if (typeof value === "number" || typeof value === "bigint" || typeof value === "boolean") return String(value);
@@ -46,14 +46,14 @@ export function csvOf(columns: readonly string[], rows: readonly (readonly (Valu
   return lines.map((line) => `${line.join(",")}\r\n`).join("");
 }
 
-/** Return which of two values comes first in a table: numbers by size, text by the viewer's language, empty ones last. */
+/** Compare two values for sorting: numbers by size, texts by the viewer's language, empty values last. */
 export function compare(one: Value | undefined, other: Value | undefined): number {
   const isEmpty = (value: Value | undefined): boolean => value === null || value === undefined || value === "";
   if (isEmpty(one) || isEmpty(other)) return Number(isEmpty(one)) - Number(isEmpty(other));
   const isNumber = (value: Value | undefined): value is number | bigint =>
     typeof value === "number" || typeof value === "bigint";
   if (isNumber(one) && isNumber(other)) return one < other ? -1 : one > other ? 1 : 0;
-  return collator.compare(textOf(one), textOf(other));
+  return collator.compare(displayText(one), displayText(other));
 }
 
 const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });

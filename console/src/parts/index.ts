@@ -1,8 +1,8 @@
-/** Parts that pages are made of. */
+/** The components and formats that all pages share. */
 
 export { Ago, agoText, momentText, useNow } from "./Ago";
 export { DataTable, type Column } from "./DataTable";
-export { compare, csvOf, jsonOf, textOf } from "./format";
+export { compare, csvOf, jsonOf, displayText } from "./format";
 export { LineChart, type ChartSeries } from "./LineChart";
 export { Page } from "./Page";
 export { save } from "./save";

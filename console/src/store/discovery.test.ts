@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 
 import { idOfNode, idOfReply, routersOf } from "./discovery";
 
-it("finds the id in the address of a management node, slashes included", () => {
+it("finds the router id, also with slashes, in the address of a management node", () => {
   expect(idOfNode("amqp:/_topo/0/A/$management")).toBe("A");
   expect(idOfNode("amqp:/_topo/0/site/one/$management")).toBe("site/one");
   expect(idOfNode("amqp:/elsewhere")).toBeUndefined();
@@ -15,7 +15,7 @@ it("finds the router in a reply address", () => {
   expect(idOfReply("temp.abc")).toBeUndefined();
 });
 
-it("finds edges below every router that is there, and names each router once", () => {
+it("lists the edge routers of every present router, and each router once", () => {
   const edge = (container: string): Record<string, string> => ({ role: "edge", dir: "in", container });
   const tables: Record<string, Record<string, string>[]> = {
     A: [{ role: "inter-router", dir: "in", container: "B" }],

@@ -1,18 +1,18 @@
-/** Which routers there are, and by which address each is reached. */
+/** Discovery of the routers of the network, and of the address that reaches each. */
 
 import type { AmqpConnection } from "../amqp/connection";
-import { ask, query } from "../amqp/management";
+import { requestBody, query } from "../amqp/management";
 import type { RouterRef, Row, Value } from "../model/types";
 
 const NODE = /^(?:amqp:)?\/?_topo\/[^/]+\/(.+)\/\$management$/;
 const REPLY = /^(?:amqp:)?\/?_(topo\/[^/]+|edge)\/(.+)\/temp\.[^/]*$/;
 
-/** Return the id in an address that GET-MGMT-NODES returned; ids may contain slashes. */
+/** Return the router id in an address of GET-MGMT-NODES; undefined if it has another form. Ids may contain slashes. */
 export function idOfNode(address: Value): string | undefined {
   return typeof address === "string" ? NODE.exec(address)?.[1] : undefined;
 }
 
-/** Return the id and kind of the router that made the reply address; undefined for an address of another shape. */
+/** Return the id and kind of the router that made the reply address; undefined if the address has another form. */
 export function idOfReply(replyTo: string): { id: string; isEdge: boolean } | undefined {
   const found = REPLY.exec(replyTo);
   return found?.[2] === undefined ? undefined : { id: found[2], isEdge: found[1] === "edge" };
@@ -23,40 +23,40 @@ const edgesOf = (connections: readonly Row[]): string[] =>
     .filter((row) => row["role"] === "edge" && row["dir"] === "in")
     .flatMap((row) => (typeof row["container"] === "string" ? [row["container"]] : []));
 
-async function nodesFrom(amqp: AmqpConnection, router: string): Promise<string[]> {
-  const nodes = await ask(amqp, router, { operation: "GET-MGMT-NODES" });
+async function fetchNodeIds(amqp: AmqpConnection, router: string): Promise<string[]> {
+  const nodes = await requestBody(amqp, router, { operation: "GET-MGMT-NODES" });
   return Array.isArray(nodes) ? (nodes as readonly Value[]).flatMap((node) => idOfNode(node) ?? []) : [];
 }
 
-/** What is to be known of each router's connections to find its edges; pages tell rows by their identity. */
+/** The attributes of connections that show a router's edge routers, and the identity by which pages distinguish rows. */
 export const EDGE_TABLES = { connection: ["identity", "role", "dir", "container"] };
 
-/** Return the connections of the router connected to, as far as they tell of other routers; ManagementError. */
-export const ownConnections = (amqp: AmqpConnection): Promise<Row[]> => query(amqp, "", "connection", EDGE_TABLES.connection);
+/** Return the connections of the connected router with the attributes of EDGE_TABLES; throw ManagementError. */
+export const fetchConnections = (amqp: AmqpConnection): Promise<Row[]> => query(amqp, "", "connection", EDGE_TABLES.connection);
 
-/** Return the router connected to. */
-export async function ownRouter(amqp: AmqpConnection): Promise<RouterRef> {
-  // A tenant may not look at the router's own entity.
-  const [own] = await query(amqp, "", "router", ["id", "mode"]).catch(() => []);
+/** Return the router that the console is connected to. */
+export async function fetchConnectedRouter(amqp: AmqpConnection): Promise<RouterRef> {
+  // A tenant may not read the entity "router".
+  const [connected] = await query(amqp, "", "router", ["id", "mode"]).catch(() => []);
   const reply = idOfReply(amqp.replyTo);
-  const id = typeof own?.["id"] === "string" ? own["id"] : (reply?.id ?? "router");
-  const mode = own?.["mode"];
+  const id = typeof connected?.["id"] === "string" ? connected["id"] : (reply?.id ?? "router");
+  const mode = connected?.["mode"];
   return { id, address: "", mode: isMode(mode) ? mode : reply?.isEdge === true ? "edge" : "unknown" };
 }
 
-/** Return the ids of the interior routers that `own` knows of, or that the one above it does; ManagementError. */
-export async function interiorOf(amqp: AmqpConnection, own: RouterRef, connections: readonly Row[]): Promise<string[]> {
-  const uplink = own.mode === "edge" ? connections.find((row) => row["role"] === "edge")?.["container"] : undefined;
-  if (typeof uplink !== "string") return nodesFrom(amqp, "");
-  return nodesFrom(amqp, `_topo/0/${uplink}/`).catch(() => [uplink]);
+/** Return the ids of the interior routers that the connected router lists, for an edge router those of its uplink; throw ManagementError. */
+export async function fetchInteriorIds(amqp: AmqpConnection, connected: RouterRef, connections: readonly Row[]): Promise<string[]> {
+  const uplink = connected.mode === "edge" ? connections.find((row) => row["role"] === "edge")?.["container"] : undefined;
+  if (typeof uplink !== "string") return fetchNodeIds(amqp, "");
+  return fetchNodeIds(amqp, `_topo/0/${uplink}/`).catch(() => [uplink]);
 }
 
 /**
- * Return every router of the network that the login reaches, `own` first: the interior ones, and the edges that stand in
- * their tables of connections.
+ * Return every router of the network that the login reaches, the connected one first: the interior routers, and the edge
+ * routers in their tables of connections.
  */
-export function routersOf(own: RouterRef, interior: readonly string[], connectionsOf: (id: string) => readonly Row[]): RouterRef[] {
-  const seen = new Map<string, RouterRef>([[own.id, own]]);
+export function routersOf(connected: RouterRef, interior: readonly string[], connectionsOf: (id: string) => readonly Row[]): RouterRef[] {
+  const seen = new Map<string, RouterRef>([[connected.id, connected]]);
   const add = (id: string, address: string, mode: RouterRef["mode"]): void => {
     if (!seen.has(id)) seen.set(id, { id, address, mode });
   };

@@ -1,4 +1,4 @@
-/** Series of numbers over time, kept in memory while the page is open. */
+/** Series of numbers over time, kept in memory until the browser closes or reloads the console. */
 
 import { create } from "zustand";
 import { useShallow } from "zustand/react/shallow";
@@ -8,9 +8,9 @@ import { arrivedAt } from "../model/rows";
 import type { Entity, History, Snapshot } from "../model/types";
 import { addInterest, onSnapshot } from "./snapshot";
 
-/** Samples that a series keeps, an hour at one a second; older ones fall out. */
+/** Samples of a series at most: one hour at one sample each second. */
 export const MAX_SAMPLES = 3_600;
-/** Series that are followed at once. */
+/** Series that are recorded at once, at most. */
 export const MAX_SERIES = 64;
 const SAMPLE_MS = 1_000;
 
@@ -20,6 +20,7 @@ export interface SeriesKey {
   readonly entity: Entity;
   readonly identity: string;
   readonly attribute: string;
+  /** Whether the series holds the change per second instead of the value. */
   readonly rate: boolean;
 }
 
@@ -33,16 +34,16 @@ const store = create<{ readonly series: Readonly<Record<string, History>> }>(() 
 const buffers = new Map<string, Series>();
 const following = new Map<string, () => void>();
 
-/** Return the text of a key, as useHistory takes it and an address can carry it. */
+/** Return the key as text, for useHistory and URLs. */
 export const historyKey = (key: SeriesKey): string =>
   JSON.stringify([key.router, key.entity, key.identity, key.attribute, key.rate]);
 
-/** Return the key in a text; undefined if it is the name of a series that a page records itself. */
-export function parseKey(text: string): SeriesKey | undefined {
+/** Return the key that a text of historyKey stands for; undefined if it is the name of a series that a page records. */
+export function parseSeriesKey(text: string): SeriesKey | undefined {
   try {
-    const told: unknown = JSON.parse(text);
-    if (!Array.isArray(told) || told.length !== 5) return undefined;
-    const [router, entity, identity, attribute, rate] = told as unknown[];
+    const parsed: unknown = JSON.parse(text);
+    if (!Array.isArray(parsed) || parsed.length !== 5) return undefined;
+    const [router, entity, identity, attribute, rate] = parsed as unknown[];
     if (typeof router !== "string" || typeof entity !== "string" || typeof identity !== "string") return undefined;
     return typeof attribute === "string" ? { router, entity, identity, attribute, rate: rate === true } : undefined;
   } catch {
@@ -50,11 +51,11 @@ export function parseKey(text: string): SeriesKey | undefined {
   }
 }
 
-/** Add a sample to the series `key`; null for one that did not arrive. Samples that lie after it are forgotten. */
+/** Add a sample to the series `key`: `at` is in ms since 1970, a null value is a missing sample. Later samples are removed. */
 export function record(key: string, at: number, value: number | null): void {
   const buffer = buffers.get(key) ?? { times: [], values: [] };
   if (at === buffer.times.at(-1)) return;
-  // The clock was set back: what lies in its future now would bend the line.
+  // The clock was set back: samples from its future would bend the line backwards.
   while (at < (buffer.times.at(-1) ?? 0)) {
     buffer.times.pop();
     buffer.values.pop();
@@ -69,9 +70,9 @@ export function record(key: string, at: number, value: number | null): void {
   store.setState(({ series }) => ({ series: { ...series, [key]: { times: [...buffer.times], values: [...buffer.values] } } }));
 }
 
-/** Begin to follow the attribute that `key` names (see historyKey), and go on until unfollow; false beyond MAX_SERIES. */
+/** Record the attribute that `key` (of historyKey) names until unfollow(); return false if MAX_SERIES are recorded already. */
 export function follow(key: string): boolean {
-  const parsed = parseKey(key);
+  const parsed = parseSeriesKey(key);
   if (parsed === undefined || following.has(key)) return following.has(key);
   if (following.size >= MAX_SERIES) return false;
   const drop = addInterest({
@@ -87,7 +88,7 @@ export function follow(key: string): boolean {
   return true;
 }
 
-/** Stop following, and forget the series. */
+/** Stop recording the series, and delete it. */
 export function unfollow(key: string): void {
   following.get(key)?.();
   following.delete(key);
@@ -95,33 +96,33 @@ export function unfollow(key: string): void {
   store.setState(({ series }) => ({ series: Object.fromEntries(Object.entries(series).filter(([name]) => name !== key)) }));
 }
 
-/** The keys that are followed now. */
+/** Return the keys of the series that are recorded now. */
 export const followed = (): string[] => [...following.keys()];
 
 function sampler(key: string, { router, entity, identity, attribute, rate: isRate }: SeriesKey): (snapshot: Snapshot) => void {
-  let seen: { rows: unknown; at: number; value: number | null } | undefined;
+  let last: { rows: unknown; at: number; value: number | null } | undefined;
   return (snapshot) => {
     const tables = snapshot.routers.find((one) => one.id === router);
     const rows = tables?.tables[entity];
-    // The snapshot is made anew for every table; only a new answer is a new sample.
-    if (tables === undefined || rows === undefined || rows === seen?.rows) return;
+    // Each arriving table makes a snapshot; a sample is new only if this table is.
+    if (tables === undefined || rows === undefined || rows === last?.rows) return;
     const row = rows.find((one) => one["identity"] === identity);
     const now = row?.[attribute];
     const value = typeof now === "bigint" ? Number(now) : typeof now === "number" ? now : null;
-    const before = seen;
+    const previous = last;
     const at = arrivedAt(tables, entity);
-    seen = { rows, at, value };
+    last = { rows, at, value };
     if (!isRate) record(key, at, value);
-    else if (before !== undefined) record(key, at, rate(before, seen));
+    else if (previous !== undefined) record(key, at, rate(previous, last));
   };
 }
 
-/** The series `key`: one that record() fills, or one that follow() has begun. */
+/** Return the series `key`, which record() or follow() fills; an empty one if there is none. */
 export function useHistory(key: string): History {
   return store(({ series }) => series[key] ?? EMPTY);
 }
 
-/** The series of all these keys, in their order; see useHistory. */
+/** Return the series of these keys in their order; see useHistory. */
 export function useHistories(keys: readonly string[]): readonly History[] {
   return store(useShallow(({ series }) => keys.map((key) => series[key] ?? EMPTY)));
 }

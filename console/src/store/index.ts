@@ -1,11 +1,11 @@
-/** The store of the console, as pages and parts use it. */
+/** The store's functions and hooks for pages and parts. */
 
 export { ManagementError } from "../amqp/errors";
 export type { ManagementRequest } from "../amqp/management";
-export { MAX_SAMPLES, MAX_SERIES, follow, followed, historyKey, parseKey, record, unfollow, useHistories, useHistory } from "./history";
+export { MAX_SAMPLES, MAX_SERIES, follow, followed, historyKey, parseSeriesKey, record, unfollow, useHistories, useHistory } from "./history";
 export type { SeriesKey } from "./history";
 export type { Wanted } from "./interests";
-export { manage } from "./link";
+export { manage } from "./current";
 export { clearNotices, closeNotice, notify, useNotices, type Notice } from "./notices";
 export type { Level, Rights } from "./rights";
 export { useSchema } from "./schema";

@@ -1,17 +1,20 @@
-/** What the login may do, as far as the router says so. */
+/** The rights of the login, as the router reports them. */
 
 import { ManagementError } from "../amqp/errors";
-import { isMap } from "../amqp/management";
+import { isMap } from "../model/rows";
 import type { Entity } from "../model/types";
-import { manage } from "./link";
+import { manage } from "./current";
 
+/** The levels of management rights, the lowest first. */
 export const LEVELS = ["none", "read", "operate", "admin"] as const;
+/** The level of management rights that the policy gives a login. */
 export type Level = (typeof LEVELS)[number];
 
-const LOOKING = new Set(["READ", "QUERY", "EXPLAIN", "GET-MEMORY", "GET-SCHEMA", "GET-MGMT-NODES"]);
+/** Operations that only read, and those that operate the router without changing its configuration. */
+const READING = new Set(["READ", "QUERY", "EXPLAIN", "GET-MEMORY", "GET-SCHEMA", "GET-MGMT-NODES"]);
 const OPERATING = new Set(["GET-LOG", "PROFILE", "RELOAD"]);
-/** What a login of the level "operate" may change. */
-const OPERATED = new Set([
+/** The entity types that a login of the level "operate" may change. */
+const OPERABLE_TYPES = new Set([
   "connection",
   "router.link",
   "router.config.address",
@@ -22,42 +25,44 @@ const OPERATED = new Set([
   "router.connection.linkRoute",
 ]);
 
-/** What the router says that this login may do. */
+/** The rights of the login, as the router reports them. */
 export interface Rights {
   readonly level: Level;
-  /** The login sees and changes what belongs to its tenant, and nothing else. */
+  /** The login sees and changes only the entities of its tenant. */
   readonly isTenant: boolean;
+  /** The policy allows the login to close connections. */
   readonly mayCloseConnections: boolean;
 }
 
 const ALL: Rights = { level: "admin", isTenant: false, mayCloseConnections: true };
+/** The rights before a login. */
 export const NO_RIGHTS: Rights = { level: "none", isTenant: false, mayCloseConnections: false };
 
-/** Return the rights of this login: all where a router of the older kind does not say. */
+/** Return the rights of this login; all rights if the router does not report them, as the older router. */
 export async function fetchRights(): Promise<Rights> {
   try {
-    const told = await manage("", { operation: "GET-RIGHTS" });
-    if (!isMap(told)) return ALL;
+    const answer = await manage("", { operation: "GET-RIGHTS" });
+    if (!isMap(answer)) return ALL;
     return {
-      level: LEVELS.find((known) => known === told["level"]) ?? "admin",
-      isTenant: told["tenant"] === true,
-      mayCloseConnections: told["allowAdminStatusUpdate"] !== false,
+      level: LEVELS.find((known) => known === answer["level"]) ?? "admin",
+      isTenant: answer["tenant"] === true,
+      mayCloseConnections: answer["allowAdminStatusUpdate"] !== false,
     };
   } catch (error) {
     return error instanceof ManagementError && error.status === 403 ? NO_RIGHTS : ALL;
   }
 }
 
-/** Whether a login with `rights` may do `operation` to entities of that type, as far as can be known beforehand. */
+/** Return whether a login with `rights` may do `operation` to entities of that type. The router has the last word. */
 export function allows(rights: Rights, operation: string, entity: Entity): boolean {
-  if (rights.isTenant && !LOOKING.has(operation) && operation !== "UPDATE") return false;
+  if (rights.isTenant && !READING.has(operation) && operation !== "UPDATE") return false;
   if (entity === "connection" && operation === "UPDATE" && !rights.mayCloseConnections) return false;
   return LEVELS.indexOf(rights.level) >= LEVELS.indexOf(levelFor(operation, entity));
 }
 
-/** Return the least level at which `operation` may be done to entities of that type. */
+/** Return the lowest level that may do `operation` to entities of that type. */
 function levelFor(operation: string, entity: Entity): Level {
-  if (LOOKING.has(operation)) return "read";
-  if (OPERATING.has(operation) || OPERATED.has(entity)) return "operate";
+  if (READING.has(operation)) return "read";
+  if (OPERATING.has(operation) || OPERABLE_TYPES.has(entity)) return "operate";
   return "admin";
 }

@@ -2,19 +2,19 @@
 
 import { create } from "zustand";
 
-import { schemaOf } from "../amqp/management";
+import { parseSchema } from "../amqp/management";
 import type { Schema } from "../model/types";
-import { manage } from "./link";
+import { manage } from "./current";
 
 const store = create<Schema>(() => ({ prefix: "", types: {} }));
 
-/** Fetch the schema; ManagementError. */
+/** Fetch the schema from the connected router; throw ManagementError if it refuses or does not answer. */
 export async function fetchSchema(): Promise<void> {
-  store.setState(schemaOf(await manage("", { operation: "GET-SCHEMA" })), true);
+  store.setState(parseSchema(await manage("", { operation: "GET-SCHEMA" })), true);
 }
 
-/** The schema now, outside of components. */
+/** Return the schema outside of components. */
 export const schemaNow = (): Schema => store.getState();
 
-/** The schema; without types until it has arrived. */
+/** Return the schema; without types until it has arrived. */
 export const useSchema = (): Schema => store();

@@ -1,4 +1,4 @@
-/** The login and the connection: how it begins, is lost, comes back and ends. */
+/** The session: login, loss of the connection, reconnection and logout. */
 
 import { create } from "zustand";
 
@@ -7,35 +7,36 @@ import { ConnectError } from "../amqp/errors";
 import { query } from "../amqp/management";
 import type { Credentials } from "../amqp/mechanisms";
 import type { Entity, RouterRef, Row } from "../model/types";
-import { EDGE_TABLES, interiorOf, ownConnections, ownRouter, routersOf } from "./discovery";
-import { paceOf } from "./interests";
-import { link, setLink } from "./link";
+import { EDGE_TABLES, fetchInteriorIds, fetchConnections, fetchConnectedRouter, routersOf } from "./discovery";
+import { pollIntervalMs } from "./interests";
+import { currentConnection, setCurrentConnection } from "./current";
 import { notify } from "./notices";
 import { NO_RIGHTS, allows, fetchRights, type Rights } from "./rights";
 import { fetchSchema, schemaNow } from "./schema";
 import { addInterest, forgetRouters, lastTable, markLost, onSnapshot, pollRouters } from "./snapshot";
 
-/** How often routers that came or went are looked for; a page that draws the network asks its router's table of nodes more often. */
+/** Time between two searches for routers that joined or left; the Topology page requests the table of nodes more often. */
 const DISCOVER_MS = 4_000;
-const FIRST_RETRY_MS = 500;
-const LAST_RETRY_MS = 5_000;
+const MIN_RETRY_MS = 500;
+const MAX_RETRY_MS = 5_000;
 
+/** The user's session, as components see it. */
 export interface Session {
-  /** "closed": the login page; "connecting": the first connection; "lost": it was cut and is being made again. */
+  /** "closed": the login page; "connecting": the first connection; "lost": the console reconnects. */
   readonly state: "connecting" | "connected" | "lost" | "closed";
-  /** The user as the router names it; "" before it is known. */
+  /** The user name that the router reports; "" before it is known. */
   readonly user: string;
-  /** The routers of the network, the one connected to first. */
+  /** The routers of the network, the connected one first. */
   readonly routers: readonly RouterRef[];
-  /** What the login may do; pages ask `can`. */
+  /** The rights of the login; pages call `can`. */
   readonly rights: Rights;
-  /** The mechanisms that the listener offers, as far as known. */
+  /** The SASL mechanisms that the listener offers, as far as known. */
   readonly offered: readonly string[];
-  /** Why the last login failed. */
+  /** Why the last login failed; "" if it did not. */
   readonly problem: string;
-  /** The container id of the console's own connection. */
+  /** The container id of the console's connection. */
   readonly container: string;
-  /** Whether the schema knows this operation on entities of that type and the login may do it. */
+  /** Return whether the schema has this operation for entities of that type and the login may do it. */
   readonly can: (operation: string, entity: Entity) => boolean;
 }
 
@@ -49,122 +50,123 @@ const store = create<Session>((_set, get) => ({
   container: "",
   can: (operation, entity) =>
     allows(get().rights, operation, entity) &&
-    (isUntold(operation, entity) || (schemaNow().types[entity]?.operations.includes(operation) ?? false)),
+    (isOutsideSchema(operation, entity) || (schemaNow().types[entity]?.operations.includes(operation) ?? false)),
 }));
 
-/** Connections are closed by an UPDATE that no router's schema tells of. */
-const isUntold = (operation: string, entity: Entity): boolean => operation === "UPDATE" && entity === "connection";
+/** An UPDATE closes a connection, although no router's schema lists the operation. */
+const isOutsideSchema = (operation: string, entity: Entity): boolean => operation === "UPDATE" && entity === "connection";
 
-/** Counts logins and logouts, so that what an earlier one began is dropped when it arrives. */
+/** Counts logins and logouts, so that late results of an earlier login are dropped. */
 let generation = 0;
 
-/** The WebSocket of the listener that served the page. */
+/** Return the URL of the WebSocket of the listener that served the page. */
 function socketUrl(): string {
   const url = new URL("$management", window.location.href.replace(/[?#].*$/, ""));
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   return url.href;
 }
 
-/** What a login says: who, and the virtual host or tenant; by default the host that the page was loaded from. */
-export interface Login {
+/** What the user logs in with. */
+export interface LoginRequest {
   readonly credentials: Credentials;
+  /** The virtual host or tenant; by default the host that served the page. */
   readonly host?: string;
 }
 
-/** Log in; the outcome stands in the session. Without credentials the listener's EXTERNAL or ANONYMOUS is tried. */
-export async function login(given: Login): Promise<void> {
+/** Log in; the session holds the outcome. Without credentials, try EXTERNAL and ANONYMOUS. */
+export async function login(request: LoginRequest): Promise<void> {
   generation += 1;
-  const mine = generation;
+  const attempt = generation;
   store.setState({ state: "connecting", problem: "" });
   try {
-    await connect(given, mine);
+    await connect(request, attempt);
   } catch (error) {
-    if (mine !== generation) return;
+    if (attempt !== generation) return;
     const offered = error instanceof ConnectError ? error.offered : [];
-    // A first look without credentials that finds a login page is no failure.
-    const expected = given.credentials.kind === "none" && error instanceof ConnectError && error.reason === "no mechanism";
+    // The first attempt is made without credentials; a listener that wants some is no failure.
+    const expected = request.credentials.kind === "none" && error instanceof ConnectError && error.reason === "no mechanism";
     store.setState({ state: "closed", offered, problem: expected ? "" : messageOf(error) });
   }
 }
 
-async function connect(given: Login, mine: number): Promise<void> {
+async function connect(request: LoginRequest, attempt: number): Promise<void> {
   const amqp = new AmqpConnection();
-  await amqp.open(socketUrl(), given.host ?? window.location.hostname, given.credentials);
-  if (mine !== generation) {
+  await amqp.open(socketUrl(), request.host ?? window.location.hostname, request.credentials);
+  if (attempt !== generation) {
     amqp.close();
     return;
   }
-  amqp.onLost = () => lose(given);
-  setLink(amqp);
+  amqp.onLost = () => beginReconnecting(request);
+  setCurrentConnection(amqp);
   try {
-    await begin(amqp);
+    await startSession(amqp);
   } catch (error) {
-    setLink(undefined);
+    setCurrentConnection(undefined);
     amqp.onLost = () => undefined;
     amqp.close();
     throw error;
   }
 }
 
-async function begin(amqp: AmqpConnection): Promise<void> {
+async function startSession(amqp: AmqpConnection): Promise<void> {
   const rights = await fetchRights();
-  if (rights.level === "none") throw new ConnectError("refused", "This login may not look at the router's management.", [...amqp.offered]);
-  const [own, connections, user] = await Promise.all([ownRouter(amqp), ownConnections(amqp), ownUser(amqp), fetchSchema()]);
-  const interior = await interiorOf(amqp, own, connections);
-  if (link() !== amqp) return;
-  const routers = routersOf(own, interior, (id) => (id === own.id ? connections : []));
+  if (rights.level === "none") throw new ConnectError("refused", "This login has no management rights.", [...amqp.offered]);
+  const [connected, connections, user] = await Promise.all([fetchConnectedRouter(amqp), fetchConnections(amqp), fetchUser(amqp), fetchSchema()]);
+  const interiorIds = await fetchInteriorIds(amqp, connected, connections);
+  if (currentConnection() !== amqp) return;
+  const routers = routersOf(connected, interiorIds, (id) => (id === connected.id ? connections : []));
   pollRouters(routers);
   store.setState({ state: "connected", routers, rights, user, offered: [...amqp.offered], container: amqp.container });
-  void watchNetwork(amqp, own, interior);
+  void watchNetwork(amqp, connected, interiorIds);
 }
 
-async function ownUser(amqp: AmqpConnection): Promise<string> {
+async function fetchUser(amqp: AmqpConnection): Promise<string> {
   const rows = await query(amqp, "", "connection", ["container", "user"]).catch(() => []);
   const user = rows.find((row) => row["container"] === amqp.container)?.["user"];
   return typeof user === "string" ? user : "";
 }
 
 /**
- * Look for routers that came or went, again and again while this connection is the one. Edges are found in the tables of
- * connections, which the poller asks for together with what the page wants of them.
+ * Look for routers that joined or left as long as this connection is open. The tables of connections list the edge routers; the
+ * poller requests them together with the attributes that the page shows.
  */
-async function watchNetwork(amqp: AmqpConnection, own: RouterRef, known: readonly string[]): Promise<void> {
-  let interior = known;
+async function watchNetwork(amqp: AmqpConnection, connected: RouterRef, initialIds: readonly string[]): Promise<void> {
+  let interiorIds = initialIds;
   const connectionsOf = (id: string): readonly Row[] => lastTable(id, "connection");
-  const show = (): void => {
-    const routers = routersOf(own, interior, connectionsOf);
-    if (link() !== amqp || JSON.stringify(routers) === JSON.stringify(store.getState().routers)) return;
+  const publish = (): void => {
+    const routers = routersOf(connected, interiorIds, connectionsOf);
+    if (currentConnection() !== amqp || JSON.stringify(routers) === JSON.stringify(store.getState().routers)) return;
     pollRouters(routers);
     store.setState({ routers });
   };
-  if (own.mode === "standalone") return;
-  const forget = [addInterest({ wanted: EDGE_TABLES, everyMs: DISCOVER_MS }), onSnapshot(show)];
-  while (link() === amqp) {
-    await new Promise((resume) => setTimeout(resume, paceOf(DISCOVER_MS)));
-    interior = await interiorOf(amqp, own, connectionsOf(own.id)).catch(() => interior);
-    show();
+  if (connected.mode === "standalone") return;
+  const stopFunctions = [addInterest({ wanted: EDGE_TABLES, everyMs: DISCOVER_MS }), onSnapshot(publish)];
+  while (currentConnection() === amqp) {
+    await new Promise((resume) => setTimeout(resume, pollIntervalMs(DISCOVER_MS)));
+    interiorIds = await fetchInteriorIds(amqp, connected, connectionsOf(connected.id)).catch(() => interiorIds);
+    publish();
   }
-  forget.forEach((each) => each());
+  stopFunctions.forEach((each) => each());
 }
 
-function lose(given: Login): void {
-  setLink(undefined);
+function beginReconnecting(request: LoginRequest): void {
+  setCurrentConnection(undefined);
   markLost("the connection is lost");
   store.setState({ state: "lost" });
   notify("warning", "The connection to the router is lost", "The console connects again by itself.");
-  void comeBack(given, generation);
+  void reconnect(request, generation);
 }
 
-async function comeBack(given: Login, mine: number): Promise<void> {
-  for (let wait = FIRST_RETRY_MS; mine === generation; wait = Math.min(wait * 2, LAST_RETRY_MS)) {
+async function reconnect(request: LoginRequest, attempt: number): Promise<void> {
+  for (let wait = MIN_RETRY_MS; attempt === generation; wait = Math.min(wait * 2, MAX_RETRY_MS)) {
     await new Promise((resume) => setTimeout(resume, wait * (0.5 + Math.random())));
-    if (mine !== generation) return;
+    if (attempt !== generation) return;
     try {
-      await connect(given, mine);
+      await connect(request, attempt);
       notify("success", "The connection to the router is back");
       return;
     } catch (error) {
-      if (mine !== generation) return;
+      if (attempt !== generation) return;
       if (error instanceof ConnectError && error.reason !== "unreachable") {
         logout(messageOf(error));
         return;
@@ -176,13 +178,13 @@ async function comeBack(given: Login, mine: number): Promise<void> {
 /** Close the connection and forget the login. */
 export function logout(problem = ""): void {
   generation += 1;
-  link()?.close();
-  setLink(undefined);
+  currentConnection()?.close();
+  setCurrentConnection(undefined);
   forgetRouters();
   store.setState({ state: "closed", user: "", routers: [], rights: NO_RIGHTS, problem });
 }
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** The session: who is logged in, what the login may do, which routers there are, how the connection is. */
+/** Return the session: state of the connection, user, rights and routers. */
 export const useSession = (): Session => store();

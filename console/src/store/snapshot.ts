@@ -1,4 +1,4 @@
-/** The tables of all routers as last seen, and the one poller that keeps them fresh. */
+/** The tables of all routers as last received, and the one poller that keeps them fresh. */
 
 import { useEffect } from "react";
 import { create } from "zustand";
@@ -6,30 +6,31 @@ import { create } from "zustand";
 import { ManagementError } from "../amqp/errors";
 import { query } from "../amqp/management";
 import type { Entity, RouterRef, RouterTables, Row, Snapshot } from "../model/types";
-import { isDue, ordersFor, paceOf, type Effort, type Interest, type Wanted } from "./interests";
-import { link } from "./link";
+import { isDue, tableRequestsFor, pollIntervalMs, type AnswerCost, type Interest, type Wanted } from "./interests";
+import { currentConnection } from "./current";
 
-/** How often the poller looks for what is due, and at most how often the page is drawn anew for it. */
+/** Interval at which the poller requests due tables; the page is redrawn at most as often. */
 const TICK_MS = 100;
-/** Answers that another request a moment later would not change: not allowed, unknown, not implemented. */
+/** Status codes of lasting refusals: bad request, not allowed, unknown, not implemented. */
 const REFUSALS: ReadonlySet<number> = new Set([400, 403, 404, 501]);
-/** A table that was refused is asked for again after so long: each refusal is a denial in the router's counts. */
+/** Time until a refused table is requested again: the router counts each refusal as a denial. */
 const REFUSED_MS = 60_000;
 
+/** One router and its tables, with the state of the requests. */
 interface Polled {
   router: RouterRef;
   tables: Partial<Record<Entity, readonly Row[]>>;
   arrived: Partial<Record<Entity, number>>;
   errors: Map<Entity, string>;
-  /** What the router refused to show, and when it is asked for again. */
-  refused: Map<Entity, { why: string; until: number }>;
-  /** When each table was last asked for, and which are under way. */
-  asked: Map<Entity, { at: number; attributes: string }>;
+  /** The tables that the router refused, and when they are requested again (performance.now()). */
+  refused: Map<Entity, { reason: string; until: number }>;
+  /** When each table was last requested (performance.now()), and which requests are under way. */
+  requested: Map<Entity, { at: number; attributes: string }>;
   underWay: Set<Entity>;
-  efforts: Map<Entity, Effort>;
+  costs: Map<Entity, AnswerCost>;
   at: number;
-  /** Why the router is no longer asked. */
-  gone?: string;
+  /** Why the router is no longer polled; absent while it is. */
+  stoppedReason?: string;
 }
 
 const store = create<Snapshot>(() => ({ at: 0, routers: [] }));
@@ -38,9 +39,9 @@ const polled = new Map<string, Polled>();
 const afterCommit = new Set<(snapshot: Snapshot) => void>();
 let lastInterest = 0;
 let changed = false;
-let ticking: ReturnType<typeof setInterval> | undefined;
+let ticker: ReturnType<typeof setInterval> | undefined;
 
-/** Poll these routers from now on; those that are not among them any longer stay as they were last seen, with an error. */
+/** Poll these routers from now on. Other routers keep their last tables, with an error. */
 export function pollRouters(routers: readonly RouterRef[]): void {
   for (const router of routers) {
     const known = polled.get(router.id);
@@ -51,72 +52,72 @@ export function pollRouters(routers: readonly RouterRef[]): void {
         arrived: {},
         errors: new Map(),
         refused: new Map(),
-        asked: new Map(),
+        requested: new Map(),
         underWay: new Set(),
-        efforts: new Map(),
+        costs: new Map(),
         at: 0,
       });
     } else {
       known.router = router;
-      delete known.gone;
+      delete known.stoppedReason;
     }
   }
-  const there = new Set(routers.map((router) => router.id));
+  const presentIds = new Set(routers.map((router) => router.id));
   for (const [id, entry] of polled) {
-    if (!there.has(id)) entry.gone = "left the network";
+    if (!presentIds.has(id)) entry.stoppedReason = "left the network";
   }
   changed = true;
-  ticking ??= setInterval(tick, TICK_MS);
+  ticker ??= setInterval(tick, TICK_MS);
 }
 
-/** Stop polling and forget everything, as after a logout. */
+/** Stop polling and delete all tables, as after a logout. */
 export function forgetRouters(): void {
-  clearInterval(ticking);
-  ticking = undefined;
+  clearInterval(ticker);
+  ticker = undefined;
   polled.clear();
   store.setState({ at: 0, routers: [] });
 }
 
-/** Note that nothing arrives at present: every router is shown with `why` until it answers again. */
-export function markLost(why: string): void {
+/** Mark every router with the error `reason` until it answers again. */
+export function markLost(reason: string): void {
   for (const entry of polled.values()) {
-    entry.errors.set("", why);
-    entry.asked.clear();
+    entry.errors.set("", reason);
+    entry.requested.clear();
     entry.refused.clear();
   }
   changed = true;
 }
 
 function tick(): void {
-  if (link() !== undefined) {
-    for (const entry of polled.values()) if (entry.gone === undefined) askDue(entry);
+  if (currentConnection() !== undefined) {
+    for (const entry of polled.values()) if (entry.stoppedReason === undefined) requestDueTables(entry);
   }
   if (changed) commit();
 }
 
-function askDue(entry: Polled): void {
+function requestDueTables(entry: Polled): void {
   const now = performance.now();
-  for (const { entity, attributes, everyMs } of ordersFor(interests.values(), entry.router.id)) {
-    const last = entry.asked.get(entity);
+  for (const { entity, attributes, everyMs } of tableRequestsFor(interests.values(), entry.router.id)) {
+    const last = entry.requested.get(entity);
     const wanted = attributes === "all" ? "all" : attributes.join();
-    // What is wanted anew is asked for at once, whenever the last answer came.
+    // A component that wants other attributes gets them at once, whenever the last answer came.
     const isRefused = now < (entry.refused.get(entity)?.until ?? 0);
-    const due = !isRefused && (last?.attributes !== wanted || isDue(last.at, now, paceOf(everyMs, entry.efforts.get(entity))));
+    const due = !isRefused && (last?.attributes !== wanted || isDue(last.at, now, pollIntervalMs(everyMs, entry.costs.get(entity))));
     if (due && !entry.underWay.has(entity)) {
-      entry.asked.set(entity, { at: now, attributes: wanted });
+      entry.requested.set(entity, { at: now, attributes: wanted });
       void fetchTable(entry, entity, attributes);
     }
   }
 }
 
 async function fetchTable(entry: Polled, entity: Entity, attributes: readonly string[] | "all"): Promise<void> {
-  const connection = link();
+  const connection = currentConnection();
   if (connection === undefined) return;
   entry.underWay.add(entity);
   try {
     const begun = performance.now();
     const rows = await query(connection, entry.router.address, entity, attributes);
-    entry.efforts.set(entity, { rows: rows.length, tookMs: performance.now() - begun });
+    entry.costs.set(entity, { rows: rows.length, tookMs: performance.now() - begun });
     entry.tables = { ...entry.tables, [entity]: rows };
     entry.at = Date.now();
     entry.arrived = { ...entry.arrived, [entity]: entry.at };
@@ -124,13 +125,13 @@ async function fetchTable(entry: Polled, entity: Entity, attributes: readonly st
     entry.errors.delete("");
     entry.refused.delete(entity);
   } catch (error) {
-    if (link() !== connection) return;
-    const why = error instanceof Error ? error.message : String(error);
+    if (currentConnection() !== connection) return;
+    const reason = error instanceof Error ? error.message : String(error);
     if (error instanceof ManagementError && REFUSALS.has(error.status)) {
-      entry.refused.set(entity, { why, until: performance.now() + REFUSED_MS });
+      entry.refused.set(entity, { reason, until: performance.now() + REFUSED_MS });
       entry.errors.delete(entity);
     } else {
-      entry.errors.set(entity, why);
+      entry.errors.set(entity, reason);
     }
   } finally {
     entry.underWay.delete(entity);
@@ -138,20 +139,20 @@ async function fetchTable(entry: Polled, entity: Entity, attributes: readonly st
   }
 }
 
-function shown({ router, tables, arrived, at, errors, refused, gone }: Polled): RouterTables {
-  const error = gone ?? errors.get("") ?? [...errors.values()][0];
-  const told = { id: router.id, address: router.address, tables, arrived, at, ...(error === undefined ? {} : { error }) };
-  return refused.size === 0 ? told : { ...told, refused: Object.fromEntries([...refused].map(([entity, { why }]) => [entity, why])) };
+function routerTables({ router, tables, arrived, at, errors, refused, stoppedReason }: Polled): RouterTables {
+  const error = stoppedReason ?? errors.get("") ?? [...errors.values()][0];
+  const result = { id: router.id, address: router.address, tables, arrived, at, ...(error === undefined ? {} : { error }) };
+  return refused.size === 0 ? result : { ...result, refused: Object.fromEntries([...refused].map(([entity, { reason }]) => [entity, reason])) };
 }
 
 function commit(): void {
   changed = false;
-  const snapshot = { at: Date.now(), routers: [...polled.values()].map(shown) };
+  const snapshot = { at: Date.now(), routers: [...polled.values()].map(routerTables) };
   store.setState(snapshot);
   for (const listener of afterCommit) listener(snapshot);
 }
 
-/** Poll for `interest` until the returned function is called. */
+/** Poll the tables of `interest` until the returned function is called. */
 export function addInterest(interest: Interest): () => void {
   lastInterest += 1;
   const id = lastInterest;
@@ -165,22 +166,21 @@ export function onSnapshot(listener: (snapshot: Snapshot) => void): () => void {
   return () => afterCommit.delete(listener);
 }
 
-/** Return a table of a router as last seen; no rows if it has not been seen. */
+/** Return the last received table of a router; no rows if there is none. */
 export const lastTable = (routerId: string, entity: Entity): readonly Row[] => polled.get(routerId)?.tables[entity] ?? [];
 
-/** Ask for this table of this router at the next tick, as after a change. */
+/** Request this table of this router at the next tick, as after a change. */
 export function refresh(routerId: string, entity: Entity): void {
-  polled.get(routerId)?.asked.delete(entity);
+  polled.get(routerId)?.requested.delete(entity);
   polled.get(routerId)?.refused.delete(entity);
 }
 
 /**
- * Keep these tables fresh while the component is mounted and return all tables as last seen. `wanted` maps an entity to the
- * attributes to fetch, or to "all"; every router is polled, or only those whose ids are in `routers`. What several components
- * want is fetched once.
+ * Keep these tables fresh while the component is mounted, and return all tables as last received. `everyMs` is the interval in
+ * ms. `routers` are the ids of the routers to poll, by default all. Requests of several components are merged.
  */
 export function useTables(wanted: Wanted, everyMs: number, routers?: readonly string[]): Snapshot {
-  // The text stands for the content, so that an object made anew at each rendering changes nothing.
+  // Compare by content: components may pass a new object at each rendering.
   const key = JSON.stringify([wanted, everyMs, routers ?? null]);
   useEffect(() => {
     const [tables, every, only] = JSON.parse(key) as [Wanted, number, readonly string[] | null];

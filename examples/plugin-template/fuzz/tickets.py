@@ -1,4 +1,4 @@
-"""Any response is answered, and a peer that has no ticket of ours is not let in."""
+"""Any response is answered, and the plugin admits no peer without a ticket."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
-"""Serves PLAIN to peers whose password is a ticket: `EXPIRY.SIGNATURE`, good for one user until that second since 1970.
+"""Offer PLAIN to peers whose password is a ticket: `EXPIRY.SIGNATURE`, valid for one user until that second since 1970.
 
-The signature is an HMAC of user and expiry under a key that the issuer of tickets shares with the router. The
-router says where the key lies:
+The signature is an HMAC of user and expiry under a key that the issuer of tickets shares with the router. The router's
+configuration names the file of the key:
 
     router {
         plugins: tickets
@@ -30,12 +30,12 @@ from trouter.hooks import (
 )
 
 MIN_KEY_BYTES = 32
-#: User names and tickets are short; a client that sends more means no good.
+#: User names and tickets are short; a longer response is no honest login.
 MAX_RESPONSE_BYTES = 1024
 
 
 class Plugin:
-    """One router's instance: its state is the key."""
+    """The plugin of one router; its state is the key."""
 
     def __init__(self) -> None:
         self.key = b""
@@ -50,7 +50,7 @@ class Plugin:
         except OSError as error:
             raise ConfigurationRefused(f"keyFile {path}: {error.strerror}") from None
         if len(key) < MIN_KEY_BYTES:
-            raise ConfigurationRefused(f"keyFile {path}: a key has at least {MIN_KEY_BYTES} octets")
+            raise ConfigurationRefused(f"keyFile {path}: a key has at least {MIN_KEY_BYTES} bytes")
         self.key = key
 
     @hookimpl
@@ -63,14 +63,14 @@ class Plugin:
 
 
 class TicketExchange:
-    """PLAIN with a ticket for one peer."""
+    """One PLAIN login with a ticket."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
         self._asked = False
 
     async def respond(self, response: bytes) -> Challenge | Authenticated | Refused:
-        if not response and not self._asked:  # a peer may wait to be asked
+        if not response and not self._asked:  # a client may wait for an empty challenge
             self._asked = True
             return Challenge(b"")
         try:
@@ -84,15 +84,15 @@ class TicketExchange:
             return Refused("no such ticket", user=user)
         if expires_at_s <= time.time():
             return Refused("the ticket has expired", user=user)
-        return Authenticated(user, expires_at_s=float(expires_at_s))  # the connection ends when the ticket does
+        return Authenticated(user, expires_at_s=float(expires_at_s))  # the connection ends when the ticket expires
 
 
 def sign(key: bytes, user: str, expires_at_s: int) -> str:
-    """The signature of a ticket, in hexadecimal."""
+    """Return the signature of a ticket, in hexadecimal."""
     return hmac.new(key, f"{user}\0{expires_at_s}".encode(), hashlib.sha256).hexdigest()
 
 
 def ticket(key: bytes, user: str, lifetime_s: int) -> str:
-    """A ticket that is good from now on: what the issuer gives to a user."""
+    """Return a ticket that is valid for ``lifetime_s`` seconds, as the issuer gives it to a user."""
     expires_at_s = int(time.time()) + lifetime_s
     return f"{expires_at_s}.{sign(key, user, expires_at_s)}"

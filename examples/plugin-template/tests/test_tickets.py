@@ -1,4 +1,4 @@
-"""The plugin on its own, then under the suite for plugins, then in a router."""
+"""Test the plugin alone, then with the conformance suite for plugins, then in a router."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_key_is_needed(tmp_path: Path) -> None:
     for settings, problem in (
         ({}, "pluginSettings must say where the keyFile is"),
         ({"keyFile": "/nowhere/at/all"}, "keyFile /nowhere/at/all: No such file or directory"),
-        ({"keyFile": str(tmp_path / "short")}, "a key has at least 32 octets"),
+        ({"keyFile": str(tmp_path / "short")}, "a key has at least 32 bytes"),
     ):
         with pytest.raises(ConfigurationRefused, match=problem):
             plugins.configure(RouterFacts("R", settings=settings))

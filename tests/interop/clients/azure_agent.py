@@ -1,4 +1,4 @@
-"""One peer in an interoperability test, on azure-servicebus's own AMQP client; its roles are told in ../agents.py."""
+"""One peer in an interoperability test, on azure-servicebus's own AMQP client; ../agents.py describes its roles."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def outcome(state: Any) -> list[object]:
 
 
 def opened(client: Any) -> Any:
-    """Connect ``client`` and attach its link."""
+    """Connect ``client`` and attach its link; return it."""
     client.open()
     while not client.client_ready():
         pass
@@ -110,7 +110,7 @@ def send() -> None:
         outcomes[number] = outcome(state)
 
     while len(outcomes) < count or open_count:
-        # The client does not look at its credit, so this does: 250 is what the router grants.
+        # The client ignores its credit, so this loop bounds the unsettled messages: the router grants a credit of 250.
         while len(outcomes) < count and open_count < 100:
             number = len(outcomes)
             now = OPTIONS["settle"] == "settled" or (OPTIONS["settle"] == "mixed" and number % 2 == 1)
@@ -131,13 +131,13 @@ def send() -> None:
 
 
 def receiver(address: Any, **how: Any) -> Any:
-    """A receiving client whose credit is given by hand."""
+    """Return a receiving client that grants no credit by itself."""
     client = connected(ReceiveClient, address, link_credit=1, **how)
     return opened(client)
 
 
 def messages_of(client: Any) -> Any:
-    """(first frame, message), as they come."""
+    """Yield pairs of first frame and message as they arrive."""
     while True:
         client._connection.listen(wait=client._socket_timeout, batch=100)
         while not client._received_messages.empty():
@@ -167,7 +167,7 @@ def receive() -> None:
         if frame[3]:
             settled.append((frame[1], frame[1] if frame[2] is None else frame[2]))
 
-    # The client can wait for this itself, but only where the sender repeats the outcome, as brokers do.
+    # The client can wait for this itself, but only if the sender repeats the outcome, as brokers do.
     client._link._incoming_disposition = note
     grant(client, OPTIONS["credit"])
     report("ready")
@@ -201,7 +201,7 @@ def receive() -> None:
 def drain() -> None:
     client = receiver(OPTIONS["address"], receive_settle_mode=ReceiverSettleMode.First)
     flows: list[Any] = []
-    client._link._incoming_flow = flows.append  # the client itself does not look at the answer
+    client._link._incoming_flow = flows.append  # the client itself ignores the answer
     report("ready")
     wait_until_told()
     client._link.flow(link_credit=OPTIONS["credit"], drain=True)
@@ -227,7 +227,7 @@ def drain() -> None:
 
 def request() -> None:
     addresses: list[str] = []
-    dynamic: Any = partial(Source, dynamic=True)  # its types know no defaults
+    dynamic: Any = partial(Source, dynamic=True)  # the client's types have no defaults
     replies_to = receiver(dynamic(), on_attach=lambda attach: addresses.append(text(attach.source.address)))
     report("ready", address=addresses[0])
     grant(replies_to, OPTIONS["count"])
@@ -259,7 +259,7 @@ def respond() -> None:
     report("ready")
     answered = 0
     for frame, message in messages_of(requests):
-        # First of all, for who asks may wait for this before it looks for the reply.
+        # The disposition goes first, because the requester may wait for it before the reply.
         accept(requests, frame)
         asked = message.properties
         properties = Properties(to=text(asked.reply_to), correlation_id=text(asked.correlation_id))

@@ -1,4 +1,4 @@
-"""One peer in an interoperability test, on python-qpid-proton; its roles are told in ../agents.py."""
+"""One peer in an interoperability test, on python-qpid-proton; ../agents.py describes its roles."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Send(Role):
         self.check()
 
     def on_accepted(self, event: Any) -> None:
-        if not event.delivery.settled:  # the receiver waits for us to settle first
+        if not event.delivery.settled:  # the receiver waits until this sender has settled
             self.note(event.delivery)
             event.delivery.settle()
 

@@ -1,4 +1,4 @@
-"""AMQP values with their encodings; written for the tests, so that it shares no fault with the router.
+"""AMQP values with their encodings; written for the tests alone, so that they share no fault with the router.
 
 A form is a tuple of the encoding's name and the value: ``("str8", "E")``, ``("list8", [...])``. A described value is
 ``("described", [descriptor, value])``.
@@ -30,7 +30,7 @@ _CODES = {name: code for code, name in _EMPTY.items()} | {
 _WIDTHS = {name: width for table in (_FIXED, _VARIABLE, _COMPOUND, _ARRAY) for name, width in table.values()}
 _SIGNED = {"byte", "smallint", "smalllong", "short", "int", "long", "timestamp"}
 
-#: Encodings of one type, so that a number or text that grows may be written in another of them.
+#: Encodings of one type, so that a longer number or text may be written in another of them.
 SAME_TYPE = (
     ("uint0", "smalluint", "uint"),
     ("ulong0", "smallulong", "ulong"),
@@ -47,7 +47,7 @@ SAME_TYPE = (
 
 
 def read(data: bytes, offset: int = 0) -> tuple[Form, int]:
-    """The form at ``offset``, and the offset behind it."""
+    """Return the form at ``offset``, and the offset behind it."""
     code = data[offset]
     offset += 1
     if code == 0:
@@ -89,7 +89,7 @@ def _content(code: int, data: bytes, offset: int) -> tuple[Form, int]:
 
 
 def write(form: Form) -> bytes:
-    """The octets of a form, in exactly that encoding."""
+    """Return the bytes of a form, in exactly that encoding."""
     name, value = form
     if name == "described":
         return b"\0" + write(value[0]) + write(value[1])
@@ -116,7 +116,7 @@ def _inside(form: Form) -> bytes:
 
 
 def read_all(data: bytes) -> list[Form]:
-    """All forms in ``data``, one after the other: the sections of a message."""
+    """Return all forms in ``data``, one after the other: the sections of a message."""
     forms, offset = [], 0
     while offset < len(data):
         form, offset = read(data, offset)
@@ -125,12 +125,12 @@ def read_all(data: bytes) -> list[Form]:
 
 
 def uint(number: int) -> Form:
-    """A uint in its smallest form."""
+    """Return a uint in its smallest form."""
     return ("uint0", 0) if number == 0 else ("smalluint", number) if number < 256 else ("uint", number)
 
 
 def plain(form: Form) -> Any:
-    """The value without its encodings; a map becomes a dict."""
+    """Return the value without its encodings; a map becomes a dict."""
     name, value = form
     if name == "described":
         return plain(value[1])
@@ -142,12 +142,12 @@ def plain(form: Form) -> Any:
 
 
 def pairs(form: Form) -> Iterator[tuple[Form, Form]]:
-    """The keys of a map and their values."""
+    """Yield the keys of a map and their values."""
     return zip(form[1][::2], form[1][1::2], strict=True)
 
 
 def field(form: Form, key: str) -> Form:
-    """The value of a key of a map; KeyError."""
+    """Return the value of a key of a map; raise KeyError if it has none."""
     for name, value in pairs(form):
         if name[1] == key:
             return value
@@ -155,15 +155,15 @@ def field(form: Form, key: str) -> Form:
 
 
 def sections(message: bytes) -> dict[int, Form]:
-    """The sections of a message by their descriptors."""
+    """Return the sections of a message by their descriptors."""
     return {form[1][0][1]: form[1][1] for form in read_all(message)}
 
 
 def type_of(form: Form) -> str:
-    """The AMQP type, by the longest of its encodings."""
+    """Return the AMQP type, by the longest of its encodings."""
     return next((group[-1] for group in SAME_TYPE if form[0] in group), form[0])
 
 
 def is_same_type(one: str, other: str) -> bool:
-    """Two encodings are of one AMQP type."""
+    """Return whether two encodings are of one AMQP type."""
     return type_of((one, None)) == type_of((other, None))

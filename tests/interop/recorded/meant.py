@@ -1,4 +1,4 @@
-"""The differences between our answers and the older router's that are meant, each with its reason."""
+"""The intended differences between trouter's answers and the older router's, each with its reason."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from tests.interop.recorded.recording import Difference
 
 @dataclass(frozen=True)
 class Meant:
-    """One difference: its kind, where it is (a regular expression), and why it is meant."""
+    """One difference: its kind, its path (a regular expression), and the reason why it is intended."""
 
     kind: str
     where: str
     reason: str
-    #: It shows in every run; the others depend on when a frame was sent.
+    #: Whether it shows in every run; the others depend on the time of a frame.
     steady: bool = True
 
     def covers(self, difference: Difference) -> bool:
-        """This row is about the difference."""
+        """Return whether this row allows the difference."""
         return self.kind == difference.kind and re.fullmatch(self.where, difference.where) is not None
 
 
@@ -57,7 +57,7 @@ MEANT = (
     Meant("value", r"transfer\(LSU\)/value/(ls/)?ls_seq", "ours counts a neighbour before it is asked", steady=False),
 )  # fmt: skip
 
-#: Frames of our router that stand against none of the recorded ones.
+#: Frames of trouter that match none of the recorded ones.
 BESIDES = {
     "flow": "credit may be returned at other times",
     "disposition": "heartbeats and notes may be settled",
@@ -72,12 +72,12 @@ BESIDES = {
 
 
 def unmeant(differences: Iterable[Difference]) -> list[str]:
-    """The differences that no row is about, each once."""
+    """Return the differences that no row allows, each once."""
     found = (each for each in differences if not any(row.covers(each) for row in MEANT))
     return list(dict.fromkeys(map(str, found)))
 
 
 def unused(differences: Iterable[Difference]) -> list[str]:
-    """The steady rows that are about none of the differences."""
+    """Return the steady rows that match none of the differences."""
     listed = list(differences)
     return [row.where for row in MEANT if row.steady and not any(map(row.covers, listed))]

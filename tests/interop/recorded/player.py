@@ -1,8 +1,8 @@
-"""One side of a recorded conversation, played to a router of ours, whose answers are compared with the other side's.
+"""Play one side of a recorded conversation to trouter, and compare its answers with those of the other side.
 
-The player waits for each frame that the older router sent before it goes on, so that the conversation has the order
-that it had. It says what was recorded, byte for byte, but for what our router chose itself: ids of deliveries, names of
-its links, its channels, the addresses that it made.
+The player waits for each frame that the older router sent before it goes on, so that the conversation keeps its order.
+It sends the recorded bytes, except for values that trouter chose itself: ids of deliveries, names of its links, its
+channels, the addresses that it generated.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from collections.abc import Callable, Hashable, Mapping
 from tests.interop.recorded.forms import Form, plain, read_all, uint, write
 from tests.interop.recorded.recording import Difference, Frame, Joiner, Step, compare, take_frame
 
-#: What a router does within a second or two; only what is missing takes longer.
+#: Seconds to wait for a frame. A router sends one within a second or two; only a missing frame takes longer.
 PATIENCE_S = 10.0
-#: A neighbour that says nothing for some seconds is lost: while we wait, its last hello or heartbeat is sent again.
+#: Seconds between repeats of the last hello or heartbeat while the player waits: a silent neighbour is taken as lost.
 PULSE_S = 0.5
-#: Messages of routers that are sent again and again.
+#: Messages that routers repeat.
 _REPEATED = ("HELLO", "RA", "LSR", "LSU", "MAR")
 
 
 class Speaker:
-    """What one side of a conversation says: its links by its handles, and its deliveries whole."""
+    """One side of a conversation: its links by handle, and its deliveries in one frame each."""
 
     def __init__(self) -> None:
         #: By channel and handle of the side: the link's name.
@@ -33,7 +33,7 @@ class Speaker:
         self._joiner = Joiner()
 
     def take(self, frame: Frame) -> Frame | None:
-        """The frame with its link, a delivery in several of them as one; None in the middle of one."""
+        """Return the frame with its link; a delivery in several frames becomes one, None before its end."""
         handle = frame.fields.get("handle")
         if frame.kind == "attach":
             self.links[frame.channel, frame.fields["handle"]] = frame.fields["name"]
@@ -43,10 +43,10 @@ class Speaker:
 
 
 class Player:
-    """Plays ``side`` of a recording over a connected socket."""
+    """Play ``side`` of a recording over a connected socket."""
 
     def __init__(self, steps: list[Step], side: str, sock: socket.socket, act: Callable[[str, bytes], None]) -> None:
-        """``act`` does what clients of our router do: the words of the line, and the message that is to be sent."""
+        """Prepare to play; ``act`` does the actions of clients, given the words of the line and the message to send."""
         self.differences: list[Difference] = []
         self._steps = steps
         self._side = side
@@ -54,29 +54,29 @@ class Player:
         self._act = act
         sock.settimeout(PATIENCE_S)
         self._input = bytearray()
-        #: Frames of our router that are not compared yet.
+        #: Frames of trouter that are not compared yet.
         self._came: list[Frame] = []
         self._seen: set[Hashable] = set()
         self._pulse: Frame | None = None
         self._recorded, self._ours, self._played = Speaker(), Speaker(), Speaker()
-        #: What our router calls what the recorded one called otherwise: links and addresses, and channels.
+        #: By recorded name: trouter's name of links and addresses; by recorded channel: trouter's channel.
         self._texts: dict[str, str] = {}
         self._recorded_names: dict[str, str] = {}
         self._channels: dict[int, int] = {}
         self._recorded_channels: dict[int, int] = {}
-        #: By channel: transfer frames that we have sent and got, and ids of deliveries sent.
+        #: By channel: transfer frames that the player sent and received, and ids of deliveries sent.
         self._frames_sent: dict[int, int] = defaultdict(int)
         self._frames_got: dict[int, int] = defaultdict(int)
         self._deliveries: dict[int, int] = defaultdict(int)
-        #: By name of the link: deliveries sent and got on it.
+        #: By name of the link: deliveries sent and received on it.
         self._sent_on: dict[str, int] = defaultdict(int)
         self._got_on: dict[str, int] = defaultdict(int)
-        #: By recorded channel and id: the id of our router's delivery.
+        #: By recorded channel and id: the id of trouter's delivery.
         self._ids: dict[tuple[int, int], int] = {}
         self._begun: set[tuple[int, int]] = set()
 
     def play(self) -> None:
-        """Go through the whole recording."""
+        """Play the whole recording."""
         for place, step in enumerate(self._steps):
             if step.frame is None:
                 if step.side != self._side:
@@ -87,11 +87,11 @@ class Player:
                 self._expect(whole)
 
     def unexpected(self) -> set[str]:
-        """The kinds of frames of our router that stand against none of the recorded ones."""
+        """Return the kinds of frames of trouter that match none of the recorded ones."""
         return {_where(frame) for frame in self._came}
 
     def _message(self, place: int) -> bytes:
-        """The next message in the recording that a client sent, without what the router added to it."""
+        """Return the next message in the recording that a client sent, without the router's annotations."""
         joiner = Joiner()
         for step in self._steps[place:]:
             frame = None if step.frame is None or step.side == self._side else joiner.join(step.frame)
@@ -100,12 +100,13 @@ class Player:
                 return b"".join(map(write, sections))
         return b""
 
-    # --- what our router says
+    # --- input
 
     def _expect(self, recorded: Frame) -> None:
-        """Compare a frame of the recording with the one that our router sends in its place."""
+        """Compare a frame of the recording with the one that trouter sends in its place."""
         key = self._key(recorded, {}, {})
-        # Credit may be returned for several deliveries at once, and a router that has been told need not ask again.
+        # Credit may be returned for several deliveries at once, and a router need not repeat a request that was
+        # answered.
         said = key, repr(plain(recorded.sections()["value"])) if recorded.opcode else ""
         optional = said in self._seen and (recorded.kind == "flow" or recorded.opcode in _REPEATED)
         ours = self._await(key, recorded, 0.0 if optional else PATIENCE_S)
@@ -118,7 +119,7 @@ class Player:
         self.differences += compare(_where(recorded), recorded, ours)
 
     def _await(self, key: Hashable, recorded: Frame, patience_s: float) -> Frame | None:
-        """The frame that is about the same, the one that is most alike of several; None when none comes in time."""
+        """Return the frame with this key, the most similar of several; None when none arrives in time."""
         give_up_s = time.monotonic() + patience_s
         while True:
             alike = [
@@ -135,7 +136,7 @@ class Player:
                 self._say(copy.deepcopy(self._pulse))
 
     def _read(self, patience_s: float) -> bool:
-        """Take in what our router has sent; False when nothing came."""
+        """Read the router's output; return False when none arrived."""
         self._sock.settimeout(patience_s)
         try:
             octets = self._sock.recv(1 << 18)
@@ -154,7 +155,7 @@ class Player:
         return True
 
     def _key(self, frame: Frame, names: Mapping[str, str], channels: Mapping[int, int]) -> Hashable:
-        """What a frame is about: two frames with one key are to be compared."""
+        """Return the key of a frame: two frames with one key are compared."""
         kind, fields = frame.kind, frame.fields
         if kind == "begin":
             return kind, fields.get("remote-channel")
@@ -165,7 +166,7 @@ class Player:
         return kind, channels.get(frame.channel, frame.channel)
 
     def _note(self, recorded: Frame, ours: Frame) -> None:
-        """Remember what our router calls what the recorded one called otherwise."""
+        """Store trouter's names and numbers for those of the recording."""
         if recorded.kind == "begin":
             self._channels[recorded.channel] = ours.channel
             self._recorded_channels[ours.channel] = recorded.channel
@@ -185,10 +186,10 @@ class Player:
         self._texts[recorded] = ours
         self._recorded_names[ours] = recorded
 
-    # --- what we say
+    # --- output
 
     def _say(self, frame: Frame) -> None:
-        """Send a recorded frame, with the names and numbers that hold now."""
+        """Send a recorded frame, with the names and numbers of this run."""
         if frame.opcode == "HELLO" or frame.is_heartbeat:
             self._pulse = copy.deepcopy(frame)
         change = getattr(self, f"_change_{frame.kind}", None)
@@ -244,5 +245,5 @@ class Player:
 
 
 def _where(frame: Frame) -> str:
-    """By what the table of what is meant knows a frame."""
+    """Return the name of the frame in the table of intended differences."""
     return f"{frame.kind}({frame.opcode})" if frame.opcode else frame.kind

@@ -1,4 +1,4 @@
-"""The recorded conversations as frames, and how two frames are compared."""
+"""The recorded conversations as frames, and the comparison of two frames."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FIELDS = {
     0x70: "durable priority ttl first-acquirer delivery-count",
     0x73: "message-id user-id to subject reply-to correlation-id content-type",
 }
-#: What a null in a field means, where our router writes it out.
+#: The value of a null field, where trouter writes it out.
 DEFAULTS = {"handle-max": 0xFFFFFFFF, "incomplete-unsettled": False, "settled": False, "more": False}
 SECTIONS = {
     0x70: "header", 0x72: "message-annotations", 0x73: "properties", 0x74: "application-properties", 0x75: "data",
@@ -57,16 +57,16 @@ class Frame:
     frames: int = 1
     #: The fields of the performative by their names, without encodings.
     fields: dict[str, Any] = field(default_factory=dict)
-    #: The name of the link, where it is about one.
+    #: The name of the link, if the frame has a handle.
     link: str = ""
 
     def sections(self) -> dict[str, Form]:
-        """The sections of the message by name, empty for a payload that is not whole."""
+        """Return the sections of the message by name, empty for an incomplete payload."""
         return {SECTIONS[int(form[1][0][1])]: form[1][1] for form in read_all(self.payload)}
 
     @property
     def opcode(self) -> str:
-        """What message of routers this is, "" for any other."""
+        """Return the opcode of a message of routers, "" for any other."""
         if self.kind != "transfer" or self.fields.get("more") or len(self.payload) > 2000:
             return ""
         opcode = plain(self.sections().get("application-properties", ("map8", []))).get("opcode", "")
@@ -74,13 +74,13 @@ class Frame:
 
     @property
     def is_heartbeat(self) -> bool:
-        """This is what an edge router sends every two seconds."""
+        """Whether this is the heartbeat that an edge router sends every two seconds."""
         return self.kind == "transfer" and bool(self.fields.get("settled")) and self.payload[-3:-1] == b"\x77\x54"
 
 
 @dataclass
 class Step:
-    """One line of a recording: a frame of ``side``, or what clients of ``side`` do."""
+    """One line of a recording: a frame of ``side``, or an action of the clients of ``side``."""
 
     side: str
     frame: Frame | None = None
@@ -88,7 +88,7 @@ class Step:
 
 
 def frame_of(octets: bytes) -> Frame:
-    """A frame taken apart."""
+    """Return the frame in these bytes."""
     if octets.startswith(b"AMQP"):
         return Frame(octets)
     start = octets[4] * 4
@@ -103,7 +103,7 @@ def frame_of(octets: bytes) -> Frame:
 
 
 def take_frame(gathered: bytearray) -> Frame | None:
-    """The next frame of a stream, taken from it; None while it is not whole."""
+    """Remove the next frame from a stream and return it; None while it is incomplete."""
     if len(gathered) < 8:
         return None
     size = 8 if gathered.startswith(b"AMQP") else int.from_bytes(gathered[:4], "big")
@@ -115,13 +115,13 @@ def take_frame(gathered: bytearray) -> Frame | None:
 
 
 class Joiner:
-    """Makes one frame of the frames of a delivery."""
+    """Join the frames of a delivery into one."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[int, Any], Frame] = {}
 
     def join(self, frame: Frame) -> Frame | None:
-        """The frame, the delivery that it ends, or None in the middle of one."""
+        """Return the frame, the delivery that it ends, or None in the middle of one."""
         if frame.kind != "transfer":
             return frame
         key = frame.channel, frame.fields["handle"]
@@ -137,7 +137,7 @@ class Joiner:
 
 
 def steps(name: str) -> list[Step]:
-    """The lines of a recording."""
+    """Return the lines of a recording."""
     return list(_steps((FOLDER / f"{name}.txt").read_text(encoding="ascii")))
 
 
@@ -154,11 +154,10 @@ def _steps(text: str) -> Iterator[Step]:
 
 @dataclass(frozen=True)
 class Difference:
-    """Where our answer is another than the older router's.
+    """A difference between trouter's answer and the older router's.
 
-    ``kind`` is ``width`` for one value in two encodings of its type, ``default`` for a null and the value that it
-    means, ``order`` for a map with its keys in another order, ``missing`` for a frame that did not come, else
-    ``value``.
+    ``kind`` is ``width`` for one value in two encodings of its type, ``default`` for a null and its default value,
+    ``order`` for a map with its keys in another order, ``missing`` for a frame that did not arrive, else ``value``.
     """
 
     kind: str
@@ -171,7 +170,7 @@ class Difference:
 
 
 def compare(where: str, recorded: Frame, ours: Frame) -> Iterator[Difference]:
-    """All differences between two frames of one kind, by the path to them."""
+    """Yield all differences between two frames of one kind, by the path to them."""
     if recorded.kind == "header":
         if recorded.octets != ours.octets:
             yield Difference("value", where, repr(recorded.octets), repr(ours.octets))
@@ -212,7 +211,7 @@ def _compare_widths(where: str, there: Form, here: Form) -> Iterator[Difference]
 
 
 def _compare_fields(where: str, there: Form, here: Form, names: list[str]) -> Iterator[Difference]:
-    """Fields of a composite: a null at the end may be left out (AMQP 1.0 part 1, 1.4), which is no difference."""
+    """Compare the fields of a composite; a null left out at the end (AMQP 1.0 part 1, 1.4) is no difference."""
     if {there[0], here[0]} != {"list0", "list8"}:
         yield from _compare_widths(where, there, here)
     for place in range(max(len(there[1]), len(here[1]))):

@@ -1,4 +1,4 @@
-"""Frames in the log read as the older router's: its own frames, recorded, beside the lines that it wrote of them."""
+"""Frames in the log in the older router's form: its recorded frames, beside the lines that it wrote about them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 
 from trouter.logs.frame_trace import FrameTrace
 
-#: ``from`` which side, the frame's ``octets``, and the ``line`` without the time and the payload.
+#: ``from`` is the side; then the frame's ``octets``, and the ``line`` without time and payload.
 FRAMES: Final = json.loads((Path(__file__).parent / "data" / "frames.json").read_text(encoding="utf-8"))
-#: How a program that draws conversations from logs takes such a line apart.
+#: The pattern by which a program that draws conversations parses such a line.
 HEAD: Final = re.compile(r"\[C(\d+)\]:FRAME: (\d+| ) (<-|->) (.*)")
 SIZE: Final = re.compile(r"\] \((\d+)\) \"")
 

@@ -1,7 +1,7 @@
-"""Our `qdstat` and `qdmanage` print what the older router's tools printed: titles, columns in their order, statuses.
+"""trouter's `qdstat` and `qdmanage` print like the older router's tools: titles, columns in their order, statuses.
 
-``data/printed.json`` has for each recorded command its exit status and its lines: titles, the heads of columns, and of
-views of one thing the names of its attributes; of commands that failed, all.
+``data/printed.json`` has each recorded command's exit status and lines: titles, heads of columns, and, for views of one
+object, the names of its attributes; all lines of commands that failed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PRINTED: Final = {
     each["command"]: each
     for each in json.loads((Path(__file__).parent / "data" / "printed.json").read_text(encoding="utf-8"))
 }
-#: Read after `create`: a created entity can be read by its name here, at once.
+#: A read after `create`: trouter returns a created entity by its name at once.
 READABLE: Final = "qdmanage read --name x"
 CREATE: Final = "qdmanage create --type address name=x prefix=x distribution=multicast"
 ONE_THING: Final = ("-g", "-p")
@@ -36,7 +36,7 @@ def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
 
 
 def printed(command: str, port: int) -> tuple[int, str]:
-    """The exit status of a command line of the older router's, and what it printed."""
+    """Run a command line of the older router; return its exit status and output."""
     name, *words = command.split()
     program = Path(sys.executable).parent / name
     done = subprocess.run(
@@ -51,7 +51,7 @@ def printed(command: str, port: int) -> tuple[int, str]:
 
 
 def shape(text: str, one_thing: bool) -> list[Any]:
-    """The titles and the heads of columns of tables; of views of one thing the names of its attributes, too."""
+    """Return the titles and heads of columns of tables; for views of one object also the names of its attributes."""
     found: list[Any] = []
     before = ""
     for line in text.splitlines():
@@ -70,7 +70,7 @@ def shape(text: str, one_thing: bool) -> list[Any]:
 @pytest.mark.parametrize("command", PRINTED)
 def test_a_tool_prints_the_output_of_the_older_tool(router: RunningRouter, command: str) -> None:
     if "--name x" in command:
-        printed(CREATE, router.port)  # it may be there already
+        printed(CREATE, router.port)  # it may exist already
     status, text = printed(command, router.port)
     wanted = PRINTED[command]
     if command == READABLE:

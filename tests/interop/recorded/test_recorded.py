@@ -1,4 +1,4 @@
-"""What a router of ours answers to an older one, against what an older one answered, value by value."""
+"""trouter's answers to an older router, compared with an older router's answers, value by value."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ ADDRESSES = "address { prefix: multicast, distribution: multicast }\n"
 
 
 class Clients:
-    """The clients of our router, each with a connection and a thread of its own."""
+    """The clients of trouter, each with a connection and a thread of its own."""
 
     def __init__(self, port: int) -> None:
         self._port = port
         self._running: list[tuple[Peer, threading.Thread]] = []
 
     def act(self, action: str, message: bytes) -> None:
-        """Do what a line of a recording says."""
+        """Do the action of a line of a recording."""
         match action.split():
             case ["receives", "nothing"] | ["sends", "no", "more"]:
                 self.leave()
@@ -62,19 +62,19 @@ class Clients:
 
 
 def until_left(run: Callable[..., None], *arguments: object) -> None:
-    """Run what a client does until its connection is closed."""
+    """Run a client's actions until its connection is closed."""
     with suppress(AssertionError, OSError):
         run(*arguments)
 
 
 def take_all(peer: Peer, link: Link) -> None:
-    """Receive and accept."""
+    """Receive and accept each message."""
     while True:
         peer.take_message(link)
 
 
 def send(peer: Peer, address: str, message: bytes) -> None:
-    """Send one message, in frames of 16,000 bytes, and stay."""
+    """Send one message, in frames of 16,000 bytes, and stay attached."""
     link = peer.attach_sender(address)
     pieces = [message[at : at + 16_000] for at in range(0, len(message), 16_000)]
     for number, piece in enumerate(pieces):
@@ -99,7 +99,7 @@ def closing_after(clients: Clients) -> Iterator[None]:
 
 
 def play(name: str, side: str, folder: Path, server: socket.socket) -> tuple[list[Difference], set[str]]:
-    """Play ``side`` of a recording to a router of ours: the differences, and what came besides."""
+    """Play ``side`` of a recording to trouter; return the differences, and the unexpected frames."""
     dialler, listener = ROUTERS[name]
     mode, identity = listener if side == "D" else dialler
     role = "edge" if name == "edge" else "inter-router"
@@ -121,7 +121,7 @@ def play(name: str, side: str, folder: Path, server: socket.socket) -> tuple[lis
     return player.differences, player.unexpected()
 
 
-#: What each conversation has shown.
+#: The differences of each conversation.
 _SHOWN: dict[tuple[str, str], list[Difference]] = {}
 
 
@@ -147,7 +147,7 @@ def test_links_of_a_neighbour_are_answered_in_its_order(tmp_path: Path) -> None:
     asked = [frame.fields["name"] for frame in said if frame.kind == "attach"]
     text = f"router {{ mode: interior, id: A }}\nlistener {{ {OPEN}, role: inter-router, allowInsecureRole: yes }}\n"
     with running(text, tmp_path) as router:
-        for _ in range(5):  # chance had its part in it
+        for _ in range(5):  # the order is partly random
             with socket.create_connection(("127.0.0.1", router.port)) as sock:
                 sock.settimeout(DEADLINE_S)
                 sock.sendall(b"".join(frame.octets for frame in said))

@@ -1,6 +1,6 @@
-"""Requests of the older router's unmodified tools, as recorded, put to ours: each answer is held to the recorded one.
+"""Recorded requests of the older router's unmodified tools, sent to trouter: each answer must equal the recorded one.
 
-What may differ on purpose stands in the tables below, with the reason; every other difference fails.
+The tables below have the intended differences with their reasons; every other difference fails.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ _PROPERTIES: Final = 0x73
 _VALUE: Final = 0x77
 PREFIX: Final = "org.apache.qpid.dispatch."
 
-#: Types of our own: they stand behind the others wherever types are listed.
+#: trouter's own types: they come after the others wherever types are listed.
 OWN_TYPES: Final = {kind.full_name for kind in TYPES if kind.extra}
 
-#: (command, attribute) -> the type of the recorded cell and of ours, where they differ on purpose.
+#: (command, attribute) -> the type of the recorded cell and of trouter's, where they differ on purpose.
 CELL_TYPES: Final[dict[tuple[str, str], tuple[str, str]]] = {
-    # A router that starts twice in a second must be known for another one: milliseconds, which need 64 bits.
+    # A router that starts twice in a second must have another instance: milliseconds, which need 64 bits.
     ("qdstat -n", "instance"): ("int", "long"),
 }
 
-#: (command, a column of the table) -> the recorded rows that ours has not; the order is the router's own there.
+#: (command, a column of the table) -> the recorded rows that trouter lacks; the order is the router's own there.
 OTHER_ROWS: Final[dict[tuple[str, str], set[str]]] = {
     ("qdstat -m", "typeSize"): set(),
-    # The routers' own addresses are no rows of the table: the protocol between routers is served in front of it.
-    # An auto link's address comes with the link.
+    # The table has no rows for the routers' own addresses: other code serves the protocol between routers. An auto
+    # link's address is added with the link.
     ("qdstat -a", "inProcess"): {
         "Lqdhello", "Lqdrouter", "Lqdrouter.ma", "Tqdrouter", "Tqdrouter.ma",
         "M0_$qd.addr_lookup", "M0_$qd.edge_addr_tracking", "M1queue",
     },
 }  # fmt: skip
 
-#: Cells whose value is that of the recorded router, and the same in ours.
+#: Cells with the same value as in the recorded router.
 SAME_VALUES: Final = frozenset({
     "type", "mode", "area", "id", "linkRouteCount", "autoLinkCount", "nodeCount", "linkCount", "connectionCount",
     "role", "protocol", "dir", "sasl", "isAuthenticated", "user", "isEncrypted", "tenant", "ssl", "active",
@@ -54,17 +54,17 @@ SAME_VALUES: Final = frozenset({
     "enableVhostNamePatterns", "policyDir", "defaultVhost", "connectionsDenied", "connectionsCurrent", "linksDenied",
     "maxMessageSizeDenied", "totalDenials", "transferBatchSize", "localFreeListMax",
 })  # fmt: skip
-#: Of the connection, its host has a port.
+#: Commands in which a connection's host has a port.
 _PORTS: Final = frozenset({"qdstat -c", "qdstat -e"})
 
-#: The one answer that is another: an entity that was created stands in the table of the agent at once, too.
+#: The one different answer: a created entity is listed at once, too.
 OTHER_STATUS: Final = {"qdmanage read --name x": ((404, "No entity with name=x"), (200, "OK"))}
 
-#: Attributes and values of attributes in the schema that are other ones on purpose, (type, attribute, what).
+#: Attributes and their values in the schema that differ on purpose, (type, attribute, field).
 SCHEMA_DIFFERENCES: Final = {
     ("log", "module", "type"),  # records go to the module AUDIT
-    ("router.link", "linkType", "type"),  # its rows say edge-downlink there, too
-    ("vhostUserGroupSettings", "users", "required"),  # a group without users or hosts is legal, and closed
+    ("router.link", "linkType", "type"),  # its rows have edge-downlink there, too
+    ("vhostUserGroupSettings", "users", "required"),  # a group without users or hosts is valid and closed
     ("vhostUserGroupSettings", "remoteHosts", "required"),
 }
 
@@ -74,13 +74,13 @@ TALKS: Final = {each.command: each for each in conversations()}
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
-    """What our router answered in each conversation; they are held one after the other, as they were recorded."""
+    """Return trouter's answers in each conversation; they are played one after the other, as they were recorded."""
     with running(CONFIGURATION, tmp_path_factory.mktemp("router")) as router:
         yield {command: play(said, router.port) for command, said in TALKS.items()}
 
 
 def pairs(said: Conversation, got: tuple[str, list[bytes]]) -> Iterator[tuple[dict[str, Any], dict[int, Form]]]:
-    """Each recorded answer with the sections of ours."""
+    """Yield each recorded answer with the sections of trouter's."""
     _, messages = got
     assert len(messages) == len(said.answers)
     return zip(said.answers, map(sections, messages), strict=True)
@@ -109,7 +109,7 @@ def test_an_answer_has_the_head_of_the_recorded_one(played: Played, command: str
 
 
 def typed(value: Form) -> object:
-    """The types within a value, by the keys of its maps in any order."""
+    """Return the types within a value, by the keys of its maps in any order."""
     if value[0].startswith("map"):
         return {key[1]: typed(each) for key, each in entries(value)}
     if value[0].startswith("list"):
@@ -138,7 +138,7 @@ def rows_of(body: Form, names: list[str]) -> list[dict[str, Form]]:
 
 
 def key_of(row: dict[str, Form]) -> str:
-    """What tells a row from the others, in both routers."""
+    """Return the value that identifies a row in both routers."""
     key = next((row[name][1] for name in ("name", "identity") if name in row), "")
     return "temp." if str(key).startswith("Ltemp.") else str(key)
 
@@ -188,7 +188,7 @@ def test_annotations_and_management_nodes_equal_the_recorded_answers(played: Pla
     ],
 )
 def test_a_changed_entity_is_shown_as_recorded(played: Played, command: str) -> None:
-    own = {"enableFallback", "format"}  # today's name of `fallback`; and an attribute of ours
+    own = {"enableFallback", "format"}  # the current name of `fallback`; and an attribute of trouter's
     for answer, ours in pairs(TALKS[command], played[command]):
         theirs = {key[1]: each for key, each in entries(recorded(answer)[_VALUE])}
         mine = {key[1]: each for key, each in entries(ours[_VALUE]) if key[1] not in own}
@@ -212,7 +212,7 @@ def test_the_schema_contains_the_recorded_schema(played: Played) -> None:
         assert [name for name in found["attributes"] if name in kind["attributes"]] == list(kind["attributes"])
         for name, attribute in kind["attributes"].items():
             shown = found["attributes"][name]
-            for what in {*attribute, *shown} - {"description", "create", "update"}:  # of the last two it says nothing
+            for what in {*attribute, *shown} - {"description", "create", "update"}:  # it does not report the last two
                 if attribute.get(what) != shown.get(what):
                     different.add((short, name, what))
     assert different == SCHEMA_DIFFERENCES

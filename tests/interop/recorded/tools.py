@@ -1,8 +1,8 @@
-"""What the older router's unmodified tools asked of it, octet by octet, and what it answered: played against ours.
+"""Recorded conversations of the older router's unmodified tools with that router, played to trouter.
 
-``data/tools.json`` has one conversation for each command: its ``steps`` are the tool's octets, each with the number of
-attaches and of messages that it had been sent ``after``; its ``answers`` are the messages it was sent. The texts that
-describe the schema are left out.
+``data/tools.json`` has one conversation for each command: its ``steps`` are the tool's bytes, each with the count of
+attaches and of messages that the tool had received before (``after``); its ``answers`` are the messages that it
+received. The texts that describe the schema are left out.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from tests.interop.recorded.recording import Frame, take_frame
 from tests.routers import DEADLINE_S
 
 _DATA: Final = Path(__file__).parent / "data" / "tools.json"
-#: The beginning of a section of properties in a short list; its size is next.
+#: The beginning of a section of properties in a short list; its size is the next byte.
 _PROPERTIES: Final = b"\x00\x53\x73\xc0"
-#: The configuration of the router that was asked.
+#: The configuration of the recorded router.
 CONFIGURATION: Final = """
 router { mode: interior, id: T, workerThreads: 2 }
 listener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS, authenticatePeer: no }
@@ -32,7 +32,7 @@ autoLink { address: queue, direction: in, containerId: broker }
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Octets that the tool sent when it had been sent so many attaches and messages."""
+    """Bytes that the tool sent after it had received this count of attaches and messages."""
 
     attaches: int
     messages: int
@@ -44,7 +44,7 @@ class Conversation:
     """One run of a tool."""
 
     command: str
-    #: Where the recorded answers went.
+    #: The address of the recorded answers.
     reply_to: str
     steps: Sequence[Step]
     #: As in the file: ``octets``, or ``head`` and ``schema``.
@@ -52,7 +52,7 @@ class Conversation:
 
 
 def conversations() -> list[Conversation]:
-    """All of them, in the order in which they were recorded."""
+    """Return all conversations, in the order in which they were recorded."""
     return [
         Conversation(
             each["command"],
@@ -65,7 +65,7 @@ def conversations() -> list[Conversation]:
 
 
 def play(said: Conversation, port: int) -> tuple[str, list[bytes]]:
-    """Say to the router at ``port`` what the tool said; where the answers went, and the messages that came."""
+    """Send the tool's bytes to the router at ``port``; return the reply-to address and the messages received."""
     heard = bytearray()
     with socket.create_connection(("127.0.0.1", port), DEADLINE_S) as peer:
         for step in said.steps:
@@ -79,7 +79,7 @@ def play(said: Conversation, port: int) -> tuple[str, list[bytes]]:
             if reply_to:
                 octets = _addressed(octets, said.reply_to, reply_to)
             peer.sendall(octets)
-        while True:  # qdmanage leaves without a close
+        while True:  # qdmanage disconnects without a close
             attaches, messages = _attaches_and_messages(bytes(heard))
             if len(messages) >= len(said.answers):
                 return _reply_to(attaches), messages
@@ -93,7 +93,7 @@ def _hear(peer: socket.socket, heard: bytearray) -> None:
 
 
 def _attaches_and_messages(octets: bytes) -> tuple[list[bytes], list[bytes]]:
-    """The attaches, and the whole messages."""
+    """Return the attaches, and the complete messages."""
     attaches, messages, begun = [], [], b""
     for frame in _frames(octets):
         if frame.kind == "attach":
@@ -107,14 +107,14 @@ def _attaches_and_messages(octets: bytes) -> tuple[list[bytes], list[bytes]]:
 
 
 def _frames(octets: bytes) -> Iterator[Frame]:
-    """The whole frames of a stream."""
+    """Yield the complete frames of a stream."""
     gathered = bytearray(octets)
     while (frame := take_frame(gathered)) is not None:
         yield frame
 
 
 def _reply_to(attaches: Sequence[bytes]) -> str:
-    """The address that the router gave the tool's receiver; empty when it has not."""
+    """Return the address that the router gave the tool's receiver; empty if it has given none."""
     for attach in attaches:
         at = attach.find(b"amqp:/_topo/")
         if at > 0:
@@ -123,7 +123,7 @@ def _reply_to(attaches: Sequence[bytes]) -> str:
 
 
 def _addressed(octets: bytes, old: str, new: str) -> bytes:
-    """The same frames with another reply-to, the sizes around it made to fit."""
+    """Return the frames with another reply-to, and the sizes that contain it corrected."""
     return b"".join(_readdressed(frame.octets, old.encode(), new.encode()) for frame in _frames(octets))
 
 

@@ -1,5 +1,5 @@
 'use strict';
-// One peer in an interoperability test: `node agent.js ROLE JSON`. What the roles do and report is told in ../agents.py.
+// One peer in an interoperability test: `node agent.js ROLE JSON`. ../agents.py describes the roles and their reports.
 
 const crypto = require('crypto');
 const fs = require('fs');
@@ -12,7 +12,7 @@ function report(event, details) {
     process.stdout.write(JSON.stringify({ event, ...details }) + '\n');
 }
 
-// As a client that is busy, all of it waits.
+// Blocks the whole process, as a busy client does.
 function waitUntilTold() {
     fs.readSync(0, Buffer.alloc(1));
 }
@@ -190,7 +190,7 @@ function respond(connection) {
     });
 }
 
-// What it tries is to be denied; rhea itself says of what the error is.
+// Tries an action that the router denies, and reports the error and its scope as rhea gives them.
 function denied(connection) {
     function heard(scope, error) {
         finish(connection, { heard: [scope, error.condition, error.description] });
@@ -205,14 +205,14 @@ function denied(connection) {
     else connection.open_sender({ target: options.terminus });
 }
 
-// With a subprotocol named, over a WebSocket (`node --experimental-websocket` where that is not there anyway).
+// With a subprotocol it connects over a WebSocket (`node --experimental-websocket` where Node needs it).
 function way() {
     if (!options.subprotocol) return { host: '127.0.0.1', port: options.port };
     const open = rhea.websocket_connect(WebSocket);
     return { connection_details: open(`ws://127.0.0.1:${options.port}`, [options.subprotocol]) };
 }
 
-// Who we say that we are: nobody, a user with a password, or whom a certificate names; the latter two within TLS.
+// The login: anonymous, a user with a password, or the user of a certificate; the latter two within TLS.
 function credentials() {
     if (!options.ca) return { username: 'anonymous' };
     const tls = { transport: 'tls', ca: fs.readFileSync(options.ca), servername: 'localhost' };

@@ -1,7 +1,7 @@
 'use strict';
 // A web console as the router sees it: `node console.js JSON`. Over a WebSocket it opens one dynamic receiver and one
-// anonymous sender, sends the requests that it was given, ten under way at most, and reports the replies as one line.
-// What stands in the JSON is told in ../consoles.py.
+// anonymous sender, sends the given requests, ten under way at most, and reports the replies as one line.
+// ../consoles.py describes the JSON.
 
 const fs = require('fs');
 const rhea = require('rhea');
@@ -14,7 +14,7 @@ function report(details) {
     process.stdout.write(JSON.stringify(details, (_, value) => (value === undefined ? null : value)) + '\n');
 }
 
-// As a browser does: the certificates are the business of TLS, and EXTERNAL is said because the listener offers it.
+// Logs in as a browser does: TLS has the certificates, and EXTERNAL is chosen because the listener offers it.
 function login() {
     if (options.external) {
         const external = { start: (answer) => answer(undefined, ''), step: (_, answer) => answer(undefined, '') };

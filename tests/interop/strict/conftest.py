@@ -1,4 +1,4 @@
-"""One router of ours between four of the older kind: neighbours on both sides, and an edge router below."""
+"""trouter between four routers of the older kind: neighbours on both sides, and an edge router below."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from tests.routers import DEADLINE_S, RunningRouter, running, start_router
 
 __all__ = ["start_router"]
 
-#: Taken by each neighbour of the older kind, with its name behind it; and routed to a container there.
+#: Addresses that each older neighbour accepts (its name is appended) or holds, and the prefix routed to a container
+#: there.
 TAKEN, HELD, ROUTED = "taken", "held", "lr"
 LONG = "long." + "n" * 4_000
 
 
 @dataclass
 class Net:
-    """``east`` dials ours, ours dials ``west``, and ``below`` is an edge router of ours."""
+    """``east`` dials trouter, trouter dials ``west``, and ``below`` is an edge router of trouter's."""
 
     router: RunningRouter
     east: Interior
@@ -32,14 +33,14 @@ class Net:
 
 
 def listening() -> socket.socket:
-    """A port on which an older router waits."""
+    """Return a listening socket of an older router."""
     server = socket.create_server(("127.0.0.1", 0))
     server.settimeout(DEADLINE_S)
     return server
 
 
 def dial(port: int) -> socket.socket:
-    """A connection to ours."""
+    """Return a socket connected to trouter."""
     return socket.create_connection(("127.0.0.1", port), DEADLINE_S)
 
 
@@ -72,7 +73,7 @@ def net(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Net]:
 
 @pytest.fixture(autouse=True)
 def peers() -> Iterator[list[End]]:
-    """The older routers of a test, which must find nothing wrong with ours."""
+    """Collect the older routers of a test, and check at the end that they found no fault in trouter."""
     added: list[End] = []
     yield added
     faults = [fault for each in added for fault in each.faults]
@@ -83,7 +84,7 @@ def peers() -> Iterator[list[End]]:
 
 @pytest.fixture
 def between(net: Net, peers: list[End]) -> Net:
-    """The net, without what came in other tests, and held to having no faults at the end."""
+    """Return the net without the messages of earlier tests; check at the end that it has found no fault."""
     for each in (net.east, net.west, net.below):
         peers.append(each)
         each.came.clear()

@@ -1,7 +1,7 @@
-"""The older router's end of a connection: what it says and takes of AMQP, its bounds, and its patience.
+"""The older router's end of a connection: the AMQP that it writes and accepts, its limits, and its timeouts.
 
-It runs in a thread of its own. It never asks twice, and it waits for what does not come. What the router at the other
-end says that the older router refuses, passes over or loses is a fault; a test ends with none.
+It runs in a thread of its own. It sends each request once, and waits for the answer. If the router at the other end
+sends something that the older router refuses, skips or loses, that is a fault; a test must end with none.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Session:
     theirs: int = -1
     frames_in: int = 0
     frames_out: int = 0
-    #: Ids of the deliveries of both ends, and those of ours that are not settled.
+    #: Ids of the next deliveries of both ends, and the unsettled deliveries of this end.
     next_in: int = 0
     next_out: int = 0
     sent: dict[int, Delivery] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Session:
 
 @dataclass(eq=False)
 class Link:
-    """A link; ``sends`` if this end does. ``kind`` is what it is for."""
+    """A link; ``sends`` if this end does. ``kind`` is its purpose."""
 
     session: Session
     name: str
@@ -64,9 +64,9 @@ class Link:
     theirs: int = -1
     credit: int = 0
     count: int = 0
-    #: How often the other end has given credit.
+    #: Count of the other end's flows on the link.
     flows: int = 0
-    #: Credit that is given again for each message, at once.
+    #: Credit that each message renews at once.
     renewed: int = 0
     waiting: deque[Delivery] = field(default_factory=deque)
     came: list[Delivery] = field(default_factory=list)
@@ -90,22 +90,22 @@ class Delivery:
 
     @property
     def way(self) -> reading.Annotations:
-        """What the message says of its way."""
+        """Return the message's annotations."""
         return reading.way_of(self.octets)
 
     @property
     def value(self) -> object:
-        """The value of the message, if it is one."""
+        """Return the value of the message's amqp-value section."""
         return plain(sections(self.octets)[reading.VALUE])
 
 
 class End:
-    """One end; ``dials`` as in: it opens the links. Its ``faults`` are those of the other end."""
+    """One end; if it ``dials``, it also opens the links. Its ``faults`` are those of the other end."""
 
     role = ""
 
     def __init__(self, sock: socket.socket, name: str, *, dials: bool, **options: object) -> None:
-        """``options``: ``offers`` and ``properties`` (forms) of its open."""
+        """Start the end's thread; ``options`` may have ``offers`` and ``properties`` (forms) for its open."""
         self.name = name
         self.dials = dials
         self.faults: list[str] = []
@@ -136,7 +136,7 @@ class End:
         self.leave()
 
     def leave(self) -> None:
-        """End the connection without a word."""
+        """End the connection without a close."""
         self._leaving = True
         with suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
@@ -144,14 +144,14 @@ class End:
         self._sock.close()
 
     def wait(self, look: Callable[[], T], what: str = "it") -> T:
-        """Wait until there is something to be seen; only what never comes takes ``DEADLINE_S``."""
+        """Wait until ``look`` returns a true value, and return it; fail after ``DEADLINE_S``."""
         with self.changed:
             found = self.changed.wait_for(lambda: self._failure or look(), DEADLINE_S)
             assert self._failure is None, f"{self.name} broke: {self._failure!r}"
             assert found, f"{what[:100]} did not come to {self.name}; faults: {self.faults}"
             return look()
 
-    # --- its thread
+    # --- called in its thread
 
     def _run(self) -> None:
         try:
@@ -187,25 +187,25 @@ class End:
             self.changed.notify_all()
 
     def tick(self) -> None:
-        """What it does each second."""
+        """Do the work of each second: send an empty frame."""
         if self.opened is not None:
             self._sock.sendall(b"\x00\x00\x00\x08\x02\x00\x00\x00")
 
     def fault(self, what: str) -> None:
-        """Note what the older router would not have taken."""
+        """Record something that the older router would not accept."""
         self.faults.append(what)
 
-    # --- what comes
+    # --- input
 
     def _take(self, frame: Frame) -> None:
         if len(frame.octets) > MAX_FRAME_BYTES:
-            self.fault(f"a frame of {len(frame.octets)} octets")
+            self.fault(f"a frame of {len(frame.octets)} bytes")
             self.close("amqp:connection:framing-error", "frame too large")
             return
         getattr(self, f"_take_{frame.kind}")(frame)
 
     def _take_empty(self, frame: Frame) -> None:
-        """It lives."""
+        """Ignore an empty frame; the other end is alive."""
 
     def _take_header(self, frame: Frame) -> None:
         if not self.dials:
@@ -249,7 +249,7 @@ class End:
         self.begin_links()
 
     def begin_links(self) -> None:
-        """Attach what the dialling end attaches."""
+        """Attach the links of the dialling end."""
 
     def _take_begin(self, frame: Frame) -> None:
         channel = frame.fields.get("remote-channel")
@@ -284,14 +284,14 @@ class End:
             self.grant(link, link.renewed)
 
     def asked(self, link: Link, frame: Frame) -> None:
-        """The other end attaches: accept it or refuse it."""
+        """Accept or refuse an attach of the other end."""
         self.accept(link, "ordinary", CAPACITY)
 
     def answered(self, link: Link, frame: Frame) -> None:
-        """The other end answers an attach of ours."""
+        """Handle the other end's answer to an attach of this end."""
 
     def accept(self, link: Link, kind: str, credit: int = 0, *, made: str | None = None) -> None:
-        """Answer an attach as it was asked; ``made`` is the address of a dynamic source."""
+        """Answer an attach with its own termini; ``made`` is the address of a dynamic source."""
         assert link.attach is not None
         link.kind, link.renewed = kind, 0 if link.sends else credit
         there = [reading.item(link.attach.form, place) for place in (reading.SOURCE, reading.TARGET)]
@@ -304,7 +304,7 @@ class End:
         self._say_attach(link, there[0], there[1])
 
     def refuse(self, link: Link, condition: str, description: str) -> None:
-        """Answer an attach with a terminus that is not there, and detach."""
+        """Answer an attach with a null terminus, and detach."""
         ends = (NULL, writing.target()) if link.sends else (writing.source(), NULL)
         self._say_attach(link, *ends)
         self.detach(link, condition, description)
@@ -354,7 +354,7 @@ class End:
         if frame.fields.get("aborted"):
             link.came.remove(delivery)
         elif len(delivery.tag) > MAX_TAG_BYTES:
-            self.fault(f"a tag of {len(delivery.tag)} octets")
+            self.fault(f"a tag of {len(delivery.tag)} bytes")
             why = writing.error("amqp:invalid-field", "delivery tag length exceeded")
             self.settle(delivery, REJECTED, why)
         else:
@@ -370,7 +370,7 @@ class End:
             self.settle(delivery, REJECTED, writing.error("amqp:invalid-field", str(unread)))
 
     def received(self, delivery: Delivery) -> None:
-        """A message is here: settle it."""
+        """Settle a message that has arrived."""
         self.settle(delivery, ACCEPTED)
 
     def _take_disposition(self, frame: Frame) -> None:
@@ -407,7 +407,7 @@ class End:
             self.detach(link)
 
     def gone(self, link: Link) -> None:
-        """The other end has detached a link."""
+        """Handle a detach of the other end."""
 
     def _take_end(self, frame: Frame) -> None:
         session = self._session(frame)
@@ -419,7 +419,7 @@ class End:
         self.closed = (found[1][1][1][0][1], found[1][1][1][1][1]) if found[0] == "described" else ("", "")
         self._say(0x18)
 
-    # --- what it says
+    # --- output
 
     def begin(self) -> Session:
         """Begin a session."""
@@ -431,7 +431,7 @@ class End:
     def attach(
         self, session: Session, name: str, kind: str, source: Form, target: Form, *, sends: bool, credit: int = 0
     ) -> Link:
-        """Attach a link; ``credit`` goes with the answer, and again for each message."""
+        """Attach a link; grant ``credit`` after the answer, and again for each message."""
         with self.changed:
             link = self._add_link(session, name, sends)
             link.kind, link.renewed = kind, 0 if sends else credit
@@ -466,7 +466,7 @@ class End:
             return delivery
 
     def start(self, link: Link, octets: bytes) -> Delivery:
-        """Send the beginning of a message; there is credit for it."""
+        """Send the beginning of a message at once; the link must have credit."""
         with self.changed:
             self._tags += 1
             delivery = Delivery(link, octets, self._tags.to_bytes(8, "little"), whole=False)
@@ -526,7 +526,7 @@ class End:
         body = write(described(code, listed(*fields))) + payload
         self._sock.sendall((len(body) + 8).to_bytes(4, "big") + b"\x02\x00" + channel.to_bytes(2, "big") + body)
 
-    # --- what there is
+    # --- state
 
     def _add_session(self) -> Session:
         taken = {each.mine for each in self.sessions}

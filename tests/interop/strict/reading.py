@@ -1,6 +1,6 @@
-"""What the older router reads, and what another encoding makes it do: it passes over a value that it does not know.
+"""The older router's reader, and its reaction to other encodings: it skips a value of a type that it does not know.
 
-The functions take forms (`tests.interop.recorded.forms`), so that a symbol is not an array of one symbol.
+The functions take forms (`tests.interop.recorded.forms`), which distinguish a symbol from an array of one symbol.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NUMBER = frozenset(
 INT = frozenset({"smallint", "int"})
 LIST = frozenset({"list0", "list8", "list32"})
 MAP = frozenset({"map8", "map32"})
-#: By opcode: the entries that a message of routers must have, and what each may be.
+#: By opcode: the entries that a message of routers must have, and the encodings that each may have.
 ENTRIES = {
     "HELLO": {"instance": NUMBER, "seen": LIST},
     "RA": {"instance": NUMBER, "ls_seq": NUMBER, "mobile_seq": NUMBER},
@@ -31,43 +31,43 @@ ENTRIES = {
 }
 LINK_STATE = {"id": TEXT, "ls_seq": NUMBER, "peers": MAP}
 HEADER, ANNOTATIONS, PROPERTIES, APPLICATION_PROPERTIES, VALUE = 0x70, 0x72, 0x73, 0x74, 0x77
-#: Places of fields.
+#: Positions of fields.
 OFFERED, OPEN_PROPERTIES = 7, 9
 SOURCE, TARGET = 5, 6
 SOURCE_CAPABILITIES, TARGET_CAPABILITIES = 10, 6
 
 
 class Unread(ValueError):
-    """The older router does not take this, and why."""
+    """The older router refuses this; the text has the reason."""
 
 
 def item(form: Form, place: int) -> Form:
-    """A field of a list with a descriptor; null where it is left out."""
+    """Return a field of a list with a descriptor; null if it is left out."""
     values = form[1][1][1] if form[0] == "described" else form[1] or ()
     found: Form = values[place] if place < len(values) else ("null", None)
     return found
 
 
 def terminus(attach: Frame, *, mine: bool) -> Form:
-    """The source or target of a peer's attach: the one on the side that reads (``mine``), or the other."""
+    """Return the source or target of a peer's attach: the one on the side that reads (``mine``), or the other."""
     return item(attach.form, SOURCE if attach.fields["role"] is mine else TARGET)
 
 
 def address(form: Form) -> str | None:
-    """The address of a terminus."""
+    """Return the address of a terminus."""
     text = item(form, 0)
     return text[1] if text[0] in STRING else None
 
 
 def capability(attach: Frame) -> str:
-    """The capability that makes a link one of routers: one bare symbol, of the terminus on the reading side."""
+    """Return the capability of a link of routers: one bare symbol, of the terminus on the reading side; "" if none."""
     place = SOURCE_CAPABILITIES if attach.fields["role"] else TARGET_CAPABILITIES
     form = item(terminus(attach, mine=True), place)
     return form[1] if form[0] in SYMBOL else ""
 
 
 def offers(opened: Frame, name: str) -> bool:
-    """An open offers a capability: here, several in an array are read too."""
+    """Return whether an open offers a capability; the older router reads arrays of several here, too."""
     form = item(opened.form, OFFERED)
     return (form[0] in SYMBOL and form[1] == name) or (
         form[0].startswith("array") and (("sym32", name) in form[1] or ("sym8", name) in form[1])
@@ -75,7 +75,7 @@ def offers(opened: Frame, name: str) -> bool:
 
 
 def properties(opened: Frame) -> dict[str, Form]:
-    """The properties of an open, up to the first key that is no symbol."""
+    """Return the properties of an open, up to the first key that is no symbol."""
     found: dict[str, Form] = {}
     form = item(opened.form, OPEN_PROPERTIES)
     for key, value in pairs(form) if form[0] in MAP else ():
@@ -87,7 +87,7 @@ def properties(opened: Frame) -> dict[str, Form]:
 
 @dataclass
 class Annotations:
-    """What a message says of its way. ``lost`` are the keys that stand where they are not read."""
+    """The annotations of a message. ``lost`` has the keys at positions where the older router does not read them."""
 
     own: dict[str, Any] = field(default_factory=dict)
     phase: int = 0
@@ -102,7 +102,7 @@ _PREFIX = "x-opt-qd."
 
 
 def way_of(message: bytes) -> Annotations:
-    """The annotations of a message: a user's keys first, the routers' behind them; Unread where a type is wrong."""
+    """Return the annotations of a message, whose own keys must come first; raise Unread if a type is wrong."""
     found = Annotations()
     form = sections(message).get(ANNOTATIONS, ("map8", []))
     if form[0] not in MAP:
@@ -131,7 +131,7 @@ def _trace(form: Form) -> list[Form]:
 
 
 def control(message: bytes) -> tuple[str, str, dict[str, Any]]:
-    """A message of routers: its opcode, where it goes, and its body; Unread."""
+    """Return the opcode, the address and the body of a message of routers; raise Unread if one is wrong."""
     found = sections(message)
     opcode = plain(found.get(APPLICATION_PROPERTIES, ("map8", []))).get("opcode")
     to = item(found.get(PROPERTIES, ("list0", [])), 2)

@@ -1,7 +1,7 @@
-"""The three older routers that a router meets: an interior one beside it, an edge one below it, an interior one above.
+"""The older routers that trouter meets: an interior one beside it, an edge one below it, an interior one above.
 
-They know of the network what the older router knows, and when: it counts its hello ticks, asks for links in the tick
-in which it says hello, once, and drops a neighbour that is silent for its greatest age.
+They learn the network as the older router does, and at the same times: it counts its hello ticks, requests links once,
+in the tick in which it sends a hello, and drops a neighbour that is silent for the maximum age.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tests.interop.strict.writing import (
 
 CONTROL, DATA, DOWNLINK = "qd.router", "qd.router-data", "qd.router-edge-downlink"
 TRACKING, LOOKUP, HEARTBEAT = "_$qd.edge_addr_tracking", "_$qd.addr_lookup", "_$qd.edge_heartbeat"
-#: A test answers the links to addresses that begin so.
+#: The links to addresses with this prefix are answered by the test.
 LATE = "late."
 PRIORITIES, PRIORITY = 10, 4
 MAX_AGE_S = 3.0
@@ -46,30 +46,30 @@ BALANCED, LINKS = 3, 4
 
 
 def link_name() -> str:
-    """A name for a link of a router's own."""
+    """Return a name for a link of a router's own."""
     return f"qdlink.{secrets.token_hex(8)[:15]}"
 
 
 def to_of(delivery: Delivery) -> str | None:
-    """Where a message goes: by its annotations, else by its properties."""
+    """Return the address of a message: from its annotations, else from its properties."""
     to = reading.item(sections(delivery.octets).get(reading.PROPERTIES, ("list0", [])), 2)[1]
     found = delivery.way.to or to
     return None if found is None else str(found).removeprefix("amqp:/")
 
 
 class Router(End):
-    """What all three do: they take messages for addresses, and links that they route."""
+    """The common part of the three: they accept messages for addresses, and links that they route."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        #: What is taken, by address, each with how it is settled, 0 for not at all; all other messages are released.
+        #: By address: the outcome of its messages, 0 for none; messages to other addresses are released.
         self.takes: dict[str, tuple[int, tuple[Form, ...]]] = {}
-        #: Prefixes of addresses with a container.
+        #: Prefixes of addresses that are routed to a container.
         self.routes: set[str] = set()
         self.came: list[Delivery] = []
         super().__init__(*args, **options)
 
     def received(self, delivery: Delivery) -> None:
-        """Take it or give it back."""
+        """Settle the message with the outcome of its address."""
         self.came.append(delivery)
         if delivery.link.kind == "routed":
             self.settle(delivery, ACCEPTED)
@@ -80,7 +80,7 @@ class Router(End):
             self.settle(delivery, code, *fields)
 
     def got(self, address: str, count: int = 1) -> list[Delivery]:
-        """Wait for messages to an address."""
+        """Wait for ``count`` messages to an address; return them."""
 
         def here() -> list[Delivery]:
             return [each for each in self.came if address in (to_of(each), each.link.address)]
@@ -89,11 +89,11 @@ class Router(End):
         return here()
 
     def is_routed(self, address: str | None) -> bool:
-        """The links of an address go to a container."""
+        """Return whether the links of an address are routed to a container."""
         return address is not None and any(address == each or address.startswith(f"{each}.") for each in self.routes)
 
     def take_ordinary(self, link: Link) -> None:
-        """An attach without a capability: of a client's link, or a link between edge and interior."""
+        """Accept an attach without a capability: of a client's link, or a link between edge and interior."""
         if self.is_routed(link.address):
             self.accept(link, "routed")
             if not link.sends:
@@ -102,7 +102,7 @@ class Router(End):
             self.accept(link, "address" if link.address else "anonymous", CAPACITY)
 
     def named(self, start: str) -> Link:
-        """Wait for a link that the other router has attached with this beginning of its name."""
+        """Wait for a link of the other router whose name begins so."""
         return self.one(lambda link: link.attach is not None and link.name.startswith(start), start)
 
     def at_route(self, address: str) -> Link:
@@ -110,7 +110,7 @@ class Router(End):
         return self.one(lambda link: (link.kind, link.address) == ("routed", address), address)
 
     def one(self, right: Callable[[Link], bool], what: str) -> Link:
-        """Wait for the first link that is right."""
+        """Wait for the first link that matches."""
         self.wait(lambda: any(map(right, self.links)), f"the link {what}")
         return next(filter(right, self.links))
 
@@ -119,17 +119,17 @@ class Router(End):
         self.wait(lambda: link.credit > 0, f"credit on {link.name}")
 
     def wait_flow(self, link: Link, flows: int) -> None:
-        """Wait for one flow more than so many."""
+        """Wait until the link has had more than ``flows`` flows."""
         self.wait(lambda: link.flows > flows, f"a flow on {link.name}")
 
     def wait_settled(self, delivery: Delivery) -> None:
-        """Wait for what becomes of a message."""
+        """Wait for the outcome of a message."""
         self.wait(lambda: delivery.outcome, "an outcome")
 
 
 @dataclass
 class Node:
-    """What an interior router knows of another one."""
+    """An interior router's knowledge of another one."""
 
     instance: int = 0
     links: int = 0
@@ -142,21 +142,24 @@ class Node:
 
 
 class Interior(Router):
-    """An interior router beside ours: the neighbour with which it says hello."""
+    """An interior router beside trouter: the neighbour that exchanges hellos with it."""
 
     role = "inter-router"
 
     def __init__(self, *args: Any, ticks: bool = True, cost: int = 1, **options: Any) -> None:
-        """With ``ticks`` it says hello by itself; without, when a test tells it to. ``cost`` is that of its side."""
+        """Start the router; with ``ticks`` it sends hellos by itself, else when a test calls it.
+
+        ``cost`` is the cost of the connection on its side.
+        """
         self.cost = cost
         self.nodes: dict[str, Node] = {}
-        #: The neighbour, once it is confirmed, and when it last was.
+        #: The neighbour once it is confirmed, and the time of the last confirmation.
         self.neighbour = ""
         self.confirmed_s = 0.0
         self.lost: list[str] = []
-        #: All that the neighbour has said on the control link: opcode, where to, and body.
+        #: The neighbour's messages on the control link: opcode, address and body.
         self.said: list[tuple[str, str, dict[str, Any]]] = []
-        #: Opcodes, in the order in which they went both ways.
+        #: Opcodes of both directions, in order.
         self.talk: list[str] = []
         self.instance = int(time.time())
         self._ticking = ticks
@@ -172,7 +175,7 @@ class Interior(Router):
     # --- links
 
     def begin_links(self) -> None:
-        """Eleven sessions, each with a receiver and a sender: control first, then data by priority."""
+        """Begin eleven sessions, each with a receiver and a sender: control first, then data by priority."""
         for place in range(1 + PRIORITIES):
             session, kind = self.begin(), DATA if place else CONTROL
             for sends in (False, True):
@@ -180,7 +183,7 @@ class Interior(Router):
                 self.attach(session, link_name(), kind, *ends, sends=sends, credit=CAPACITY)
 
     def asked(self, link: Link, frame: Frame) -> None:
-        """Only a bare symbol makes a link one of routers; others need a control link beside them."""
+        """Accept links with a bare symbol as links of routers, and others only beside a control link."""
         kind = reading.capability(frame)
         if kind in (CONTROL, DATA):
             self.accept(link, kind, CAPACITY)
@@ -191,29 +194,29 @@ class Interior(Router):
             self.take_ordinary(link)
 
     def answered(self, link: Link, frame: Frame) -> None:
-        """Our own links are what we said they are, but for a refusal."""
+        """Check that the answer has the capability of this end's attach."""
         if link.kind in (CONTROL, DATA) and reading.capability(frame) != link.kind:
             self.fault(f"the answer to a link of kind {link.kind} names none")
 
     def control(self, *, sends: bool) -> Link | None:
-        """The control link of a direction, once it is attached."""
+        """Return the control link of a direction, once it is attached."""
         return next((each for each in self.links if each.kind == CONTROL and each.sends == sends and each.attach), None)
 
     def data(self, priority: int = PRIORITY) -> Link:
-        """The link on which messages of a priority go."""
+        """Return the link for messages of a priority."""
         found = [each for each in self.links if each.kind == DATA and each.sends]
         return found[priority]
 
     # --- time
 
     def tick(self) -> None:
-        """A second has passed."""
+        """Do the work of a second."""
         super().tick()
         if self._ticking and self.control(sends=True) is not None:
             self.hello_tick()
 
     def hello_tick(self) -> None:
-        """In this order: hello, periodic advertisement, expiry, questions, addresses, advertisement of changes."""
+        """Send a hello; then, in this order, expire the neighbour, send requests and addresses, advertise changes."""
         with self.changed:
             now_s = time.monotonic()
             seen = [name for name, heard_s in self._heard.items() if now_s - heard_s <= MAX_AGE_S]
@@ -274,10 +277,10 @@ class Interior(Router):
         self.talk.append(f"> {opcode}")
         self.send(link, octets, settled=True)
 
-    # --- what the neighbour says
+    # --- input
 
     def received(self, delivery: Delivery) -> None:
-        """On the control link, what routers say; the rest as all take it."""
+        """Handle a message of routers on the control link, and settle any other message."""
         if delivery.link.kind != CONTROL:
             super().received(delivery)
             return
@@ -330,7 +333,7 @@ class Interior(Router):
                 self.nodes.setdefault(peer, Node())
 
     def _hear_lsr(self, name: str, body: dict[str, Any]) -> None:
-        """It has a way to a neighbour whose hello has named it, and to no other router: those get no answer."""
+        """Answer a router that it reaches, as a neighbour must say hello first; a request of others is a fault."""
         self.nodes.setdefault(name, Node())
         if not self.reaches(name):
             self.fault(f"{name} asks for links before it has said hello")
@@ -344,7 +347,7 @@ class Interior(Router):
         self._say_control("LSU", f"amqp:/_topo/0/{name}/qdrouter", *entries)
 
     def _both_cost(self) -> int:
-        """The greater of the costs on both sides; one that is no int is not read."""
+        """Return the greater of the costs on both sides; a cost that is no int counts as 1."""
         assert self.opened is not None
         theirs = reading.properties(self.opened).get(COST, NULL)
         return max(self.cost, theirs[1] if theirs[0] in reading.INT else 1)
@@ -371,7 +374,7 @@ class Interior(Router):
         node.mobile, node.asked_addresses = body["mobile_seq"], False
 
     def reaches(self, name: str) -> bool:
-        """There is a way: to the neighbour, and to those that link states lead to from there."""
+        """Return whether there is a path: to the neighbour, and to routers that link states reach from there."""
         found, left = {self.neighbour}, [self.neighbour]
         while left and left[0]:
             new = self.nodes[left.pop()].peers.keys() & self.nodes.keys() - found if left[-1] in self.nodes else set()
@@ -379,16 +382,16 @@ class Interior(Router):
             left += new
         return bool(name) and name in found
 
-    # --- what a test does
+    # --- called by a test
 
     def listen(self, *addresses: str, code: int = ACCEPTED, fields: tuple[Form, ...] = ()) -> None:
-        """Take messages to addresses; the others hear of it with the next tick."""
+        """Accept messages to addresses; the next tick advertises them."""
         with self.changed:
             self.takes |= dict.fromkeys(addresses, (code, fields))
             self._added |= {f"M0{each}": BALANCED for each in addresses}
 
     def route(self, prefix: str) -> None:
-        """A container for links of both directions is connected."""
+        """Connect a container for links of both directions."""
         with self.changed:
             self.routes.add(prefix)
             self._added |= {f"C{prefix}": LINKS, f"D{prefix}": LINKS}
@@ -398,36 +401,36 @@ class Interior(Router):
         self.wait(lambda: self.neighbour == name and self.name in self.nodes[name].peers, f"the neighbour {name}")
 
     def wait_listed(self, name: str, key: str, *, listed: bool = True) -> None:
-        """Wait until a router is known to have an address, or not to have it any more."""
+        """Wait until a router has advertised an address, or withdrawn it."""
         self.wait(lambda: (key in self.nodes.get(name, Node()).addresses) == listed, f"{key} of {name}")
 
     def post(self, to: str, value: Form, **fields: Any) -> Delivery:
-        """Send a message on a data link, as the first router on its way."""
+        """Send a message on a data link, as the router at which it enters the network."""
         return self.send(self.data(), message(value, annotations=way(self.name, to), to=to, **fields))
 
     def attach_routed(self, address: str, *, sends: bool, name: str = "") -> Link:
-        """A client's link that is routed through the other router."""
+        """Attach a client's link that is routed through the other router."""
         ends = source(None if sends else address), target(address if sends else None)
         session = next((each for each in self.sessions if each.links and each.links[0].kind == "routed"), None)
         return self.attach(session or self.begin(), name or f"{link_name()}@client", "routed", *ends, sends=sends)
 
 
 class Below(Router):
-    """An edge router below ours, which it dials: its uplink is this connection."""
+    """An edge router below trouter, which it dials: its uplink is this connection."""
 
     role = "edge"
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        #: What was said on the tracking link, by key.
+        #: By key: whether the other side has receivers, as the tracking link reported it.
         self.takes_elsewhere: dict[str, bool] = {}
         #: Answers to requests and look-ups.
         self.responses: list[Delivery] = []
-        #: The links of the uplink by what they are for.
+        #: The links of the uplink by their purpose.
         self.uplink: dict[str, Link] = {}
         super().__init__(*args, **options)
 
     def begin_links(self) -> None:
-        """The links of an uplink, in their order."""
+        """Attach the links of an uplink, in their order."""
         main, own = self.begin(), self.begin()
         rows: list[tuple[str, Session, bool, Form, Form, int]] = [
             ("up", main, True, source(), target(), 0),
@@ -443,23 +446,23 @@ class Below(Router):
             self.uplink[kind] = self.attach(session, link_name(), kind, here, there, sends=sends, credit=credit)
 
     def answered(self, link: Link, frame: Frame) -> None:
-        """A dynamic source has an address now."""
+        """Store the address of a dynamic source."""
         if link.kind in ("responses", "replies"):
             link.address = reading.address(reading.terminus(frame, mine=False))
 
     def asked(self, link: Link, frame: Frame) -> None:
-        """Only links for streams, without addresses, and links that are routed."""
+        """Accept links for streams, which have no address, and routed links."""
         self.take_ordinary(link)
 
     def tick(self) -> None:
-        """A heartbeat, if there is credit for it."""
+        """Send a heartbeat, if there is credit for it."""
         super().tick()
         link = self.uplink.get("heartbeat")
         if link is not None and link.credit > 0:
             self.send(link, message(integer(link.count), annotations=way(self.name)), settled=True)
 
     def received(self, delivery: Delivery) -> None:
-        """What comes on the links of the uplink, or for an address here."""
+        """Handle a message on a link of the uplink, or for an address of this router."""
         kind = delivery.link.kind
         if kind == "tracking":
             key, takes = self._pair(delivery)
@@ -478,14 +481,14 @@ class Below(Router):
             raise Unread(f"a tracking message of {form[0]} {kinds}")
         return form[1][0][1], bool(form[1][1][1])
 
-    # --- what a test does
+    # --- called by a test
 
     def wait_up(self) -> None:
         """Wait for all links of the uplink."""
         self.wait(lambda: len([each for each in self.uplink.values() if each.attach]) == 8, "all links of the uplink")
 
     def listen(self, address: str, code: int = ACCEPTED, fields: tuple[Form, ...] = ()) -> Link:
-        """Receive from an address."""
+        """Attach a receiver for an address."""
         self.takes[address] = code, fields
         ends = source(address), target()
         link = self.attach(self.sessions[0], link_name(), "address", *ends, sends=False, credit=CAPACITY)
@@ -493,23 +496,23 @@ class Below(Router):
         return link
 
     def sender(self, address: str | None) -> Link:
-        """Send to an address, or, as for a stream, to any; the latter in a session of its own."""
+        """Attach a sender to an address, or, as for a stream, to any address, in a session of its own."""
         session = self.sessions[0] if address else self.begin()
         return self.attach(session, link_name(), "address", source(), target(address), sends=True)
 
     def asked_streams(self) -> list[Link]:
-        """The links that the interior router attached for long messages."""
+        """Return the links that the interior router attached for long messages."""
         return [each for each in self.links if each.kind == "anonymous"]
 
     def look_up(self, address: str, *, sends: bool) -> tuple[int, list[bool]]:
-        """Ask whether the links of an address are routed: the status, and what is so."""
+        """Look up whether the links of an address are routed; return the status and the answer."""
         asked = mapped((text("version"), ("smalluint", 1)), (text("opcode"), ("smalluint", 1)))
         body = listed(text(address), ("true", True) if sends else ("false", False))
         answer = self._ask("lookup", "replies", body, asked, settled=True)
         return answer[0]["status"], answer[1]
 
     def manage(self, properties: dict[str, str], body: Form) -> tuple[dict[str, Any], Any]:
-        """Make a request of the interior router's management: properties and body of the answer."""
+        """Send a request to the interior router's management; return the properties and the body of the answer."""
         head = mapped(*((text(key), text(value)) for key, value in properties.items()))
         return self._ask("management", "responses", body, head, settled=False)
 
@@ -528,12 +531,12 @@ class Below(Router):
 
 
 class Above(Router):
-    """An interior router above ours, which is an edge router and dials it."""
+    """An interior router above trouter, which is an edge router and dials it."""
 
     role = "edge"
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        #: Addresses that look-ups asked about, and requests to the management.
+        #: Addresses of look-ups, and requests to the management.
         self.looked_up: list[tuple[str, bool]] = []
         self.requests: list[tuple[dict[str, Any], dict[str, Any]]] = []
         self.beats = 0
@@ -541,7 +544,7 @@ class Above(Router):
         super().__init__(*args, **options)
 
     def find(self, kind: str) -> Link | None:
-        """The newest link of a kind."""
+        """Return the newest attached link of a kind."""
         return next((each for each in reversed(self.links) if each.kind == kind and each.detached is None), None)
 
     def at(self, address: str, *, sends: bool) -> Link:
@@ -553,7 +556,7 @@ class Above(Router):
         return self.one(right, f"of {address}")
 
     def asked(self, link: Link, frame: Frame) -> None:
-        """By capability and address."""
+        """Accept a link by its capability and address."""
         services = {TRACKING: ("tracking", 0), LOOKUP: ("lookup", 32), HEARTBEAT: ("heartbeat", 2)}
         services["$management"] = ("management", CAPACITY)
         dynamic = reading.item(reading.terminus(frame, mine=True), 4)
@@ -576,7 +579,7 @@ class Above(Router):
         return "" if self.opened is None else str(self.opened.fields["container-id"])
 
     def received(self, delivery: Delivery) -> None:
-        """Services, and messages for everywhere."""
+        """Handle look-ups, heartbeats and requests, and settle other messages."""
         kind = delivery.link.kind
         if kind == "lookup":
             self._answer_lookup(delivery)
@@ -632,7 +635,7 @@ class Above(Router):
             body = listed(text(f"M0{address}"), ("true", True))
             self.send(link, message(body, annotations=way(self.name)), settled=True)
 
-    # --- what a test does
+    # --- called by a test
 
     def wait_up(self) -> None:
         """Wait for all links of the uplink."""
@@ -640,12 +643,12 @@ class Above(Router):
         self.wait(lambda: kinds <= {each.kind for each in self.links}, "all links of the uplink")
 
     def listen(self, addresses: Collection[str], code: int = ACCEPTED, fields: tuple[Form, ...] = ()) -> None:
-        """A router elsewhere takes messages to addresses."""
+        """Accept messages to addresses, in the place of a router elsewhere."""
         with self.changed:
             self.takes |= dict.fromkeys(addresses, (code, fields))
 
     def answer_late(self, count: int) -> None:
-        """Answer so many links of late addresses, the first first, once all of them are attached."""
+        """Wait for ``count`` links of late addresses, and accept them in their order."""
 
         def late() -> list[Link]:
             return [each for each in self.links if each.kind == "late"]
@@ -656,5 +659,5 @@ class Above(Router):
                 self.accept(link, "address")
 
     def stream(self) -> Link:
-        """A link for a long message, in a session of its own."""
+        """Attach a link for a long message, in a session of its own."""
         return self.attach(self.begin(), link_name(), "stream", source(), target(), sends=True)

@@ -1,4 +1,4 @@
-"""Ours as an edge router below an interior router of the older kind."""
+"""trouter as an edge router below an interior router of the older kind."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_long_message_comes_down_on_a_link_of_its_own(above: Above, port: int)
 
 
 def test_answers_to_links_that_are_given_up_make_no_other_links(above: Above, port: int) -> None:
-    """The answers of a session are worked through in turn; the last link is given up before its answer's turn."""
+    """The answers of a session are processed in order; the last link is given up before its answer's turn."""
     with Peer(port) as client:
         receivers = [client.attach_receiver(f"{LATE}{number}") for number in range(100)]
         detaches = [frame(0, encode_performative(Detach(each.handle, True))) for each in reversed(receivers)]
@@ -172,6 +172,6 @@ def test_the_phase_of_an_address_is_named_by_a_bare_symbol(
 
 
 def capabilities(above: Above, address: str, sends: bool) -> set[str]:
-    """Those of the links of an address, in this direction."""
+    """Return the capabilities of the links of an address, in this direction."""
     links = [each for each in above.links if (each.address, each.sends, each.detached) == (address, sends, None)]
     return {reading.capability(each.attach) for each in links if each.attach is not None}

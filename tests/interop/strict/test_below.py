@@ -1,4 +1,4 @@
-"""Ours above an edge router of the older kind."""
+"""trouter above an edge router of the older kind."""
 
 from __future__ import annotations
 

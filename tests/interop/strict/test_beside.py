@@ -1,4 +1,4 @@
-"""Ours between neighbours of the older kind, one that dials ours and one that ours dials."""
+"""trouter between neighbours of the older kind, one that dials it and one that it dials."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 def ready(net: Net, address: str) -> None:
-    """Wait until our router knows that a neighbour takes an address."""
+    """Wait until trouter knows that a neighbour listens on an address."""
     key = f"M0{address}"
     wait_for_row(net.router, "router.address", lambda row: row["key"] == key and row["remoteCount"] > 0)
 

@@ -1,4 +1,4 @@
-"""How ours and an older router meet: the first hellos, and a connector that has not met any router yet."""
+"""The first hellos between trouter and an older router, and a connector that has not met any router yet."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
-#: Ours says no hello but those that are answers: what happens is not owed to its ticks.
+#: trouter sends only hellos that are answers, so that nothing depends on its ticks.
 PATIENT = "helloIntervalSeconds: 3600, helloMaxAgeSeconds: 10800, raIntervalSeconds: 3600, raIntervalFluxSeconds: 3600"
 QUERY = mapped((text("operation"), text("QUERY")), (text("entityType"), text("org.apache.qpid.dispatch.router")))
 
@@ -51,7 +51,7 @@ def test_two_ticks_of_an_older_router_are_enough_to_become_neighbours(
 
 
 def connector(port: int, status: str) -> dict[str, Any]:
-    """The row of the only connector, once it has this status."""
+    """Return the row of the only connector, once it has this status."""
     with node_of(port) as node:
         return until(lambda: next((row for row in node.query("connector") if row["connectionStatus"] == status), {}))
 

@@ -1,4 +1,4 @@
-"""The strict reader itself: all that the older router was recorded to say is read, and other encodings are not."""
+"""The strict reader itself: it reads the older router's recorded frames, and no other encodings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.interop.strict.writing import described, integer, listed, mapped, mes
 
 
 def said(name: str) -> list[Frame]:
-    """The frames of both sides, deliveries whole."""
+    """Return the frames of both sides, deliveries whole."""
     joiners = {"D": Joiner(), "L": Joiner()}
     frames = (joiners[step.side].join(step.frame) for step in steps(name) if step.frame is not None)
     return [frame for frame in frames if frame is not None]
@@ -33,7 +33,7 @@ def test_recorded_frames_of_an_older_router_are_read(name: str) -> None:
 
 
 def attached(capabilities: Form) -> Frame:
-    """An attach of a receiver whose source has these capabilities."""
+    """Return an attach of a receiver whose source has these capabilities."""
     null: Form = ("null", None)
     source = described(0x28, listed(*[null] * 10, capabilities))
     body = write(described(0x12, listed(text("l"), integer(0), ("true", True), null, null, source, null)))

@@ -1,7 +1,7 @@
-"""What networks with older routers need of ours, and the tests that fail where one of these does not hold.
+"""The needs of networks with older routers, and the tests that fail where trouter does not meet one.
 
-A test is named as folder.module.function, without what all of them share (tests. and test_). The first of a row, if it
-is one of this folder, is held to by the strict peer; the others are about a part that another judge sees better.
+A test is named as folder.module.function, without the common tests. and test_. The first of a row, if it is of this
+folder, uses the strict peer; the others concern a part that another test checks better.
 """
 
 from __future__ import annotations

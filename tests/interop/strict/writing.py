@@ -1,4 +1,4 @@
-"""What the older router writes: values in its encodings, performatives, and messages with their sections."""
+"""The older router's writer: values in its encodings, performatives, and messages with their sections."""
 
 from __future__ import annotations
 
@@ -12,61 +12,61 @@ ACCEPTED, REJECTED, RELEASED, MODIFIED = 0x24, 0x25, 0x26, 0x27
 
 
 def text(value: str) -> Form:
-    """A string."""
+    """Return a string."""
     return ("str8" if len(value.encode()) < 256 else "str32", value)
 
 
 def symbol(value: str) -> Form:
-    """A symbol."""
+    """Return a symbol."""
     return ("sym8" if len(value) < 256 else "sym32", value)
 
 
 def integer(value: int) -> Form:
-    """An int, a long where that is too small."""
+    """Return an int, or a long if the value needs one."""
     return ("smallint" if -128 <= value < 128 else "int" if abs(value) < 2**31 else "long", value)
 
 
 def long(value: int) -> Form:
-    """A long."""
+    """Return a long."""
     return ("smalllong" if -128 <= value < 128 else "long", value)
 
 
 def listed(*items: Form) -> Form:
-    """A list."""
+    """Return a list."""
     return ("list32", list(items)) if items else ("list0", [])
 
 
 def mapped(*entries: tuple[Form, Form]) -> Form:
-    """A map."""
+    """Return a map."""
     return ("map32", [each for entry in entries for each in entry])
 
 
 def described(code: int, content: Form) -> Form:
-    """A value with a descriptor."""
+    """Return a value with a descriptor."""
     return ("described", [("smallulong", code), content])
 
 
 def error(condition: str, description: str) -> Form:
-    """An error."""
+    """Return an error."""
     return described(0x1D, listed(symbol(condition), text(description)))
 
 
 def source(address: str | None = None, capability: str = "", *, dynamic: bool = False) -> Form:
-    """A source, with one bare capability."""
+    """Return a source, with one bare capability."""
     named = NULL if address is None else text(address)
     fields = [named, uint(0), symbol(DETACH), uint(0), YES if dynamic else NO, NULL, NULL, NULL, NULL, NULL]
     return described(0x28, listed(*fields, symbol(capability) if capability else NULL))
 
 
 def target(address: str | None = None, capability: str = "") -> Form:
-    """A target, with one bare capability."""
+    """Return a target, with one bare capability."""
     named = NULL if address is None else text(address)
     fields = [named, uint(0), symbol(DETACH), uint(0), NO, NULL]
     return described(0x29, listed(*fields, symbol(capability) if capability else NULL))
 
 
 def way(name: str, to: str | None = None) -> Form:
-    """The annotations of a message that enters the network at ``name``."""
+    """Return the annotations of a message that enters the network at ``name``."""
     entries = [] if to is None else [(symbol("x-opt-qd.to"), text(to))]
     entries.append((symbol("x-opt-qd.ingress"), text(f"0/{name}")))
     return mapped(*entries, (symbol("x-opt-qd.trace"), listed(text(f"0/{name}"))))
@@ -81,7 +81,7 @@ def message(
     correlation: str | None = None,
     properties: Form | None = None,
 ) -> bytes:
-    """The octets of a message with a value."""
+    """Return the bytes of a message with a value."""
     parts = [described(0x70, listed(NO))]
     if annotations is not None:
         parts.append(described(0x72, annotations))

@@ -1,1 +1,1 @@
-"""What each job should say, in plain Python with everything in memory: slow, obvious, and written from the rules."""
+"""The expected output of each job, in plain Python with all data in memory: slow, obvious, written from the rules."""

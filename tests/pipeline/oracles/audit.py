@@ -1,4 +1,4 @@
-"""Who attacked, found the slow way: every failure is looked at with all that came before it."""
+"""Find attacks the slow way: each failure is compared with all that came before it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GUESSES = {"bad-credentials", "locked", "throttled"}
 
 
 class Found(NamedTuple):
-    """What is compared of an alert."""
+    """The fields of an alert that are compared."""
 
     rule: str
     user: str | None
@@ -33,8 +33,8 @@ class Failure(NamedTuple):
     weight: int
 
 
-class Told:
-    """All failures of a subject since the last episode of a rule ended, and the episode there is."""
+class State:
+    """The failures of a subject since the last episode of a rule ended, and the current episode."""
 
     def __init__(self, window: int, count: int, distinct: int = 1) -> None:
         self.window, self.count, self.distinct = window, count, distinct
@@ -59,7 +59,7 @@ class Told:
         members = list(dict.fromkeys(each.member for each in reversed(inside)))
         if sum(each.weight for each in inside) < self.count or len(members) < self.distinct:
             return
-        # the episode begins with the fewest of the last that decide
+        # the episode begins with the fewest recent failures that decide
         last = inside[-self.count :]
         each_member = {each.member: index for index, each in enumerate(inside)}
         decisive = {each_member[member] for member in members[: self.distinct]} if self.distinct > 1 else set()
@@ -72,21 +72,24 @@ class Host:
         window, slow = limits.window_s * SECOND, limits.slow_window_s * SECOND
         self.window = window
         self.after = limits.success_after
-        self.brute: dict[str, Told] = defaultdict(lambda: Told(window, limits.brute_failures))
-        self.slow: dict[str, Told] = defaultdict(lambda: Told(slow, limits.slow_failures))
+        self.brute: dict[str, State] = defaultdict(lambda: State(window, limits.brute_failures))
+        self.slow: dict[str, State] = defaultdict(lambda: State(slow, limits.slow_failures))
         self.since: dict[str, list[Failure]] = defaultdict(list)
-        self.host = Told(window, limits.host_failures)
-        self.spray = Told(window, 1, limits.spray_users)
-        self.slow_host = Told(slow, limits.slow_failures, 2)
+        self.host = State(window, limits.host_failures)
+        self.spray = State(window, 1, limits.spray_users)
+        self.slow_host = State(slow, limits.slow_failures, 2)
 
 
 def alerts(records: Iterable[tuple[str, int, int, Record]], limits: Limits, as_of: int | None = None) -> set[Found]:
-    """Every alert in its last shape, of records with router, boot and number. ``as_of``: what is quiet then is over."""
+    """Return each alert in its last form, from records with router, boot and number.
+
+    ``as_of`` is the time of the end: an episode that is quiet then is over.
+    """
     unique = {(router, boot, n): record for router, boot, n, record in records}
     ordered = sorted(unique.items(), key=lambda item: (item[1].t, *item[0]))
     found: dict[tuple[str, str | None, str | None, str | None, int], Found] = {}
 
-    def say(
+    def report(
         rule: str,
         user: str | None,
         host: str | None,
@@ -110,53 +113,53 @@ def alerts(records: Iterable[tuple[str, int, int, Record]], limits: Limits, as_o
             )
 
     hosts: dict[str, Host] = defaultdict(lambda: Host(limits))
-    users: dict[str, Told] = defaultdict(
-        lambda: Told(limits.window_s * SECOND, limits.distributed_failures, limits.distributed_hosts)
+    users: dict[str, State] = defaultdict(
+        lambda: State(limits.window_s * SECOND, limits.distributed_failures, limits.distributed_hosts)
     )
-    denied: dict[tuple[str | None, str | None, str | None], Told] = defaultdict(
-        lambda: Told(limits.window_s * SECOND, limits.denials)
+    denied: dict[tuple[str | None, str | None, str | None], State] = defaultdict(
+        lambda: State(limits.window_s * SECOND, limits.denials)
     )
 
-    def note(rule: str, user: str | None, host: str, told: Told, failure: Failure, *, explained: bool = False) -> None:
-        if explained and not told.episode:
-            told.close()
+    def note(rule: str, user: str | None, host: str, at: State, failure: Failure, *, explained: bool = False) -> None:
+        if explained and not at.episode:
+            at.close()
             return
-        told.add(failure)
-        say(rule, user, host, None, told.episode, ended=False)
+        at.add(failure)
+        report(rule, user, host, None, at.episode, ended=False)
 
     def end_all(now: int) -> None:
         for host, at in hosts.items():
-            for rule, told in (
+            for rule, state in (
                 ("brute-force-host", at.host),
                 ("spray", at.spray),
                 ("low-and-slow-host", at.slow_host),
             ):
-                say(rule, None, host, None, told.end(now), ended=True)
+                report(rule, None, host, None, state.end(now), ended=True)
             for rule, each in (("brute-force", at.brute), ("low-and-slow", at.slow)):
-                for user, told in each.items():
-                    say(rule, user, host, None, told.end(now), ended=True)
-        for user, told in users.items():
-            say("distributed", user, None, None, told.end(now), ended=True)
-        for (host_, user_, vhost), told in denied.items():
-            say("denial-burst", user_, host_, vhost, told.end(now), ended=True)
+                for user, state in each.items():
+                    report(rule, user, host, None, state.end(now), ended=True)
+        for user, state in users.items():
+            report("distributed", user, None, None, state.end(now), ended=True)
+        for (host_, user_, vhost), state in denied.items():
+            report("denial-burst", user_, host_, vhost, state.end(now), ended=True)
 
     for _, record in ordered:
         end_all(record.t)
         if isinstance(record, PolicyDecision) and not record.allow:
             key = (record.host, record.user, record.vhost)
             denied[key].add(Failure(record.t, record.addr or "", record.repeat))
-            say("denial-burst", record.user, record.host, record.vhost, denied[key].episode, ended=False)
+            report("denial-burst", record.user, record.host, record.vhost, denied[key].episode, ended=False)
         if not isinstance(record, SaslOutcome) or record.host is None:
             continue
         at, user, host = hosts[record.host], record.user or "", record.host
         if record.ok:
             at.spray.failures = [each for each in at.spray.failures if each.member != user]
-            say("low-and-slow-host", None, host, None, at.slow_host.close(), ended=True)
+            report("low-and-slow-host", None, host, None, at.slow_host.close(), ended=True)
             before = at.slow[user].close()
             recent = [each for each in at.since[user] if each.t >= record.t - at.window]
             if before or len(recent) >= at.after:
-                say("success-after", user, host, None, before or recent[-at.after :], ended=True, last=record.t)
-            say("low-and-slow", user, host, None, before, ended=True)
+                report("success-after", user, host, None, before or recent[-at.after :], ended=True, last=record.t)
+            report("low-and-slow", user, host, None, before, ended=True)
             at.since[user] = []
         elif record.reason in GUESSES:
             failure = Failure(record.t, user, 1)
@@ -164,20 +167,20 @@ def alerts(records: Iterable[tuple[str, int, int, Record]], limits: Limits, as_o
             note("brute-force", user, host, at.brute[user], failure)
             note("low-and-slow", user, host, at.slow[user], failure, explained=bool(at.brute[user].episode))
             note("spray", None, host, at.spray, failure)
-            explained = any(told.episode for told in (*at.brute.values(), *at.slow.values(), at.spray))
+            explained = any(state.episode for state in (*at.brute.values(), *at.slow.values(), at.spray))
             note("brute-force-host", None, host, at.host, failure, explained=explained)
             explained = explained or bool(at.host.episode)
             note("low-and-slow-host", None, host, at.slow_host, failure, explained=explained)
             if user:
                 users[user].add(Failure(record.t, host, 1))
-                say("distributed", user, None, None, users[user].episode, ended=False)
+                report("distributed", user, None, None, users[user].episode, ended=False)
     if as_of is not None:
         end_all(as_of)
     return set(found.values())
 
 
 def rule_counts(records: Iterable[tuple[str, int, int, Record]]) -> set[tuple[str, str, str, int, int]]:
-    """By day, vhost and rule: allowed and denied; every rule in force that day is there."""
+    """Return counts of allowed and denied by day, vhost and rule, for every rule in force that day."""
     day = 86_400 * SECOND
     unique = {(router, boot, n): record for router, boot, n, record in records}
     ordered = sorted(unique.items(), key=lambda item: (item[1].t, *item[0]))

@@ -1,4 +1,4 @@
-"""Which withdrawals follow a small payment with the same card: every pair of payments is looked at."""
+"""Find withdrawals that follow a small payment with the same card: each pair of payments is compared."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def frauds(
     mute_us: int = 0,
     elsewhere: bool = False,
 ) -> set[tuple[str, int, int]]:
-    """Card, the withdrawal, and the last of the small payments before it."""
+    """Return card, the withdrawal, and the last of the small payments before it."""
     cards = defaultdict(list)
     for each in sorted(set(paid), key=lambda each: (each.t_us, each.channel == "atm", str(each.id))):
         cards[each.card].append(each)

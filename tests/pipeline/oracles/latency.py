@@ -1,4 +1,4 @@
-"""Percentiles of sketches that were added up, with a dictionary."""
+"""Percentiles of summed sketches, with a dictionary."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HOUR = 3_600_000_000
 
 
 def by_hour(sketches: Iterable[LatencySketch]) -> dict[tuple[int, Subject], tuple[Counter[int], int | None]]:
-    """By hour and subject: what fell into each bucket, and the largest; None where a sketch does not tell it."""
+    """Return the bucket counts and the largest value by hour and subject; None where a sketch does not have it."""
     found: dict[tuple[int, Subject], tuple[Counter[int], list[int | None]]] = {}
     for sketch in sketches:
         key = sketch.t0 // HOUR, (sketch.vhost, sketch.addr, sketch.family, sketch.path)
@@ -28,11 +28,11 @@ def by_hour(sketches: Iterable[LatencySketch]) -> dict[tuple[int, Subject], tupl
 
 
 def percentile(counts: Counter[int], hundredths: int, largest: int | None) -> float:
-    """The middle of the bucket of the value that has so many at or below it."""
+    """Return the middle of the bucket below or in which this share of the values lies."""
     wanted = ceil(sum(counts.values()) * hundredths / 10_000)
     for bucket in sorted(counts):
         wanted -= counts[bucket]
         if wanted <= 0:
-            most = int(middle_of(max(counts))) if largest is None else largest
-            return min(middle_of(bucket), float(most))
+            maximum = int(middle_of(max(counts))) if largest is None else largest
+            return min(middle_of(bucket), float(maximum))
     raise ValueError("nothing was counted")

@@ -1,4 +1,4 @@
-"""What the meter must say, told in plain Python from the records that are there. Slow, and easy to believe."""
+"""The expected rows of the meter, computed in plain Python from the records: slow, and easy to check."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Row:
 
 
 def meter(streams: Streams) -> dict[Key, Row]:
-    """The rows by hour (in microseconds), tenant, user, address and direction."""
+    """Return the rows by hour (in microseconds), tenant, user, address and direction."""
     rows: dict[Key, Row] = defaultdict(Row)
     for (router, boot), stream in streams.items():
         over = any(other == router and later > boot for other, later in streams)
@@ -58,10 +58,10 @@ def _live(rows: dict[Key, Row], life: list[tuple[int, Any]], numbers: list[int],
         if isinstance(record, DeliveryInterval):
             row = rows[key_of(record)]
             row.counts["rows"] += 1
-            told = {name: getattr(record, f"d_{source}") for name, source in COUNTED.items()}
-            row.counts.update(told)
+            own_counts = {name: getattr(record, f"d_{source}") for name, source in COUNTED.items()}
+            row.counts.update(own_counts)
             now = {name: getattr(record, f"c_{source}") for name, source in COUNTED.items()}
-            hole = {name: now[name] - told[name] - before[name] for name in COUNTED}
+            hole = {name: now[name] - own_counts[name] - before[name] for name in COUNTED}
             if any(hole.values()) and (lost or last is not None):
                 if lost and min(hole.values()) >= 0:
                     row.counts.update(hole)
@@ -71,10 +71,10 @@ def _live(rows: dict[Key, Row], life: list[tuple[int, Any]], numbers: list[int],
             before = now
         elif isinstance(record, LinkDetached):
             unended = isinstance(last, DeliveryInterval) and not last.final
-            untold = not isinstance(last, DeliveryInterval) and n - 1 not in set(
+            unreported = not isinstance(last, DeliveryInterval) and n - 1 not in set(
                 numbers[max(0, bisect_left(numbers, n) - 1) :]
             )
-            if unended or (untold and n > 0):
+            if unended or (unreported and n > 0):
                 rows[key_of(last or record)].complete = False
             return
         at, last = n, record
@@ -93,7 +93,7 @@ ConnKey = tuple[int, str | None, str | None]
 
 
 def connections(streams: Streams) -> dict[ConnKey, dict[str, int]]:
-    """By hour, tenant and user: microseconds of connections, most connections and links at once, opened, failed."""
+    """Return, by hour, tenant and user: microseconds of connections, maximum connections and links, opened, failed."""
     rows: dict[ConnKey, dict[str, int]] = defaultdict(
         lambda: dict.fromkeys(("us", "peak_connections", "peak_links", "opened", "failed"), 0)
     )
@@ -109,8 +109,8 @@ def connections(streams: Streams) -> dict[ConnKey, dict[str, int]]:
             for number in begun.keys() | ended.keys():
                 first, last = begun.get(number), ended.get(number)
                 who: Any = first or last
-                said = getattr(last, "opened_at", 0) or getattr(last, "attached_at", 0)
-                begin = first.t if first is not None else said
+                begun_at = getattr(last, "opened_at", 0) or getattr(last, "attached_at", 0)
+                begin = first.t if first is not None else begun_at
                 if begin:
                     spans[what].append((begin, until if last is None else last.t, who.vhost, who.user))
         for record in stream.values():
@@ -125,11 +125,11 @@ def connections(streams: Streams) -> dict[ConnKey, dict[str, int]]:
                     row = rows[hour, vhost, user]
                     if what == "conn":
                         row["us"] += min(end, hour + HOUR) - max(begin, hour)
-                    row[peak] = max(row[peak], _most_at_once(spans[what], hour, vhost, user))
+                    row[peak] = max(row[peak], _peak(spans[what], hour, vhost, user))
     return rows
 
 
-def _most_at_once(
+def _peak(
     spans: Iterable[tuple[int, int, str | None, str | None]], hour: int, vhost: str | None, user: str | None
 ) -> int:
     own = [

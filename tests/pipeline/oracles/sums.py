@@ -1,4 +1,4 @@
-"""What rollup and top must say of rows of the meter, in plain Python."""
+"""The expected rows of rollup and top from rows of the meter, in plain Python."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SUMMED = (
 
 
 def rollup(meter: Iterable[dict[str, Any]], by: Sequence[str], period: str) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-    """Sums and quality by when a period begins and by subject."""
+    """Return sums and quality by the start of the period and by subject."""
     rows: dict[tuple[Any, ...], tuple[Any, ...]] = {}
     for row in meter:
         begins = row["hour"] if period == "hour" else row["hour"].replace(hour=0)
@@ -24,8 +24,8 @@ def rollup(meter: Iterable[dict[str, Any]], by: Sequence[str], period: str) -> d
     return rows
 
 
-def top(meter: Iterable[dict[str, Any]], most: int, measure: str) -> list[tuple[Any, ...]]:
-    """Hour, dimension, rank, subject, messages, octets and share."""
+def top(meter: Iterable[dict[str, Any]], limit: int, measure: str) -> list[tuple[Any, ...]]:
+    """Return hour, dimension, rank, subject, messages, bytes and share."""
     totals: dict[tuple[Any, str], dict[Any, list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0]))
     for row in meter:
         for dimension in ("vhost", "user", "addr"):
@@ -37,6 +37,6 @@ def top(meter: Iterable[dict[str, Any]], most: int, measure: str) -> list[tuple[
     for (hour, dimension), subjects in totals.items():
         every = sum(counts[at] for counts in subjects.values())
         ranked = sorted(subjects.items(), key=lambda each: (-each[1][at], each[0] is None, each[0] or ""))
-        for rank, (subject, counts) in enumerate(ranked[:most], 1):
+        for rank, (subject, counts) in enumerate(ranked[:limit], 1):
             rows.append((hour, dimension, rank, subject, *counts, counts[at] / every if every else 0.0))
     return sorted(rows, key=lambda row: row[:3])

@@ -1,4 +1,4 @@
-"""When each router had which neighbour, found by walking through the records of one after the other."""
+"""Find the neighbours of each router over time, by reading the records one after the other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SECOND = 1_000_000
 
 
 class Span(NamedTuple):
-    """What is compared of a row."""
+    """The fields of a row that are compared."""
 
     router: str
     peer: str
@@ -23,16 +23,16 @@ class Span(NamedTuple):
 
 
 def history(news: Iterable[tuple[str, int, int, TopologyChange]], flaps: int, window_s: int) -> list[Span]:
-    """Of records with router, boot and number; a router that was started again lost its neighbours then."""
+    """Return the spans of neighbours from records with router, boot and number; a restart ends them all."""
     unique = {(router, boot, n): record for router, boot, n, record in news}
-    told = defaultdict(list)
+    changes = defaultdict(list)
     boots = defaultdict(set)
     for (router, boot, n), record in unique.items():
         boots[router].add(boot)
         if record.peer is not None and record.what in {"neighbour-up", "neighbour-down"}:
-            told[router, record.peer].append((record.t, boot, n, record))
+            changes[router, record.peer].append((record.t, boot, n, record))
     spans = []
-    for (router, peer), events in told.items():
+    for (router, peer), events in changes.items():
         events.sort(key=lambda event: event[:3])
         downs = [t for t, _, _, record in events if record.what == "neighbour-down"]
         windows = [[each for each in downs if t - window_s * SECOND <= each <= t] for t in downs]

@@ -1,7 +1,7 @@
-"""Counts the objects of a router's process by class: at SIGUSR2 it writes the counts into the file of its settings.
+"""Count the objects of a router's process by class: on SIGUSR2 write the counts to the file in the settings.
 
-Beside the classes stand what the collector had to free, and what Python and the C library have handed out: these tell
-whether memory that rises is in use.
+The counts also have the objects that the collector had to free, and the memory that Python and the C library have
+allocated; these show whether memory that rises is in use.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _mallinfo.restype = _Heap
 
 
 class Plugin:
-    """One router's instance. What was there at the start is not counted: the router hides it from the collector."""
+    """The plugin of one router. It does not count objects of the start, which the router hides from the collector."""
 
     def __init__(self) -> None:
         self.file = Path()
 
     @hookimpl
     def configure(self, router: RouterFacts) -> None:
-        if self.file == Path():  # at the start, which happens in the main thread; a reload has nothing new to say
+        if self.file == Path():  # only at the start, on the main thread; a reload changes nothing
             self.file = Path(str(router.settings["file"]))
             signal.signal(signal.SIGUSR2, lambda *_: self.write())
 
     def write(self) -> None:
-        """Write the counts; the file appears when it is complete."""
+        """Write the counts; the file appears only when it is complete."""
         collected = gc.collect()
         blocks, heap = sys.getallocatedblocks(), _mallinfo()
         counts = Counter(f"{type(each).__module__}.{type(each).__qualname__}" for each in gc.get_objects())

@@ -1,4 +1,4 @@
-"""Keeps what it is asked about, for ever: the leak that a soak must find."""
+"""A plugin that keeps each request that it gets for ever: the leak that a soak must detect."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from trouter.hooks import AttachRequest, hookimpl
 
 
 class Plugin:
-    """One router's instance: it forgets no link."""
+    """The plugin of one router; it keeps every link."""
 
     def __init__(self) -> None:
         self.kept: list[AttachRequest] = []

@@ -1,4 +1,4 @@
-"""Runs the demonstration: its routers as processes, its clients as tasks; prints the URLs, and ends all of it."""
+"""Runs the demonstration: its routers as processes, its clients as tasks; prints the URLs."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ async def _main(folder: Path, browser: bool | None) -> None:
                 for client in CLIENTS:
                     port = routers[client.router].ports[client.listener]
                     nursery.start_soon(work, client, port, passwords[client.user])
-                url = _say_where(routers["main"].ports, passwords)
+                url = _print_urls(routers["main"].ports, passwords)
                 if at_a_desktop() if browser is None else browser:
                     show_in_browser(url)
                 await trio.sleep_forever()
@@ -188,7 +188,7 @@ async def _router(member: Member, folder: Path, ports: Mapping[Dial, int]) -> As
             await router.stop()
 
 
-def _say_where(ports: Mapping[str, int], passwords: Mapping[str, str]) -> str:
+def _print_urls(ports: Mapping[str, int], passwords: Mapping[str, str]) -> str:
     """Print the URLs of the consoles, and the logins; return the URL of the whole network's console."""
     urls = {name: f"http://127.0.0.1:{ports[name]}/" for name in ("console", *TENANTS)}
     tenants = "\n  ".join(f"{urls[tenant]}   the same for the tenant {tenant}.example" for tenant in TENANTS)

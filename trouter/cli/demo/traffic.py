@@ -11,7 +11,7 @@ from trouter.client import ClientError, Connection, Message, connect
 
 #: Seconds before a client connects again.
 AGAIN_S: Final = 2.0
-#: Limit of the unsettled messages of the blocked receiver.
+#: Credit of the receiver that settles nothing.
 HELD: Final = 10
 
 
@@ -31,7 +31,7 @@ class Client(NamedTuple):
 
     @property
     def listener(self) -> str:
-        """The listener of the router that it connects to."""
+        """The name of the listener that the client connects to."""
         return "tenants" if self.tenant else "clients"
 
 

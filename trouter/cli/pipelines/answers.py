@@ -1,4 +1,4 @@
-"""What actions that show tables have in common: of which days, and how rows are printed."""
+"""What actions that show tables share: the options for days, the errors, and the printing of rows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def add_table(parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace
 
 
 def answered(arguments: argparse.Namespace, name: str, answer: Answer) -> int:
-    """Run an action on Spark; 1, and why, if a folder is not what it should be or a query fails."""
+    """Run an action on Spark; return its exit status, 1 with a message if a folder is unusable or a query fails."""
 
     def run() -> int:
         with started(arguments, name) as (spark, progress):
@@ -57,7 +57,7 @@ def answered(arguments: argparse.Namespace, name: str, answer: Answer) -> int:
 
 
 def at_folder(arguments: argparse.Namespace, run: Callable[[], int]) -> int:
-    """Run an action on the folder of a pipeline; 1, and why, if the folder is not what it should be."""
+    """Run an action on the folder of a pipeline; return its exit status, 1 with a message if the folder is unusable."""
     from trouter.pipeline.datasets import NoRecords  # noqa: PLC0415  # only when it runs
     from trouter.pipeline.tables import BadTable, TableBusy  # noqa: PLC0415
 
@@ -74,7 +74,7 @@ def at_folder(arguments: argparse.Namespace, run: Callable[[], int]) -> int:
 
 
 def rows_of(name: str, spark: Any, summary: Any, arguments: argparse.Namespace) -> Any:
-    """Return the rows of a table of the days that are to be shown, None without a table; say why nothing was done."""
+    """Return the rows of a table in the chosen days, None without a table; print why nothing was computed."""
     from trouter.pipeline.tables import Table  # noqa: PLC0415  # only when it runs
 
     if summary.nothing is not None:
@@ -91,13 +91,13 @@ def rows_of(name: str, spark: Any, summary: Any, arguments: argparse.Namespace) 
 
 
 def show(title: str, frame: Any, order: Sequence[str], *, as_json: bool) -> None:
-    """Print rows, in this order."""
+    """Print rows, sorted by the columns of ``order``."""
     rows = [row.asDict(recursive=True) for row in frame.orderBy(*order).collect()]
     show_rows(title, tuple(frame.columns), rows, as_json=as_json)
 
 
 def show_rows(title: str, heads: tuple[str, ...], rows: Iterable[Mapping[str, Any]], *, as_json: bool) -> None:
-    """Print rows as they stand; what has no table of its own is to be read at once."""
+    """Print rows in their order, as a table or as JSON, one a line."""
     if as_json:
         for row in rows:
             print(json.dumps(row, default=str), flush=True)
@@ -107,7 +107,7 @@ def show_rows(title: str, heads: tuple[str, ...], rows: Iterable[Mapping[str, An
 
 
 def shown(value: object) -> str:
-    """Return a value as people read it."""
+    """Return a value as the text of a cell."""
     if value is None:
         return "-"
     if isinstance(value, bool):

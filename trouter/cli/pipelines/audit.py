@@ -1,4 +1,4 @@
-"""`trouter pipeline audit`: who attacks, and which rules never decide anything."""
+"""`trouter pipeline audit`: find attacks, and rules of the policy that never decide."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Look for attacks, and print what was found; 1 if that cannot be done."""
+    """Find attacks and print them; return the exit status, 1 for a failure."""
     from trouter.pipeline.attacks import Limits  # noqa: PLC0415  # only when it runs
 
     streams = bool(arguments.follow) or arguments.stream
@@ -105,11 +105,11 @@ def _follow(spark: Any, progress: Any, arguments: argparse.Namespace, limits: Li
 
     stream = audit.compacted(spark, arguments.root) if arguments.stream else audit.followed(spark, arguments.follow)
 
-    def told(rows: Any) -> None:
+    def print_alerts(rows: Any) -> None:
         progress.close()
         _print(sorted(rows, key=lambda row: row["first_at"]), as_json=arguments.json)
 
-    query = audit.follow(stream, arguments.root, arguments.checkpoint, audit.Parameters(limits, pace), told)
+    query = audit.follow(stream, arguments.root, arguments.checkpoint, audit.Parameters(limits, pace), print_alerts)
     return watched(query, pace, progress, "audit")
 
 

@@ -1,4 +1,4 @@
-"""`trouter pipeline compact`: segments of records become Parquet files that Spark, DuckDB and others read."""
+"""`trouter pipeline compact`: make Parquet files of segments of records, for Spark, DuckDB and others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from trouter.pipeline.gaps import Gap
     from trouter.pipeline.progress import Progress
 
-#: Gaps that are printed one by one.
+#: Maximum number of gaps that are printed.
 _SHOWN = 20
 
 
@@ -28,7 +28,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         description="Prove the segments in the folders of routers' recordLog sections, and make one set of Parquet "
         "files of each kind of record under ROOT/records. The command skips segments that it has read before, so it "
         "may run at any time; it leaves a segment that is still being written for the next time. If a segment is not "
-        "as the router wrote it, the command prints file and octet and leaves it out, and the exit status is 1. One "
+        "as the router wrote it, the command prints file and offset and leaves it out, and the exit status is 1. One "
         "ROOT takes one recordLog of each router. The command uses Spark only with --master, and then every machine "
         "must see the folders under the same names.",
     )
@@ -51,7 +51,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compact, and print what was found; 1 if something is wrong."""
+    """Compact, and print the result; return 1 for a faulty segment or another error, else 0."""
     from trouter.pipeline.compact import in_processes, in_tasks  # noqa: PLC0415  # Arrow, only when it runs
     from trouter.pipeline.progress import Progress  # noqa: PLC0415
 
@@ -96,7 +96,7 @@ def _print(summary: Summary) -> None:
     for note in summary.notes:
         print(f"note: {note}", file=sys.stderr)
     for gap in summary.gaps[:_SHOWN]:
-        print(f"missing: {_told(gap)}", file=sys.stderr)
+        print(f"missing: {_text_of(gap)}", file=sys.stderr)
     if len(summary.gaps) > _SHOWN:
         print(f"missing: {len(summary.gaps) - _SHOWN} more gaps; --json prints all", file=sys.stderr)
     days = f", of {summary.dates[0]} to {summary.dates[-1]}" if summary.dates else ""
@@ -106,6 +106,6 @@ def _print(summary: Summary) -> None:
     )
 
 
-def _told(gap: Gap) -> str:
+def _text_of(gap: Gap) -> str:
     numbers = str(gap.from_n) if gap.from_n == gap.to_n else f"{gap.from_n}-{gap.to_n}"
-    return f"{numbers} of {gap.router}, start {gap.boot}: {gap.reason or 'nothing says why'}"
+    return f"{numbers} of {gap.router}, start {gap.boot}: {gap.reason or 'no record gives the reason'}"

@@ -1,4 +1,4 @@
-"""`trouter pipeline doctor`: what Spark needs and does not find here, each with its cure."""
+"""`trouter pipeline doctor`: print what Spark needs and does not find here, each with its cure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.submit:
         print(submit.__file__)
         return 0
-    from trouter.pipeline.needs import lines, missing, scarce  # noqa: PLC0415  # only when asked
+    from trouter.pipeline.needs import lines, missing, scarce  # noqa: PLC0415  # only when it runs
 
     found = missing()
     for line in lines([*found, *scarce()]):
@@ -36,10 +36,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.master is None:
         print("Spark can run here.")
         return 0
-    return _ask_workers(arguments)
+    return _check_workers(arguments)
 
 
-def _ask_workers(arguments: argparse.Namespace) -> int:
+def _check_workers(arguments: argparse.Namespace) -> int:
     from trouter.pipeline.needs import Missing, lines, missing_at_workers  # noqa: PLC0415
     from trouter.pipeline.session import session  # noqa: PLC0415
 

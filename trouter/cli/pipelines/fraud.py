@@ -1,4 +1,4 @@
-"""`trouter pipeline fraud`: a small payment that tries a card, and a large one after it."""
+"""`trouter pipeline fraud`: find large payments that follow a small one, which tries the card."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trouter.cli.pipelines.spark import add_spark
 from trouter.cli.pipelines.streaming import add_pace, pace_of, watched
 from trouter.tools.failures import UsageError
 
-#: Options of the pattern: how it is called there, its type, and what it is.
+#: Options of the pattern: field of `Pattern`, type, help.
 _PATTERN: Final = (
     ("key", str, "the column of the card"),
     ("time", str, "the column of the time"),
@@ -28,7 +28,7 @@ _PATTERN: Final = (
     ("testers", int, "so many small ones must come before"),
     ("mute_s", int, "no further alert of a card for so many seconds"),
 )
-#: Columns that people need not see.
+#: Columns that are left out of what people read.
 _HIDDEN: Final = ("large_n", "date")
 
 
@@ -62,7 +62,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Look for frauds, and print them; 1 if that cannot be done."""
+    """Find frauds and print them; return the exit status, 1 for a failure."""
     streams = arguments.stream or arguments.spool is not None
     if arguments.stream and arguments.events is None:
         raise UsageError("--stream is for --events")
@@ -79,26 +79,26 @@ def _refuse(why: object) -> int:
 
 
 def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
-    """Bring the table up to date, and show it; of a stream, what it finds."""
+    """Bring the table up to date and print it, or print the new alerts of a stream; return the exit status."""
     from trouter.pipeline.jobs import fraud  # noqa: PLC0415  # Spark is here by now
     from trouter.pipeline.landing import NotLanded  # noqa: PLC0415
     from trouter.pipeline.tables import Table  # noqa: PLC0415
 
     try:
-        asked = {name: getattr(arguments, name) for name, *_ in _PATTERN if hasattr(arguments, name)}
-        pattern = fraud.Pattern(**asked, elsewhere=arguments.elsewhere)
+        chosen = {name: getattr(arguments, name) for name, *_ in _PATTERN if hasattr(arguments, name)}
+        pattern = fraud.Pattern(**chosen, elsewhere=arguments.elsewhere)
         pace = pace_of(arguments)
         events, inputs = _events(spark, arguments)
         if events.isStreaming:
 
-            def told(rows: Any) -> None:
+            def print_alarms(rows: Any) -> None:
                 progress.close()
                 found = sorted((row.asDict(recursive=True) for row in rows), key=lambda row: row["large_t"])
                 heads = tuple(name for name in found[0] if name not in _HIDDEN)
                 show_rows("Frauds", heads, found, as_json=arguments.json)
 
             progress("following")
-            query = fraud.follow(events, arguments.root, arguments.checkpoint, pattern, pace, told)
+            query = fraud.follow(events, arguments.root, arguments.checkpoint, pattern, pace, print_alarms)
             return watched(query, pace, progress, "fraud")
         summary = fraud.run(arguments.root, events, pattern, progress, inputs)
     except (ValueError, fraud.MissingColumn, fraud.BadEvents, NotLanded) as error:
@@ -114,7 +114,7 @@ def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
 
 
 def _events(spark: Any, arguments: argparse.Namespace) -> tuple[Any, dict[str, int]]:
-    """Return what is looked at, and what that is made of."""
+    """Return the payments, and the inputs that they come from, for the manifest."""
     from trouter.pipeline.jobs import fraud  # noqa: PLC0415
 
     inputs: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""`trouter pipeline land`: messages of spools into tables, or on to Kafka."""
+"""`trouter pipeline land`: write messages of spools into tables, or publish them to Kafka."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _option(text: str) -> tuple[str, str]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Land, and print what was; 1 if that cannot be done."""
+    """Land messages, and print their numbers; return the exit status, 1 for a failure."""
     if wrong := _wrong(arguments):
         raise UsageError(wrong)
     with started(arguments, "land") as (spark, progress):
@@ -136,7 +136,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _wrong(arguments: argparse.Namespace) -> str:
-    """Return what does not go together, "" if all does."""
+    """Return the fault of the options, "" for none."""
     if not re.fullmatch(r"\w[\w.-]*", arguments.name):
         return f"--name {arguments.name!r} is no name of a table: letters, digits, _, . and -"
     if bool(arguments.body) != bool(arguments.schema):
@@ -152,7 +152,7 @@ def _wrong(arguments: argparse.Namespace) -> str:
 
 
 def _parameters(arguments: argparse.Namespace) -> Parameters:
-    """OSError for a schema in a file that cannot be read."""
+    """Return the parameters of the job; OSError if the file with the schema cannot be read."""
     from trouter.pipeline.jobs.land import Parameters  # noqa: PLC0415
 
     schema = arguments.schema
@@ -178,13 +178,13 @@ def _refuse(why: str) -> int:
 
 def _print(summary: Summary, *, as_json: bool) -> None:
     if as_json:
-        said = {
+        counts = {
             "batches": summary.batches,
             "duplicates": summary.duplicates,
             "rows": summary.rows,
             "dead": summary.dead,
         }
-        print(json.dumps(said))
+        print(json.dumps(counts))
         return
     if not summary.batches:
         print("nothing new: all messages of the spools are landed")

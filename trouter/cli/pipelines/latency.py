@@ -1,4 +1,4 @@
-"""`trouter pipeline latency`: how long deliveries took, by hour and address."""
+"""`trouter pipeline latency`: show how long deliveries took, by hour and address."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
-    """Bring the table up to date, and show it."""
+    """Bring the table up to date and show it; return the exit status."""
     from trouter.pipeline.jobs import latency  # noqa: PLC0415  # Spark is here by now
 
     try:

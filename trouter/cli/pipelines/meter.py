@@ -1,4 +1,4 @@
-"""`trouter pipeline meter`: who used how much, proved against what routers say of themselves."""
+"""`trouter pipeline meter`: show what tenants, users and addresses used, and which records are missing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Meter, and print what each tenant used; 1 if that cannot be done."""
+    """Bring the tables up to date and print what each tenant used; return the exit status, 1 for a failure."""
     from trouter.pipeline.metering.engines import InProcess, OnSpark  # noqa: PLC0415  # Arrow, only when it runs
     from trouter.pipeline.progress import Progress  # noqa: PLC0415
 
@@ -47,13 +47,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def answer(engine: Engine, progress: Progress, arguments: argparse.Namespace) -> int:
-    """Bring the tables up to date, and show them."""
+    """Bring the tables up to date and show them; return the exit status."""
     from trouter.pipeline.jobs import meter  # noqa: PLC0415  # Arrow, only when it runs
     from trouter.pipeline.metering.counters import KEY  # noqa: PLC0415
     from trouter.pipeline.tables import Table  # noqa: PLC0415
 
-    asked = meter.Parameters(closed_before=arguments.closed_before, again=arguments.again)
-    summary = meter.run(engine, arguments.root, asked, progress)
+    parameters = meter.Parameters(closed_before=arguments.closed_before, again=arguments.again)
+    summary = meter.run(engine, arguments.root, parameters, progress)
     progress.close()
     for name in summary.too_late:
         print(f"{name}: came too late, all its days are closed", file=sys.stderr)
@@ -74,7 +74,7 @@ def answer(engine: Engine, progress: Progress, arguments: argparse.Namespace) ->
 
 
 def _of_days(table: Table, arguments: argparse.Namespace) -> Any:
-    """The rows of the days that are to be shown, as a pyarrow.Table."""
+    """Return the rows of the chosen days, as a pyarrow.Table."""
     first, last = arguments.since or date.min, arguments.until or date.max
     return table.rows(day for day in table.dates() if first <= day <= last)
 

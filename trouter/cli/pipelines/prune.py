@@ -1,4 +1,4 @@
-"""`trouter pipeline prune`: rows of days that are long past leave the data sets and tables, whole or by tenant."""
+"""`trouter pipeline prune`: delete rows of old days from data sets and tables, of all tenants or of some."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prune, or say what that would do; 1 if it must not be done."""
+    """Delete rows, or print which would be deleted; return 1 if that is refused or fails, else 0."""
     from trouter.pipeline.datasets import NoRecords  # noqa: PLC0415  # Arrow, only when it runs
     from trouter.pipeline.progress import Progress  # noqa: PLC0415
     from trouter.pipeline.prune import Refused, prune  # noqa: PLC0415
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def scope_of(arguments: argparse.Namespace) -> Scope:
-    """Return what the command line asks for."""
+    """Return the scope that the command line gives."""
     from trouter.pipeline.prune import Scope, prunable  # noqa: PLC0415
 
     kinds = arguments.kind if arguments.kind or arguments.table else prunable(arguments.tenant)
@@ -95,7 +95,7 @@ def _print(summary: Summary) -> None:
     if not summary.parts:
         print("There is nothing to delete.")
         return
-    print(f"{'what':<28}{'days':>6}  {'from':<12}{'to':<12}{'rows':>12}{'rows that stay':>16}{'octets':>14}")
+    print(f"{'what':<28}{'days':>6}  {'from':<12}{'to':<12}{'rows':>12}{'rows that stay':>16}{'bytes':>14}")
     for part in summary.parts:
         first, last = min(part.days), max(part.days)
         print(
@@ -104,4 +104,4 @@ def _print(summary: Summary) -> None:
     if summary.done:
         print("These rows are deleted.")
     else:
-        print("Nothing was changed: --yes deletes these rows. The octets are those of the files that are replaced.")
+        print("Nothing was changed: --yes deletes these rows. The bytes are those of the files that are replaced.")

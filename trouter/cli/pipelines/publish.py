@@ -1,4 +1,4 @@
-"""`trouter pipeline publish`: tell routers what to do about alerts and quotas. No Spark is needed."""
+"""`trouter pipeline publish`: send routers decisions about alerts and quotas. No Spark is needed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from trouter.pipeline.connecting import Peer
     from trouter.pipeline.decisions import Made
 
-#: Option here to option of the source and the sink, which know how to connect.
+#: Options of the connection, which the source and the sink have too -> their help.
 _CONNECTING: Final = {
     "user": "the user to log in as; the router's plugin feedback must list this user",
     "password_file": "a file that holds the password",
@@ -26,7 +26,7 @@ _CONNECTING: Final = {
 def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = actions.add_parser(
         "publish",
-        help="tell routers to lock users, block hosts and slow tenants",
+        help="make routers lock users, block hosts and slow tenants",
         description="Make decisions of the tables and send them to routers whose plugin feedback trusts the user. The "
         "command decides only what --on and --quota ask for. Run it as often as you like: it does not send a decision "
         "again that a router has accepted, and ends a decision that the tables no longer support. The exit status is 1 "
@@ -72,9 +72,9 @@ def _checked(name: str) -> Callable[[str], Any]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Decide, send, and say what became of it."""
+    """Make decisions, send them and print the results; return the exit status."""
     try:
-        from trouter.pipeline.tables import BadTable, TableBusy  # noqa: PLC0415  # only when asked
+        from trouter.pipeline.tables import BadTable, TableBusy  # noqa: PLC0415  # only when it runs
     except ImportError as error:
         return _failed(f"{error}: pip install 'trouter[spark]'")
     if not arguments.on and not arguments.quota:
@@ -125,29 +125,29 @@ def _publish(arguments: argparse.Namespace, made: list[Made], now: datetime) -> 
     causes += [f"quota:{quota.vhost}" for quota in arguments.quota]
     address = arguments.address or decisions.ADDRESS
     status = sent = 0
-    for told in decisions.publish(arguments.root, _peers(arguments), address, made, causes, now):
-        if not isinstance(told, decisions.Told):
-            url, error = told
+    for result in decisions.publish(arguments.root, _peers(arguments), address, made, causes, now):
+        if not isinstance(result, decisions.Result):
+            url, error = result
             status = _failed(f"{url}: {str(error) or type(error).__name__}")
             continue
-        decision = told.made.decision
-        if told.why is None:
+        decision = result.made.decision
+        if result.why is None:
             sent += 1
-            print(f"{told.router}: {decision.action} {decision.subject}: {decision.reason}")
+            print(f"{result.router}: {decision.action} {decision.subject}: {decision.reason}")
         else:
-            status = _failed(f"{told.router}: {decision.action} {decision.subject} was refused: {told.why}")
+            status = _failed(f"{result.router}: {decision.action} {decision.subject} was refused: {result.why}")
     if not sent and not status:
         print("There is no new decision to send.")
     return status
 
 
 def _peers(arguments: argparse.Namespace) -> list[Peer]:
-    """ValueError for what cannot work."""
+    """Return the routers of the command line; ValueError for options that cannot work."""
     from trouter.pipeline.connecting import peers  # noqa: PLC0415
     from trouter.pipeline.options import Options, Side, option_name  # noqa: PLC0415
 
-    said = {option_name(name): value for name in _CONNECTING if (value := getattr(arguments, name)) is not None}
-    return [peer for url in arguments.url for peer in peers(Options.parse({**said, "url": url}, Side.WRITE))]
+    options = {option_name(name): value for name in _CONNECTING if (value := getattr(arguments, name)) is not None}
+    return [peer for url in arguments.url for peer in peers(Options.parse({**options, "url": url}, Side.WRITE))]
 
 
 def _failed(text: str) -> int:

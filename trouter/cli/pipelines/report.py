@@ -1,4 +1,4 @@
-"""`trouter pipeline report`: the tables as one page of HTML, with plots. No Spark is needed."""
+"""`trouter pipeline report`: show the tables as one page of HTML, with plots. No Spark is needed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the page; 1 if that or a table fails."""
+    """Write the page; return 1 if it cannot be written or a table cannot be read, else 0."""
     from trouter.pipeline.report import Period, build  # noqa: PLC0415  # needs packages that are optional
 
     if not arguments.root.is_dir():
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 1
     limits = {}
     if arguments.config is not None:
-        from trouter.config import ConfigurationError, load  # noqa: PLC0415  # only when asked
+        from trouter.config import ConfigurationError, load  # noqa: PLC0415  # only when it runs
 
         try:
             limits = limits_of(load(arguments.config))
@@ -62,14 +62,14 @@ def run(arguments: argparse.Namespace) -> int:
     for text in report.attention:
         print(text)
     if report.lacking:
-        print(f"Not in the report, for want of a table: {', '.join(report.lacking)}.")
+        print(f"Not in the report, because their tables do not exist: {', '.join(report.lacking)}.")
     print(f"The report is in {arguments.out}.")
     return 1 if report.broken else 0
 
 
 def limits_of(configuration: Configuration) -> dict[str, int]:
-    """Connections that each vhost may have, where its section says so."""
-    from trouter.config import VhostEntity  # noqa: PLC0415  # only when asked
+    """Return the maximum number of connections of each vhost whose section sets it."""
+    from trouter.config import VhostEntity  # noqa: PLC0415  # only when it runs
     from trouter.config.entities.group import MAX_CONNECTIONS  # noqa: PLC0415
 
     return {

@@ -1,4 +1,4 @@
-"""`trouter pipeline rollup`: the meter summed up by hour and by day."""
+"""`trouter pipeline rollup`: sum the meter up by hour and by day."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _subjects(text: str) -> tuple[str, ...]:
 
 
 def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
-    """Bring the tables up to date, and show the days."""
+    """Bring the tables up to date and show the days; return the exit status."""
     from trouter.pipeline.jobs import rollup  # noqa: PLC0415  # Spark is here by now
 
     summary = rollup.run(spark, arguments.root, rollup.Parameters(arguments.by, again=arguments.again), progress)

@@ -1,4 +1,4 @@
-"""`trouter pipeline run`: everything that is made of records, one after the other, on one Spark."""
+"""`trouter pipeline run`: make everything that comes from records, one after the other, on one Spark."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 from trouter.cli.pipelines.spark import add_spark, held
 
-#: Actions that make tables of what was compacted, each after those that it reads.
+#: Actions that make tables of the data sets, each after those whose tables it reads.
 STEPS: Final = ("meter", "rollup", "top", "audit", "latency", "topology")
 
 
@@ -18,8 +18,8 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "run",
         help="compact, make every table, and write the report",
         description=f"Do what `trouter pipeline` compact, {', '.join(STEPS)} and report do, each with its defaults and "
-        "on one Spark, which takes less time than starting it for each. What has nothing new does nothing. The exit "
-        "status is 1 if any of them fails; the others are done nevertheless.",
+        "on one Spark, which takes less time than starting it for each. An action without new input does nothing. The "
+        "exit status is 1 if any of them fails; the others are done nevertheless.",
     )
     parser.add_argument(
         "segments", nargs="+", type=Path, metavar="SEGMENTS_DIR", help="where a router keeps its records"
@@ -36,7 +36,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do all of it; 1 if any of it fails."""
+    """Run every action; return 1 if any of them fails, else 0."""
     root = str(arguments.root)
     failed = [] if not _action("compact", *map(str, arguments.segments), root) else ["compact"]
     quiet = ["--quiet"] if arguments.quiet else []
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _action(*words: str) -> int:
-    """Return the exit status of another action, its output under its name."""
+    """Run another action, with its name above its output; return its exit status."""
     from trouter.cli import main  # noqa: PLC0415  # which has imported this module
 
     print(f"--- {words[0]}", flush=True)

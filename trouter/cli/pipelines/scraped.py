@@ -1,4 +1,4 @@
-"""`trouter pipeline spool --metrics HOST:PORT`: how the receivers do, and whether all of them receive, over HTTP."""
+"""`trouter pipeline spool --metrics HOST:PORT`: metrics and health of the receivers over HTTP."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import trio
 from trouter.config import ListenerEntity
 from trouter.http import HttpListener, PagesOnly
 from trouter.net.sockets import ListenError, open_for, place_of
-from trouter.spool.telling import Shard, metrics_of
+from trouter.spool.reports import Shard, metrics_of
 
 #: Connections at a time; a scraper needs one.
 _MAX_CONNECTIONS: Final = 64
@@ -24,7 +24,7 @@ def entity_of(where: str) -> ListenerEntity:
     found = re.fullmatch(r"(\[[^\[\]]+\]|[^\[\]:/@\s]+):(\d{1,5})", where)
     if found is None or int(found[2]) > _MAX_PORT:
         raise ValueError(
-            f"--metrics {where}: is no HOST:PORT, where an IPv6 address stands in brackets, and 0 is any port"
+            f"--metrics {where}: is no HOST:PORT; write an IPv6 address in brackets, and port 0 for any free port"
         )
     return ListenerEntity(
         name="metrics",
@@ -37,13 +37,13 @@ def entity_of(where: str) -> ListenerEntity:
 
 
 class _Receivers(PagesOnly):
-    """What the HTTP room shows of them."""
+    """The receivers, as the HTTP server queries them."""
 
     def __init__(self, shards: Sequence[Shard]) -> None:
         self._shards = shards
 
     def exposition(self, tenant: str) -> bytes:
-        """As in the metrics file."""
+        """Return the metrics, as in the metrics file."""
         return metrics_of(self._shards).encode("utf-8", "backslashreplace")
 
     def ready(self) -> bool:
@@ -51,18 +51,18 @@ class _Receivers(PagesOnly):
         return all(shard.receives for shard in self._shards)
 
     async def healthy(self) -> bool:
-        """Return the same: a receiver does nothing else."""
+        """Return the same as ``ready``: a receiver does nothing else."""
         await trio.lowlevel.checkpoint()
         return self.ready()
 
     def live(self) -> bool:
-        """Return True: a client that gets the answer knows that the loop turns."""
+        """Return True: the answer itself proves that the event loop runs."""
         return True
 
 
 @asynccontextmanager
-async def shown(where: str, shards: Sequence[Shard], say: Callable[[str], None]) -> AsyncIterator[None]:
-    """Serve metrics and health while the block lasts, and tell where; OSError, ValueError."""
+async def shown(where: str, shards: Sequence[Shard], print_line: Callable[[str], None]) -> AsyncIterator[None]:
+    """Serve metrics and health while the block lasts, and print the URL; OSError, ValueError."""
     entity = entity_of(where)
     try:
         sockets = await open_for(entity)
@@ -73,7 +73,7 @@ async def shown(where: str, shards: Sequence[Shard], say: Callable[[str], None])
         nursery.start_soon(listener.run)
         for sock in listener.sockets:
             host, port = place_of(sock)
-            say(f"metrics at http://{f'[{host}]' if ':' in host else host}:{port}/metrics")
+            print_line(f"metrics at http://{f'[{host}]' if ':' in host else host}:{port}/metrics")
         try:
             yield
         finally:

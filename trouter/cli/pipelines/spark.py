@@ -1,4 +1,4 @@
-"""What every action that runs on Spark has in common: its options, its session, its progress and its errors."""
+"""What actions that run on Spark share: their options, session, progress and errors."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def settings_of(arguments: argparse.Namespace) -> dict[str, str]:
-    """Spark's settings as they were given."""
+    """Return the settings of Spark on the command line."""
     return dict(arguments.conf)
 
 
 def is_wanted(arguments: argparse.Namespace) -> bool:
-    """Return whether the command line asks for Spark, or Spark is there already: in this process or by spark-submit."""
+    """Return whether the command line asks for Spark, or Spark runs already: in this process or by spark-submit."""
     from trouter.pipeline.session import SUBMITTED, is_running  # noqa: PLC0415  # only when an action runs
 
     return bool(arguments.master or arguments.conf) or is_running() or SUBMITTED in os.environ
@@ -53,7 +53,7 @@ def is_wanted(arguments: argparse.Namespace) -> bool:
 
 @contextmanager
 def started(arguments: argparse.Namespace, name: str) -> Iterator[tuple[Any, Progress]]:
-    """A SparkSession for one action, its progress shown; stopped at the end, unless it was there before.
+    """Yield a SparkSession for one action, whose progress is shown; stop Spark at the end, unless it ran before.
 
     SystemExit if Spark cannot run here.
     """
@@ -63,7 +63,7 @@ def started(arguments: argparse.Namespace, name: str) -> Iterator[tuple[Any, Pro
 
 @contextmanager
 def held(arguments: argparse.Namespace, name: str) -> Iterator[tuple[Any, Progress]]:
-    """The same for one action that runs others, which show their own progress."""
+    """Yield the same for an action that runs others, which show their own progress."""
     from trouter.pipeline.needs import Missing  # noqa: PLC0415  # only when an action runs
     from trouter.pipeline.progress import Progress  # noqa: PLC0415
     from trouter.pipeline.session import is_running, session  # noqa: PLC0415

@@ -14,13 +14,13 @@ from trouter.tools.cover import cover_arguments
 from trouter.tools.failures import UsageError
 
 if TYPE_CHECKING:
+    from trouter.spool.reports import Shard
     from trouter.spool.running import Job
-    from trouter.spool.telling import Shard
 
 _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _MAX_SHARDS: Final = 256
 _MAX_SECRET_BYTES: Final = 4096
-#: How often a live line is written anew, and how often a line is added where no terminal is.
+#: Seconds between two lines of progress: on a terminal, which shows the last one, and elsewhere.
 _LIVE_S: Final = 1.0
 _PLAIN_S: Final = 10.0
 
@@ -56,15 +56,15 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     _add_identity(parser.add_argument_group("login"))
     _add_bounds(parser.add_argument_group("bounds; K, M, G and T are powers of 1024"))
-    telling = parser.add_argument_group("progress and metrics")
-    telling.add_argument(
+    reporting = parser.add_argument_group("progress and metrics")
+    reporting.add_argument(
         "--metrics",
         metavar="HOST:PORT",
         help="serve metrics (/metrics) and health (/readyz, /healthz, /livez) over HTTP there, to every client; "
         "port 0 takes a free port and prints it",
     )
-    telling.add_argument("--metrics-file", type=Path, metavar="FILE", help="for Prometheus's text file collector")
-    telling.add_argument("--quiet", action="store_true", help="no lines of progress")
+    reporting.add_argument("--metrics-file", type=Path, metavar="FILE", help="for Prometheus's text file collector")
+    reporting.add_argument("--quiet", action="store_true", help="no lines of progress")
     parser.set_defaults(run=run)
 
 
@@ -104,10 +104,10 @@ def _add_bounds(group: argparse._ArgumentGroup) -> None:
         ("max-group-bytes", "1M", "the size of a group of messages that is written at once"),
         ("max-message-bytes", "64M", "the largest message; larger ones are rejected"),
         ("segment-bytes", "16M", "the size of a file"),
-        ("backlog-bytes", "1G", "octets in a spool that are not consumed, at which the command gives no more credit"),
+        ("backlog-bytes", "1G", "bytes in a spool that are not consumed, at which the command gives no more credit"),
     ):
         group.add_argument(
-            f"--{name}", type=octets, default=octets(default), metavar="SIZE", help=f"{what}; default {default}"
+            f"--{name}", type=size, default=size(default), metavar="SIZE", help=f"{what}; default {default}"
         )
     group.add_argument(
         "--attempts",
@@ -118,8 +118,8 @@ def _add_bounds(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def octets(text: str) -> int:
-    """Return a number with a unit or without: 64M; ValueError."""
+def size(text: str) -> int:
+    """Return the bytes of a size such as 64M, with a unit or without; ValueError."""
     digits = text.rstrip("kKmMgGtT")
     unit = text[len(digits) :].lower()
     value = int(digits) * _UNITS[unit] if unit in _UNITS else 0
@@ -129,7 +129,7 @@ def octets(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    import trio  # noqa: PLC0415  # only when asked
+    import trio  # noqa: PLC0415  # only when it runs
 
     from trouter.client.servers import label_of, reason_of  # noqa: PLC0415
     from trouter.spool.running import first_of  # noqa: PLC0415
@@ -142,15 +142,15 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"trouter pipeline spool: {error}", file=sys.stderr)
         return 1
     cover_arguments(_secrets_in(arguments.url))
-    telling = Telling(jobs, arguments)
-    telling.say(f"from {arguments.address} of {', '.join(map(label_of, arguments.url))} into {arguments.dir}")
+    receiving = ReportedRun(jobs, arguments)
+    receiving.print_line(f"from {arguments.address} of {', '.join(map(label_of, arguments.url))} into {arguments.dir}")
     try:
-        trio.run(telling.work)
+        trio.run(receiving.work)
     except Exception as failure:
         cause = first_of(failure)
-        if not isinstance(cause, telling.expected):
+        if not isinstance(cause, receiving.expected):
             raise
-        telling.say(reason_of(cause))
+        receiving.print_line(reason_of(cause))
         return 1
     return 0
 
@@ -162,7 +162,7 @@ def _secrets_in(urls: list[str]) -> list[str]:
 
 
 def jobs_of(arguments: argparse.Namespace) -> list[Job]:
-    """Return what the command line asks for, a job for each shard; ValueError, OSError."""
+    """Return the jobs of the command line, one for each shard; ValueError, OSError."""
     from trouter.client.servers import Servers  # noqa: PLC0415
     from trouter.spool.reader import spools_in  # noqa: PLC0415
     from trouter.spool.receiver import ReceiverSettings  # noqa: PLC0415
@@ -226,14 +226,14 @@ def secret_in(path: Path | None) -> str | None:
     return text
 
 
-class Telling:
-    """Does the work, and tells of it on standard error and in the metrics file."""
+class ReportedRun:
+    """Runs the receivers, and reports on them on standard error and in the metrics file."""
 
     def __init__(self, jobs: list[Job], arguments: argparse.Namespace) -> None:
         from trouter.client.errors import ClientError  # noqa: PLC0415
         from trouter.spool.errors import SpoolError  # noqa: PLC0415
 
-        #: What may go wrong, and is told without a traceback.
+        #: Failures that are reported without a traceback.
         self.expected: tuple[type[Exception], ...] = (ClientError, SpoolError, OSError, ValueError)
         self._jobs = jobs
         self._metrics: Path | None = arguments.metrics_file
@@ -244,12 +244,12 @@ class Telling:
         self._line = ""
 
     async def work(self) -> None:
-        """Receive until a signal ends it, or until it cannot go on."""
+        """Receive until a signal; raise a failure that ends the receivers."""
         import trio  # noqa: PLC0415
 
         from trouter.spool.receiver import Progress  # noqa: PLC0415
-        from trouter.spool.running import Shards, run_job, until_told  # noqa: PLC0415
-        from trouter.spool.telling import Shard  # noqa: PLC0415
+        from trouter.spool.reports import Shard  # noqa: PLC0415
+        from trouter.spool.running import Shards, run_job, until_signal  # noqa: PLC0415
 
         receive: Callable[[], Awaitable[None]]
         if len(self._jobs) == 1:
@@ -257,27 +257,27 @@ class Telling:
             shards = [Shard(0, job.settings.address, Progress())]
             receive = partial(run_job, job, shards[0].progress)
         else:
-            several = Shards(self._jobs, self.say)
+            several = Shards(self._jobs, self.print_line)
             shards = several.shards
             receive = several.run
         async with self._showing(shards), trio.open_nursery() as nursery:
             nursery.start_soon(self._again_and_again, shards)
             try:
-                async with until_told(with_input=False):
+                async with until_signal(with_input=False):
                     await receive()
             finally:
                 self._finish(shards)
             nursery.cancel_scope.cancel()
 
     def _showing(self, shards: list[Shard]) -> AbstractAsyncContextManager[None]:
-        """Return what serves metrics, if anything does."""
+        """Return the context in which metrics are served; an empty one without --metrics."""
         if self._served is None:
             return nullcontext()
         from trouter.cli.pipelines.scraped import shown  # noqa: PLC0415
 
-        return shown(self._served, shards, self.say)
+        return shown(self._served, shards, self.print_line)
 
-    def say(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """Print one line."""
         if self._line:
             sys.stderr.write("\r\x1b[K")
@@ -289,28 +289,28 @@ class Telling:
     async def _again_and_again(self, shards: list[Shard]) -> None:
         import trio  # noqa: PLC0415
 
-        told = trio.current_time()
+        reported_at = trio.current_time()
         before = _totals(shards)
         while True:
             self._write_metrics(shards)
             await trio.sleep(_LIVE_S)
-            self._tell_troubles(shards)
+            self._report_troubles(shards)
             now = trio.current_time()
-            if self._live or now - told >= _PLAIN_S:
+            if self._live or now - reported_at >= _PLAIN_S:
                 after = _totals(shards)
-                self._tell(shards, [(b - a) / (now - told) for a, b in zip(before, after, strict=True)])
-                told, before = now, after
+                self._report(shards, [(b - a) / (now - reported_at) for a, b in zip(before, after, strict=True)])
+                reported_at, before = now, after
 
-    def _tell_troubles(self, shards: list[Shard]) -> None:
-        """What went wrong, once for each time it is something else."""
+    def _report_troubles(self, shards: list[Shard]) -> None:
+        """Print the trouble of each shard when it changes."""
         for shard in shards:
             trouble = shard.progress.trouble
             if trouble and trouble != self._troubles.get(shard.number):
-                self.say(trouble if len(shards) == 1 else f"shard {shard.number}: {trouble}")
+                self.print_line(trouble if len(shards) == 1 else f"shard {shard.number}: {trouble}")
             self._troubles[shard.number] = trouble
 
-    def _tell(self, shards: list[Shard], rates: list[float]) -> None:
-        from trouter.spool.telling import line_of  # noqa: PLC0415
+    def _report(self, shards: list[Shard], rates: list[float]) -> None:
+        from trouter.spool.reports import line_of  # noqa: PLC0415
 
         line = line_of(shards, *rates)
         if self._live:
@@ -326,10 +326,10 @@ class Telling:
             self._line = ""
         self._write_metrics(shards)
         messages = sum(shard.progress.messages for shard in shards)
-        self.say(f"{messages:,} messages kept")
+        self.print_line(f"{messages:,} messages kept")
 
     def _write_metrics(self, shards: list[Shard]) -> None:
-        from trouter.spool.telling import write_metrics  # noqa: PLC0415
+        from trouter.spool.reports import write_metrics  # noqa: PLC0415
 
         if self._metrics is not None:
             try:
@@ -337,7 +337,7 @@ class Telling:
             except OSError as error:
                 trouble = f"no metrics: {error.strerror}: {self._metrics}"
                 if trouble != self._troubles.get(-1):
-                    self.say(trouble)
+                    self.print_line(trouble)
                 self._troubles[-1] = trouble
 
 
@@ -346,5 +346,5 @@ def _totals(shards: list[Shard]) -> list[int]:
 
 
 def _clean(text: str) -> str:
-    """What a server said may hold anything."""
+    """Return a text with ? for characters that do not print; a part of it may come from a server."""
     return "".join(char if char.isprintable() else "?" for char in text)

@@ -1,4 +1,4 @@
-"""What actions that read a stream have in common: its options, waiting for it, and what is said at its end."""
+"""What actions that read a stream share: its options, and waiting for its end."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def add_pace(group: argparse._ArgumentGroup) -> None:
 
 
 def pace_of(arguments: argparse.Namespace) -> Pace:
-    """As it was asked for; ValueError."""
+    """Return the pace that the command line gives; ValueError."""
     from trouter.pipeline.streams import Pace  # noqa: PLC0415  # only when an action runs
 
     return Pace(arguments.late_by, arguments.every, arguments.late)
 
 
 def watched(query: Any, pace: Pace, progress: Any, name: str) -> int:
-    """Wait for a stream until it ends or is interrupted; the exit status."""
+    """Wait until a stream ends or is interrupted; return the exit status."""
     from trouter.pipeline.streams import LateRows, StreamFailed, watch  # noqa: PLC0415  # Spark is here by now
 
     try:

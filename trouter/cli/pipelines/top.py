@@ -1,4 +1,4 @@
-"""`trouter pipeline top`: the busiest tenants, users and addresses of each hour."""
+"""`trouter pipeline top`: rank the busiest tenants, users and addresses of each hour."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
-    """Bring the table up to date, and show it."""
+    """Bring the table up to date and show it; return the exit status."""
     from trouter.pipeline.jobs import top  # noqa: PLC0415  # Spark is here by now
 
-    asked = top.Parameters(arguments.most, arguments.measure, again=arguments.again)
-    summary = top.run(spark, arguments.root, asked, progress)
+    parameters = top.Parameters(arguments.most, arguments.measure, again=arguments.again)
+    summary = top.run(spark, arguments.root, parameters, progress)
     progress.close()
     rows = rows_of(top.TOP, spark, summary, arguments)
     if rows is None:

@@ -1,4 +1,4 @@
-"""`trouter pipeline topology`: what was connected when, and what flaps."""
+"""`trouter pipeline topology`: show when routers were connected, and which neighbours flap."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def add_parser(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def answer(spark: Any, progress: Any, arguments: argparse.Namespace) -> int:
-    """Bring the tables up to date, and show the history."""
+    """Bring the tables up to date and show the history; return the exit status."""
     from trouter.pipeline.jobs import topology  # noqa: PLC0415  # Spark is here by now
 
     try:

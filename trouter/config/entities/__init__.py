@@ -1,7 +1,7 @@
 """The table of everything that can be configured: one frozen dataclass for each kind of section.
 
 Names, types and defaults are those of the older router; where trouter differs on purpose the text of the attribute
-says so. schema.py tells how to read a declaration, types.py lists all types.
+says so. schema.py explains the declarations, types.py lists all types.
 """
 
 from trouter.config.entities.base import DISTRIBUTIONS, MANAGEMENT, NOWHERE, Entity

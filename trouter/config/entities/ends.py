@@ -12,8 +12,8 @@ from trouter.config.schema import NEXT, choice, integer, properties, string
 DEFAULT_LINK_CAPACITY: Final = 250
 MAX_SESSIONS: Final = 32768
 MAX_SECONDS: Final = 4_000_000
-#: What one connection may cost unless it is said otherwise, with secureDefaults first, and the links that are too many
-#: for any.
+#: Default limits of a connection: links with secureDefaults and without, unsettled deliveries, held bytes; and the
+#: highest limit of links that can be configured.
 MAX_LINKS_SECURE: Final = 1000
 MAX_LINKS: Final = 32768
 MAX_UNSETTLED: Final = 10_000
@@ -41,7 +41,7 @@ def policy_vhost() -> Any:
 
 
 def max_frame_size() -> Any:
-    return integer("The largest frame accepted, in octets.", 16384, low=512, reload=NEXT)
+    return integer("The largest frame accepted, in bytes.", 16384, low=512, reload=NEXT)
 
 
 def max_sessions() -> Any:
@@ -69,7 +69,7 @@ def max_unsettled() -> Any:
 
 def max_buffered_bytes() -> Any:
     return _cap(
-        "Octets of messages from one connection that the router holds. From half of it on, session windows open "
+        "Bytes of messages from one connection that the router holds. From half of it on, session windows open "
         "to an eighth; beyond it, the router ends the session that brings more.",
         "64 MiB",
     )

@@ -47,12 +47,12 @@ class _Rights:
         "Instead of the vhost's; 0 means no limit.", default_doc="the vhost's", high=2**63 - 1
     )
     max_frame_size: int | None = integer(
-        "Instead of the listener's, in octets; 0 means the listener's.",
+        "Instead of the listener's, in bytes; 0 means the listener's.",
         default_doc="the listener's",
         parse=access.frame_size,
     )
     max_session_window: int | None = integer(
-        "The incoming window of a session, in octets, instead of the listener's; 0 means the listener's.",
+        "The incoming window of a session, in bytes, instead of the listener's; 0 means the listener's.",
         default_doc="the listener's",
     )
     max_sessions: int | None = integer(

@@ -16,8 +16,8 @@ _DOCS: Final = {
     "max_connections_per_second": "Connections that open in a second.",
     "max_attaches_per_second": "Links attached in a second.",
     "max_messages_per_second": "Messages that are sent to the router in a second.",
-    "max_bytes_per_second": "Octets that arrive on the connections in a second.",
-    "max_buffered_bytes": "Octets of their sessions, and of their messages that no receiver has accepted yet.",
+    "max_bytes_per_second": "Bytes that arrive on the connections in a second.",
+    "max_buffered_bytes": "Bytes of their sessions, and of their messages that no receiver has accepted yet.",
 }
 
 

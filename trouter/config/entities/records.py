@@ -61,10 +61,10 @@ class RecordLogEntity(Entity):
         high=100_000,
     )
     max_bytes: int = integer(
-        "The size of all files of this router, at most, in octets.", 2 << 30, low=1 << 20, high=_LARGEST
+        "The size of all files of this router, at most, in bytes.", 2 << 30, low=1 << 20, high=_LARGEST
     )
     min_free_bytes: int = integer(
-        "The space that must stay free in the file system, in octets.", 64 << 20, high=_LARGEST
+        "The space that must stay free in the file system, in bytes.", 64 << 20, high=_LARGEST
     )
     when_full: str = choice(
         "If there is no room, the router deletes the oldest files, or drops new records, so that no flood can "
@@ -74,7 +74,7 @@ class RecordLogEntity(Entity):
     )
     keep_days: int = integer("The router deletes files that are older; 0 keeps them.", 0, high=36500)
     segment_bytes: int = integer(
-        "When a file reaches this size, in octets, the router completes it and begins the next.", 64 << 20, low=64 << 10
+        "When a file reaches this size, in bytes, the router completes it and begins the next.", 64 << 20, low=64 << 10
     )
     compression: str = choice(
         "Whether the router compresses complete files, to about a fifth. The file that it is writing is never "

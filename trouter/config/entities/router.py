@@ -127,7 +127,7 @@ class RouterEntity(Entity):
     deliveries_egress_route_container: None = counter("Deliveries that this router sent to brokers.")
     deliveries_redirected_to_fallback: None = counter("Deliveries that went to a fallback consumer.")
     uptime_seconds: None = counter("Since the start of the program.")
-    memory_usage: None = counter("The memory of the program in octets, if the system shows it.")
+    memory_usage: None = counter("The memory of the program in bytes, if the system shows it.")
     users_file: str | None = path(
         "Users and salted password hashes for PLAIN and SCRAM, as `trouter passwd` writes them; of mode 0600.",
         extra=True,
@@ -252,7 +252,7 @@ class RouterEntity(Entity):
         "The same from one host; an IPv6 network of 64 bits counts as one host; 0 for no limit.", 20, extra=True
     )
     min_handshake_rate: int = integer(
-        "Octets a second that a peer must send until its open, once it has begun to send and 2 seconds have "
+        "Bytes a second that a peer must send until its open, once it has begun to send and 2 seconds have "
         "passed; 0 for no limit.",
         64,
         extra=True,
@@ -269,7 +269,7 @@ class RouterEntity(Entity):
         extra=True,
     )
     max_memory_bytes: int | None = integer(
-        "The memory that the process may use, in octets. Messages under way may use a quarter of it. Above 80 "
+        "The memory that the process may use, in bytes. Messages under way may use a quarter of it. Above 80 "
         "percent the connections whose messages use the most get no credit; above 85 percent clients get no "
         "third link; above 90 percent the router closes connections of the user who uses the most, or refuses "
         "new ones.",

@@ -21,7 +21,7 @@ class PolicyEntity(Single):
 
     max_connections: int = integer("Connections open at once, of all listeners.", MAX_CONNECTIONS)
     max_message_size: int = integer(
-        "The largest message in octets, if neither the group nor the vhost sets one; 0 means no limit.",
+        "The largest message in bytes, if neither the group nor the vhost sets one; 0 means no limit.",
         0,
         high=2**63 - 1,
     )
@@ -99,7 +99,7 @@ class _Vhost(Entity):
     )
     max_connections: int = limit("Connections open at once.")
     max_message_size: int | None = integer(
-        "The largest message in octets; 0 means no limit.", default_doc="the policy's", high=2**63 - 1
+        "The largest message in bytes; 0 means no limit.", default_doc="the policy's", high=2**63 - 1
     )
     max_connections_per_user: int = limit("Connections of one user open at once.")
     max_connections_per_host: int = integer(
@@ -135,7 +135,7 @@ class VhostEntity(HeldToQuotas, _Vhost):
         high=1_000_000_000,
         extra=True,
     )
-    sample_bytes: int = integer("At most so many octets of a body are recorded.", 256, low=1, high=65_536, extra=True)
+    sample_bytes: int = integer("At most so many bytes of a body are recorded.", 256, low=1, high=65_536, extra=True)
     sample_hash_fields: frozenset[str] = string(
         "Fields of JSON bodies, separated by commas, whose values are recorded as keyed hashes; `*` is all of a body. "
         "If a body does not have these fields, the router records a hash of the body.",
@@ -144,7 +144,7 @@ class VhostEntity(HeldToQuotas, _Vhost):
         extra=True,
     )
     sample_key_file: str | None = path(
-        "The key of these hashes: a file of 16 to 4096 octets.", parse=files.readable_file, extra=True
+        "The key of these hashes: a file of 16 to 4096 bytes.", parse=files.readable_file, extra=True
     )
     groups: Mapping[str, GroupSettings] = mapping(
         "Groups of users: the name of each, and a map of the rights of its users.",

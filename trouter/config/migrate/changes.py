@@ -84,7 +84,7 @@ class _Migration:
         self.source = Source(text, file, self.findings)
         self.changes: list[Change] = []
         #: Place and point of the table of strictness -> the finding.
-        self.told: dict[tuple[SourcePosition, str], Problem] = {}
+        self.warnings: dict[tuple[SourcePosition, str], Problem] = {}
 
     def result(self, *, secure: bool) -> Migrated:
         if not self.source.sections and self.findings.errors:
@@ -94,7 +94,7 @@ class _Migration:
         served = check(drafts)
         if self.findings.errors:
             raise ConfigurationError(sorted(self.findings.errors, key=lambda problem: problem.place))
-        self.told = {(one.place, one.point): one for one in self.findings.warnings if one.point}
+        self.warnings = {(one.place, one.point): one for one in self.findings.warnings if one.point}
         numbers = {id(draft) for draft in served}
         for draft in drafts:
             if id(draft) in numbers:
@@ -121,7 +121,7 @@ class _Migration:
         kept = []
         for entry in section.entries:
             if instead := foreign.ATTRIBUTES.get((name, entry.key)):
-                self._remove(entry, _said(name, entry), instead, unsupported=True)
+                self._remove(entry, _shown(name, entry), instead, unsupported=True)
             else:
                 kept.append(entry)
         return section._replace(entries=tuple(kept))
@@ -130,8 +130,8 @@ class _Migration:
     def _left_out(self, draft: Draft) -> None:
         """Remove a section that the router leaves out, with the reason."""
         places = [draft.section.place, *(entry.node.place for entry in draft.given.values())]
-        told = [self.told.get((place, point)) for place in places for point in sorted(LEFT_OUT)]
-        reason = next((one.message for one in told if one is not None), "it is left out")
+        warnings = [self.warnings.get((place, point)) for place in places for point in sorted(LEFT_OUT)]
+        reason = next((one.message for one in warnings if one is not None), "it is left out")
         self._remove(draft.section, draft.section.name, reason)
 
     def _section(self, draft: Draft) -> None:
@@ -146,7 +146,7 @@ class _Migration:
             row = kind.field_spelled(entry.key)
             last = row is None or is_null(entry.node) or draft.given[row.field] is entry
             if not last:
-                self._remove(entry, _said(section.name, entry, row), "it is given again below, which counts")
+                self._remove(entry, _shown(section.name, entry, row), "it is given again below, which counts")
             elif not self._by_point(draft, entry, row) and row is not None:
                 self._attribute(draft, entry, row)
 
@@ -155,16 +155,16 @@ class _Migration:
         name = draft.section.name
         for place in (entry.place, entry.node.place):
             for point in sorted(WITHOUT_EFFECT):
-                if (place, point) in self.told:
-                    self._remove(entry, _said(name, entry, row), self.told[place, point].message)
+                if (place, point) in self.warnings:
+                    self._remove(entry, _shown(name, entry, row), self.warnings[place, point].message)
                     return True
             for point in sorted(COUNTS_AS):
-                if row is not None and (place, point) in self.told:
+                if row is not None and (place, point) in self.warnings:
                     value = draft.values[row.field]
-                    why = f"{self.told[place, point].message}, which is this one"
-                    self._change(entry.place, _said(name, entry, row), str(value), why)
+                    why = f"{self.warnings[place, point].message}, which is this one"
+                    self._change(entry.place, _shown(name, entry, row), str(value), why)
                     self.source.set(entry, value)
-                    self._name(name, entry, row, said=False)
+                    self._name(name, entry, row, record=False)
                     return True
         return False
 
@@ -173,7 +173,7 @@ class _Migration:
         """Migrate one attribute that has an effect."""
         section = draft.section.name
         if row.inert:
-            self._remove(entry, _said(section, entry, row), row.inert, unsupported=True)
+            self._remove(entry, _shown(section, entry, row), row.inert, unsupported=True)
         elif row.field == "password_file":
             self._password_file(draft, entry)
         elif row.field == "auth_service" and draft.type.entity is AuthServicePluginEntity:
@@ -188,11 +188,11 @@ class _Migration:
             if isinstance(entry.node, Map):
                 self._nested(section, entry.node, row)
 
-    def _name(self, section: str, entry: Entry, row: Attribute, *, said: bool = True) -> None:
+    def _name(self, section: str, entry: Entry, row: Attribute, *, record: bool = True) -> None:
         """Rename an attribute to its present name."""
         if entry.key != row.name:
             why = RESPELLED if same_name(entry.key, row.name) else RENAMED
-            if said:
+            if record:
                 self._rename(entry, row.name, why, section)
             else:
                 self.source.rename(entry, row.name)
@@ -201,7 +201,7 @@ class _Migration:
         """Rename or remove the attributes within a map of groups or quotas."""
         for place, entry, table in _within(node, row, where):
             inner = table.field_spelled(entry.key)
-            if inner is None:  # told of by unknown-in-group: anything else is an error
+            if inner is None:  # reported by unknown-in-group: anything else is an error
                 why = "no such setting of a group: it was ignored"
                 self._remove(entry, f"{place}.{entry.key}", why)
             else:
@@ -286,7 +286,7 @@ def _within(node: Map, row: Attribute, where: str) -> Iterator[tuple[str, Entry,
                         yield from _within(entry.node, inner, place)
 
 
-def _said(section: str, entry: Entry, row: Attribute | None = None) -> str:
+def _shown(section: str, entry: Entry, row: Attribute | None = None) -> str:
     """Return an attribute with its value, without secrets."""
     if row is not None and row.secret:
         return f"{section}.{entry.key}: ***"

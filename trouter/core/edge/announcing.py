@@ -34,7 +34,7 @@ class _Route:
     identity: str = ""
     #: It was refused there or not answered, and is not requested again.
     refused: bool = False
-    asked: bool = False
+    requested: bool = False
 
 
 class Announcer:
@@ -76,7 +76,7 @@ class Announcer:
         for key, route in list(self._routes.items()):
             if len(self._requested) >= MAX_REQUESTS:
                 return
-            if route.asked:
+            if route.requested:
                 continue
             if route.wanted and not (route.there or route.refused):
                 self._request(key, self._creation(key), {"operation": "CREATE", "type": SCOPED})
@@ -95,7 +95,7 @@ class Announcer:
 
     def _request(self, key: str, body: dict[str, str], properties: dict[str, str]) -> None:
         number = str(next(self._numbers))
-        self._routes[key].asked = True
+        self._routes[key].requested = True
         self._requested[number] = (key, self._beats)
         properties["name"] = self._name(key)
         self._send(Note(body, reply_to=self._reply_to, correlation_id=number, properties=properties))
@@ -117,7 +117,7 @@ class Announcer:
         """Process the answer to a request, None for no answer in time."""
         key, _ = self._requested.pop(number)
         route = self._routes[key]
-        route.asked = False
+        route.requested = False
         status = None if reply is None else reply.properties.get("statusCode")
         if route.there:
             route.there, route.identity = False, ""

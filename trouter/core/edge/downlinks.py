@@ -171,27 +171,27 @@ class Edges:
     def _answer(self, message: bytes) -> None:
         """Answer whether links to an address are routed, and whether the address has a receiver."""
         try:
-            asked = read(message)
+            request = read(message)
         except DecodeError:
             return  # it names no address to answer
-        if not asked.reply_to:
+        if not request.reply_to:
             return
-        status, found = self._find(asked)
+        status, found = self._find(request)
         answer = Note(
             list(found),
-            to=asked.reply_to,
-            correlation_id=asked.correlation_id,
+            to=request.reply_to,
+            correlation_id=request.correlation_id,
             properties={"version": UInt(LOOKUP_VERSION), "opcode": UInt(LOOKUP_OPCODE), "status": UInt(status)},
         )
-        self._router.send(asked.reply_to, write(answer))
+        self._router.send(request.reply_to, write(answer))
 
-    def _find(self, asked: Note) -> tuple[int, tuple[bool, bool]]:
+    def _find(self, request: Note) -> tuple[int, tuple[bool, bool]]:
         nothing = (False, False)
-        if asked.properties.get("version") != LOOKUP_VERSION:
+        if request.properties.get("version") != LOOKUP_VERSION:
             return BAD_VERSION, nothing
-        if asked.properties.get("opcode") != LOOKUP_OPCODE:
+        if request.properties.get("opcode") != LOOKUP_OPCODE:
             return BAD_OPCODE, nothing
-        body = asked.body
+        body = request.body
         if not (isinstance(body, list) and [type(each) for each in body] == [str, bool]):
             return INVALID, nothing
         text, is_sender = body

@@ -56,8 +56,6 @@ def accept_downlink(
     edge_id = source.address
     if edge is None or source.dynamic or not isinstance(edge_id, str) or not 0 < len(edge_id) <= MAX_EDGE_ID:
         raise AttachRefused(NO_EDGE)
-    if "/" in edge_id:  # no address could name it
-        raise AttachRefused(NO_EDGE)
     egress = Egress(link, router.pulse, terms.link_capacity or DEFAULT_CAPACITY, False, False)
     found = router.edges.add_downlink(edge, egress, edge_id)
     if isinstance(found, Error):

@@ -85,7 +85,7 @@ class RouterItself(Provider):
 
 
 def virtual_bytes() -> ULong | None:
-    """Return the size of the process's address space in octets; None if the system does not give it."""
+    """Return the size of the process's address space in bytes; None if the system does not give it."""
     try:
         pages = int(_STATM.read_text(encoding="ascii").split()[0])
     except (OSError, ValueError):

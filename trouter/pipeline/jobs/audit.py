@@ -39,7 +39,7 @@ VERSION: Final = 1
 GUESSES: Final = ("bad-credentials", "locked", "throttled")
 _ORDER: Final = ("t_us", "router", "boot", "n")
 #: The columns that are used of the two kinds.
-_SAID: Final = (
+_FIELDS: Final = (
     ("user", "string"),
     ("host", "string"),
     ("vhost", "string"),
@@ -104,7 +104,7 @@ class Attacks:
     def judge(self, key: Row, state: Any) -> Judge:
         return judge_of(Rules(self.limits), Subject(*key), state)
 
-    def told(self, _: Row, notice: Alert) -> Row:
+    def to_row(self, _: Row, notice: Alert) -> Row:
         return tuple(getattr(notice, name) for name, _ in self.output)
 
 
@@ -114,7 +114,7 @@ class Attacks:
 def sightings(of: DataFrame) -> DataFrame:
     """Return sightings of records: of each login for its host, of a failure also for its user, and of each denial.
 
-    ``of`` has ``k``, ``t``, ``router``, ``boot``, ``n``, ``t_us`` and the columns in `_SAID`.
+    ``of`` has ``k``, ``t``, ``router``, ``boot``, ``n``, ``t_us`` and the columns in `_FIELDS`.
     """
     none = F.lit(None).cast("string")
     login, ok = F.col("k") == "sasl.outcome", F.coalesce("ok", F.lit(False))
@@ -141,31 +141,31 @@ def sightings(of: DataFrame) -> DataFrame:
             seen_as("denied", host=host, user=user, vhost=vhost, member=F.col("addr")),
         ),
     )
-    told = F.explode(F.filter(ways, lambda each: each.isNotNull())).alias("about")
+    about = F.explode(F.filter(ways, lambda each: each.isNotNull())).alias("about")
     weight = F.coalesce("repeat", F.lit(1)).cast("bigint").alias("weight")
-    shown = of.where(host.isNotNull()).select("t", *_ORDER, ok.alias("ok"), weight, told)
+    shown = of.where(host.isNotNull()).select("t", *_ORDER, ok.alias("ok"), weight, about)
     return shown.select("t", *_ORDER, "ok", "weight", "about.*")
 
 
 def of_data_sets(logins: DataFrame, decisions: DataFrame) -> DataFrame:
     """Return rows of data sets as input of `sightings`."""
     both = []
-    for kind, frame in (("sasl.outcome", logins), ("policy.decision", decisions)):
-        said = [F.col(name) if name in frame.columns else F.lit(None).cast(shape).alias(name) for name, shape in _SAID]
-        both.append(frame.select(F.lit(kind).alias("k"), "t", *_ORDER, *said))
+    for k, frame in (("sasl.outcome", logins), ("policy.decision", decisions)):
+        read = [F.col(name) if name in frame.columns else F.lit(None).cast(kind).alias(name) for name, kind in _FIELDS]
+        both.append(frame.select(F.lit(k).alias("k"), "t", *_ORDER, *read))
     return both[0].unionByName(both[1])
 
 
 def of_lines(lines: DataFrame) -> DataFrame:
     """Return records as they were written (``following.py``) as input of `sightings`."""
-    said = F.from_json("line", ", ".join(f"`{name}` {shape}" for name, shape in _SAID)).alias("said")
-    return lines.select("k", F.timestamp_micros("t_us").alias("t"), *_ORDER, said).select("k", "t", *_ORDER, "said.*")
+    fields = F.from_json("line", ", ".join(f"`{name}` {shape}" for name, shape in _FIELDS)).alias("said")
+    return lines.select("k", F.timestamp_micros("t_us").alias("t"), *_ORDER, fields).select("k", "t", *_ORDER, "said.*")
 
 
 def alerts(seen: DataFrame, limits: Limits, as_of: int | None = None) -> DataFrame:
     """Return the rows of ``audit_alerts`` for ``seen``; a stream gives each alert when noticed, and again when over."""
-    told = detect(seen, Attacks(limits), as_of)
-    shaped = told.select(
+    found = detect(seen, Attacks(limits), as_of)
+    shaped = found.select(
         "alert_id",
         "rule",
         "user",
@@ -182,11 +182,11 @@ def alerts(seen: DataFrame, limits: Limits, as_of: int | None = None) -> DataFra
     return shaped if seen.isStreaming else latest(shaped)
 
 
-def latest(told: DataFrame) -> DataFrame:
+def latest(rows: DataFrame) -> DataFrame:
     """Return the most advanced row of each alert."""
-    columns = [F.col(name) for name in told.columns]
+    columns = [F.col(name) for name in rows.columns]
     last = F.max_by(F.struct(*columns), F.struct("ended", "failures", "last_at"))
-    return told.groupBy("alert_id").agg(last.alias("alert")).select("alert.*")
+    return rows.groupBy("alert_id").agg(last.alias("alert")).select("alert.*")
 
 
 def rules_used(decisions: DataFrame, loaded: DataFrame, until: date) -> DataFrame:
@@ -231,10 +231,10 @@ def run(spark: SparkSession, root: Path, parameters: Parameters, progress: Calla
     manifest = manifest_of(root)
     inputs = {name: facts.crc for name, facts in sorted(manifest.segments.items())}
     table, rules = Table(root, ALERTS), Table(root, RULES)
-    said = {"limits": asdict(parameters.limits)}
+    recorded = {"limits": asdict(parameters.limits)}
     if not inputs:
         return Summary({}, nothing=NO_RECORDS)
-    if all(_is_made_of(each, inputs, said) for each in (table, rules)):
+    if all(_is_made_of(each, inputs, recorded) for each in (table, rules)):
         return Summary({}, nothing="the tables are made of these records already", segments=len(inputs))
     days = sorted(set[date]().union(*[facts.days() for facts in manifest.segments.values()]))
     as_of = max(facts.t_max for facts in manifest.segments.values())
@@ -245,7 +245,7 @@ def run(spark: SparkSession, root: Path, parameters: Parameters, progress: Calla
     if table.manifest() is not None:
         later = table.read(spark).where(F.col("first_at") > F.timestamp_micros(F.lit(as_of)))
         found = found.unionByName(later.select(*found.columns))
-    settings: dict[str, Any] = {"inputs": inputs, "job": "audit", "version": VERSION, "parameters": said}
+    settings: dict[str, Any] = {"inputs": inputs, "job": "audit", "version": VERSION, "parameters": recorded}
     frozen = frozen_by(manifest, ALERTS)
     if frozen and table.manifest() is not None:
         found = found.join(table.read(spark, frozen).transform(_attacks), _goes_on(), "left_anti")
@@ -305,13 +305,13 @@ def follow(
     root: Path,
     checkpoint: Path,
     parameters: Parameters,
-    told: Callable[[Sequence[Any]], None] | None = None,
+    on_rows: Callable[[Sequence[Any]], None] | None = None,
 ) -> StreamingQuery:
-    """Start adding alerts of a stream of records to ``audit_alerts``; ``told`` is called with the new rows.
+    """Start adding alerts of a stream of records to ``audit_alerts``; ``on_rows`` is called with the new rows.
 
-    A batch that is repeated after a crash changes nothing, but ``told`` is called again.
+    A batch that is repeated after a crash changes nothing, but ``on_rows`` is called again.
     """
     found = alerts(sightings(stream.withWatermark("t", f"{parameters.pace.late_s} seconds")), parameters.limits)
-    said = {"limits": asdict(parameters.limits)}
-    made_by: dict[str, Any] = {"job": "audit", "version": VERSION, "parameters": said}
-    return add_to(Table(root, ALERTS), found, latest, parameters.pace, checkpoint, told, **made_by)
+    recorded = {"limits": asdict(parameters.limits)}
+    made_by: dict[str, Any] = {"job": "audit", "version": VERSION, "parameters": recorded}
+    return add_to(Table(root, ALERTS), found, latest, parameters.pace, checkpoint, on_rows, **made_by)

@@ -157,9 +157,9 @@ def pairs(found: DataFrame, pattern: Pattern) -> DataFrame:
 
 def judged(found: DataFrame, pattern: Pattern) -> DataFrame:
     """Return any pattern, found by a judge that sees the payments of each card in order."""
-    told = detect(found.withColumn("amount", F.col("amount").cast("string")), Cards(pattern))
+    detected = detect(found.withColumn("amount", F.col("amount").cast("string")), Cards(pattern))
     return _shaped(
-        told.withColumns(
+        detected.withColumns(
             {
                 **{f"{side}_t": F.timestamp_micros(f"{side}_us") for side in ("tester", "large")},
                 **{f"{side}_amount": F.col(f"{side}_amount").cast(_AMOUNT) for side in ("tester", "large")},
@@ -178,15 +178,15 @@ def _shaped(found: DataFrame) -> DataFrame:
 def alerts(events: DataFrame, pattern: Pattern) -> DataFrame:
     """Return the rows of ``fraud_alerts``; a stream, which needs a watermark, gives each when it is found."""
     found = candidates(payments(events, pattern), pattern)
-    told = pairs(found, pattern) if pattern.plain else judged(found, pattern)
-    return told if events.isStreaming else latest(told)
+    alarms = pairs(found, pattern) if pattern.plain else judged(found, pattern)
+    return alarms if events.isStreaming else latest(alarms)
 
 
-def latest(told: DataFrame) -> DataFrame:
+def latest(rows: DataFrame) -> DataFrame:
     """Return each large payment once, with the last of the small ones before it."""
-    columns = F.struct(*(F.col(name) for name in told.columns))
+    columns = F.struct(*(F.col(name) for name in rows.columns))
     last = F.max_by(columns, F.struct("tester_t", "tester_id")).alias("alert")
-    return told.groupBy("key", "large_id").agg(last).select("alert.*")
+    return rows.groupBy("key", "large_id").agg(last).select("alert.*")
 
 
 # --- one card
@@ -282,7 +282,7 @@ class Cards:
     def judge(self, _: Row, state: Any) -> Judge:
         return CardJudge(self.pattern, state)
 
-    def told(self, key: Row, notice: tuple[Payment, Payment]) -> Row:
+    def to_row(self, key: Row, notice: tuple[Payment, Payment]) -> Row:
         return (*key, *(value for each in notice for value in (each.t, each.id, each.amount, each.place)))
 
 
@@ -302,15 +302,15 @@ def run(
     """
     table = Table(root, TABLE)
     before = table.manifest()
-    said = asdict(pattern)
-    same = before is not None and before.is_by(VERSION, said) and without_streams(before.inputs) == inputs
+    used = asdict(pattern)
+    same = before is not None and before.is_by(VERSION, used) and without_streams(before.inputs) == inputs
     if inputs and same:
         return Summary(0, nothing="the table is made of these events already")
     progress("looking for small payments and large ones after them")
     found = alerts(events, pattern).persist()
     try:
         days = [row["date"] for row in found.select("date").distinct().collect()]
-        table.commit(found, {*days, *table.dates()}, inputs=inputs or {}, job="fraud", version=VERSION, parameters=said)
+        table.commit(found, {*days, *table.dates()}, inputs=inputs or {}, job="fraud", version=VERSION, parameters=used)
         return Summary(found.count(), unusable(payments(events, pattern)).count())
     finally:
         found.unpersist()
@@ -322,14 +322,14 @@ def follow(
     checkpoint: Path,
     pattern: Pattern,
     pace: Pace,
-    told: Callable[[Sequence[Any]], None] | None = None,
+    on_rows: Callable[[Sequence[Any]], None] | None = None,
 ) -> StreamingQuery:
     """Start adding the alerts of a stream of events to the table."""
     paid = payments(events, pattern).withWatermark("t", f"{pace.late_s} seconds")
     found = candidates(paid, pattern)
     alarms = pairs(found, pattern) if pattern.plain else judged(found, pattern)
     made_by: dict[str, Any] = {"job": "fraud", "version": VERSION, "parameters": asdict(pattern)}
-    return add_to(Table(root, TABLE), alarms, latest, pace, checkpoint, told, **made_by)
+    return add_to(Table(root, TABLE), alarms, latest, pace, checkpoint, on_rows, **made_by)
 
 
 def _need(events: DataFrame, name: str) -> None:
@@ -344,9 +344,9 @@ def read_bodies(frame: DataFrame, column: str, schema: str) -> DataFrame:
         StructType.fromDDL(schema)
     except PySparkException as error:
         raise BadEvents(f"the schema {schema[:100]!r} is none: {reason_of(error)}") from None
-    said = F.from_json(F.col(column).cast("string"), schema).alias("said")
+    fields = F.from_json(F.col(column).cast("string"), schema).alias("said")
     kept = [name for name in frame.columns if name != column]
-    read = frame.select(*kept, said)
+    read = frame.select(*kept, fields)
     fresh = [name for name in read.select("said.*").columns if name not in kept]
     return read.select(*kept, *(F.col(f"said.`{name}`").alias(name) for name in fresh))
 

@@ -119,9 +119,9 @@ def run(
 
     OtherBuckets, NoRecords, BadTable, TableBusy, OSError.
     """
-    asked = parameters or Parameters()
+    given = parameters or Parameters()
     table = Table(root, TABLE)
-    material = material_of(root, table, VERSION, {}, again=asked.again)
+    material = material_of(root, table, VERSION, {}, again=given.again)
     if material.nothing is not None:
         return Summary(nothing=material.nothing)
     progress(f"adding up sketches of {len(material.fresh_days)} days")

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trouter.pipeline.datasets import NO_RECORDS, SegmentFacts, manifest_of
-from trouter.pipeline.gaps import Boot, Gap, gaps_of, told_under
+from trouter.pipeline.gaps import Boot, Gap, gaps_of, reports_under
 from trouter.pipeline.metering.counters import COUNTED, total
 from trouter.pipeline.metering.engines import Engine, InProcess
 from trouter.pipeline.metering.presence import connections
@@ -120,15 +120,15 @@ def run(
     progress: Callable[[str], None] = lambda _: None,
 ) -> Summary:
     """Bring the three tables up to date with the data sets; NoRecords, BadTable, TableBusy, OSError."""
-    asked = parameters or Parameters()
+    given = parameters or Parameters()
     manifest = manifest_of(root)
     segments = {name: facts for name, facts in manifest.segments.items() if facts.count}
     if not segments:
         return Summary(nothing=NO_RECORDS)
     metered, connected = (
-        _Work(Table(root, name), segments, asked, frozen_by(manifest, name)) for name in (METER, CONNECTIONS)
+        _Work(Table(root, name), segments, given, frozen_by(manifest, name)) for name in (METER, CONNECTIONS)
     )
-    missed = _Work(Table(root, GAPS), segments, Parameters(again=asked.again))
+    missed = _Work(Table(root, GAPS), segments, Parameters(again=given.again))
     fresh = {*metered.fresh, *connected.fresh, *missed.fresh}
     too_late = sorted({*metered.too_late, *connected.too_late})
     days: set[date] = set()
@@ -137,7 +137,7 @@ def run(
             days |= _meter(engine, root, metered, progress)
         if connected.fresh:
             days |= _connections(engine, root, connected, progress)
-    gaps = gaps_of(segments.values(), told_under(root))
+    gaps = gaps_of(segments.values(), reports_under(root))
     if missed.fresh:
         progress(f"naming {len(gaps)} gaps")
         missed.commit(_gap_rows(gaps), {*map(_day_of, gaps), *missed.table.dates()})
@@ -175,16 +175,16 @@ class _Work:
     """The work for one table: the segments that it includes, and the new ones."""
 
     def __init__(
-        self, table: Table, segments: Mapping[str, SegmentFacts], asked: Parameters, frozen: Collection[date] = ()
+        self, table: Table, segments: Mapping[str, SegmentFacts], given: Parameters, frozen: Collection[date] = ()
     ) -> None:
         """``frozen``: days whose records were pruned; days of which rows of the table were pruned are added."""
         self.table = table
         self.segments = segments
-        self._asked = asked
+        self._given = given
         self._frozen = {*frozen, *pruned_days(table)}
         before = table.manifest()
         inputs = {} if before is None else before.inputs
-        same = before is not None and before.job_version == VERSION and not asked.again
+        same = before is not None and before.job_version == VERSION and not given.again
         same = same and all(name in segments for name in inputs)
         held = {name: segments[name] for name, crc in inputs.items() if name in segments and segments[name].crc == crc}
         #: Segments that the table includes; if it is made anew, only those of days that stay.
@@ -202,7 +202,7 @@ class _Work:
 
     def open_days(self, days: Iterable[date]) -> set[date]:
         """Return the days that may be computed again."""
-        closed = self._asked.closed_before
+        closed = self._given.closed_before
         return {day for day in days if (closed is None or day >= closed) and day not in self._frozen}
 
     def commit(self, frame: Any, days: Collection[date]) -> None:
@@ -212,7 +212,7 @@ class _Work:
             inputs={name: facts.crc for name, facts in self.counted.items()},
             job="meter",
             version=VERSION,
-            parameters={"closed_before": None if self._asked.closed_before is None else str(self._asked.closed_before)},
+            parameters={"closed_before": None if self._given.closed_before is None else str(self._given.closed_before)},
         )
 
 

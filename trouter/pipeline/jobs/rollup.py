@@ -64,17 +64,17 @@ def run(
     progress: Callable[[str], None] = lambda _: None,
 ) -> Summary:
     """Bring both tables up to date with the meter; BadTable, TableBusy, OSError."""
-    asked = parameters or Parameters()
+    given = parameters or Parameters()
     source = Table(root, METER)
     inputs = generations(source)
-    told = {"by": [name for name in SUBJECTS if name in asked.by]}
+    recorded = {"by": [name for name in SUBJECTS if name in given.by]}
     done: set[date] = set()
     for name, period in ((HOURS, "hour"), (DAYS, "day")):
         table = Table(root, name)
-        days = changed_days(table, source, inputs, VERSION, told, again=asked.again)
+        days = changed_days(table, source, inputs, VERSION, recorded, again=given.again)
         if days:
             progress(f"{name}: {len(days)} days")
-            frame = rollup(source.read(spark, days), asked.by, period).orderBy("date", *told["by"][:1])
-            table.commit(frame, days, inputs=inputs, job="rollup", version=VERSION, parameters=told)
+            frame = rollup(source.read(spark, days), given.by, period).orderBy("date", *recorded["by"][:1])
+            table.commit(frame, days, inputs=inputs, job="rollup", version=VERSION, parameters=recorded)
             done |= days
     return summary_of(root, done)

@@ -29,23 +29,23 @@ MEASURES: Final = ("msgs", "bytes")
 class Parameters:
     """The parameters of the job.
 
-    most: rows of each dimension in each hour.
+    limit: rows of each dimension in each hour.
     measure: the column for ranks and ``share``: msgs or bytes.
     again: compute every day again, even without new records.
     """
 
-    most: int = 10
+    limit: int = 10
     measure: str = "msgs"
     again: bool = False
 
     def __post_init__(self) -> None:
-        if self.most < 1:
+        if self.limit < 1:
             raise ValueError("most must be at least 1")
         if self.measure not in MEASURES:
             raise ValueError(f"{self.measure}: there are {', '.join(MEASURES)}")
 
 
-def top(meter: DataFrame, most: int, measure: str) -> DataFrame:
+def top(meter: DataFrame, limit: int, measure: str) -> DataFrame:
     """Return the busiest subjects of each hour and dimension, ranked; equal ones by name.
 
     Incoming and outgoing messages both count, so a message that passed counts twice, for every subject alike. Unknown
@@ -64,7 +64,7 @@ def top(meter: DataFrame, most: int, measure: str) -> DataFrame:
     return (
         every.withColumn("share", F.when(all_of_it > 0, F.col(measure) / all_of_it).otherwise(0.0))
         .withColumn("rank", F.row_number().over(ranked))
-        .where(F.col("rank") <= most)
+        .where(F.col("rank") <= limit)
         .select("hour", "dimension", "rank", "subject", *MEASURES, "share", "date")
     )
 
@@ -76,13 +76,13 @@ def run(
     progress: Callable[[str], None] = lambda _: None,
 ) -> Summary:
     """Bring the table up to date with the meter; BadTable, TableBusy, OSError."""
-    asked = parameters or Parameters()
+    given = parameters or Parameters()
     source, table = Table(root, METER), Table(root, TOP)
-    told = {"most": asked.most, "measure": asked.measure}
+    recorded = {"most": given.limit, "measure": given.measure}
     inputs = generations(source)
-    days = changed_days(table, source, inputs, VERSION, told, again=asked.again)
+    days = changed_days(table, source, inputs, VERSION, recorded, again=given.again)
     if days:
         progress(f"ranking {len(days)} days")
-        frame = top(source.read(spark, days), asked.most, asked.measure).orderBy("date", "hour", "dimension", "rank")
-        table.commit(frame, days, inputs=inputs, job="top", version=VERSION, parameters=told)
+        frame = top(source.read(spark, days), given.limit, given.measure).orderBy("date", "hour", "dimension", "rank")
+        table.commit(frame, days, inputs=inputs, job="top", version=VERSION, parameters=recorded)
     return summary_of(root, days)

@@ -85,8 +85,8 @@ def changes(news: DataFrame) -> DataFrame:
 
 def starts(news: DataFrame, reloaded: DataFrame) -> DataFrame:
     """Return the starts of routers with evidence; a router with several logs has several numbers of starts."""
-    told = reloaded.where(F.col("by") == "start").select("router", "boot")
-    return news.select("router", "boot").unionByName(told).distinct()
+    started = reloaded.where(F.col("by") == "start").select("router", "boot")
+    return news.select("router", "boot").unionByName(started).distinct()
 
 
 def history(news: DataFrame, boots: DataFrame, parameters: Parameters) -> DataFrame:
@@ -159,16 +159,16 @@ def run(
     progress: Callable[[str], None] = lambda _: None,
 ) -> Summary:
     """Bring both tables up to date with the data set, for all days; NoRecords, BadTable, TableBusy, OSError."""
-    asked = parameters or Parameters()
-    said = {name: value for name, value in asdict(asked).items() if name != "again"}
+    given = parameters or Parameters()
+    recorded = {name: value for name, value in asdict(given).items() if name != "again"}
     past, news = Table(root, HISTORY), Table(root, CHANGES)
-    work = {table: material_of(root, table, VERSION, said, again=asked.again) for table in (past, news)}
+    work = {table: material_of(root, table, VERSION, recorded, again=given.again) for table in (past, news)}
     if all(material.nothing is not None for material in work.values()):
         return Summary(nothing=work[past].nothing)
     progress(f"following neighbours through {len(work[past].inputs)} segments")
-    told = dataset(spark, root, "topology.change")
-    boots = starts(told, dataset(spark, root, "config.reloaded"))
-    for table, frame in ((past, history(told, boots, asked)), (news, changes(told))):
+    records = dataset(spark, root, "topology.change")
+    boots = starts(records, dataset(spark, root, "config.reloaded"))
+    for table, frame in ((past, history(records, boots, given)), (news, changes(records))):
         material = work[table]
-        table.commit(frame, material.days, inputs=material.inputs, job="topology", version=VERSION, parameters=said)
+        table.commit(frame, material.days, inputs=material.inputs, job="topology", version=VERSION, parameters=recorded)
     return Summary(segments=len(work[past].fresh | work[news].fresh))

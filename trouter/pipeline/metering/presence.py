@@ -46,7 +46,7 @@ def connections(engine: Engine, ends: Mapping[Boot, int], days: Collection[date]
             SELECT {HOUR}, vhost, user, CAST(us AS double) / {HOUR_US} AS connection_hours,
                 {", ".join(_NUMBERS[1:])}, {DATE}
             FROM merged
-        ) AS told WHERE date IN {among(days)} ORDER BY date, vhost""")
+        ) AS merged_rows WHERE date IN {among(days)} ORDER BY date, vhost""")
 
 
 def _only(name: str, value: str) -> str:
@@ -54,14 +54,14 @@ def _only(name: str, value: str) -> str:
     return ", ".join(f"{value if each == name else 'NULL'} AS {each}" for each in _NUMBERS)
 
 
-def _spans(begun: str, ended: str, what: str, said: str) -> str:
+def _spans(begun: str, ended: str, what: str, begun_at: str) -> str:
     """Return SQL for the begin and end of each connection or link, in microseconds, with its owner.
 
-    ``said`` is the field of the end's record with the time of the begin; 0 if it never began.
+    ``begun_at`` is the field of the end's record with the time of the begin; 0 if it never began.
     """
     return f"""
         SELECT coalesce(b.vhost, e.vhost) AS vhost, coalesce(b.user, e.user) AS user,
-            coalesce(b.t_us, e.{said}) AS from_us, coalesce(e.t_us, ends.until_us) AS to_us
+            coalesce(b.t_us, e.{begun_at}) AS from_us, coalesce(e.t_us, ends.until_us) AS to_us
         FROM {begun} AS b
         FULL OUTER JOIN {ended} AS e ON b.router = e.router AND b.boot = e.boot AND b.{what} = e.{what}
         JOIN ends ON ends.router = coalesce(b.router, e.router) AND ends.boot = coalesce(b.boot, e.boot)"""
@@ -99,6 +99,6 @@ def _peaks(cut: str, name: str) -> str:
         ) AS counted GROUP BY {_KEY}"""
 
 
-def _counted(told: str, name: str) -> str:
+def _counted(rows: str, name: str) -> str:
     """Return SQL for the number of records in each hour."""
-    return f"SELECT {hour_of('t_us')} AS hour_us, vhost, user, {_only(name, 'count(*)')} FROM {told} GROUP BY 1, 2, 3"
+    return f"SELECT {hour_of('t_us')} AS hour_us, vhost, user, {_only(name, 'count(*)')} FROM {rows} GROUP BY 1, 2, 3"

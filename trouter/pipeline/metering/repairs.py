@@ -92,7 +92,7 @@ _WHOLE: Final = f"""
         AND bool_or(final)"""
 
 
-def _told() -> str:
+def _records() -> str:
     """Return SQL for all records of links: ``what`` they are, sums with (``c_``) and without (``b_``) their counts."""
     counted = [f"c_{source} AS c_{name}, c_{source} - d_{source} AS b_{name}" for name, source in COUNTED.items()]
     nothing = [f"CAST(NULL AS bigint) AS c_{name}, CAST(NULL AS bigint) AS b_{name}" for name in COUNTED]
@@ -113,10 +113,10 @@ def _steps(has_between: str) -> str:
         SELECT n, t0, {_SUBJECTS}, what, lost, upto, {", ".join(grown)},
             lag(n) OVER of_link AS n_before, lag(what) OVER of_link AS what_before, lag(t0) OVER of_link AS t0_before,
             lead(n) OVER of_link IS NULL AS is_last
-        FROM ({_told()}) AS told JOIN lost USING (router, boot)
+        FROM ({_records()}) AS events JOIN lost USING (router, boot)
         WHERE NOT EXISTS (
             SELECT 1 FROM ({_WHOLE}) AS whole
-            WHERE whole.router = told.router AND whole.boot = told.boot AND whole.link = told.link
+            WHERE whole.router = events.router AND whole.boot = events.boot AND whole.link = events.link
         )
         WINDOW of_link AS (PARTITION BY {_LINK} ORDER BY n)"""
     return f"""

@@ -27,7 +27,7 @@ _XLINK: Final = "http://www.w3.org/1999/xlink"
 COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#5F6B73", "#7A4B00")
 DASHES: Final = ("-", "--", "-.", ":")
 #: Lines of one plot; the others are added up into one more.
-MOST_LINES: Final = 7
+MAX_LINES: Final = 7
 _LABEL: Final = 36
 _SETTINGS: Final[Any] = {
     "timezone": "UTC",
@@ -60,7 +60,7 @@ def style_of(index: int) -> dict[str, Any]:
     return {"color": COLOURS[index % len(COLOURS)], "linestyle": DASHES[index % len(DASHES)], "linewidth": 1.4}
 
 
-def draw(name: str, title: str, says: str, paint: Callable[[Any], None], *, height: float = 2.8) -> str:
+def draw(name: str, title: str, caption: str, paint: Callable[[Any], None], *, height: float = 2.8) -> str:
     """Return what ``paint`` draws on a matplotlib Figure, as one ``svg`` element with title and description.
 
     ``name`` is unique on the page, and a part of every id; ``height`` is in inches, of a width of nine.
@@ -72,10 +72,10 @@ def draw(name: str, title: str, says: str, paint: Callable[[Any], None], *, heig
         paint(figure)
         written = io.BytesIO()
         figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    return _embedded(written.getvalue(), name, title, says)
+    return _embedded(written.getvalue(), name, title, caption)
 
 
-def _embedded(document: bytes, name: str, title: str, says: str) -> str:
+def _embedded(document: bytes, name: str, title: str, caption: str) -> str:
     """Return the root element with unique ids and without style sheets, which would affect the whole page."""
     ET.register_namespace("", _SVG)
     ET.register_namespace("xlink", _XLINK)
@@ -91,7 +91,7 @@ def _embedded(document: bytes, name: str, title: str, says: str) -> str:
     root.set("role", "img")
     root.set("aria-labelledby", f"{name}-title {name}-desc")
     root.set("stroke-linejoin", "round")
-    for place, (kind, text) in enumerate((("title", title), ("desc", says))):
+    for place, (kind, text) in enumerate((("title", title), ("desc", caption))):
         element = ET.Element(f"{{{_SVG}}}{kind}", {"id": f"{name}-{kind}"})
         element.text = text
         root.insert(place, element)

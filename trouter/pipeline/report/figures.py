@@ -9,11 +9,11 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow.compute as pc
 
-from trouter.pipeline.report.drawing import MOST_LINES
+from trouter.pipeline.report.drawing import MAX_LINES
 from trouter.records.sketch import merged, middle_of
 
 #: More hours than this are shown as days.
-MOST_HOURS: Final = 24 * 45
+MAX_HOURS: Final = 24 * 45
 REST: Final = "all others"
 
 
@@ -38,7 +38,7 @@ def steps(table: Any, column: str) -> tuple[Any, str]:
     if table.num_rows == 0:
         return table, "hour"
     ends = pc.min_max(times).as_py()
-    unit = "hour" if (ends["max"] - ends["min"]).total_seconds() <= MOST_HOURS * 3600 else "day"
+    unit = "hour" if (ends["max"] - ends["min"]).total_seconds() <= MAX_HOURS * 3600 else "day"
     at = table.schema.get_field_index(column)
     return table.set_column(at, column, pc.floor_temporal(times, unit=unit)), unit
 
@@ -60,10 +60,10 @@ def lines_of(rows: Iterable[Mapping[str, Any]], time: str, name: str, value: str
     times = sorted({each for line in found.values() for each in line})
     ordered = sorted(found, key=lambda key: (-sum(found[key].values()), key or ""))
     lines = [
-        Line("" if key is None else key, [found[key].get(each, 0) for each in times]) for key in ordered[:MOST_LINES]
+        Line("" if key is None else key, [found[key].get(each, 0) for each in times]) for key in ordered[:MAX_LINES]
     ]
-    if rest and ordered[MOST_LINES:]:
-        others = [found[key] for key in ordered[MOST_LINES:]]
+    if rest and ordered[MAX_LINES:]:
+        others = [found[key] for key in ordered[MAX_LINES:]]
         lines.append(Line(REST, [sum(line.get(each, 0) for line in others) for each in times]))
     return Lines(times, lines, unit)
 

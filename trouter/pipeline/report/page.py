@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from trouter.pipeline.report.sections import MOST_ROWS, Question, Section, Tables, made
+from trouter.pipeline.report.sections import MAX_ROWS, Question, Section, Tables, made
 from trouter.pipeline.report.stored import Period
 
 #: The page's content security policy: only its own styles and inline images.
@@ -84,16 +84,16 @@ def _summary(sections: Sequence[Section]) -> Iterator[str]:
     attention = [(each.name, text) for each in sections for text in each.attention]
     yield '<section aria-labelledby="summary"><h2 id="summary">Summary</h2>'
     if attention:
-        yield '<div class="attention"><p><strong>Look at this:</strong></p><ul>'
+        yield '<div class="attention"><p><strong>These points need attention:</strong></p><ul>'
         for name, text in attention:
             yield f'<li>{escape(text)} <a href="#{name}">More</a></li>'
         yield "</ul></div>"
     elif not any(each.lacking for each in sections):
-        yield "<p>Nothing asks for attention.</p>"
+        yield "<p>Nothing needs attention.</p>"
     yield "<ul>"
     for section in sections:
         if not section.lacking:
-            yield f'<li><a href="#{section.name}">{escape(section.title)}</a>: {escape(section.says)}</li>'
+            yield f'<li><a href="#{section.name}">{escape(section.title)}</a>: {escape(section.text)}</li>'
     yield "</ul>"
     if lacking := [each for each in sections if each.lacking]:
         yield '<div class="lacking"><p><strong>Not in this report:</strong></p><ul>'
@@ -108,7 +108,7 @@ def _section(section: Section) -> Iterator[str]:
     if section.lacking:
         yield f'<p class="lacking">{escape(section.lacking)}</p></section>'
         return
-    yield f"<p>{escape(section.says)}</p>"
+    yield f"<p>{escape(section.text)}</p>"
     if section.svg:
         yield section.svg
     if section.rows:
@@ -117,7 +117,7 @@ def _section(section: Section) -> Iterator[str]:
 
 
 def _table(section: Section) -> Iterator[str]:
-    shown = section.rows[:MOST_ROWS]
+    shown = section.rows[:MAX_ROWS]
     count = f"The first {len(shown)} of {len(section.rows)}" if len(section.rows) > len(shown) else "In numbers"
     yield f'<div class="scroll"><table><caption>{count}</caption><thead><tr>'
     numbers = [any(isinstance(row[place], int) for row in shown) for place in range(len(section.head))]

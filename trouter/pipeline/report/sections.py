@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from trouter.pipeline.report import drawing
 from trouter.pipeline.report.drawing import (
     COLOURS,
-    MOST_LINES,
+    MAX_LINES,
     draw,
     label,
     legend,
@@ -32,8 +32,8 @@ from trouter.pipeline.report.stored import NoTable, Period, read
 from trouter.pipeline.tables import BadTable
 
 #: Rows of one table of numbers; and bars or strips of one plot.
-MOST_ROWS: Final = 20
-MOST_STRIPS: Final = 24
+MAX_ROWS: Final = 20
+MAX_STRIPS: Final = 24
 #: The share of its limit from which a tenant is reported.
 NEAR: Final = 0.9
 _OUTCOMES: Final = ("accepted", "presettled", "released", "modified", "rejected", "dropped")
@@ -41,11 +41,11 @@ _OUTCOMES: Final = ("accepted", "presettled", "released", "modified", "rejected"
 
 @dataclass
 class Section:
-    """A section: ``name`` is its anchor, ``says`` its text, ``svg`` its plot, ``lacking`` why it is empty."""
+    """A section: ``name`` is its anchor, ``text`` its text, ``svg`` its plot, ``lacking`` why it is empty."""
 
     name: str
     title: str
-    says: str = ""
+    text: str = ""
     svg: str = ""
     head: Sequence[str] = ()
     rows: list[Sequence[object]] = field(default_factory=list)
@@ -84,7 +84,7 @@ class Tables:
 
 @dataclass(frozen=True)
 class Question:
-    """The input of the report: the tables, and the known limits of tenants' connections."""
+    """The input of the report: the tables, and the configured limits of tenants' connections."""
 
     tables: Tables
     limits: Mapping[str, int]
@@ -120,11 +120,11 @@ def traffic(question: Question, section: Section) -> None:
         .aggregate([("complete", "count")])
         .to_pylist()
     }
-    section.says = (
+    section.text = (
         f"{short(sum(row['msgs'] for row in totals))} messages of {counted(len(totals), 'tenant')} in and out. "
         f"The busiest is {label(totals[0]['vhost'])} with {short(totals[0]['msgs'])}."
     )
-    section.head = ("tenant", "messages", "octets", "estimated", "rows not complete")
+    section.head = ("tenant", "messages", "bytes", "estimated", "rows not complete")
     section.rows = [
         (label(row["vhost"]), row["msgs"], row["bytes"], row["estimated_msgs"], unsure.get(row["vhost"], 0))
         for row in totals
@@ -133,13 +133,13 @@ def traffic(question: Question, section: Section) -> None:
         names = ", ".join(label(each) for each in sorted(unsure, key=lambda key: key or "")[:5])
         section.attention.append(
             f"{sum(unsure.values())} of {table.num_rows} rows of the meter are not complete (tenants: {names}"
-            f"{', ...' if len(unsure) > 5 else ''}): records are missing for good."
+            f"{', ...' if len(unsure) > 5 else ''}), because records are missing: see the gaps."
         )
     if estimated := sum(row["estimated_msgs"] for row in totals):
         section.attention.append(
-            f"{short(estimated)} messages are estimated: counted for certain, but the hour in which they passed is not."
+            f"{short(estimated)} messages are counted for certain, but the hour in which they passed is estimated."
         )
-    section.svg = draw(section.name, section.title, section.says, _plotted(lines, f"messages per {unit}"))
+    section.svg = draw(section.name, section.title, section.text, _plotted(lines, f"messages per {unit}"))
 
 
 def outcomes(question: Question, section: Section) -> None:
@@ -151,9 +151,9 @@ def outcomes(question: Question, section: Section) -> None:
     totals = {name: sum(row[name] for row in rows) for name in _OUTCOMES}
     everything = sum(totals.values())
     if not everything:
-        section.says = "No message came to an outcome."
+        section.text = "No delivery has an outcome."
         return
-    section.says = (
+    section.text = (
         "Of all outcomes: " + ", ".join(f"{totals[name] / everything:.1%} {name}" for name in _OUTCOMES) + "."
     )
     section.head = ("outcome", "messages", "share")
@@ -173,7 +173,7 @@ def outcomes(question: Question, section: Section) -> None:
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
         legend(axes)
 
-    section.svg = draw(section.name, section.title, section.says, paint)
+    section.svg = draw(section.name, section.title, section.text, paint)
 
 
 def connections(question: Question, section: Section) -> None:
@@ -184,26 +184,26 @@ def connections(question: Question, section: Section) -> None:
     # Peaks of users may differ in time: their sum is an upper bound of the tenant's.
     hourly = added(question.tables["meter_conn"], ["hour", "vhost"], ["peak_connections", "connection_hours"])
     peaks: dict[tuple[datetime, str | None], int] = {}
-    most: dict[str | None, int] = {}
+    highest: dict[str | None, int] = {}
     hours: dict[str | None, float] = {}
     for row in hourly:
         when = row["hour"] if unit == "hour" else row["hour"].replace(hour=0)
         peaks[when, row["vhost"]] = max(peaks.get((when, row["vhost"]), 0), row["peak_connections"])
-        most[row["vhost"]] = max(most.get(row["vhost"], 0), row["peak_connections"])
+        highest[row["vhost"]] = max(highest.get(row["vhost"], 0), row["peak_connections"])
         hours[row["vhost"]] = hours.get(row["vhost"], 0.0) + row["connection_hours"]
     rows = [{"hour": when, "vhost": vhost, "peak": peak} for (when, vhost), peak in peaks.items()]
     lines = lines_of(rows, "hour", "vhost", "peak", unit, rest=False)
-    ordered = sorted(most, key=lambda vhost: (-most[vhost], vhost or ""))
-    section.says = f"At most {most[ordered[0]]} connections at once, of {label(ordered[0])}." + (
-        "" if question.limits else " Limits are shown where `--config` names the router's configuration."
+    ordered = sorted(highest, key=lambda vhost: (-highest[vhost], vhost or ""))
+    section.text = f"{label(ordered[0])} had the most connections at once: {highest[ordered[0]]}." + (
+        "" if question.limits else " `--config` with the router's configuration shows the limits."
     )
-    section.head = ("tenant", "most at once", "limit", "connection hours")
+    section.head = ("tenant", "peak", "limit", "connection hours")
     section.rows = [
-        (label(vhost), most[vhost], question.limits.get(vhost or "", ""), f"{hours[vhost]:.1f}") for vhost in ordered
+        (label(vhost), highest[vhost], question.limits.get(vhost or "", ""), f"{hours[vhost]:.1f}") for vhost in ordered
     ]
     for vhost in ordered:
-        if (limit := question.limits.get(vhost or "")) and most[vhost] >= NEAR * limit:
-            section.attention.append(f"{label(vhost)} had up to {most[vhost]} connections; its limit is {limit}.")
+        if (limit := question.limits.get(vhost or "")) and highest[vhost] >= NEAR * limit:
+            section.attention.append(f"{label(vhost)} had up to {highest[vhost]} connections; its limit is {limit}.")
 
     def paint(figure: Any) -> None:
         axes = figure.subplots()
@@ -217,7 +217,7 @@ def connections(question: Question, section: Section) -> None:
         over_time(axes, "connections")
         legend(axes)
 
-    section.svg = draw(section.name, section.title, section.says, paint)
+    section.svg = draw(section.name, section.title, section.text, paint)
 
 
 def percentiles(question: Question, section: Section) -> None:
@@ -227,7 +227,7 @@ def percentiles(question: Question, section: Section) -> None:
         return
     found = latencies(table)
     slowest = max(found, key=lambda each: each.p95)
-    section.says = (
+    section.text = (
         f"Of {len(found)} addresses the slowest is {label(slowest.addr)}: 95 of 100 deliveries took at most "
         f"{duration(slowest.p95)}, 99 at most {duration(slowest.p99)}. Each number is at most 1/64 off."
     )
@@ -236,7 +236,7 @@ def percentiles(question: Question, section: Section) -> None:
         (label(each.vhost), label(each.addr), each.deliveries, *(duration(value) for value in each[3:]))
         for each in found
     ]
-    shown = found[: MOST_LINES + 3]
+    shown = found[: MAX_LINES + 3]
 
     def paint(figure: Any) -> None:
         axes = figure.subplots()
@@ -251,7 +251,7 @@ def percentiles(question: Question, section: Section) -> None:
         axes.xaxis.set_major_formatter(lambda value, _: duration(value))
         legend(axes)
 
-    section.svg = draw(section.name, section.title, section.says, paint, height=_strips_height(len(shown)))
+    section.svg = draw(section.name, section.title, section.text, paint, height=_strips_height(len(shown)))
 
 
 def top_ten(question: Question, section: Section) -> None:
@@ -262,14 +262,11 @@ def top_ten(question: Question, section: Section) -> None:
     rows = sorted(added(table, ["dimension", "subject"], ["msgs", "bytes"]), key=_by("msgs", "subject"))
     dimensions = sorted({row["dimension"] for row in rows})
     best = {name: [row for row in rows if row["dimension"] == name][:10] for name in dimensions}
-    section.says = (
-        "; ".join(
-            f"of each {name}, {label(found[0]['subject'])} had most: {short(found[0]['msgs'])} messages"
-            for name, found in best.items()
-        ).capitalize()
-        + ". Only those are counted who were among the first of an hour."
+    busiest = (
+        f"{name} {label(found[0]['subject'])} ({short(found[0]['msgs'])} messages)" for name, found in best.items()
     )
-    section.head = ("dimension", "subject", "messages", "octets")
+    section.text = f"The busiest: {', '.join(busiest)}. Hours in which a subject was not among the first do not count."
+    section.head = ("dimension", "subject", "messages", "bytes")
     section.rows = [
         (name, label(row["subject"]), row["msgs"], row["bytes"]) for name in dimensions for row in best[name]
     ]
@@ -282,7 +279,7 @@ def top_ten(question: Question, section: Section) -> None:
             axes.xaxis.set_major_formatter(lambda value, _: short(value))
             axes.xaxis.set_major_locator(drawing.few())
 
-    section.svg = draw(section.name, section.title, section.says, paint, height=3.0)
+    section.svg = draw(section.name, section.title, section.text, paint, height=3.0)
 
 
 def denials(question: Question, section: Section) -> None:
@@ -294,14 +291,14 @@ def denials(question: Question, section: Section) -> None:
         row["rule"]: row["rule_count"] for row in alerts.group_by("rule").aggregate([("rule", "count")]).to_pylist()
     }
     listed = f" ({', '.join(f'{label(rule)}: {count}' for rule, count in sorted(counts.items()))})" if counts else ""
-    of_fraud = ", no table of fraud" if fraud is None else f", {fraud.num_rows} of fraud"
-    section.says = f"{counted(alerts.num_rows, 'alert')} of the audit{listed}{of_fraud}{_of_rules(rules)}."
+    of_fraud = ", no table fraud_alerts" if fraud is None else f", {fraud.num_rows} of fraud"
+    section.text = f"{counted(alerts.num_rows, 'alert')} of the audit{listed}{of_fraud}{_of_rules(rules)}."
     for row in sorted(by_rule, key=_by("failures", "rule")):
-        section.attention.append(f"{counted(counts[row['rule']], 'alert')} of {label(row['rule'])}.")
+        section.attention.append(f"{counted(counts[row['rule']], 'alert')} of the rule {label(row['rule'])}.")
     if fraud is not None and fraud.num_rows:
         section.attention.append(f"{counted(fraud.num_rows, 'alert')} of fraud.")
-    section.head = ("rule", "about", "first", "last", "failures", "different")
-    found = sorted(alerts.to_pylist(), key=lambda row: row["last_at"], reverse=True)[:MOST_ROWS]
+    section.head = ("rule", "subject", "first", "last", "failures", "distinct")
+    found = sorted(alerts.to_pylist(), key=lambda row: row["last_at"], reverse=True)[:MAX_ROWS]
     section.rows = [
         (
             label(row["rule"]),
@@ -311,7 +308,7 @@ def denials(question: Question, section: Section) -> None:
         for row in found
     ]  # fmt: skip
     frauds = [] if fraud is None else sorted(fraud.to_pylist(), key=lambda row: row["large_t"], reverse=True)
-    for row in frauds[:MOST_ROWS]:
+    for row in frauds[:MAX_ROWS]:
         about = f"{label(row['key'])}: {row['tester_amount']:,.2f}, then {row['large_amount']:,.2f}"
         section.rows.append(("fraud", about, moment(row["tester_t"]), moment(row["large_t"]), "", ""))
     marks = [(row["rule"], row["first_at"]) for row in alerts.to_pylist()]
@@ -320,13 +317,13 @@ def denials(question: Question, section: Section) -> None:
     daily = [] if rules is None else sorted(added(rules, ["date"], ["denied"]), key=lambda row: row["date"])
     if marks or hourly or daily:
         paint = partial(_paint_denials, marks, hourly, daily)
-        section.svg = draw(section.name, section.title, section.says, paint, height=3.6)
+        section.svg = draw(section.name, section.title, section.text, paint, height=3.6)
 
 
 def _of_rules(rules: Any) -> str:
     """Return a text about denials by the policy and rules that never matched."""
     if rules is None:
-        return ", no table of rules"
+        return ", no table audit_rules"
     denied = pc.sum(rules["denied"]).as_py() or 0
     by_rule = added(rules, ["vhost", "rule"], ["allowed", "denied"])
     never = sum(1 for row in by_rule if not (row["allowed"] or row["denied"]))
@@ -358,47 +355,47 @@ def gaps(question: Question, section: Section) -> None:
     """Fill in the missing records: router, times, and reasons."""
     rows = sorted(question.tables["meter_gaps"].to_pylist(), key=lambda row: (row["explained"], row["t_from"]))
     if not rows:
-        section.says = "No record is missing."
+        section.text = "No record is missing."
         return
     lost = sum(row["to_n"] - row["from_n"] + 1 for row in rows)
     unexplained = [row for row in rows if not row["explained"]]
-    section.says = (
+    section.text = (
         f"{counted(len(rows), 'gap')} with {counted(lost, 'record')}; "
-        f"the router told of {len(rows) - len(unexplained)} of them."
+        f"the routers reported {len(rows) - len(unexplained)} of the gaps."
     )
     if unexplained:
         section.attention.append(
-            f"{counted(len(unexplained), 'gap')} in the records that no router told of: segments are lost."
+            f"{counted(len(unexplained), 'gap')} that no router reported: look for lost segments and compact them."
         )
-    section.head = ("router", "numbers", "from", "to", "explained")
+    section.head = ("router", "numbers", "from", "to", "reason")
     section.rows = [
         (label(row["router"]), f"{row['from_n']}-{row['to_n']}", moment(row["t_from"]), moment(row["t_to"]),
-         label(row["reason"]) if row["explained"] else "no")
+         label(row["reason"]) if row["explained"] else "not reported")
         for row in rows
     ]  # fmt: skip
     spans = [
         (row["router"], row["t_from"], row["t_to"], COLOURS[6] if row["explained"] else COLOURS[1]) for row in rows
     ]
-    _gantt(section, spans, {"told of": COLOURS[6], "not told of": COLOURS[1]})
+    _gantt(section, spans, {"reported": COLOURS[6], "not reported": COLOURS[1]})
 
 
 def neighbours(question: Question, section: Section) -> None:
     """Fill in when each router had each of its neighbours."""
     rows = question.tables["topology_history"].to_pylist()
     if not rows:
-        section.says = "No neighbour came or went."
+        section.text = "No router gained or lost a neighbour."
         return
     end = max(row["down_at"] or row["up_at"] for row in rows)
     pairs = {(row["router"], row["peer"]) for row in rows}
     flaps = {(row["router"], row["peer"]) for row in rows if row["flap"]}
     slow = max((row["converge_us"] or 0 for row in rows), default=0)
-    section.says = (
-        f"{counted(len(pairs), 'pair')} of neighbours, which found each other {counted(len(rows), 'time')}; "
-        f"{len(flaps)} of them flapping." + (f" The network took up to {duration(slow)} to settle." if slow else "")
+    section.text = (
+        f"{counted(len(pairs), 'pair')} of neighbours, which connected {counted(len(rows), 'time')}; "
+        f"{len(flaps)} of the pairs flap." + (f" The network took up to {duration(slow)} to settle." if slow else "")
     )
     section.attention += [
-        f"{label(peer)} comes and goes as a neighbour of {label(router)}."
-        for router, peer in sorted(flaps, key=str)[:MOST_ROWS]
+        f"{label(router)} repeatedly lost its neighbour {label(peer)}: check the connection between them."
+        for router, peer in sorted(flaps, key=str)[:MAX_ROWS]
     ]
     section.head = ("router", "neighbour", "up", "down", "cost", "flapping")
     section.rows = [
@@ -418,9 +415,9 @@ def _gantt(section: Section, spans: Iterable[tuple[str, datetime, datetime, str]
     found: dict[str, list[tuple[datetime, timedelta, str]]] = {}
     for name, start, end, colour in spans:
         found.setdefault(name, []).append((start, end - start, colour))
-    names = sorted(found, key=lambda name: (-len(found[name]), name))[:MOST_STRIPS]
+    names = sorted(found, key=lambda name: (-len(found[name]), name))[:MAX_STRIPS]
     if len(found) > len(names):
-        section.says += f" The plot shows {len(names)} of {len(found)}."
+        section.text += f" The plot shows {len(names)} of {len(found)}."
 
     def paint(figure: Any) -> None:
         from matplotlib.patches import Patch  # noqa: PLC0415
@@ -436,7 +433,7 @@ def _gantt(section: Section, spans: Iterable[tuple[str, datetime, datetime, str]
         patches = [Patch(color=colour, label=text) for text, colour in colours.items()]
         axes.legend(handles=patches, loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0)
 
-    section.svg = draw(section.name, section.title, section.says, paint, height=_strips_height(len(names)))
+    section.svg = draw(section.name, section.title, section.text, paint, height=_strips_height(len(names)))
 
 
 def _plotted(lines: Lines, unit: str) -> Callable[[Any], None]:
@@ -454,7 +451,7 @@ def _plotted(lines: Lines, unit: str) -> Callable[[Any], None]:
 def _nothing(table: Any, section: Section) -> bool:
     if table.num_rows:
         return False
-    section.says = "The table has nothing about this time."
+    section.text = "The table has no rows for these dates."
     return True
 
 

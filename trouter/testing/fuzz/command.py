@@ -114,11 +114,11 @@ def hunt_mutations(
     return hunt(target.check, inputs)
 
 
-def replay(target: Target, most: int = REPLAY_CUTS) -> list[tuple[Path, BaseException]]:
+def replay(target: Target, maximum: int = REPLAY_CUTS) -> list[tuple[Path, BaseException]]:
     """Try every seed of a target whole and cut in up to ``most`` places; return those that fail."""
     failures = []
     for path in target.paths:
-        for data in cuts(path.read_bytes(), most):
+        for data in cuts(path.read_bytes(), maximum):
             error = try_one(target.check, data)
             if error is not None:
                 failures.append((path, error))
@@ -138,7 +138,7 @@ def measure(target: Target, rng_seed: int) -> Coverage:
     return coverage
 
 
-def grow(target: Target, rng_seed: int, seconds: float, most: int) -> list[Path]:
+def grow(target: Target, rng_seed: int, seconds: float, maximum: int) -> list[Path]:
     """Keep up to ``most`` mutations that reach steps between lines that no seed reaches; return their files."""
     coverage = Coverage(target.covers)
     seeds = target.seeds
@@ -148,7 +148,7 @@ def grow(target: Target, rng_seed: int, seconds: float, most: int) -> list[Path]
         target.watch(coverage, data)
     kept: list[Path] = []
     end_s = time.monotonic() + seconds
-    while time.monotonic() < end_s and len(kept) < most:
+    while time.monotonic() < end_s and len(kept) < maximum:
         data = mutate(rng, pool, target.mutator)
         before = len(coverage.arcs)
         target.watch(coverage, data)

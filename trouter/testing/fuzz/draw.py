@@ -22,7 +22,7 @@ CHOICES: Final[dict[tuple[str, str], tuple[str, ...]]] = {
     (SslProfileFacts.__name__, "uid_missing"): UID_MISSING_CHOICES,
     ("Decision", "action"): DECISION_ACTIONS,
 }
-_MOST_ITEMS: Final = 4
+_MAX_ITEMS: Final = 4
 
 
 class Draw:
@@ -74,7 +74,7 @@ class Draw:
         if origin in (tuple, list, Sequence) or kind in (tuple, list):
             return self._row(origin, inner)
         if origin in (dict, Mapping):
-            return {self.value(inner[0]): self.value(inner[1]) for _ in range(self.number(0, _MOST_ITEMS))}
+            return {self.value(inner[0]): self.value(inner[1]) for _ in range(self.number(0, _MAX_ITEMS))}
         maker = _PLAIN.get(kind)
         if maker is not None:
             return maker(self)
@@ -82,12 +82,12 @@ class Draw:
             return self.choice(list(kind))
         if dataclasses.is_dataclass(kind) and isinstance(kind, type):
             return self._record(kind)
-        raise TypeError(f"no {kind} can be made of octets")
+        raise TypeError(f"no {kind} can be made of bytes")
 
     def _row(self, origin: Any, inner: tuple[Any, ...]) -> Any:
         if inner and inner[-1] is not ... and origin is tuple:
             return tuple(self.value(each) for each in inner)
-        items = [self.value(inner[0] if inner else bytes) for _ in range(self.number(0, _MOST_ITEMS))]
+        items = [self.value(inner[0] if inner else bytes) for _ in range(self.number(0, _MAX_ITEMS))]
         return items if origin is list else tuple(items)
 
     def _record(self, kind: type) -> Any:

@@ -27,9 +27,9 @@ FUZZED: Final = (
     "vhost_policy",
 )
 #: The method of ``Plugins`` that calls a hook, if it has another name.
-_ASKED_BY: Final = {"judge_attach": "may_attach"}
+_CALLED_BY: Final = {"judge_attach": "may_attach"}
 #: Steps of an exchange in one input, and seconds for each.
-_MOST_STEPS: Final = 8
+_MAX_STEPS: Final = 8
 _STEP_S: Final = 5.0
 
 #: Verifies the arguments and the answer of one call; raises AssertionError for a wrong answer.
@@ -54,14 +54,14 @@ def hook_target(
     hints.pop("return")
     if hook == "open_sasl":
         return _exchange_target(plugins, fixed, judge)
-    ask = getattr(plugins, _ASKED_BY.get(hook, hook))
+    call = getattr(plugins, _CALLED_BY.get(hook, hook))
 
     def check(data: bytes) -> None:
         draw = Draw(data)
         arguments = {name: fixed[name] if name in fixed else draw.value(kind) for name, kind in hints.items()}
         if hook == "observe":
             arguments["record"]["k"] = draw.choice(sorted(plugins.observed_kinds() or ("alarm",)))
-        answer = ask(*arguments.values())
+        answer = call(*arguments.values())
         _must_be_faultless(plugins)
         if judge is not None:
             judge(arguments, answer)
@@ -85,7 +85,7 @@ def _exchange_target(plugins: Plugins, fixed: dict[str, Any], judge: Judge | Non
         _must_be_faultless(plugins)
         if exchange is None:
             return
-        responses = [draw.piece() for _ in range(draw.number(1, _MOST_STEPS))]
+        responses = [draw.piece() for _ in range(draw.number(1, _MAX_STEPS))]
         responses[-1] += draw.rest()
 
         async def converse() -> None:

@@ -103,11 +103,11 @@ def mutations(
         yield mutate(rng, pool, mutator)
 
 
-def cuts(data: bytes, most: int) -> Iterator[bytes]:
+def cuts(data: bytes, maximum: int) -> Iterator[bytes]:
     """Yield ``data`` and up to ``most`` of its beginnings, evenly spaced, among them the empty one."""
     yield data
-    if most > 0 and data:
-        for end in range(0, len(data), -(-len(data) // most)):
+    if maximum > 0 and data:
+        for end in range(0, len(data), -(-len(data) // maximum)):
             yield data[:end]
 
 

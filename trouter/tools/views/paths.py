@@ -79,11 +79,11 @@ async def _routers(node: Node) -> dict[str, Row]:
     return {str(row.get("id")): row for row in table.dicts()}
 
 
-def _check_known(wanted: str, known: Sequence[str], asked: str) -> None:
+def _check_known(wanted: str, known: Sequence[str], router: str) -> None:
     if wanted not in known:
         names = ", ".join(sorted(known))
         raise NoPath(
-            f"{asked} knows no router {wanted}, only {names}: is it started with this id, and does a connector of "
+            f"{router} knows no router {wanted}, only {names}: is it started with this id, and does a connector of "
             "role inter-router lead to it or from it?"
         )
 

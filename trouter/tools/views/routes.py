@@ -1,4 +1,4 @@
-"""What the configuration asks of other containers: auto links and link routes."""
+"""The views of links to other containers that the configuration has: auto links and link routes."""
 
 from __future__ import annotations
 

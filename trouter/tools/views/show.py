@@ -146,10 +146,10 @@ class Window:
         self._out.write(f"{line}\n")
 
 
-async def _in_time(asked: Awaitable[T]) -> T | Timeout:
+async def _in_time(answering: Awaitable[T]) -> T | Timeout:
     """Return the result, or the Timeout that was raised instead."""
     try:
-        return await asked
+        return await answering
     except Timeout as failure:
         return failure
 
@@ -163,7 +163,7 @@ async def _answer(node: Node, request: Request, limit: int) -> Rows:
     try:
         if request.operation:
             properties = dict(request.properties) | ({"limit": limit} if limit > 0 else {})
-            answer = await node.ask(request.operation, **properties)
+            answer = await node.call_self(request.operation, **properties)
             return request.rows(answer) if request.rows is not None else []
         return _rows(await node.query(request.entity_type, request.attributes, limit))
     except StatusError:

@@ -1,4 +1,4 @@
-/** The globals of Node that rhea reads. Imported before rhea, and by nothing else. */
+/** The globals of Node that rhea reads. Modules that import rhea import this one first. */
 
 import { Buffer } from "buffer";
 

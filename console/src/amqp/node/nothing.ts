@@ -1,2 +1,2 @@
-/** Stands in for Node's fs, net, tls, os and path, which the console never reaches: it speaks over WebSocket only. */
+/** Replaces Node's fs, net, tls, os and path in the bundle; the console uses none of them, because it speaks over WebSocket only. */
 export default {};

@@ -1,6 +1,6 @@
 /** The two functions of Node's util that rhea calls. */
 
-type Constructor = abstract new (...given: never[]) => object;
+type Constructor = abstract new (...parameters: never[]) => object;
 
 /** Make `derived` inherit the methods of `base`. */
 export function inherits(derived: Constructor, base: Constructor): void {

@@ -5,20 +5,20 @@ import { useSearchParams } from "react-router-dom";
 import { ADDRESS_TABLES, addressesOf } from "../../model/address";
 import { cut, shown } from "../../model/text";
 import { Page } from "../../parts";
-import { useKnownTables } from "../common/known";
+import { useSupportedTables } from "../common/tables";
 import { TextField } from "../common/Field";
 import { AddressList } from "./AddressList";
 import { Details } from "./Details";
 
 const EVERY_MS = 2_000;
-/** As long as the longest address that a router looks at. */
+/** Characters of an address in the URL, at most: trouter refuses longer addresses. */
 const MAX_CHARACTERS = 4_096;
 
-/** One address: why it flows or does not, who sends and receives, and what became of deliveries. */
+/** Shows the operator one address: why its messages flow or not, its producers and consumers, and the outcomes of deliveries. */
 export default function Address() {
   const [search, setSearch] = useSearchParams();
   const name = search.get("name") ?? "";
-  const snapshot = useKnownTables(ADDRESS_TABLES, EVERY_MS);
+  const snapshot = useSupportedTables(ADDRESS_TABLES, EVERY_MS);
   const choose = (text: string): void => setSearch(text === "" ? {} : { name: cut(text, MAX_CHARACTERS) });
   const names = useMemo(() => addressesOf(snapshot).map((address) => address.text), [snapshot]);
   return (
@@ -33,13 +33,13 @@ export default function Address() {
   );
 }
 
-interface Given {
+interface Props {
   readonly name: string;
   readonly names: readonly string[];
   readonly onChoose: (name: string) => void;
 }
 
-function Search({ name, names, onChoose }: Given) {
+function Search({ name, names, onChoose }: Props) {
   const [text, setText] = useState(name);
   useEffect(() => setText(name), [name]);
   const submit = (event: SyntheticEvent): void => {
@@ -49,7 +49,7 @@ function Search({ name, names, onChoose }: Given) {
   return (
     <form className="console-form console-search" onSubmit={submit} role="search">
       <TextField label="Address" value={text} onChange={setText} suggestions={names} />
-      <Button type="submit">Look at it</Button>
+      <Button type="submit">Show address</Button>
       {name !== "" && (
         <Button variant="link" onClick={() => onChoose("")}>
           All addresses

@@ -4,7 +4,7 @@ import { shownRate } from "../../model/numbers";
 import { activeAddresses, type ActiveAddress } from "../../model/overview";
 import type { Snapshot } from "../../model/types";
 import { DataTable, type Column } from "../../parts";
-import { useLooks, useMissing } from "../common/known";
+import { useTablePairs, useTableAbsence } from "../common/tables";
 import { Panel } from "../common/Panel";
 
 const COLUMNS: readonly Column<ActiveAddress>[] = [
@@ -21,18 +21,18 @@ const COLUMNS: readonly Column<ActiveAddress>[] = [
   { key: "routers", title: "Routers", value: (row) => row.routers.join(", ") },
 ];
 
-interface Given {
+interface Props {
   readonly snapshot: Snapshot;
   readonly onOpen: (name: string) => void;
 }
 
-/** The addresses of clients, each once over all routers. */
-export function AddressList({ snapshot, onOpen }: Given) {
-  const looks = useLooks(snapshot, "router.address");
-  const missing = useMissing(snapshot, "router.address");
-  const rows = useMemo(() => activeAddresses(snapshot, looks, Infinity), [snapshot, looks]);
+/** Lists the addresses of clients, each summed over all routers. */
+export function AddressList({ snapshot, onOpen }: Props) {
+  const pairs = useTablePairs(snapshot, "router.address");
+  const absence = useTableAbsence(snapshot, "router.address");
+  const rows = useMemo(() => activeAddresses(snapshot, pairs, Infinity), [snapshot, pairs]);
   return (
-    <Panel title="Addresses of clients" missing={missing}>
+    <Panel title="Addresses of clients" absence={absence}>
       <DataTable
         label="Addresses"
         columns={COLUMNS}

@@ -1,12 +1,12 @@
 import { useMemo } from "react";
 
-import { OUTCOMES, viewOf, type AddressLink, type AddressOnRouter, type Outcome } from "../../model/address";
+import { OUTCOMES, addressView, type AddressLink, type AddressOnRouter, type Outcome } from "../../model/address";
 import { duration, numberOf, textOf } from "../../model/numbers";
 import type { Snapshot } from "../../model/types";
 import { DataTable, type Column } from "../../parts";
-import { useMissing } from "../common/known";
+import { useTableAbsence } from "../common/tables";
 import { Panel } from "../common/Panel";
-import { Why } from "./Why";
+import { Explanations } from "./Explanations";
 
 const outcomes = Object.entries(OUTCOMES) as [Outcome, string][];
 
@@ -68,15 +68,15 @@ const ROUTERS: readonly Column<AddressOnRouter>[] = [
 
 const keyOf = (row: AddressLink): string => `${row.router} ${row.link}`;
 
-/** Everything of one address. */
+/** Shows one address: the explanation of each router, its links, and the outcomes by router. */
 export function Details({ snapshot, name }: { snapshot: Snapshot; name: string }) {
-  const view = useMemo(() => viewOf(snapshot, name), [snapshot, name]);
-  const missing = useMissing(snapshot, "router.link");
-  const missingAddresses = useMissing(snapshot, "router.address");
+  const view = useMemo(() => addressView(snapshot, name), [snapshot, name]);
+  const linksAbsence = useTableAbsence(snapshot, "router.link");
+  const addressesAbsence = useTableAbsence(snapshot, "router.address");
   return (
     <div className="console-panels">
-      <Why name={name} view={view} routers={snapshot.routers} />
-      <Panel title={`Consumers (${view.consumers.length})`} missing={missing} isWide>
+      <Explanations name={name} view={view} routers={snapshot.routers} />
+      <Panel title={`Consumers (${view.consumers.length})`} absence={linksAbsence} isWide>
         <DataTable
           label="Consumers"
           columns={CONSUMERS}
@@ -86,7 +86,7 @@ export function Details({ snapshot, name }: { snapshot: Snapshot; name: string }
           empty="No client receives from it."
         />
       </Panel>
-      <Panel title={`Producers (${view.producers.length})`} missing={missing} isWide>
+      <Panel title={`Producers (${view.producers.length})`} absence={linksAbsence} isWide>
         <DataTable
           label="Producers"
           columns={PRODUCERS}
@@ -96,7 +96,7 @@ export function Details({ snapshot, name }: { snapshot: Snapshot; name: string }
           empty="No client sends to it."
         />
       </Panel>
-      <Panel title="Deliveries and outcomes by router" missing={missingAddresses} isWide>
+      <Panel title="Deliveries and outcomes by router" absence={addressesAbsence} isWide>
         <DataTable
           label="Outcomes by router"
           columns={ROUTERS}

@@ -10,13 +10,13 @@ import { useHistories } from "../../store";
 import { ChoiceField, TextField } from "../common/Field";
 import { Panel } from "../common/Panel";
 import { copyChart, putChart, removeChart } from "./choice";
-import { keysOf } from "./Charts";
+import { seriesOf } from "./Charts";
 import { LineForm } from "./LineForm";
 
 const HEIGHT = 220;
 const LARGE_HEIGHT = 420;
 
-/** One chart with what can be done to it. */
+/** Shows one chart with buttons to edit, copy, enlarge and remove it. */
 export function ChartCard({ chart, routers }: { chart: Chart; routers: readonly string[] }) {
   const [isEdited, setIsEdited] = useState(false);
   const title = shown(chart.title, 100);
@@ -46,7 +46,7 @@ export function ChartCard({ chart, routers }: { chart: Chart; routers: readonly 
 
 function Lines({ chart, routers }: { chart: Chart; routers: readonly string[] }) {
   const named = chart.lines.flatMap((line) =>
-    keysOf(line, routers).map(([router, key]) => ({
+    seriesOf(line, routers).map(([router, key]) => ({
       key,
       label: shown(chart.lines.length === 1 && line.router === ALL ? router : `${router}: ${titleOf(line)}`, 60),
     })),
@@ -54,7 +54,7 @@ function Lines({ chart, routers }: { chart: Chart; routers: readonly string[] })
   const histories = useHistories(named.map(({ key }) => key)).map((history) => smoothed(history, chart.windowSeconds * 1_000));
   const drawn = chart.isStacked ? stacked(histories) : histories;
   const series = named.map(({ label }, place) => ({ label, times: [], values: [], ...drawn[place] }));
-  // The highest of a stack is drawn first, so that those below it stay in sight.
+  // The highest series of a stack is drawn first, so that it does not cover the others.
   const ordered = chart.isStacked ? [...series].reverse() : series;
   const isRate = chart.lines.length > 0 && chart.lines.every((line) => line.isRate);
   return (

@@ -4,7 +4,7 @@ import { EmptyState, EmptyStateBody } from "@patternfly/react-core/dist/esm/comp
 
 import { useSearchParams } from "react-router-dom";
 
-import { ALL, chartsOfLink, linkOf, type Chart, type Line } from "../../model/charts";
+import { ALL, parseChartsLink, chartsLink, type Chart, type Line } from "../../model/charts";
 import { Page } from "../../parts";
 import { follow, followed, historyKey, unfollow, useSession } from "../../store";
 import { Panel } from "../common/Panel";
@@ -12,8 +12,8 @@ import { ChartCard } from "./ChartCard";
 import { addChart, showCharts, useCharts } from "./choice";
 import { LineForm } from "./LineForm";
 
-/** Return the series that a line stands for, as the store's history knows them: [router, key]. */
-export function keysOf(line: Line, routers: readonly string[]): [string, string][] {
+/** Return the series of a line as pairs of router id and key of the store's history: one for each router if the line is for all. */
+export function seriesOf(line: Line, routers: readonly string[]): [string, string][] {
   const chosen = line.router === ALL ? routers : [line.router];
   return chosen.map((router) => [
     router,
@@ -21,10 +21,10 @@ export function keysOf(line: Line, routers: readonly string[]): [string, string]
   ]);
 }
 
-/** Series go on while other pages are looked at; they end when no chart shows them any more. */
-function useFollowed(charts: readonly Chart[], routers: readonly string[]): void {
+/** Record the series of all charts, also while the user is on other pages; stop those that no chart shows any more. */
+function useFollowedSeries(charts: readonly Chart[], routers: readonly string[]): void {
   const wanted = useMemo(
-    () => JSON.stringify([...new Set(charts.flatMap((chart) => chart.lines.flatMap((line) => keysOf(line, routers).map(([, key]) => key))))]),
+    () => JSON.stringify([...new Set(charts.flatMap((chart) => chart.lines.flatMap((line) => seriesOf(line, routers).map(([, key]) => key))))]),
     [charts, routers],
   );
   useEffect(() => {
@@ -34,29 +34,29 @@ function useFollowed(charts: readonly Chart[], routers: readonly string[]): void
   }, [wanted]);
 }
 
-/** Keep the charts in the page's address: one that is opened with charts shows those. */
-function useLinked(charts: readonly Chart[]): void {
+/** Keep the charts in the page's URL; a URL that the user opens with charts replaces the stored ones on the page. */
+function useChartsInUrl(charts: readonly Chart[]): void {
   const [query, setQuery] = useSearchParams();
   const written = useRef<string | null>(null);
-  const given = query.get("charts");
-  const own = linkOf(charts);
+  const openedLink = query.get("charts");
+  const currentLink = chartsLink(charts);
   useEffect(() => {
-    if (given === own) return;
-    const isOpened = given !== null && given !== written.current;
-    written.current = isOpened ? given : own;
-    if (isOpened) showCharts(chartsOfLink(given));
-    else setQuery({ charts: own }, { replace: true });
-  }, [given, own, setQuery]);
+    if (openedLink === currentLink) return;
+    const isOpened = openedLink !== null && openedLink !== written.current;
+    written.current = isOpened ? openedLink : currentLink;
+    if (isOpened) showCharts(parseChartsLink(openedLink));
+    else setQuery({ charts: currentLink }, { replace: true });
+  }, [openedLink, currentLink, setQuery]);
 }
 
-/** Numbers over time: the charts that the user collected. */
+/** Shows the user's charts of numbers and rates over time. */
 export default function Charts() {
   const charts = useCharts();
   const session = useSession();
   const routers = useMemo(() => session.routers.map((router) => router.id), [session.routers]);
   const [isAdding, setIsAdding] = useState(false);
-  useFollowed(charts, routers);
-  useLinked(charts);
+  useFollowedSeries(charts, routers);
+  useChartsInUrl(charts);
   return (
     <Page
       title="Charts"
@@ -80,7 +80,7 @@ export default function Charts() {
       )}
       {charts.length === 0 && !isAdding && (
         <EmptyState titleText="No chart yet" headingLevel="h2">
-          <EmptyStateBody>Add one: any number that a router tells, or how fast it grows.</EmptyStateBody>
+          <EmptyStateBody>Add one: any number that a router reports, or its rate.</EmptyStateBody>
         </EmptyState>
       )}
       <div className="console-charts">

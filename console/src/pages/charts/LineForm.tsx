@@ -9,29 +9,29 @@ import { useSchema, useSession, useTables, type Wanted } from "../../store";
 import { ChoiceField } from "../common/Field";
 
 const EVERY_MS = 5_000;
-/** Rows of a table that can be chosen from. */
+/** Rows that the form offers, at most. */
 const MAX_ROWS = 500;
 
-interface Given {
+interface Props {
   readonly action: string;
   readonly onChoose: (line: Line) => void;
   readonly onCancel: () => void;
 }
 
-/** Return the numeric attributes of a type, those that are marked for graphs first. */
+/** Return the numeric attributes of a type, those that the schema marks for graphs first. */
 function numbersOf(schema: Schema, entity: string): string[] {
   const all = Object.entries(schema.types[entity]?.attributes ?? {}).filter(([, each]) => each.type === "integer");
   const isMarked = (name: string): boolean => schema.types[entity]?.attributes[name]?.graph === true;
   return all.map(([name]) => name).sort((one, other) => Number(isMarked(other)) - Number(isMarked(one)));
 }
 
-/** What a row is called: an address by its text, without the letter and phase of its key. */
+/** Return the name of a row; for an address its text, without the letter and phase of its key. */
 function nameOf(entity: string, row: Row): string {
   const name = ["name", "key", "owningAddr", "host", "identity"].map((each) => textOf(row[each])).find((text) => text !== "") ?? "";
   return entity === "router.address" ? parseKey(name).text : name;
 }
 
-/** What a row is called in the choice: a link by its address and direction too, an address that is not mobile by its kind. */
+/** Return the label of a row in the form: links have their address and direction too, addresses that are not mobile their kind. */
 function labelOf(entity: string, row: Row): string {
   const name = nameOf(entity, row);
   if (entity === "router.link") return `${name} (${textOf(row["linkDir"])} ${parseKey(textOf(row["owningAddr"])).text}, link ${textOf(row["identity"])})`;
@@ -39,7 +39,7 @@ function labelOf(entity: string, row: Row): string {
   return entity === "router.address" && kind !== "mobile" && kind !== "" ? `${name} (${kind})` : name;
 }
 
-function rowsOf(snapshot: Snapshot, router: string, entity: string): Row[] {
+function selectableRows(snapshot: Snapshot, router: string, entity: string): Row[] {
   const found = new Map<string, Row>();
   for (const each of snapshot.routers)
     if (router === ALL || each.id === router)
@@ -47,8 +47,8 @@ function rowsOf(snapshot: Snapshot, router: string, entity: string): Row[] {
   return [...found.values()].slice(0, MAX_ROWS);
 }
 
-/** Choose a router, a type, a row and an attribute. */
-export function LineForm({ action, onChoose, onCancel }: Given) {
+/** Lets the user choose a router, type, row and attribute for a line of a chart. */
+export function LineForm({ action, onChoose, onCancel }: Props) {
   const schema = useSchema();
   const { routers } = useSession();
   const types = useMemo(
@@ -61,7 +61,7 @@ export function LineForm({ action, onChoose, onCancel }: Given) {
   const [attribute, setAttribute] = useState("");
   const [isRate, setIsRate] = useState(true);
   const wanted = useMemo<Wanted>(() => ({ [entity]: "all" }), [entity]);
-  const rows = rowsOf(useTables(wanted, EVERY_MS), router, entity);
+  const rows = selectableRows(useTables(wanted, EVERY_MS), router, entity);
   const attributes = useMemo(() => numbersOf(schema, entity), [schema, entity]);
   const row = rows.find((each) => textOf(each["identity"]) === identity) ?? rows[0];
   const chosen = attributes.includes(attribute) ? attribute : attributes[0];

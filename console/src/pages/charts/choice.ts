@@ -1,9 +1,9 @@
 import { create } from "zustand";
 
-import { ALL, chartsIn, FIRST_MINUTES, hasRoomForChart, titleOf, type Chart, type Line } from "../../model/charts";
+import { ALL, parseCharts, FIRST_MINUTES, hasRoomForChart, titleOf, type Chart, type Line } from "../../model/charts";
 
-/** Where the choice of charts is kept for the next visit; it holds names of routers, rows and attributes, and no data. */
-const KEPT_AS = "trouter-console-charts";
+/** The key of local storage that keeps the charts; they hold names of routers, rows and attributes, and no samples. */
+const STORAGE_KEY = "trouter-console-charts";
 
 const FIRST: readonly Line[] = ["deliveriesIngress", "deliveriesEgress"].map((attribute) => ({
   router: ALL,
@@ -14,12 +14,12 @@ const FIRST: readonly Line[] = ["deliveriesIngress", "deliveriesEgress"].map((at
   name: "router",
 }));
 
-function kept(): Chart[] {
+function storedCharts(): Chart[] {
   try {
-    const text = localStorage.getItem(KEPT_AS);
-    return text === null ? FIRST.map((line, place) => chartWith(line, `first-${place}`)) : chartsIn(text);
+    const text = localStorage.getItem(STORAGE_KEY);
+    return text === null ? FIRST.map((line, place) => chartWith(line, `first-${place}`)) : parseCharts(text);
   } catch {
-    return []; // A browser that keeps nothing.
+    return []; // The browser has no local storage.
   }
 }
 
@@ -28,35 +28,35 @@ function chartWith(line: Line, id: string): Chart {
   return { id, title: titleOf(line), lines: [line], isStacked, isLarge: false, minutes: FIRST_MINUTES, windowSeconds: 1 };
 }
 
-const store = create<{ readonly charts: readonly Chart[] }>(() => ({ charts: kept() }));
+const store = create<{ readonly charts: readonly Chart[] }>(() => ({ charts: storedCharts() }));
 
 function change(to: (charts: readonly Chart[]) => readonly Chart[]): void {
   const charts = to(store.getState().charts);
   store.setState({ charts });
   try {
-    localStorage.setItem(KEPT_AS, JSON.stringify(charts));
+    localStorage.setItem(STORAGE_KEY, JSON.stringify(charts));
   } catch {
-    // Nothing is kept for the next visit.
+    // The browser has no local storage: the charts last until the next reload.
   }
 }
 
-/** Show the charts of a link; they are not kept before the user changes one. */
+/** Show the charts of a URL; they are stored when the user changes one. */
 export const showCharts = (charts: readonly Chart[]): void => store.setState({ charts });
 
 const newId = (): string => `${Date.now().toString(36)}-${Math.random().toString(36).slice(2, 8)}`;
 
-/** The charts in their order. */
+/** Return the charts in their order. */
 export const useCharts = (): readonly Chart[] => store((state) => state.charts);
 
 /** Add a chart with one line. */
 export const addChart = (line: Line): void =>
   change((charts) => (hasRoomForChart(charts) ? [...charts, chartWith(line, newId())] : charts));
 
-/** Put `chart` in the place of the one with its id. */
+/** Replace the chart that has the same id. */
 export const putChart = (chart: Chart): void =>
   change((charts) => charts.map((each) => (each.id === chart.id ? chart : each)));
 
-/** Add the same chart once more, behind it. */
+/** Add a copy of the chart behind it. */
 export const copyChart = (chart: Chart): void =>
   change((charts) =>
     hasRoomForChart(charts) ? charts.flatMap((each) => (each.id === chart.id ? [each, { ...chart, id: newId() }] : [each])) : charts,

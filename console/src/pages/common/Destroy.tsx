@@ -7,26 +7,27 @@ import { shown } from "../../model/text";
 import type { Entity } from "../../model/types";
 import { manage, notify, refresh } from "../../store";
 
-interface Given {
+interface Props {
   readonly entity: Entity;
-  /** What it is called, as text that fits a heading. */
+  /** The name of the entity, for a heading. */
   readonly name: string;
   readonly identity: string;
-  /** The id of its router, and the address of the router's management node. */
+  /** The id of the router. */
   readonly router: string;
+  /** The address of the router, as manage() takes it. */
   readonly address: string;
-  /** Close a connection; else delete the entity. */
+  /** True to close a connection, false to delete the entity. */
   readonly isClose: boolean;
-  /** Called at the end: whether the entity is gone. */
+  /** Called when the dialog ends; `isGone` says whether the entity was deleted or closed. */
   readonly onEnd: (isGone: boolean) => void;
 }
 
-/** The question before an entity is deleted or a connection closed. */
-export function Destroy({ entity, name, identity, router, address, isClose, onEnd }: Given) {
+/** Asks the operator to confirm, then deletes an entity or closes a connection. */
+export function Destroy({ entity, name, identity, router, address, isClose, onEnd }: Props) {
   const [problem, setProblem] = useState("");
   const [isBusy, setIsBusy] = useState(false);
-  const what = `${entity} ${name}`;
-  const act = async (): Promise<void> => {
+  const subject = `${entity} ${name}`;
+  const send = async (): Promise<void> => {
     setIsBusy(true);
     setProblem("");
     try {
@@ -36,7 +37,7 @@ export function Destroy({ entity, name, identity, router, address, isClose, onEn
           ? { operation: "UPDATE", type: entity, identity, body: { adminStatus: "deleted" } }
           : { operation: "DELETE", type: entity, identity },
       );
-      notify("success", isClose ? `Closed ${what}` : `Deleted ${what}`);
+      notify("success", isClose ? `Closed ${subject}` : `Deleted ${subject}`);
       refresh(router, entity);
       onEnd(true);
     } catch (error) {
@@ -50,17 +51,17 @@ export function Destroy({ entity, name, identity, router, address, isClose, onEn
       <ModalHeader title={title} labelId="destroy-title" titleIconVariant="warning" />
       <ModalBody>
         <p>
-          {what} on router {shown(router)}
-          {isClose ? ": its links end, and messages under way on it are released." : ": this cannot be taken back."}
+          {subject} on router {shown(router)}
+          {isClose ? ": its links end, and messages under way on it are released." : ": this cannot be undone."}
         </p>
         {problem !== "" && <Alert variant="danger" isInline title={shown(problem, 2_000)} />}
       </ModalBody>
       <ModalFooter>
-        <Button variant="danger" isLoading={isBusy} isDisabled={isBusy} onClick={() => void act()}>
+        <Button variant="danger" isLoading={isBusy} isDisabled={isBusy} onClick={() => void send()}>
           {isClose ? "Close connection" : "Delete"}
         </Button>
         <Button variant="link" onClick={() => onEnd(false)}>
-          Keep
+          Cancel
         </Button>
       </ModalFooter>
     </Modal>

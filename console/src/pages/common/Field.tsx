@@ -9,11 +9,11 @@ interface Text {
   readonly value: string;
   readonly onChange: (value: string) => void;
   readonly placeholder?: string;
-  /** What the field suggests while it is typed into. */
+  /** Values that the field suggests while the user types. */
   readonly suggestions?: readonly string[];
 }
 
-/** A labelled field for one line of text. */
+/** Shows a labelled field for one line of text. */
 export function TextField({ label, value, onChange, placeholder, suggestions = [] }: Text) {
   const id = useId();
   return (
@@ -46,7 +46,7 @@ interface Choice {
   readonly options: readonly (readonly [value: string, label: string])[];
 }
 
-/** A labelled choice of one out of several. */
+/** Shows a labelled list from which the user chooses one value. */
 export function ChoiceField({ label, value, onChange, options }: Choice) {
   const id = useId();
   return (

@@ -1,35 +1,35 @@
 import type { ReactNode } from "react";
 import { Card, CardBody, CardTitle } from "@patternfly/react-core/dist/esm/components/Card";
 
-import type { Missing } from "./known";
+import type { TableAbsence } from "./tables";
 import "./common.css";
 
-const WORDS: Readonly<Record<Missing, string>> = {
+const ABSENCE_TEXTS: Readonly<Record<TableAbsence, string>> = {
   refused: "Not allowed: the policy does not show this to your login.",
-  absent: "The router does not tell this: it is of another version.",
+  absent: "The router does not report this: its version does not support it.",
   pending: "Waiting for the router.",
 };
 
-interface Given {
+interface Props {
   readonly title: ReactNode;
   readonly id?: string;
-  /** Why there is nothing to show; the children are not drawn then. */
-  readonly missing?: Missing | undefined;
+  /** Why the table is absent; a text about it then replaces the children. */
+  readonly absence?: TableAbsence | undefined;
   readonly children: ReactNode;
   readonly isWide?: boolean;
 }
 
-/** A part of a page with a heading; it says so where the policy or the router does not show what it is about. */
-export function Panel({ title, id, missing, children, isWide = false }: Given) {
+/** Shows a part of a page with a heading, or the reason why its table is absent. */
+export function Panel({ title, id, absence, children, isWide = false }: Props) {
   return (
     <Card id={id} component="section" isCompact className={isWide ? "console-panel console-wide" : "console-panel"}>
       <CardTitle component="h2">{title}</CardTitle>
-      <CardBody>{missing === undefined ? children : <p className="console-subtle">{WORDS[missing]}</p>}</CardBody>
+      <CardBody>{absence === undefined ? children : <p className="console-subtle">{ABSENCE_TEXTS[absence]}</p>}</CardBody>
     </Card>
   );
 }
 
-/** One number with its name; "–" where it is not known. */
+/** Shows one number with its name and unit; callers pass "–" for an unknown value. */
 export function Figure({ name, value, unit = "" }: { name: string; value: string; unit?: string }) {
   return (
     <div className="console-figure">

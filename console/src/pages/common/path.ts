@@ -1,4 +1,4 @@
-/** Return what stands behind the page's name in its address, decoded; as it is where it cannot be decoded. */
+/** Return the part of the route behind the page's name, decoded if possible: "x y" for "/schema/x%20y". */
 export function secondPart(pathname: string): string {
   const part = pathname.split("/")[2] ?? "";
   try {

@@ -2,14 +2,14 @@ import { FormSelect, FormSelectOption } from "@patternfly/react-core/dist/esm/co
 
 import { shown } from "../../model/text";
 import { useSchema, useSession } from "../../store";
-import type { Place } from "./place";
+import type { EntityLocation } from "./location";
 
-/** The choice of the type and of the router. */
-export function Choice({ place, onChange }: { place: Place; onChange: (change: Partial<Place>) => void }) {
+/** Lets the user choose the entity type and the router. */
+export function Choice({ location, onChange }: { location: EntityLocation; onChange: (change: Partial<EntityLocation>) => void }) {
   const schema = useSchema();
   const { routers } = useSession();
   const types = Object.values(schema.types)
-    .filter((type) => (type.operations.length > 0 && !type.deprecated) || type.name === place.entity)
+    .filter((type) => (type.operations.length > 0 && !type.deprecated) || type.name === location.entity)
     .map((type) => type.name)
     .sort();
   return (
@@ -19,10 +19,10 @@ export function Choice({ place, onChange }: { place: Place; onChange: (change: P
         <FormSelect
           id="entity"
           aria-label="Type"
-          value={place.entity}
-          onChange={(_event, entity) => onChange({ entity, identity: "", does: "", filter: "" })}
+          value={location.entity}
+          onChange={(_event, entity) => onChange({ entity, identity: "", action: "", filter: "" })}
         >
-          {(types.includes(place.entity) ? types : [place.entity, ...types]).map((name) => (
+          {(types.includes(location.entity) ? types : [location.entity, ...types]).map((name) => (
             <FormSelectOption key={name} value={name} label={shown(name)} />
           ))}
         </FormSelect>
@@ -32,8 +32,8 @@ export function Choice({ place, onChange }: { place: Place; onChange: (change: P
         <FormSelect
           id="router"
           aria-label="Router"
-          value={place.router}
-          onChange={(_event, router) => onChange({ router, identity: "", does: "" })}
+          value={location.router}
+          onChange={(_event, router) => onChange({ router, identity: "", action: "" })}
         >
           <FormSelectOption value="" label="All routers" />
           {routers.map((router) => (

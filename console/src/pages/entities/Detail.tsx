@@ -14,75 +14,75 @@ import { WholeValue } from "../../parts";
 import { useSession } from "../../store";
 import { Destroy } from "../common/Destroy";
 import { EntityForm } from "./EntityForm";
-import type { Place } from "./place";
+import type { EntityLocation } from "./location";
 import { attributesOf, titleOf, type EntityRow } from "./rows";
 
-interface Given {
-  readonly place: Place;
+interface Props {
+  readonly location: EntityLocation;
   readonly type: SchemaType | undefined;
   readonly found: EntityRow | undefined;
   readonly isLoading: boolean;
-  readonly go: (change: Partial<Place>) => void;
+  readonly go: (change: Partial<EntityLocation>) => void;
 }
 
-/** One entity with all of its attributes, and what the login may do to it. */
-export function Detail({ place, type, found, isLoading, go }: Given) {
+/** Shows one entity with all of its attributes, and buttons for the changes that the login may make. */
+export function Detail({ location, type, found, isLoading, go }: Props) {
   const { can, routers } = useSession();
-  const [asks, setAsks] = useState(false);
+  const [isConfirming, setIsConfirming] = useState(false);
   const back = (
-    <Button variant="link" isInline onClick={() => go({ identity: "", does: "" })}>
-      All of {place.entity}
+    <Button variant="link" isInline onClick={() => go({ identity: "", action: "" })}>
+      All of {location.entity}
     </Button>
   );
   if (found === undefined) {
-    const where = place.router === "" ? "" : ` on router ${shown(place.router)}`;
+    const where = location.router === "" ? "" : ` on router ${shown(location.router)}`;
     return (
       <>
         {back}
         <p className="console-about">
-          {isLoading ? "Asking the router..." : `There is no ${place.entity} ${shown(place.identity, 200)}${where}.`}
+          {isLoading ? "Waiting for the router..." : `There is no ${location.entity} ${shown(location.identity, 200)}${where}.`}
         </p>
       </>
     );
   }
   const router = routers.find((one) => one.id === found.router);
-  const isConnection = place.entity === "connection";
-  const canClose = isConnection && can("UPDATE", place.entity) && found.row["role"] === "normal";
-  const canDelete = !isConnection && can("DELETE", place.entity);
+  const isConnection = location.entity === "connection";
+  const canClose = isConnection && can("UPDATE", location.entity) && found.row["role"] === "normal";
+  const canDelete = !isConnection && can("DELETE", location.entity);
   return (
     <>
       {back}
       <div className="console-entity">
         <Title headingLevel="h2">{titleOf(found)}</Title>
         <div className="console-actions">
-          {can("UPDATE", place.entity) && !isConnection && place.does !== "edit" && (
-            <Button variant="secondary" onClick={() => go({ does: "edit" })}>
+          {can("UPDATE", location.entity) && !isConnection && location.action !== "edit" && (
+            <Button variant="secondary" onClick={() => go({ action: "edit" })}>
               Change
             </Button>
           )}
           {(canDelete || canClose) && (
-            <Button variant="danger" onClick={() => setAsks(true)}>
+            <Button variant="danger" onClick={() => setIsConfirming(true)}>
               {canClose ? "Close connection" : "Delete"}
             </Button>
           )}
         </div>
       </div>
-      {place.does === "edit" && type !== undefined && router !== undefined ? (
-        <EntityForm type={type} router={router} present={found} onDone={() => go({ does: "" })} />
+      {location.action === "edit" && type !== undefined && router !== undefined ? (
+        <EntityForm type={type} router={router} present={found} onDone={() => go({ action: "" })} />
       ) : (
         <Attributes found={found} type={type} />
       )}
-      {asks && router !== undefined && (
+      {isConfirming && router !== undefined && (
         <Destroy
-          entity={place.entity}
+          entity={location.entity}
           name={titleOf(found)}
           identity={found.identity}
           router={found.router}
           address={found.address}
           isClose={canClose}
           onEnd={(isGone) => {
-            setAsks(false);
-            if (isGone) go({ identity: "", does: "" });
+            setIsConfirming(false);
+            if (isGone) go({ identity: "", action: "" });
           }}
         />
       )}

@@ -4,6 +4,7 @@ import { Button } from "@patternfly/react-core/dist/esm/components/Button";
 import { ActionGroup, Form } from "@patternfly/react-core/dist/esm/components/Form";
 import { Title } from "@patternfly/react-core/dist/esm/components/Title";
 
+import { isMap } from "../../model/rows";
 import { shown } from "../../model/text";
 import type { RouterRef, SchemaType, Value } from "../../model/types";
 import { ManagementError, manage, notify, refresh } from "../../store";
@@ -11,18 +12,18 @@ import { FieldInput } from "./FieldInput";
 import { bodyOf, fieldIn, fieldsOf, textOfField } from "./fields";
 import { identityOf, type EntityRow } from "./rows";
 
-interface Given {
+interface Props {
   readonly type: SchemaType;
   readonly router: RouterRef;
-  /** The entity to change; a new one is made without it. */
+  /** The entity to change; absent to create one. */
   readonly present?: EntityRow;
-  /** Called at the end, with the identity of what was made. */
+  /** Called at the end, with the identity of the created or changed entity. */
   readonly onDone: (made?: string) => void;
 }
 
-/** Send what the form says and return the identity of the entity. */
-async function send(given: Given, body: Record<string, Value>): Promise<string> {
-  const { type, router, present } = given;
+/** Send the CREATE or UPDATE and return the identity of the entity; throw ManagementError if the router refuses. */
+async function send(props: Props, body: Record<string, Value>): Promise<string> {
+  const { type, router, present } = props;
   const name = body["name"];
   const made = await manage(router.address, {
     operation: present === undefined ? "CREATE" : "UPDATE",
@@ -32,12 +33,12 @@ async function send(given: Given, body: Record<string, Value>): Promise<string> 
     body,
   });
   refresh(router.id, type.name);
-  return typeof made === "object" && made !== null && !Array.isArray(made) ? identityOf(made as EntityRow["row"]) : "";
+  return isMap(made) ? identityOf(made) : "";
 }
 
-/** The form that makes or changes an entity, from the schema of its type. */
-export function EntityForm(given: Given) {
-  const { type, router, present, onDone } = given;
+/** Shows the form that creates or changes an entity, built from the schema of its type. */
+export function EntityForm(props: Props) {
+  const { type, router, present, onDone } = props;
   const fields = fieldsOf(type, present === undefined ? "create" : "update");
   const [texts, setTexts] = useState<Readonly<Record<string, string>>>(() =>
     Object.fromEntries(fields.map((field) => [field.name, textOfField(present?.row[field.name])])),
@@ -45,7 +46,7 @@ export function EntityForm(given: Given) {
   const [errors, setErrors] = useState<Readonly<Record<string, string>>>({});
   const [problem, setProblem] = useState("");
   const [isBusy, setIsBusy] = useState(false);
-  // The row as it was when the form opened: an update from the router must not look like a change of the user's.
+  // The row as it was when the form opened: a later update from the router must not count as a change by the user.
   const opened = useRef(present?.row);
 
   const fail = (found: Readonly<Record<string, string>>, text: string): void => {
@@ -54,25 +55,25 @@ export function EntityForm(given: Given) {
     const first = fields.find((field) => found[field.name] !== undefined);
     if (first !== undefined) document.getElementById(`field-${first.name}`)?.focus();
   };
-  const refused = (error: unknown): void => {
+  const showRefusal = (error: unknown): void => {
     const text = error instanceof Error ? error.message : String(error);
     const field = error instanceof ManagementError ? fieldIn(text, fields) : undefined;
     fail(field === undefined ? {} : { [field]: text }, field === undefined ? text : "");
   };
   const submit = async (): Promise<void> => {
-    const asked = bodyOf(fields, texts, opened.current);
-    if (Object.keys(asked.errors).length > 0) {
-      fail(asked.errors, "");
+    const request = bodyOf(fields, texts, opened.current);
+    if (Object.keys(request.errors).length > 0) {
+      fail(request.errors, "");
       return;
     }
     setIsBusy(true);
     fail({}, "");
     try {
-      const made = await send(given, asked.body);
+      const made = await send(props, request.body);
       notify("success", present === undefined ? `Created ${type.name} ${made}` : `Changed ${type.name} ${present.identity}`);
       onDone(made);
     } catch (error) {
-      refused(error);
+      showRefusal(error);
       setIsBusy(false);
     }
   };

@@ -2,11 +2,11 @@ import { useMemo } from "react";
 
 import type { SchemaType } from "../../model/types";
 import { DataTable } from "../../parts";
-import type { Place } from "./place";
+import type { EntityLocation } from "./location";
 import { columnsOf, type EntityRow } from "./rows";
 
-interface Given {
-  readonly place: Place;
+interface Props {
+  readonly location: EntityLocation;
   readonly type: SchemaType | undefined;
   readonly rows: readonly EntityRow[];
   readonly isLoading: boolean;
@@ -14,26 +14,26 @@ interface Given {
   readonly onFilter: (text: string) => void;
 }
 
-/** All entities of one type. */
-export function EntityTable({ place, type, rows, isLoading, onOpen, onFilter }: Given) {
-  const isOverAll = place.router === "";
+/** Shows all entities of one type in a table. */
+export function EntityTable({ location, type, rows, isLoading, onOpen, onFilter }: Props) {
+  const isOverAll = location.router === "";
   const hasRows = rows.length > 0;
-  // Which attributes say something is decided by the first rows, so that no column comes and goes with an update.
+  // The first rows decide which attributes have values, so that columns do not change with each update.
   // eslint-disable-next-line react-hooks/exhaustive-deps
   const columns = useMemo(() => columnsOf(type, rows, isOverAll), [type, isOverAll, hasRows]);
   return (
     <>
       {type !== undefined && <p className="console-about">{type.description}</p>}
       <DataTable
-        label={place.entity}
+        label={location.entity}
         columns={columns}
         rows={rows}
         rowKey={(row) => `${row.router}\n${row.identity}`}
         onOpen={onOpen}
-        exportName={`${place.entity}${isOverAll ? "" : `-${place.router}`}`}
-        filter={place.filter}
+        exportName={`${location.entity}${isOverAll ? "" : `-${location.router}`}`}
+        filter={location.filter}
         onFilter={onFilter}
-        empty={isLoading ? "Asking the routers..." : `There is no ${place.entity}.`}
+        empty={isLoading ? "Waiting for the routers..." : `There is no ${location.entity}.`}
       />
     </>
   );

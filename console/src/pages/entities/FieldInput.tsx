@@ -7,15 +7,15 @@ import { TextInput } from "@patternfly/react-core/dist/esm/components/TextInput"
 import { shown } from "../../model/text";
 import type { Field } from "./fields";
 
-interface Given {
+interface Props {
   readonly field: Field;
   readonly text: string;
   readonly error: string;
   readonly onChange: (text: string) => void;
 }
 
-/** One attribute of a form: its input, what it means, and what is wrong with it. */
-export function FieldInput({ field, text, error, onChange }: Given) {
+/** Shows one attribute of a form: its input, its description and its error. */
+export function FieldInput({ field, text, error, onChange }: Props) {
   const id = `field-${field.name}`;
   return (
     <FormGroup label={field.name} fieldId={id} isRequired={field.isRequired}>
@@ -30,7 +30,7 @@ export function FieldInput({ field, text, error, onChange }: Given) {
   );
 }
 
-function Input({ id, field, text, error, onChange }: Given & { id: string }) {
+function Input({ id, field, text, error, onChange }: Props & { id: string }) {
   const shared = {
     id,
     value: text,

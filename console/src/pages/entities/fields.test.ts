@@ -26,26 +26,26 @@ const type: SchemaType = {
   references: [],
 };
 
-it("makes fields of what may be set: the name first, then what is required", () => {
+it("makes fields of the attributes that may be set: name first, then required ones", () => {
   const fields = fieldsOf(type, "create");
   expect(fields.map((field) => field.name)).toEqual(["name", "port", "role", "cost", "http", "groups", "password"]);
   expect(fields.map((field) => field.kind)).toEqual(["text", "text", "enum", "number", "boolean", "json", "secret"]);
   expect(fields.find((field) => field.name === "cost")?.byDefault).toBe("1");
 });
 
-it("sends what was filled in, with its type", () => {
+it("converts filled-in texts to the types of the attributes", () => {
   const { body, errors } = bodyOf(fieldsOf(type, "create"), { port: "5672", cost: "7", http: "yes", groups: '{"a": [1]}' }, undefined);
   expect(errors).toEqual({});
   expect(body).toEqual({ port: "5672", cost: 7, http: true, groups: { a: [1] } });
 });
 
-it("sends only what changed, and null for what was emptied", () => {
+it("returns only changed attributes, and null for emptied ones", () => {
   const present = { name: "l", port: "5672", cost: 3, http: true };
   const texts = { name: "l", port: "5672", cost: "", http: "no" };
   expect(bodyOf(fieldsOf(type, "create"), texts, present).body).toEqual({ cost: null, http: false });
 });
 
-it("says at its field what is missing or no number", () => {
+it("reports missing and malformed values by field", () => {
   const { errors } = bodyOf(fieldsOf(type, "create"), { cost: "many", groups: "{" }, undefined);
   expect(Object.keys(errors)).toEqual(["port", "cost", "groups"]);
 });
@@ -57,8 +57,8 @@ it("finds the field that a refusal names", () => {
   expect(fieldIn("the address is in use", fields)).toBeUndefined();
 });
 
-it("keeps to what the router says that it takes", () => {
-  const told = { ...type, attributes: { name: { ...plain, create: true }, enable: { ...plain, create: true, update: true }, uptime: plain } };
-  expect(fieldsOf(told, "create").map(({ name }) => name)).toEqual(["name", "enable"]);
-  expect(fieldsOf(told, "update").map(({ name }) => name)).toEqual(["enable"]);
+it("makes fields only of attributes that the router says it accepts", () => {
+  const reported = { ...type, attributes: { name: { ...plain, create: true }, enable: { ...plain, create: true, update: true }, uptime: plain } };
+  expect(fieldsOf(reported, "create").map(({ name }) => name)).toEqual(["name", "enable"]);
+  expect(fieldsOf(reported, "update").map(({ name }) => name)).toEqual(["enable"]);
 });

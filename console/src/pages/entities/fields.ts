@@ -1,28 +1,29 @@
-/** The fields of a form, made from the schema, and what their texts become. */
+/** The fields of a form, from the schema, and the values that their texts stand for. */
 
 import { jsonOf } from "../../parts/format";
 import type { Row, SchemaAttribute, SchemaType, Value } from "../../model/types";
 
+/** One field of a form, for one attribute. */
 export interface Field {
   readonly name: string;
   readonly kind: "text" | "secret" | "number" | "boolean" | "enum" | "json";
   readonly choices: readonly string[];
   readonly isRequired: boolean;
-  /** What holds if the field is left empty; "" if nothing does. */
+  /** The default that the router uses for an empty field; "" if it has none. */
   readonly byDefault: string;
   readonly description: string;
 }
 
-/** What a router makes itself, for the routers that do not tell which attributes they take. */
-const OWN = new Set(["identity", "type", "operStatus", "lastError", "connectionStatus", "connectionMsg", "lastErrorAt"]);
+/** Attributes that the router sets itself, for routers whose schema does not say which attributes a request may set. */
+const ROUTER_MADE = new Set(["identity", "type", "operStatus", "lastError", "connectionStatus", "connectionMsg", "lastErrorAt"]);
 
-/** Return the fields to fill for a CREATE or UPDATE of an entity of that type: what it takes and what is not deprecated. */
+/** Return the fields for a CREATE or UPDATE of that type: the attributes that the request may set, without deprecated ones. */
 export function fieldsOf(type: SchemaType, operation: "create" | "update"): Field[] {
-  const isTold = Object.values(type.attributes).some((attribute) => attribute.create || attribute.update);
-  const isTaken = (name: string, attribute: SchemaAttribute): boolean =>
-    isTold ? attribute[operation] : !attribute.graph && !OWN.has(name);
+  const reportsWritable = Object.values(type.attributes).some((attribute) => attribute.create || attribute.update);
+  const isWritable = (name: string, attribute: SchemaAttribute): boolean =>
+    reportsWritable ? attribute[operation] : !attribute.graph && !ROUTER_MADE.has(name);
   const fields = Object.entries(type.attributes)
-    .filter(([name, attribute]) => !attribute.deprecated && isTaken(name, attribute))
+    .filter(([name, attribute]) => !attribute.deprecated && isWritable(name, attribute))
     .map(([name, attribute]) => fieldOf(name, attribute));
   const rank = (field: Field): number => (field.name === "name" ? 0 : field.isRequired ? 1 : 2);
   return fields.sort((one, other) => rank(one) - rank(other));
@@ -47,14 +48,14 @@ function kindOf(name: string, type: string): Field["kind"] {
   return /password|secret/i.test(name) && !/file/i.test(name) ? "secret" : "text";
 }
 
-/** Return the text of a value as a field shows it. */
+/** Return the text that a field shows for a value. */
 export function textOfField(value: Value | undefined): string {
   if (value === null || value === undefined) return "";
   if (typeof value === "boolean") return value ? "yes" : "no";
   return typeof value === "object" ? jsonOf(value, 2) : String(value);
 }
 
-/** Return the value that the text of a field stands for; an Error if it stands for none. */
+/** Return the value that the text of a field stands for, or an Error with the reason if it stands for none. */
 export function valueOfField(field: Field, text: string): Value | Error {
   if (text === "") return null;
   switch (field.kind) {
@@ -78,7 +79,7 @@ function integer(text: string): number | bigint {
   return Number.isSafeInteger(number) ? number : BigInt(text);
 }
 
-/** Return what changed between `present` and the texts of the form, and the errors of fields by their names. */
+/** Return the attributes that the user changed from `present`, and the errors of fields by name. */
 export function bodyOf(
   fields: readonly Field[],
   texts: Readonly<Record<string, string>>,
@@ -99,7 +100,7 @@ export function bodyOf(
   return { body, errors };
 }
 
-/** Return the field that the description of a refusal is about; undefined if it names none. */
+/** Return the name of the first field that the description of a refusal mentions; undefined if it mentions none. */
 export function fieldIn(description: string, fields: readonly Field[]): string | undefined {
   const named = (name: string): number => {
     const escaped = name.replace(/[^\w]/g, "\\$&");

@@ -1,8 +1,8 @@
-/** The rows of one type over the routers looked at, and the columns that show them. */
+/** The rows of one type over the chosen routers, and the columns of their table. */
 
 import { shown } from "../../model/text";
 import type { Entity, Row, SchemaType, Snapshot } from "../../model/types";
-import { textOf, type Column } from "../../parts";
+import { displayText, type Column } from "../../parts";
 
 /** One entity of one router. */
 export interface EntityRow {
@@ -13,22 +13,22 @@ export interface EntityRow {
   readonly row: Row;
 }
 
-/** Attributes that come first, where a type has them. */
+/** Attributes that come first, if a type has them. */
 const FIRST = ["name", "id", "hostname", "host", "port", "role", "container", "linkName", "owningAddr", "address", "addr"];
-/** Columns that are shown before the user chooses. */
+/** Columns that are visible until the user chooses. */
 const SHOWN = 10;
 
-/** Return the text that names an entity among those of its type. */
+/** Return the text that identifies an entity among those of its type. */
 export function identityOf(row: Row): string {
   const identity = row["identity"] ?? row["name"];
-  return typeof identity === "string" ? identity : textOf(identity);
+  return typeof identity === "string" ? identity : displayText(identity);
 }
 
-/** Return the name of an entity, or its identity, as text that fits a heading. */
-export const titleOf = ({ row, identity }: EntityRow): string => shown(textOf(row["name"]) || identity, 200);
+/** Return the name of an entity, or else its identity, as text for a heading. */
+export const titleOf = ({ row, identity }: EntityRow): string => shown(displayText(row["name"]) || identity, 200);
 
-/** Return the rows of a type as the routers answered. */
-export function rowsOf(snapshot: Snapshot, entity: Entity, router: string): EntityRow[] {
+/** Return the entities of a type on the chosen router, or on all routers for "". */
+export function entityRows(snapshot: Snapshot, entity: Entity, router: string): EntityRow[] {
   return snapshot.routers
     .filter((one) => router === "" || one.id === router)
     .flatMap((one) =>
@@ -36,26 +36,26 @@ export function rowsOf(snapshot: Snapshot, entity: Entity, router: string): Enti
     );
 }
 
-/** Return the attributes of a type: those of the schema that are in use, and those that only the rows have. */
+/** Return the attributes of a type: those of the schema that are not deprecated, and those that only the rows have. */
 export function attributesOf(type: SchemaType | undefined, rows: readonly EntityRow[]): string[] {
-  const told = Object.entries(type?.attributes ?? {}).filter(([, attribute]) => !attribute.deprecated);
-  const old = Object.entries(type?.attributes ?? {}).filter(([, attribute]) => attribute.deprecated);
-  const hidden = new Set(old.map(([name]) => name).concat("type"));
-  const names = new Set(told.map(([name]) => name));
+  const current = Object.entries(type?.attributes ?? {}).filter(([, attribute]) => !attribute.deprecated);
+  const deprecated = Object.entries(type?.attributes ?? {}).filter(([, attribute]) => attribute.deprecated);
+  const hidden = new Set(deprecated.map(([name]) => name).concat("type"));
+  const names = new Set(current.map(([name]) => name));
   for (const name of Object.keys(rows[0]?.row ?? {})) names.add(name);
   const all = [...names].filter((name) => !hidden.has(name));
   return [...FIRST.filter((name) => all.includes(name)), ...all.filter((name) => !FIRST.includes(name))];
 }
 
-/** Return the columns of a type's table; beside the router and the first attributes that say something, the others are hidden. */
+/** Return the columns of a type's table. The first attributes with values are visible, the others hidden until the user chooses them. */
 export function columnsOf(
   type: SchemaType | undefined,
   rows: readonly EntityRow[],
   isOverAll: boolean,
 ): Column<EntityRow>[] {
   const attributes = attributesOf(type, rows);
-  const says = (name: string): boolean => rows.some(({ row }) => row[name] !== null && row[name] !== undefined);
-  const shown = new Set(attributes.filter((name) => rows.length === 0 || says(name)).slice(0, SHOWN));
+  const hasValue = (name: string): boolean => rows.some(({ row }) => row[name] !== null && row[name] !== undefined);
+  const shown = new Set(attributes.filter((name) => rows.length === 0 || hasValue(name)).slice(0, SHOWN));
   return [
     { key: "router", title: "router", value: ({ router }) => router, isHidden: !isOverAll },
     ...attributes.map((name) => ({

@@ -1,14 +1,14 @@
 import { ToggleGroup, ToggleGroupItem } from "@patternfly/react-core/dist/esm/components/ToggleGroup";
 
-interface Given<T extends string> {
+interface Props<T extends string> {
   readonly label: string;
   readonly choices: readonly (readonly [T, string])[];
   readonly chosen: T;
   readonly onChoose: (value: T) => void;
 }
 
-/** One of a few. */
-export function Choice<T extends string>({ label, choices, chosen, onChoose }: Given<T>) {
+/** Lets the user choose one of a few values by buttons. */
+export function Choice<T extends string>({ label, choices, chosen, onChoose }: Props<T>) {
   return (
     <ToggleGroup aria-label={label}>
       {choices.map(([value, text]) => (

@@ -6,17 +6,17 @@ import { chordShape, type FlowBy, type FlowEnd } from "../../model/flowshapes";
 import type { Flow } from "../../model/flow";
 import { colourOf, endText } from "./ends";
 
-interface Given {
+interface Props {
   readonly flows: readonly Flow[];
   readonly by: FlowBy;
-  /** Write a value with its unit. */
+  /** Return a value as text with its unit. */
   readonly amount: (value: number) => string;
 }
 
 const SIZE = 640;
 const OUTER = SIZE / 2 - 90;
-/** With more ends than this their names are turned, so that none lies on another. */
-const MOST_UPRIGHT = 14;
+/** With more ends than this their names are rotated, so that they do not overlap. */
+const MAX_UPRIGHT = 14;
 const INNER = OUTER - 14;
 const SPACE = 0.04;
 
@@ -52,8 +52,8 @@ function Label({ group, end, isUpright }: { group: ChordGroup; end: FlowEnd; isU
   );
 }
 
-/** Ends on a ring, and between them what goes from one to the other; an arrow's head is where it arrives. */
-export function ChordDiagram({ flows, by, amount }: Given) {
+/** Shows flows as arrows between routers (and addresses) on a ring; the width of an arrow stands for the flow. */
+export function ChordDiagram({ flows, by, amount }: Props) {
   const { ends, chords } = useMemo(() => {
     const shape = chordShape(flows, by);
     const matrix = shape.matrix.map((row) => [...row]);
@@ -81,7 +81,7 @@ export function ChordDiagram({ flows, by, amount }: Given) {
             <path className={`flow-ring ${colourOf(end)}`} d={ring(group) ?? ""}>
               <title>{`${endText(end)}: ${amount(group.value)}`}</title>
             </path>
-            {group.endAngle > group.startAngle && <Label group={group} end={end} isUpright={ends.length <= MOST_UPRIGHT} />}
+            {group.endAngle > group.startAngle && <Label group={group} end={end} isUpright={ends.length <= MAX_UPRIGHT} />}
           </g>
         );
       })}

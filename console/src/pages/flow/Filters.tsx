@@ -7,10 +7,10 @@ import type { Flow } from "../../model/flow";
 import { nameText } from "../../model/words";
 import { colourOf } from "./ends";
 
-interface Given {
+interface Props {
   readonly title: string;
   readonly kind: "router" | "address";
-  /** Names with what goes over each, the largest first. */
+  /** Names with the sum of their flows, the largest first. */
   readonly names: readonly (readonly [string, number])[];
   /** Null while all are chosen. */
   readonly chosen: ReadonlySet<string> | null;
@@ -18,10 +18,10 @@ interface Given {
   readonly amount: (value: number) => string;
 }
 
-/** So many boxes are shown; the search finds the others. */
-const MOST_SHOWN = 12;
+/** Boxes that are shown, at most; the search finds the others. */
+const MAX_SHOWN = 12;
 
-/** Return names with their sums, the largest first. */
+/** Return the names that flows have in `keys`, with the sums of their flows, the largest first. */
 export function sumsBy(flows: readonly Flow[], ...keys: readonly ("from" | "to" | "address")[]): readonly (readonly [string, number])[] {
   const sums = new Map<string, number>();
   for (const flow of flows)
@@ -29,15 +29,15 @@ export function sumsBy(flows: readonly Flow[], ...keys: readonly ("from" | "to" 
   return [...sums].sort((one, other) => other[1] - one[1]);
 }
 
-/** Choose some of the addresses or routers; none chosen means all. */
-export function Filters({ title, kind, names, chosen, onChoose, amount }: Given) {
+/** Lets the user choose some of the addresses or routers; without a choice all are shown. */
+export function Filters({ title, kind, names, chosen, onChoose, amount }: Props) {
   const [search, setSearch] = useState("");
   const known = useMemo(() => {
     const quiet = [...(chosen ?? [])].filter((name) => !names.some(([other]) => other === name));
     return [...names, ...quiet.map((name) => [name, 0] as const)];
   }, [names, chosen]);
   const found = known.filter(([name]) => nameText(name).toLowerCase().includes(search.toLowerCase()));
-  const shown = found.filter(([name], index) => index < MOST_SHOWN || chosen?.has(name) === true);
+  const shown = found.filter(([name], index) => index < MAX_SHOWN || chosen?.has(name) === true);
   const toggle = (name: string, isChosen: boolean): void => {
     const next = new Set(chosen ?? []);
     if (isChosen) next.add(name);
@@ -47,7 +47,7 @@ export function Filters({ title, kind, names, chosen, onChoose, amount }: Given)
   return (
     <fieldset className="flow-filter">
       <legend>{title}</legend>
-      {known.length > MOST_SHOWN && (
+      {known.length > MAX_SHOWN && (
         <SearchInput aria-label={`Search ${title.toLowerCase()}`} value={search} onChange={(_event, text) => setSearch(text)} onClear={() => setSearch("")} />
       )}
       {shown.map(([name, value]) => (

@@ -38,8 +38,8 @@ function chosenOf<T extends string>(choices: readonly (readonly [T, string])[], 
   return choices.find(([key]) => key === value)?.[0] ?? first;
 }
 
-/** The page's address holds what is shown. */
-function useChoices() {
+/** Return the user's choices, which the page's URL holds, and a function that sets one. */
+function useUrlChoices() {
   const [params, setParams] = useSearchParams();
   const set = (key: string, values: readonly string[]): void =>
     setParams(
@@ -74,8 +74,8 @@ function Diagram({ view, by, flows, measure }: { view: View; by: FlowBy; flows: 
       <EmptyState titleText="Nothing flows" headingLevel="h2">
         <EmptyStateBody>
           {measure === "rate"
-            ? "No message has left the network for a client since the page began to look, or the filters leave none."
-            : "No message has left the network for a client that is connected now, or the filters leave none."}
+            ? "No client has received a message since the page was opened, or the filters hide all flows."
+            : "No client that is connected now has received a message, or the filters hide all flows."}
         </EmptyStateBody>
       </EmptyState>
     );
@@ -93,17 +93,17 @@ const amountFor =
 
 function statusText(flows: readonly Flow[], measure: FlowMeasure, overMs: number, silent: readonly string[]): string {
   const sum = amountFor(measure)(flows.reduce((all, flow) => all + flow.value, 0));
-  const what =
+  const subject =
     measure === "rate"
       ? `${sum} to clients, mean over ${String(Math.round(overMs / 1000))} s`
       : `${sum} messages to the clients that are connected now`;
-  const late = silent.length === 0 ? "" : ` Without an answer: ${silent.slice(0, 5).map(nameText).join(", ")}.`;
-  return `${what}.${late}`;
+  const silentText = silent.length === 0 ? "" : ` No answer from: ${silent.slice(0, 5).map(nameText).join(", ")}.`;
+  return `${subject}.${silentText}`;
 }
 
-/** Who sends how much to whom: between routers, by address, as chords, as a Sankey or in a table. */
+/** Shows the operator how many messages flow between which routers by which address: as chords, as a Sankey diagram or in a table. */
 export default function FlowPage() {
-  const { view, by, measure, withInternal, addresses, routers, set } = useChoices();
+  const { view, by, measure, withInternal, addresses, routers, set } = useUrlChoices();
   const { flows, overMs, silent } = useFlows(measure);
   const all = useMemo(
     () => filterFlows(flows ?? [], { addresses: null, routers: null, withInternal }),

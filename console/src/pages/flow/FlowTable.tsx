@@ -5,7 +5,7 @@ import { DataTable, type Column } from "../../parts";
 
 function columnsFor(measure: FlowMeasure): readonly Column<Flow>[] {
   return [
-    { key: "from", title: "Came in at", value: (flow) => flow.from, help: "The router that the sender is connected to" },
+    { key: "from", title: "Entered at", value: (flow) => flow.from, help: "The router that the sender is connected to" },
     { key: "address", title: "Address", value: (flow) => flow.address || "(internal)" },
     { key: "to", title: "Left at", value: (flow) => flow.to, help: "The router that the receiver is connected to" },
     {
@@ -16,7 +16,7 @@ function columnsFor(measure: FlowMeasure): readonly Column<Flow>[] {
   ];
 }
 
-/** The flows in a table. */
+/** Shows the flows in a table. */
 export function FlowTable({ flows, measure }: { flows: readonly Flow[]; measure: FlowMeasure }) {
   const columns = useMemo(() => columnsFor(measure), [measure]);
   return (

@@ -7,7 +7,7 @@ import type { Flow } from "../../model/flow";
 import { shown } from "../../model/text";
 import { colourOf, endText } from "./ends";
 
-interface Given {
+interface Props {
   readonly flows: readonly Flow[];
   readonly by: FlowBy;
   readonly amount: (value: number) => string;
@@ -18,13 +18,13 @@ type Placed = Node & { readonly x0: number; readonly x1: number };
 type Link = SankeyShape["links"][number];
 
 const FIRST_WIDTH = 900;
-/** Below this many pixels names are shorter, so that the picture fits a phone. */
+/** Below this width in pixels names are cut shorter, so that the diagram fits a phone. */
 const NARROW = 600;
-/** Room for each end in the longest column. */
+/** Height of each end in the longest column, in pixels. */
 const ROW = 34;
-const LEAST_HEIGHT = 320;
+const MIN_HEIGHT = 320;
 const LABELS = { wide: 150, narrow: 96 };
-/** Characters of a name, which these widths have room for. */
+/** Characters of a name that fit these widths. */
 const NAMES = { wide: 18, narrow: 9 };
 
 interface Edge {
@@ -45,7 +45,7 @@ function laidOut(flows: readonly Flow[], by: FlowBy, width: number) {
   const shape = sankeyShape(flows, by);
   const columns = by === "address" ? 3 : 2;
   const longest = Math.max(...Array.from({ length: columns }, (_, at) => shape.nodes.filter((node) => node.column === at).length));
-  const height = Math.max(LEAST_HEIGHT, longest * ROW);
+  const height = Math.max(MIN_HEIGHT, longest * ROW);
   const layout = sankey<Node, Link>()
     .nodeId((node) => node.id)
     .nodeAlign((node) => node.column)
@@ -60,8 +60,8 @@ function laidOut(flows: readonly Flow[], by: FlowBy, width: number) {
   return { ...graph, height };
 }
 
-/** Columns of ends, and between them what goes from one to the next. */
-export function SankeyDiagram({ flows, by, amount }: Given) {
+/** Shows flows as streams between columns of routers (and addresses); the height of a stream stands for the flow. */
+export function SankeyDiagram({ flows, by, amount }: Props) {
   const svg = useRef<SVGSVGElement>(null);
   const [width, setWidth] = useState(FIRST_WIDTH);
   useEffect(() => {
@@ -70,7 +70,7 @@ export function SankeyDiagram({ flows, by, amount }: Given) {
     return () => watching.disconnect();
   }, []);
   const { nodes, links, height } = useMemo(() => laidOut(flows, by, width), [flows, by, width]);
-  const most = width < NARROW ? NAMES.narrow : NAMES.wide;
+  const maxCharacters = width < NARROW ? NAMES.narrow : NAMES.wide;
   const last = by === "address" ? 2 : 1;
   return (
     <svg
@@ -82,7 +82,7 @@ export function SankeyDiagram({ flows, by, amount }: Given) {
       aria-label="Sankey diagram of the flows; the table has the same figures."
     >
       {links.map((link) => {
-        // The layout has put the nodes in the places of their ids.
+        // The layout has replaced the ids by the nodes.
         const [source, target] = [link.source, link.target] as unknown as [Placed, Placed];
         const half = Math.max(1, link.width ?? 1) / 2;
         return (
@@ -112,7 +112,7 @@ export function SankeyDiagram({ flows, by, amount }: Given) {
               dy={isOuter ? "-0.25em" : "0.35em"}
               textAnchor={isFirst ? "end" : "start"}
             >
-              {shown(endText(node), most)}
+              {shown(endText(node), maxCharacters)}
               {isOuter && (
                 <tspan className="flow-amount" x={x} dy="1.2em">
                   {amount(node.value ?? 0)}

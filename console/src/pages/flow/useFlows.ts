@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 
 import { flowCounts, rates, totals, type Flow, type FlowCounts, type FlowMeasure } from "../../model/flow";
-import { rowsOf, seenTables, type SeenTable } from "../../model/rows";
+import { tableOf, timedTables, type TimedTable } from "../../model/rows";
 import type { Snapshot } from "../../model/types";
 import { onSnapshot, useTables } from "../../store";
 
@@ -14,38 +14,39 @@ const WANTED = {
 /** A rate is the mean over this many samples. */
 const SAMPLES = 5;
 const REDRAW_MS = 1_000;
-/** Histograms are long: from so many links on, they are fetched every so many milliseconds. */
-const PACES = [
+/** The interval by the number of links: the histograms of many links are large. */
+const INTERVALS = [
   { links: 3_000, everyMs: 10_000 },
   { links: 500, everyMs: 5_000 },
   { links: 0, everyMs: 1_000 },
 ] as const;
 
-const paceFor = (snapshot: Snapshot): number => {
-  const links = snapshot.routers.reduce((sum, router) => sum + rowsOf(router, "router.link").length, 0);
-  return PACES.find((pace) => links >= pace.links)?.everyMs ?? 1_000;
+const intervalMsFor = (snapshot: Snapshot): number => {
+  const links = snapshot.routers.reduce((sum, router) => sum + tableOf(router, "router.link").length, 0);
+  return INTERVALS.find((interval) => links >= interval.links)?.everyMs ?? 1_000;
 };
 
+/** The flows of the network, as last computed. */
 export interface Flows {
   /** The largest first; null until there are two samples to compare. */
   readonly flows: readonly Flow[] | null;
-  /** Ids of the routers that count what leaves the network. */
+  /** The ids of the interior routers, which count the messages that leave the network. */
   readonly routers: readonly string[];
-  /** How much lies between the first and the last sample of a rate, in ms. */
+  /** The time between the first and the last sample of a rate, in ms. */
   readonly overMs: number;
-  /** The routers that do not answer. */
+  /** The ids of the interior routers that do not answer. */
   readonly silent: readonly string[];
 }
 
 const NOTHING: Flows = { flows: null, routers: [], overMs: 0, silent: [] };
 
-/** Keeps the last samples, and tells a new one from a snapshot in which other tables arrived. */
-class Recent {
-  private seen: ReadonlyMap<string, SeenTable> = new Map();
+/** The last samples. A snapshot adds one only if a table of links has arrived anew. */
+class RecentCounts {
+  private seen: ReadonlyMap<string, TimedTable> = new Map();
   private readonly samples: FlowCounts[] = [];
 
   add(snapshot: Snapshot): void {
-    const seen = seenTables(this.seen, snapshot, "router.link");
+    const seen = timedTables(this.seen, snapshot, "router.link");
     const isNew = [...seen].some(([router, table]) => this.seen.get(router) !== table);
     this.seen = seen;
     if (isNew) this.samples.push(flowCounts(snapshot, seen));
@@ -66,16 +67,16 @@ class Recent {
   }
 }
 
-/** Return what flows between the routers now, or since their links were attached. */
+/** Return the flows between the routers: the current rates, or the totals since the links were attached. */
 export function useFlows(measure: FlowMeasure): Flows {
   const snapshot = useTables(WANTED, 10_000);
-  useTables(WANTED, paceFor(snapshot));
-  const recent = useRef(new Recent());
+  useTables(WANTED, intervalMsFor(snapshot));
+  const recent = useRef(new RecentCounts());
   const [flows, setFlows] = useState(NOTHING);
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
     let latest: Snapshot | undefined;
-    const look = (): void => {
+    const update = (): void => {
       timer = undefined;
       if (latest === undefined) return;
       recent.current.add(latest);
@@ -89,7 +90,7 @@ export function useFlows(measure: FlowMeasure): Flows {
     };
     const stop = onSnapshot((next) => {
       latest = next;
-      timer ??= setTimeout(look, REDRAW_MS);
+      timer ??= setTimeout(update, REDRAW_MS);
     });
     return () => {
       stop();

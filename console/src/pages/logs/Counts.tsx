@@ -7,14 +7,14 @@ interface CountRow {
   readonly router: string;
   readonly module: string;
   readonly row: Row;
-  /** What the module logs, such as "info+". */
+  /** The levels that the module logs, such as "info+". */
   readonly enabled: string;
 }
 
 const text = (row: Row | undefined, name: string): string => (typeof row?.[name] === "string" ? row[name] : "");
 const moduleOf = (row: Row): string => text(row, "name").replace(/^logStats\//, "") || text(row, "identity").replace(/^logStats\//, "");
 
-/** What a module says that logs as the module DEFAULT does; the older router names it. */
+/** The values of `enable` of a module that logs the levels of the module DEFAULT; the older router reports "default". */
 const FROM_DEFAULT: ReadonlySet<string> = new Set(["", "default"]);
 
 const COLUMNS: readonly Column<CountRow>[] = [
@@ -28,13 +28,13 @@ const COLUMNS: readonly Column<CountRow>[] = [
   })),
 ];
 
-interface Given {
+interface Props {
   readonly router: string;
   readonly onOpen: (router: string, module: string) => void;
 }
 
-/** How many entries each module of each router made, by level, whether they were logged or not. */
-export function Counts({ router, onOpen }: Given) {
+/** Shows the number of entries of each module of each router, by level, including entries that were not logged. */
+export function Counts({ router, onOpen }: Props) {
   const { routers } = useTables({ log: ["module", "enable"], logStats: "all" }, 5_000, router === "" ? undefined : [router]);
   const rows = routers
     .filter((one) => router === "" || one.id === router)

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 
 import { entriesOf, isAtLeast } from "./entries";
 
-it("reads entries and leaves out what is none", () => {
+it("parses log entries and leaves out other elements", () => {
   const answer = [["SERVER", "info", "Listening", "server.py", 12, 1_700_000_000], "rubbish", ["AGENT"]];
   expect(entriesOf("A", answer)).toEqual([
     { router: "A", place: 0, module: "SERVER", level: "info", text: "Listening", file: "server.py:12", at: 1_700_000_000_000 },
@@ -11,7 +11,7 @@ it("reads entries and leaves out what is none", () => {
   expect(entriesOf("A", { not: "a list" })).toEqual([]);
 });
 
-it("knows which level is more serious, and shows unknown ones", () => {
+it("compares levels by seriousness, and accepts unknown ones", () => {
   expect(isAtLeast("warning", "notice")).toBe(true);
   expect(isAtLeast("info", "notice")).toBe(false);
   expect(isAtLeast("odd", "critical")).toBe(true);

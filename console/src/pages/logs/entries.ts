@@ -1,73 +1,76 @@
-/** Log entries of the routers looked at, fetched again and again while the page is open. */
+/** Log entries of the chosen routers, fetched every EVERY_MS while the page is open. */
 
 import { useEffect, useState } from "react";
 
 import type { RouterRef, Value } from "../../model/types";
 import { manage } from "../../store";
 
-/** The levels from the least to the most serious. */
+/** The levels of log entries, the least serious first. */
 export const LEVELS = ["trace", "debug", "info", "notice", "warning", "error", "critical"] as const;
 
-/** Entries asked of each router. */
+/** Entries requested from each router. */
 export const LIMIT = 500;
 const EVERY_MS = 5_000;
 
+/** One log entry. */
 export interface Entry {
   readonly router: string;
-  /** The place among the entries of that answer, newest last, which keeps entries of one second in their order. */
+  /** The index in the router's answer, newest last; it orders entries of the same second. */
   readonly place: number;
   readonly module: string;
   readonly level: string;
   readonly text: string;
+  /** Source file and line, "server.py:12"; "" if the router does not report them. */
   readonly file: string;
-  /** ms since 1970. */
+  /** In ms since 1970. */
   readonly at: number;
 }
 
-export interface Fetched {
+/** The log entries of several routers. */
+export interface LogEntries {
   readonly entries: readonly Entry[];
-  /** What went wrong, by router. */
+  /** The errors of requests, by router id. */
   readonly problems: Readonly<Record<string, string>>;
   readonly isLoading: boolean;
 }
 
 const text = (value: Value | undefined): string => (typeof value === "string" ? value : "");
 
-/** Return the entries in the answer to GET-LOG of one router; what is no entry is left out. */
+/** Return the entries in a router's answer to GET-LOG, without elements that are no lists. */
 export function entriesOf(router: string, answer: Value): Entry[] {
   if (!Array.isArray(answer)) return [];
   return (answer as readonly Value[]).filter(Array.isArray).map((cells: readonly Value[], place) => {
-    const [module, level, said, file, line, seconds] = cells;
+    const [module, level, message, file, line, seconds] = cells;
     const source = text(file);
     return {
       router,
       place,
       module: text(module),
       level: text(level),
-      text: text(said),
+      text: text(message),
       file: source === "" ? "" : `${source}:${typeof line === "number" ? line : ""}`,
       at: Number(seconds ?? 0) * 1_000,
     };
   });
 }
 
-/** Whether an entry of `level` is at least as serious as `least`; an unknown level is shown. */
-export function isAtLeast(level: string, least: string): boolean {
-  const [one, other] = [LEVELS.findIndex((name) => name === level), LEVELS.findIndex((name) => name === least)];
+/** Return whether `level` is at least as serious as `minimum`; true for an unknown level. */
+export function isAtLeast(level: string, minimum: string): boolean {
+  const [one, other] = [LEVELS.findIndex((name) => name === level), LEVELS.findIndex((name) => name === minimum)];
   return one < 0 || one >= other;
 }
 
-/** The newest entries of `module` ("" for all) on these routers, newest first. */
-export function useEntries(routers: readonly RouterRef[], module: string): Fetched {
-  const [fetched, setFetched] = useState<Fetched>({ entries: [], problems: {}, isLoading: true });
+/** Return the newest entries of `module` ("" for all) on these routers, the newest first. */
+export function useEntries(routers: readonly RouterRef[], module: string): LogEntries {
+  const [fetched, setFetched] = useState<LogEntries>({ entries: [], problems: {}, isLoading: true });
   const key = JSON.stringify([routers, module]);
   useEffect(() => {
     let isOpen = true;
-    const [asked, only] = JSON.parse(key) as [RouterRef[], string];
-    const properties = { limit: LIMIT, ...(only === "" ? {} : { module: only }) };
+    const [requested, moduleFilter] = JSON.parse(key) as [RouterRef[], string];
+    const properties = { limit: LIMIT, ...(moduleFilter === "" ? {} : { module: moduleFilter }) };
     const fetchAll = async (): Promise<void> => {
       const problems: Record<string, string> = {};
-      const answers = asked.map(async ({ id, address }) => {
+      const answers = requested.map(async ({ id, address }) => {
         try {
           return entriesOf(id, await manage(address, { operation: "GET-LOG", properties }));
         } catch (error) {

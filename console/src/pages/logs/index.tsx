@@ -21,12 +21,12 @@ const COLUMNS: readonly Column<Entry>[] = [
   { key: "file", title: "file", value: (entry) => entry.file, isHidden: true },
 ];
 
-/** What the routers logged lately, and how much each module had to say. */
+/** Shows the operator the newest log entries of the routers, and the number of entries of each module. */
 export default function Logs() {
   const [query, setQuery] = useSearchParams();
   const { routers, can } = useSession();
   const [opened, setOpened] = useState<Entry>();
-  const given = (key: string): string => query.get(key) ?? "";
+  const parameter = (key: string): string => query.get(key) ?? "";
   const set = (changes: Readonly<Record<string, string>>): void => {
     setQuery(
       (now) => {
@@ -40,23 +40,23 @@ export default function Logs() {
       { replace: true },
     );
   };
-  const [router, module, level] = [given("router"), given("module"), given("level")];
-  const asked = routers.filter((one) => router === "" || one.id === router);
-  const mayLook = can("GET-LOG", "management");
-  const { entries, problems, isLoading } = useEntries(mayLook ? asked : [], module);
+  const [router, module, level] = [parameter("router"), parameter("module"), parameter("level")];
+  const selectedRouters = routers.filter((one) => router === "" || one.id === router);
+  const mayReadLog = can("GET-LOG", "management");
+  const { entries, problems, isLoading } = useEntries(mayReadLog ? selectedRouters : [], module);
   const rows = useMemo(() => entries.filter((entry) => isAtLeast(entry.level, level)), [entries, level]);
   return (
     <Page title="Logs" actions={<Link to="/entities/log">Change what is logged</Link>}>
       <div className="console-choice">
         <Selection label="Router" all="All routers" value={router} names={routers.map((one) => one.id)} onChange={(id) => set({ router: id })} />
-        <Selection label="Least level" all="Every level" value={level} names={LEVELS} onChange={(name) => set({ level: name })} />
+        <Selection label="Minimum level" all="Every level" value={level} names={LEVELS} onChange={(name) => set({ level: name })} />
         {module !== "" && (
           <Button variant="secondary" onClick={() => set({ module: "" })}>
             Module {shown(module)}: show all modules
           </Button>
         )}
       </div>
-      {!mayLook && <Alert variant="info" isInline title="This login may not read log entries; it sees how many there are." />}
+      {!mayReadLog && <Alert variant="info" isInline title="This login may not read log entries, only their counts." />}
       {Object.entries(problems).map(([id, problem]) => (
         <RouterProblem key={id} id={id} problem={problem} />
       ))}
@@ -71,7 +71,7 @@ export default function Logs() {
           <WholeValue value={opened.text} />
         </section>
       )}
-      {mayLook && (
+      {mayReadLog && (
         <DataTable
           label="Log entries"
           columns={COLUMNS}
@@ -79,9 +79,9 @@ export default function Logs() {
           rowKey={(entry) => `${entry.router}\n${entry.at}\n${entry.place}`}
           onOpen={setOpened}
           exportName="log"
-          filter={given("filter")}
+          filter={parameter("filter")}
           onFilter={(text) => set({ filter: text })}
-          empty={isLoading ? "Asking the routers..." : "No entry of this kind lately."}
+          empty={isLoading ? "Waiting for the routers..." : "No recent entry matches."}
         />
       )}
       <Title headingLevel="h2" className="console-subheading">
@@ -92,7 +92,7 @@ export default function Logs() {
   );
 }
 
-interface SelectionGiven {
+interface SelectionProps {
   readonly label: string;
   readonly all: string;
   readonly value: string;
@@ -100,7 +100,7 @@ interface SelectionGiven {
   readonly onChange: (name: string) => void;
 }
 
-function Selection({ label, all, value, names, onChange }: SelectionGiven) {
+function Selection({ label, all, value, names, onChange }: SelectionProps) {
   return (
     <label>
       {label}{" "}

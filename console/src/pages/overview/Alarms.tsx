@@ -6,20 +6,20 @@ import { shown } from "../../model/text";
 import { Panel } from "../common/Panel";
 
 const LABELS: Readonly<Record<Severity, readonly ["red" | "yellow" | "blue", "danger" | "warning" | "info", string]>> = {
-  danger: ["red", "danger", "Grave"],
+  danger: ["red", "danger", "Critical"],
   warning: ["yellow", "warning", "Warning"],
   info: ["blue", "info", "Note"],
 };
 
-/** Everything that is to be looked at, each with the way to its place. */
+/** Lists the alarms for the operator, each with a link to the page with its details. */
 export function Alarms({ alarms }: { alarms: readonly Alarm[] }) {
   const title = alarms.length === 0 ? "Alarms" : `Alarms (${alarms.length})`;
   return (
     <Panel title={title} id="overview-alarms">
       {alarms.length === 0 ? (
-        <p className="console-subtle">Nothing to tell.</p>
+        <p className="console-subtle">No alarms.</p>
       ) : (
-        // Reachable by the keyboard, since it scrolls.
+        // The list scrolls, so the keyboard must reach it.
         // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex
         <div className="console-bounded" tabIndex={0} role="region" aria-label="List of alarms">
           <ul className="console-list" aria-label="Alarms">

@@ -3,7 +3,7 @@ import { Label } from "@patternfly/react-core/dist/esm/components/Label";
 import { textOf } from "../../model/numbers";
 import { shown } from "../../model/text";
 import type { Snapshot } from "../../model/types";
-import { useMissing } from "../common/known";
+import { useTableAbsence } from "../common/tables";
 import { Panel } from "../common/Panel";
 
 const WORDS: Readonly<Record<string, readonly ["danger" | "warning" | "info", string]>> = {
@@ -13,14 +13,14 @@ const WORDS: Readonly<Record<string, readonly ["danger" | "warning" | "info", st
 };
 const RANK = ["problem", "unsafe", "warning"];
 
-/** What is configured and not served, or unsafe, or worth knowing: the findings of all routers, the gravest first. */
+/** Lists the findings of all routers about their configuration (not served, unsafe, notes), the most serious first. */
 export function Configuration({ snapshot }: { snapshot: Snapshot }) {
-  const missing = useMissing(snapshot, "finding");
+  const absence = useTableAbsence(snapshot, "finding");
   const found = snapshot.routers
     .flatMap((router) => (router.tables["finding"] ?? []).map((row) => ({ router: router.id, row })))
     .sort((one, other) => RANK.indexOf(textOf(one.row["severity"])) - RANK.indexOf(textOf(other.row["severity"])));
   return (
-    <Panel title="Configured and not served" id="overview-configuration" missing={missing} isWide>
+    <Panel title="Configured and not served" id="overview-configuration" absence={absence} isWide>
       {found.every(({ row }) => row["severity"] !== "problem") && <p>Everything that is configured is served.</p>}
       {found.length > 0 && (
         // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex

@@ -6,16 +6,16 @@ import { shownRate } from "../../model/numbers";
 import { activeAddresses, delayedConnections, totalsOf, type Totals } from "../../model/overview";
 import { LineChart, Page, useNow } from "../../parts";
 import { record, useHistory, type Wanted } from "../../store";
-import { useKnownTables, useLooks, useMissing } from "../common/known";
+import { useSupportedTables, useTablePairs, useTableAbsence } from "../common/tables";
 import { Figure, Panel } from "../common/Panel";
 import { Alarms } from "./Alarms";
 import { Configuration } from "./Configuration";
 import { Active, Delayed, Routers } from "./Tables";
 
-/** Rates are told by the routers' own rows; all else changes more slowly. The times are multiples of the shortest: see isDue. */
+/** Intervals of the requests, multiples of the shortest (see isDue): the rows of routers, for the rates, change most often. */
 const RATES_MS = 2_000;
 const TABLES_MS = 4_000;
-const SELDOM_MS = 12_000;
+const ALARMS_MS = 12_000;
 const ROUTERS: Wanted = {
   router: [
     "identity", "id", "mode", "version", "uptimeSeconds", "deliveriesIngress", "deliveriesEgress", "deliveriesTransit",
@@ -35,24 +35,24 @@ const TABLES: Wanted = {
 const RATES = [["ingress", "In"], ["egress", "Out"], ["transit", "Transit"]] as const;
 const TEN_MINUTES_MS = 600_000;
 
-/** The network at a glance: rates, alarms, what is not served, who is busy and who is slow. */
+/** Shows the operator the network at a glance: figures, alarms, busy addresses, slow connections, routers and configuration. */
 export default function Overview() {
-  const snapshot = useKnownTables(ROUTERS, RATES_MS);
-  useKnownTables(TABLES, TABLES_MS);
-  useKnownTables(ALARM_TABLES, SELDOM_MS);
+  const snapshot = useSupportedTables(ROUTERS, RATES_MS);
+  useSupportedTables(TABLES, TABLES_MS);
+  useSupportedTables(ALARM_TABLES, ALARMS_MS);
   const now = useNow();
   const [search] = useSearchParams();
-  const routers = useLooks(snapshot, "router");
-  const addresses = useLooks(snapshot, "router.address");
-  const links = useLooks(snapshot, "router.link");
+  const routers = useTablePairs(snapshot, "router");
+  const addresses = useTablePairs(snapshot, "router.address");
+  const links = useTablePairs(snapshot, "router.link");
   const totals = useMemo(() => totalsOf(snapshot, routers, addresses), [snapshot, routers, addresses]);
-  const minute = Math.floor(now / 5_000) * 5_000;
-  const found = useMemo(() => alarms(snapshot, minute), [snapshot, minute]);
+  const nowRounded = Math.floor(now / 5_000) * 5_000;
+  const found = useMemo(() => alarms(snapshot, nowRounded), [snapshot, nowRounded]);
   const active = useMemo(() => activeAddresses(snapshot, addresses, 10), [snapshot, addresses]);
   const delayed = useMemo(() => delayedConnections(snapshot, links, 5), [snapshot, links]);
-  const missingAddresses = useMissing(snapshot, "router.address");
-  const missingLinks = useMissing(snapshot, "router.link");
-  const missingRouters = useMissing(snapshot, "router");
+  const addressesAbsence = useTableAbsence(snapshot, "router.address");
+  const linksAbsence = useTableAbsence(snapshot, "router.link");
+  const routersAbsence = useTableAbsence(snapshot, "router");
   useRecorded(totals, snapshot.at);
   const at = search.get("at");
   useEffect(() => {
@@ -64,14 +64,14 @@ export default function Overview() {
       <div className="console-panels">
         <Alarms alarms={found} />
         <Rates />
-        <Panel title="Most active addresses" missing={missingAddresses}>
+        <Panel title="Most active addresses" absence={addressesAbsence}>
           <Active addresses={active} />
         </Panel>
-        <Panel title="Connections with delayed deliveries" missing={missingLinks}>
+        <Panel title="Connections with delayed deliveries" absence={linksAbsence}>
           <Delayed connections={delayed} />
         </Panel>
-        <Panel title="Routers" missing={missingRouters === "refused" ? missingRouters : undefined} isWide>
-          <Routers snapshot={snapshot} looks={routers} />
+        <Panel title="Routers" absence={routersAbsence === "refused" ? routersAbsence : undefined} isWide>
+          <Routers snapshot={snapshot} pairs={routers} />
         </Panel>
         <Configuration snapshot={snapshot} />
       </div>
@@ -94,7 +94,7 @@ function Figures({ totals, routers }: { totals: Totals; routers: number }) {
   );
 }
 
-/** Keep the rates of each answer, for the chart. */
+/** Record the rates of each answer, for the chart. */
 function useRecorded(totals: Totals, at: number): void {
   const { ingress, egress, transit } = totals;
   useEffect(() => {

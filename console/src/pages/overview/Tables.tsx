@@ -5,7 +5,7 @@ import { Link, useNavigate } from "react-router-dom";
 import { addressPage } from "../../model/alarms";
 import { duration, numberOf, shownRate, textOf } from "../../model/numbers";
 import type { ActiveAddress, DelayedConnection } from "../../model/overview";
-import { only, rateOf, type LooksByRouter } from "../../model/rates";
+import { singleRow, rateOf, type TablePairs } from "../../model/rates";
 import { shown } from "../../model/text";
 import type { Snapshot } from "../../model/types";
 import { DataTable, Value, type Column } from "../../parts";
@@ -30,7 +30,7 @@ const ADDRESSES: readonly Column<ActiveAddress>[] = [
   { key: "consumers", title: "Consumers", value: (row) => row.counts.subscriberCount },
 ];
 
-/** The busiest addresses. */
+/** Shows the addresses with the most deliveries per second. */
 export function Active({ addresses }: { addresses: readonly ActiveAddress[] }) {
   return (
     <DataTable
@@ -53,13 +53,13 @@ const DELAYED: readonly Column<DelayedConnection>[] = [
   { key: "stuck", title: "Stuck", value: (row) => row.stuck, help: "Deliveries unsettled for more than ten seconds now" },
 ];
 
-/** The connections that settle late, each with the way to close it for a login that may. */
+/** Shows the connections with delayed deliveries; a login that may close connections gets a button for each. */
 export function Delayed({ connections }: { connections: readonly DelayedConnection[] }) {
   const { can, routers } = useSession();
-  const [asked, setAsked] = useState<DelayedConnection>();
+  const [toClose, setToClose] = useState<DelayedConnection>();
   const mayClose = can("UPDATE", "connection");
-  const columns = useMemo(() => (mayClose ? [...DELAYED, closing(setAsked)] : DELAYED), [mayClose]);
-  const router = routers.find((one) => one.id === asked?.router);
+  const columns = useMemo(() => (mayClose ? [...DELAYED, closeColumn(setToClose)] : DELAYED), [mayClose]);
+  const router = routers.find((one) => one.id === toClose?.router);
   return (
     <>
       <DataTable
@@ -70,29 +70,29 @@ export function Delayed({ connections }: { connections: readonly DelayedConnecti
         exportName="delayed-connections"
         empty="No delivery is late."
       />
-      {asked !== undefined && router !== undefined && (
+      {toClose !== undefined && router !== undefined && (
         <Destroy
           entity="connection"
-          name={shown(asked.container, 200)}
-          identity={asked.id}
+          name={shown(toClose.container, 200)}
+          identity={toClose.id}
           router={router.id}
           address={router.address}
           isClose
-          onEnd={() => setAsked(undefined)}
+          onEnd={() => setToClose(undefined)}
         />
       )}
     </>
   );
 }
 
-/** The column of buttons that ask whether to close a client's connection; routers' and brokers' own come back at once. */
-const closing = (ask: (row: DelayedConnection) => void): Column<DelayedConnection> => ({
+/** Return the column of buttons that close the connections of clients. Routers and brokers would reconnect at once. */
+const closeColumn = (onClose: (row: DelayedConnection) => void): Column<DelayedConnection> => ({
   key: "close",
   title: "Close",
   value: () => "",
   cell: (row) =>
     row.role === "normal" && (
-      <Button variant="link" isInline aria-label={`Close ${shown(row.container, 200)}`} onClick={() => ask(row)}>
+      <Button variant="link" isInline aria-label={`Close ${shown(row.container, 200)}`} onClick={() => onClose(row)}>
         Close
       </Button>
     ),
@@ -133,13 +133,13 @@ const ROUTERS: readonly Column<RouterLine>[] = [
   { key: "blocked", title: "Blocked links", value: (row) => row.blocked, help: "Links without credit for ten seconds" },
 ];
 
-/** Each router with its state and its numbers. */
-export function Routers({ snapshot, looks }: { snapshot: Snapshot; looks: LooksByRouter }) {
+/** Shows each router with its state and figures. */
+export function Routers({ snapshot, pairs }: { snapshot: Snapshot; pairs: TablePairs }) {
   const navigate = useNavigate();
   const rows = useMemo(
     () =>
       snapshot.routers.map((router): RouterLine => {
-        const row = only(router, "router") ?? {};
+        const row = singleRow(router, "router") ?? {};
         const number = (name: string): number | null => numberOf(row[name]);
         return {
           id: router.id,
@@ -147,8 +147,8 @@ export function Routers({ snapshot, looks }: { snapshot: Snapshot; looks: LooksB
           mode: textOf(row["mode"]),
           version: textOf(row["version"]),
           uptime: number("uptimeSeconds"),
-          ingress: rateOf(looks.get(router.id), "deliveriesIngress"),
-          egress: rateOf(looks.get(router.id), "deliveriesEgress"),
+          ingress: rateOf(pairs.get(router.id), "deliveriesIngress"),
+          egress: rateOf(pairs.get(router.id), "deliveriesEgress"),
           connections: number("connectionCount"),
           links: number("linkCount"),
           addresses: number("addrCount"),
@@ -156,7 +156,7 @@ export function Routers({ snapshot, looks }: { snapshot: Snapshot; looks: LooksB
           blocked: number("blockedLinkCount"),
         };
       }),
-    [snapshot, looks],
+    [snapshot, pairs],
   );
   return (
     <DataTable

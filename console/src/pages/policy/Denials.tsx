@@ -1,12 +1,12 @@
 import { useMemo } from "react";
 
-import { denialsOf, type DenialLine } from "../../model/policy";
+import { denialsOf, type Denial } from "../../model/policy";
 import type { Snapshot } from "../../model/types";
 import { Ago, DataTable, momentText, type Column } from "../../parts";
-import { useMissing } from "../common/known";
+import { useTableAbsence } from "../common/tables";
 import { Panel } from "../common/Panel";
 
-const WHAT: Readonly<Record<string, string>> = {
+const OPERATIONS: Readonly<Record<string, string>> = {
   login: "Log in",
   accept: "Connect",
   open: "Open a connection",
@@ -16,10 +16,10 @@ const WHAT: Readonly<Record<string, string>> = {
   manage: "Manage",
 };
 
-const COLUMNS: readonly Column<DenialLine>[] = [
+const COLUMNS: readonly Column<Denial>[] = [
   { key: "at", title: "When", value: (row) => momentText(row.at), cell: (row) => <Ago ms={row.at} /> },
-  { key: "count", title: "Times", value: (row) => row.count },
-  { key: "operation", title: "What", value: (row) => WHAT[row.operation] ?? row.operation },
+  { key: "count", title: "Count", value: (row) => row.count },
+  { key: "operation", title: "Operation", value: (row) => OPERATIONS[row.operation] ?? row.operation },
   { key: "user", title: "User", value: (row) => row.user || "(no name)" },
   { key: "host", title: "Host", value: (row) => row.host },
   { key: "about", title: "About", value: (row) => row.about },
@@ -29,12 +29,12 @@ const COLUMNS: readonly Column<DenialLine>[] = [
   { key: "router", title: "Router", value: (row) => row.router },
 ];
 
-/** What was denied lately, as it comes, the newest first. */
+/** Shows the denials of all routers as they arrive, the newest first. */
 export function Denials({ snapshot }: { snapshot: Snapshot }) {
-  const missing = useMissing(snapshot, "denial");
+  const absence = useTableAbsence(snapshot, "denial");
   const rows = useMemo(() => denialsOf(snapshot), [snapshot]);
   return (
-    <Panel title="Denials, the newest first" missing={missing} isWide>
+    <Panel title="Denials, the newest first" absence={absence} isWide>
       <DataTable
         label="Denials"
         columns={COLUMNS}

@@ -2,7 +2,7 @@ import { useState, type SyntheticEvent } from "react";
 import { Alert } from "@patternfly/react-core/dist/esm/components/Alert";
 import { Button } from "@patternfly/react-core/dist/esm/components/Button";
 
-import { decisionOf, vhostsOf, type Decision } from "../../model/policy";
+import { parseDecision, vhostsOf, type Decision } from "../../model/policy";
 import { shown } from "../../model/text";
 import type { Snapshot } from "../../model/types";
 import { ManagementError, manage, useSession } from "../../store";
@@ -11,9 +11,9 @@ import { Panel } from "../common/Panel";
 
 const MAX_SHOWN = 400;
 const DIRECTIONS = [["", "Only the connection"], ["source", "Receive from"], ["target", "Send to"]] as const;
-const NOT_TOLD = "The router does not explain its policy: it is of another version.";
+const NOT_EXPLAINED = "The router cannot explain its policy: its version has no EXPLAIN-POLICY.";
 
-/** Ask a router what its policy decides on a user, a host and an address, and by which rule. */
+/** Lets the operator ask a router for its policy's decision on a user, a host and an address, and shows the rule that decides. */
 export function Explain({ snapshot }: { snapshot: Snapshot }) {
   const { routers } = useSession();
   const [router, setRouter] = useState(routers[0]?.id ?? "");
@@ -25,25 +25,25 @@ export function Explain({ snapshot }: { snapshot: Snapshot }) {
   const [decision, setDecision] = useState<Decision>();
   const [problem, setProblem] = useState("");
   const names = [...new Set(vhostsOf(snapshot).map((each) => each.hostname))].filter((name) => name !== "");
-  const ask = async (): Promise<void> => {
-    const place = routers.find((each) => each.id === router)?.address ?? "";
+  const requestDecision = async (): Promise<void> => {
+    const managementAddress = routers.find((each) => each.id === router)?.address ?? "";
     const properties = { vhost, user, host, ...(direction === "" ? {} : { [direction]: address }) };
     try {
-      const told = decisionOf(await manage(place, { operation: "EXPLAIN-POLICY", properties }));
-      setDecision(told);
-      setProblem(told === undefined ? NOT_TOLD : "");
+      const parsed = parseDecision(await manage(managementAddress, { operation: "EXPLAIN-POLICY", properties }));
+      setDecision(parsed);
+      setProblem(parsed === undefined ? NOT_EXPLAINED : "");
     } catch (error) {
       setDecision(undefined);
       const status = error instanceof ManagementError ? error.status : 0;
-      setProblem(status === 403 ? "Not allowed for your login." : status === 501 ? NOT_TOLD : String(error));
+      setProblem(status === 403 ? "Not allowed for your login." : status === 501 ? NOT_EXPLAINED : String(error));
     }
   };
   const submit = (event: SyntheticEvent): void => {
     event.preventDefault();
-    void ask();
+    void requestDecision();
   };
   return (
-    <Panel title="What does the policy decide, and why?" isWide>
+    <Panel title="Explain a policy decision" isWide>
       <form className="console-form" onSubmit={submit}>
         {routers.length > 1 && (
           <ChoiceField label="Router" value={router} onChange={setRouter} options={routers.map((each) => [each.id, each.id] as const)} />
@@ -51,19 +51,19 @@ export function Explain({ snapshot }: { snapshot: Snapshot }) {
         <TextField label="Vhost" value={vhost} onChange={setVhost} placeholder="none" suggestions={names} />
         <TextField label="User" value={user} onChange={setUser} placeholder="without a name" />
         <TextField label="Host" value={host} onChange={setHost} />
-        <ChoiceField label="To do" value={direction} onChange={setDirection} options={DIRECTIONS} />
+        <ChoiceField label="Operation" value={direction} onChange={setDirection} options={DIRECTIONS} />
         {direction !== "" && <TextField label="Address" value={address} onChange={setAddress} />}
         <Button type="submit">Explain</Button>
       </form>
       <div aria-live="polite" className="console-tab">
         {problem !== "" && <Alert variant="info" isInline component="p" title={problem} />}
-        {decision !== undefined && <Told decision={decision} />}
+        {decision !== undefined && <DecisionView decision={decision} />}
       </div>
     </Panel>
   );
 }
 
-function Told({ decision }: { decision: Decision }) {
+function DecisionView({ decision }: { decision: Decision }) {
   return (
     <>
       <Alert
@@ -73,13 +73,13 @@ function Told({ decision }: { decision: Decision }) {
         title={`${decision.isAllowed ? "Allowed" : "Denied"} by ${shown(decision.rule, MAX_SHOWN)}`}
       />
       <ol className="console-steps" aria-label="Steps">
-        {decision.steps.map(([what, found, why]) => (
-          <li key={`${what} ${found}`}>
-            <strong>{shown(what, MAX_SHOWN)}</strong> <bdi>{shown(found, MAX_SHOWN)}</bdi>
-            {why !== "" && (
+        {decision.steps.map(([subject, finding, reason]) => (
+          <li key={`${subject} ${finding}`}>
+            <strong>{shown(subject, MAX_SHOWN)}</strong> <bdi>{shown(finding, MAX_SHOWN)}</bdi>
+            {reason !== "" && (
               <span className="console-subtle">
                 {" "}
-                <bdi>{shown(why, MAX_SHOWN)}</bdi>
+                <bdi>{shown(reason, MAX_SHOWN)}</bdi>
               </span>
             )}
           </li>

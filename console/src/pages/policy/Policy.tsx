@@ -3,7 +3,7 @@ import { useLocation, useNavigate } from "react-router-dom";
 
 import { Page } from "../../parts";
 import type { Wanted } from "../../store";
-import { useKnownTables } from "../common/known";
+import { useSupportedTables } from "../common/tables";
 import { Denials } from "./Denials";
 import { Explain } from "./Explain";
 import { Vhosts } from "./Vhosts";
@@ -16,9 +16,9 @@ const TABS = [
   ["denials", "Denials"],
 ] as const;
 
-/** Who may do what: vhosts and groups, who is connected, why the policy decides so, and what it denied. */
+/** Shows the operator the policy: vhosts with their groups and users, explanations of decisions, and denials. */
 export default function Policy() {
-  const snapshot = useKnownTables(TABLES, EVERY_MS);
+  const snapshot = useSupportedTables(TABLES, EVERY_MS);
   const { pathname } = useLocation();
   const navigate = useNavigate();
   const chosen = TABS.find(([key]) => pathname === `/policy/${key}`)?.[0] ?? "vhosts";

@@ -5,7 +5,7 @@ import { connectedUsers, vhostsOf, type ConnectedUser, type Vhost } from "../../
 import { shown, visible } from "../../model/text";
 import type { Snapshot } from "../../model/types";
 import { DataTable, type Column } from "../../parts";
-import { useMissing } from "../common/known";
+import { useTableAbsence } from "../common/tables";
 import { Panel } from "../common/Panel";
 
 const keyOf = (row: Vhost): string => `${row.router} ${row.hostname}`;
@@ -16,43 +16,43 @@ const VHOSTS: readonly Column<Vhost>[] = [
   { key: "aliases", title: "Aliases", value: (row) => row.aliases, isHidden: true },
   { key: "groups", title: "Groups", value: (row) => row.groups.map((group) => group.name).join(", ") },
   { key: "current", title: "Connected", value: (row) => row.current },
-  { key: "approved", title: "Let in", value: (row) => row.approved },
-  { key: "denied", title: "Turned away", value: (row) => row.denied },
+  { key: "approved", title: "Admitted", value: (row) => row.approved },
+  { key: "denied", title: "Denied", value: (row) => row.denied },
   { key: "links", title: "Links denied", value: (row) => row.linksDenied },
 ];
 
 const USERS: readonly Column<ConnectedUser>[] = [
   { key: "user", title: "User", value: (row) => row.user || "(no name)" },
   { key: "vhost", title: "Vhost", value: (row) => row.vhost },
-  { key: "group", title: "Group", value: (row) => row.group, help: "As the groups of the vhost list users" },
+  { key: "group", title: "Group", value: (row) => row.group, help: "The group of the vhost that lists the user" },
   { key: "router", title: "Router", value: (row) => row.router },
   { key: "count", title: "Connections", value: (row) => row.connections.length },
   { key: "from", title: "From", value: (row) => row.connections.join(", ") },
 ];
 
-/** The vhosts, their groups, and who is connected under which. */
+/** Shows the vhosts, the groups of the chosen one, and the users that are connected under each. */
 export function Vhosts({ snapshot }: { snapshot: Snapshot }) {
   const vhosts = useMemo(() => vhostsOf(snapshot), [snapshot]);
   const users = useMemo(() => connectedUsers(snapshot), [snapshot]);
   const [chosen, setChosen] = useState("");
   const open = vhosts.find((vhost) => keyOf(vhost) === chosen) ?? (vhosts.length === 1 ? vhosts[0] : undefined);
-  const missing = useMissing(snapshot, "vhost");
-  const missingUsers = useMissing(snapshot, "vhostStats");
-  const lax = snapshot.routers.filter((router) => router.tables["policy"]?.[0]?.["enableVhostPolicy"] === false);
+  const absence = useTableAbsence(snapshot, "vhost");
+  const usersAbsence = useTableAbsence(snapshot, "vhostStats");
+  const unprotected = snapshot.routers.filter((router) => router.tables["policy"]?.[0]?.["enableVhostPolicy"] === false);
   return (
     <div className="console-panels">
-      {lax.length > 0 && (
+      {unprotected.length > 0 && (
         <Alert
           className="console-wide"
           variant="warning"
           isInline
           component="p"
-          title={`No policy holds the clients of ${shown(lax.map((router) => router.id).join(", "), 200)}`}
+          title={`No policy applies to the clients of ${shown(unprotected.map((router) => router.id).join(", "), 200)}`}
         >
-          The policy does not say enableVhostPolicy: every client that gets in may send, receive and manage.
+          enableVhostPolicy is not set: every client that connects may send, receive and manage.
         </Alert>
       )}
-      <Panel title="Vhosts" missing={missing} isWide>
+      <Panel title="Vhosts" absence={absence} isWide>
         <DataTable
           label="Vhosts"
           columns={VHOSTS}
@@ -64,7 +64,7 @@ export function Vhosts({ snapshot }: { snapshot: Snapshot }) {
         />
       </Panel>
       {open !== undefined && <Groups vhost={open} />}
-      <Panel title="Who is connected" missing={missingUsers} isWide>
+      <Panel title="Connected users" absence={usersAbsence} isWide>
         <DataTable
           label="Connected users"
           columns={USERS}
@@ -81,7 +81,7 @@ export function Vhosts({ snapshot }: { snapshot: Snapshot }) {
 function Groups({ vhost }: { vhost: Vhost }) {
   return (
     <Panel title={<bdi>{`Groups of ${shown(vhost.hostname || "(no name)")} on ${shown(vhost.router)}`}</bdi>} isWide>
-      {vhost.groups.length === 0 && <p className="console-subtle">It has no group: all clients are turned away.</p>}
+      {vhost.groups.length === 0 && <p className="console-subtle">The vhost has no group: the router denies all clients.</p>}
       <div className="console-panels">
         {vhost.groups.map((group) => (
           <section key={group.name} aria-label={`Group ${visible(group.name)}`}>

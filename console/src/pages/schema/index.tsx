@@ -31,20 +31,20 @@ const COLUMNS: readonly Column<AttributeRow>[] = [
   },
 ];
 
-function rowsOf(schema: SchemaTypes, only: string): AttributeRow[] {
+function attributeRows(schema: SchemaTypes, only: string): AttributeRow[] {
   return Object.values(schema.types)
     .filter((type) => only === "" || type.name === only)
     .flatMap((type) => Object.entries(type.attributes).map(([name, attribute]) => ({ type, name, attribute })));
 }
 
-/** Every type that the router has, with its attributes, searched by words. */
+/** Shows the entity types of the connected router with their attributes, which the user can filter by words. */
 export default function Schema() {
   const schema = useSchema();
   const { pathname, search } = useLocation();
   const navigate = useNavigate();
   const only = secondPart(pathname);
   const filter = new URLSearchParams(search).get("filter") ?? "";
-  const rows = useMemo(() => rowsOf(schema, only), [schema, only]);
+  const rows = useMemo(() => attributeRows(schema, only), [schema, only]);
   const columns = useMemo(() => COLUMNS.filter((column) => only === "" || column.key !== "entity"), [only]);
   const go = (type: string, text: string): void => {
     const query = text === "" ? "" : `?${new URLSearchParams({ filter: text }).toString()}`;
@@ -93,7 +93,7 @@ function About({ type }: { type: SchemaType }) {
             {operation}
           </Label>
         ))}
-        {type.singleton && <Label isCompact>one of its kind</Label>}
+        {type.singleton && <Label isCompact>singleton</Label>}
         {type.deprecated && (
           <Label isCompact status="warning">
             deprecated

@@ -3,14 +3,14 @@ import { useEffect, useState } from "react";
 
 import { visible } from "../../model/text";
 
-interface Given {
+interface Props {
   readonly address: string | null;
   readonly offered: readonly string[];
   readonly onAddress: (address: string | null) => void;
 }
 
-/** An address to bring out; addresses that links have now are offered. */
-export function AddressSearch({ address, offered, onAddress }: Given) {
+/** Lets the user type or choose the address whose messages the picture highlights. */
+export function AddressSearch({ address, offered, onAddress }: Props) {
   const [typed, setTyped] = useState(address ?? "");
   useEffect(() => setTyped(address ?? ""), [address]);
   return (

@@ -1,15 +1,15 @@
 import { Title } from "@patternfly/react-core/dist/esm/components/Title";
 import { useMemo, useState } from "react";
 
-import { addressOfKey } from "../../model/keys";
-import { routersById, rowsOf, textOf } from "../../model/rows";
+import { addressOfKey } from "../../model/addresskey";
+import { routersById, tableOf, textAt } from "../../model/rows";
 import type { ConnectionRef } from "../../model/topology";
 import { linkLoad, type LinkSamples } from "../../model/traffic";
 import type { Row, Snapshot } from "../../model/types";
 import { nameText } from "../../model/words";
 import { DataTable, type Column } from "../../parts";
 
-interface Given {
+interface Props {
   readonly title: string;
   readonly connections: readonly ConnectionRef[];
   readonly snapshot: Snapshot;
@@ -22,7 +22,7 @@ interface Link {
   readonly rate: number;
 }
 
-const keyOf = ({ router, row }: ConnectionRef): string => `${router}/${textOf(row, "identity")}`;
+const keyOf = ({ router, row }: ConnectionRef): string => `${router}/${textAt(row, "identity")}`;
 
 const CLIENT_COLUMNS: readonly Column<ConnectionRef>[] = [
   { key: "container", title: "Container", value: ({ row }) => row["container"] },
@@ -33,8 +33,8 @@ const CLIENT_COLUMNS: readonly Column<ConnectionRef>[] = [
 ];
 
 const LINK_COLUMNS: readonly Column<Link>[] = [
-  { key: "address", title: "Address", value: ({ row }) => addressOfKey(textOf(row, "owningAddr")) },
-  { key: "direction", title: "Direction", value: ({ row }) => (textOf(row, "linkDir") === "in" ? "sends" : "receives") },
+  { key: "address", title: "Address", value: ({ row }) => addressOfKey(textAt(row, "owningAddr")) },
+  { key: "direction", title: "Direction", value: ({ row }) => (textAt(row, "linkDir") === "in" ? "sends" : "receives") },
   { key: "rate", title: "Messages/s", value: ({ rate }) => Math.round(rate * 10) / 10 },
   { key: "count", title: "Deliveries", value: ({ row }) => row["deliveryCount"] },
   { key: "undelivered", title: "Undelivered", value: ({ row }) => row["undeliveredCount"], isHidden: true },
@@ -42,26 +42,26 @@ const LINK_COLUMNS: readonly Column<Link>[] = [
   { key: "load", title: "Load, %", value: ({ row }) => Math.round(linkLoad(row) * 100) },
 ];
 
-function linksOf(given: Given, chosen: ConnectionRef): readonly Link[] {
-  const identity = textOf(chosen.row, "identity");
-  const rates = given.samples.get(chosen.router)?.rates;
-  return rowsOf(routersById(given.snapshot).get(chosen.router), "router.link")
-    .filter((row) => textOf(row, "connectionId") === identity)
-    .map((row) => ({ router: chosen.router, row, rate: rates?.get(textOf(row, "identity")) ?? 0 }));
+function linksOf(props: Props, chosen: ConnectionRef): readonly Link[] {
+  const identity = textAt(chosen.row, "identity");
+  const rates = props.samples.get(chosen.router)?.rates;
+  return tableOf(routersById(props.snapshot).get(chosen.router), "router.link")
+    .filter((row) => textAt(row, "connectionId") === identity)
+    .map((row) => ({ router: chosen.router, row, rate: rates?.get(textAt(row, "identity")) ?? 0 }));
 }
 
-/** Clients or brokers, and the links of the one that is chosen. */
-export function ClientList(given: Given) {
+/** Lists clients or brokers, and the links of the chosen one. */
+export function ClientList(props: Props) {
   const [chosenKey, setChosenKey] = useState("");
-  const only = given.connections.length === 1 ? given.connections[0] : undefined;
-  const chosen = given.connections.find((connection) => keyOf(connection) === chosenKey) ?? only;
-  const links = useMemo(() => (chosen === undefined ? [] : linksOf(given, chosen)), [given, chosen]);
+  const only = props.connections.length === 1 ? props.connections[0] : undefined;
+  const chosen = props.connections.find((connection) => keyOf(connection) === chosenKey) ?? only;
+  const links = useMemo(() => (chosen === undefined ? [] : linksOf(props, chosen)), [props, chosen]);
   return (
     <>
       <DataTable
-        label={given.title}
+        label={props.title}
         columns={CLIENT_COLUMNS}
-        rows={given.connections}
+        rows={props.connections}
         rowKey={keyOf}
         onOpen={(connection) => setChosenKey(keyOf(connection))}
         exportName="clients"
@@ -71,13 +71,13 @@ export function ClientList(given: Given) {
       ) : (
         <>
           <Title headingLevel="h3" size="md">
-            Links of <bdi>{nameText(textOf(chosen.row, "container"))}</bdi>
+            Links of <bdi>{nameText(textAt(chosen.row, "container"))}</bdi>
           </Title>
           <DataTable
             label="Links"
             columns={LINK_COLUMNS}
             rows={links}
-            rowKey={(link) => textOf(link.row, "identity")}
+            rowKey={(link) => textAt(link.row, "identity")}
             exportName="links"
           />
         </>

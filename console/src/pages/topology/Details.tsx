@@ -3,7 +3,7 @@ import { Title } from "@patternfly/react-core/dist/esm/components/Title";
 import TimesIcon from "@patternfly/react-icons/dist/esm/icons/times-icon";
 import { useMemo, type ReactNode } from "react";
 
-import { routersById, rowsOf, textOf } from "../../model/rows";
+import { routersById, tableOf, textAt } from "../../model/rows";
 import type { Topology, TopologyEdge, TopologyNode } from "../../model/topology";
 import type { LinkSamples } from "../../model/traffic";
 import { rateText } from "../../model/traffic";
@@ -15,7 +15,7 @@ import { ClientList } from "./ClientList";
 import { Facts } from "./Facts";
 import { expand, unpin } from "./state";
 
-interface Given {
+interface Props {
   readonly topology: Topology;
   readonly snapshot: Snapshot;
   readonly samples: LinkSamples;
@@ -24,33 +24,33 @@ interface Given {
   readonly onSelect: (id: string | null) => void;
 }
 
-/** Attributes of what is selected are fetched in full, and no others. */
+/** Interval at which all attributes of the selected entity are fetched. */
 const DETAILS_MS = 5_000;
 
-/** The table of one router with every attribute. */
-function useWhole(entity: string, router: string): Snapshot {
+/** Return a table of one router with all attributes. */
+function useAllAttributes(entity: string, router: string): Snapshot {
   const wanted = useMemo(() => ({ [entity]: "all" as const }), [entity]);
   const only = useMemo(() => [router], [router]);
   return useTables(wanted, DETAILS_MS, only);
 }
 
 function RouterFacts({ id }: { id: string }) {
-  const row = rowsOf(routersById(useWhole("router", id)).get(id), "router")[0];
+  const row = tableOf(routersById(useAllAttributes("router", id)).get(id), "router")[0];
   return row === undefined ? <p>The router has not answered yet.</p> : <Facts row={row} label="Attributes of the router" />;
 }
 
 function ConnectionFacts({ router, identity }: { router: string; identity: string }) {
-  const rows = rowsOf(routersById(useWhole("connection", router)).get(router), "connection");
-  const row = rows.find((connection) => textOf(connection, "identity") === identity);
+  const rows = tableOf(routersById(useAllAttributes("connection", router)).get(router), "connection");
+  const row = rows.find((connection) => textAt(connection, "identity") === identity);
   return row === undefined ? <p>The connection has been closed.</p> : <Facts row={row} label="Attributes of the connection" />;
 }
 
-/** What a connection carries, in words. */
-function Carried({ edge }: { edge: TopologyEdge }) {
+/** Shows the rates, load and cost of a connection in a sentence. */
+function EdgeTraffic({ edge }: { edge: TopologyEdge }) {
   if (edge.goneSince !== null) return <Gone since={edge.goneSince} />;
   return (
     <p>
-      {`${rateText(edge.forward)} messages/s there, ${rateText(edge.backward)} back; links ${loadText(edge.load)}`}
+      {`${rateText(edge.forward)} messages/s forward, ${rateText(edge.backward)} back; links ${loadText(edge.load)}`}
       {edge.cost === null ? "" : `; cost ${String(edge.cost)}`}.
     </p>
   );
@@ -64,8 +64,8 @@ function Gone({ since }: { since: number }) {
   );
 }
 
-/** The connections of a node as buttons that lead to them. */
-function Neighbours({ topology, node, onSelect }: Pick<Given, "topology" | "onSelect"> & { node: TopologyNode }) {
+/** Lists the connections of a node with buttons that select them. */
+function Neighbours({ topology, node, onSelect }: Pick<Props, "topology" | "onSelect"> & { node: TopologyNode }) {
   const edges = [...topology.edges.values()].filter((edge) => edge.source === node.id || edge.target === node.id);
   return (
     <>
@@ -81,7 +81,7 @@ function Neighbours({ topology, node, onSelect }: Pick<Given, "topology" | "onSe
                 {nodeName(topology, topology.nodes.get(edge.source === node.id ? edge.target : edge.source))}
               </bdi>
             </Button>
-            <Carried edge={edge} />
+            <EdgeTraffic edge={edge} />
           </li>
         ))}
       </ul>
@@ -89,7 +89,7 @@ function Neighbours({ topology, node, onSelect }: Pick<Given, "topology" | "onSe
   );
 }
 
-function NodeFacts({ topology, node, ...rest }: Omit<Given, "selected"> & { node: TopologyNode }) {
+function NodeFacts({ topology, node, ...rest }: Omit<Props, "selected"> & { node: TopologyNode }) {
   const { snapshot, samples, onSelect } = rest;
   switch (node.kind) {
     case "clients":
@@ -142,9 +142,9 @@ function Heading({ children, onClose }: { children: ReactNode; onClose: () => vo
   );
 }
 
-/** What is selected: its state, its connections and its attributes. */
-export function Details(given: Given) {
-  const { topology, selected, isPinned, onSelect } = given;
+/** Shows the selected node or connection: its state, its connections and its attributes. */
+export function Details(props: Props) {
+  const { topology, selected, isPinned, onSelect } = props;
   const node = topology.nodes.get(selected);
   const edge = topology.edges.get(selected);
   const close = (): void => onSelect(null);
@@ -158,20 +158,20 @@ export function Details(given: Given) {
             Unpin
           </Button>
         )}
-        <NodeFacts {...given} node={node} />
+        <NodeFacts {...props} node={node} />
       </aside>
     );
   if (edge !== undefined)
     return (
       <aside className="topology-panel" aria-label="Selected">
         <Heading onClose={close}>{edgeName(topology, edge)}</Heading>
-        <Carried edge={edge} />
+        <EdgeTraffic edge={edge} />
         {edge.kind === "client" || edge.connections.length > 3 ? (
-          <ClientList title="Connections" connections={edge.connections} snapshot={given.snapshot} samples={given.samples} />
+          <ClientList title="Connections" connections={edge.connections} snapshot={props.snapshot} samples={props.samples} />
         ) : (
           edge.goneSince === null &&
           edge.connections.map(({ router, row }) => (
-            <ConnectionFacts key={`${router}/${textOf(row, "identity")}`} router={router} identity={textOf(row, "identity")} />
+            <ConnectionFacts key={`${router}/${textAt(row, "identity")}`} router={router} identity={textAt(row, "identity")} />
           ))
         )}
       </aside>
@@ -179,7 +179,7 @@ export function Details(given: Given) {
   return (
     <aside className="topology-panel" aria-label="Selected">
       <Heading onClose={close}>Not in the network</Heading>
-      <p>What the address of this page names is not there now.</p>
+      <p>The node or connection in this page's URL is not in the network now.</p>
     </aside>
   );
 }

@@ -8,7 +8,7 @@ import {
 import type { Row } from "../../model/types";
 import { WholeValue } from "../../parts";
 
-/** The attributes of one entity; those without a value are left out. */
+/** Shows the attributes of one entity that have a value. */
 export function Facts({ row, label }: { row: Row; label: string }) {
   const shown = Object.entries(row).filter(([, value]) => value !== null && value !== "");
   return (

@@ -28,7 +28,7 @@ const SAMPLES: readonly { readonly text: string; readonly sample: Sample; readon
   { text: "Broker", sample: { kind: "broker" } },
   { text: "Clients that send", sample: { kind: "clients", clientKind: "producer" } },
   { text: "Clients that receive", sample: { kind: "clients", clientKind: "consumer" } },
-  { text: "Clients that do both, nothing, or are consoles", sample: { kind: "clients", clientKind: "both" } },
+  { text: "Clients that do both, have no links, or are consoles", sample: { kind: "clients", clientKind: "both" } },
   { text: "Gone", sample: { kind: "router", goneSince: 0 } },
 ];
 
@@ -43,7 +43,7 @@ function Sign({ sample, isHome }: { sample: Sample; isHome: boolean }) {
   );
 }
 
-/** What the signs, lines and colours mean. */
+/** Explains the signs, lines and colours of the picture. */
 export function Legend() {
   const [isOpen, setIsOpen] = useState(false);
   return (

@@ -1,15 +1,15 @@
 import { Title } from "@patternfly/react-core/dist/esm/components/Title";
 import { useMemo } from "react";
 
-import type { Lit } from "../../model/lit";
+import type { Highlight } from "../../model/highlight";
 import { loadText } from "../../model/words";
 import type { Topology, TopologyEdge, TopologyNode } from "../../model/topology";
 import { countOf, nodeName, nodeState } from "../../model/words";
 import { DataTable, type Column } from "../../parts";
 
-interface Given {
+interface Props {
   readonly topology: Topology;
-  readonly lit: Lit | null;
+  readonly highlight: Highlight | null;
   readonly onSelect: (id: string) => void;
 }
 
@@ -24,7 +24,7 @@ const KINDS: Readonly<Record<TopologyNode["kind"], string>> = {
 const hundredth = (value: number): number => Math.round(value * 100) / 100;
 const percent = (load: number): number => Math.round(load * 100);
 
-function nodeColumns(topology: Topology, lit: Lit | null): readonly Column<TopologyNode>[] {
+function nodeColumns(topology: Topology, highlight: Highlight | null): readonly Column<TopologyNode>[] {
   const owner = (node: TopologyNode): string =>
     node.owner === null ? "" : nodeName(topology, topology.nodes.get(node.owner));
   const columns: Column<TopologyNode>[] = [
@@ -34,41 +34,41 @@ function nodeColumns(topology: Topology, lit: Lit | null): readonly Column<Topol
     { key: "count", title: "Count", value: countOf },
     { key: "state", title: "State", value: nodeState },
   ];
-  if (lit !== null) columns.push({ key: "role", title: "Part", value: (node) => lit.nodes.get(node.id) ?? "" });
+  if (highlight !== null) columns.push({ key: "role", title: "Role", value: (node) => highlight.nodes.get(node.id) ?? "" });
   return columns;
 }
 
-function edgeColumns(topology: Topology, lit: Lit | null): readonly Column<TopologyEdge>[] {
+function edgeColumns(topology: Topology, highlight: Highlight | null): readonly Column<TopologyEdge>[] {
   const end = (id: string): string => nodeName(topology, topology.nodes.get(id));
   const columns: Column<TopologyEdge>[] = [
-    { key: "source", title: "From", value: (edge) => end(edge.source), help: "Who dialled" },
+    { key: "source", title: "From", value: (edge) => end(edge.source), help: "The end that dialled" },
     { key: "target", title: "To", value: (edge) => end(edge.target) },
     { key: "kind", title: "Kind", value: (edge) => edge.kind },
     { key: "cost", title: "Cost", value: (edge) => edge.cost },
-    { key: "forward", title: "Messages/s there", value: (edge) => hundredth(edge.forward) },
+    { key: "forward", title: "Messages/s forward", value: (edge) => hundredth(edge.forward) },
     { key: "backward", title: "Messages/s back", value: (edge) => hundredth(edge.backward) },
     { key: "load", title: "Load, %", value: (edge) => percent(edge.load), cell: (edge) => loadText(edge.load) },
     { key: "count", title: "Connections", value: (edge) => edge.connections.length },
-    { key: "state", title: "State", value: (edge) => (edge.goneSince === null ? "there" : "gone") },
+    { key: "state", title: "State", value: (edge) => (edge.goneSince === null ? "present" : "gone") },
   ];
-  if (lit !== null)
+  if (highlight !== null)
     columns.push({
       key: "way",
-      title: "Way",
+      title: "Direction",
       value: (edge) => {
-        const way = lit.edges.get(edge.id);
-        return way === undefined ? "" : way.forward && way.backward ? "both ways" : way.forward ? "there" : "back";
+        const way = highlight.edges.get(edge.id);
+        return way === undefined ? "" : way.forward && way.backward ? "both" : way.forward ? "forward" : "back";
       },
     });
   return columns;
 }
 
-/** The same facts as the picture in two tables. */
-export function NetworkList({ topology, lit, onSelect }: Given) {
+/** Shows the facts of the picture in two tables: nodes and connections. */
+export function NetworkList({ topology, highlight, onSelect }: Props) {
   const nodes = useMemo(() => [...topology.nodes.values()], [topology]);
   const edges = useMemo(() => [...topology.edges.values()], [topology]);
-  const columnsOfNodes = useMemo(() => nodeColumns(topology, lit), [topology, lit]);
-  const columnsOfEdges = useMemo(() => edgeColumns(topology, lit), [topology, lit]);
+  const columnsOfNodes = useMemo(() => nodeColumns(topology, highlight), [topology, highlight]);
+  const columnsOfEdges = useMemo(() => edgeColumns(topology, highlight), [topology, highlight]);
   return (
     <div className="topology-lists">
       <Title headingLevel="h2" size="lg">

@@ -2,7 +2,7 @@ import { memo } from "react";
 
 import type { Point } from "../../model/nearest";
 import { countOf, nodeLabel } from "../../model/words";
-import type { LitRole } from "../../model/lit";
+import type { HighlightRole } from "../../model/highlight";
 import type { TopologyNode } from "../../model/topology";
 
 /** Half the size of each kind of node, in units of the picture. */
@@ -14,17 +14,17 @@ export const RADIUS: Readonly<Record<TopologyNode["kind"], number>> = {
   clients: 14,
 };
 
-interface Given {
+interface Props {
   readonly node: TopologyNode;
   readonly at: Point;
-  /** For screen readers. */
+  /** The name for screen readers. */
   readonly name: string;
-  /** Whether the console is connected to it. */
+  /** Whether the console is connected to this router. */
   readonly isHome: boolean;
   readonly isSelected: boolean;
   readonly isPinned: boolean;
   readonly isTabStop: boolean;
-  readonly part: LitRole | "dim" | "plain";
+  readonly part: HighlightRole | "dim" | "plain";
 }
 
 function hexagon(radius: number): string {
@@ -58,14 +58,14 @@ function Shape({ node }: { node: TopologyNode }) {
 
 const INITIALS: Partial<Record<TopologyNode["kind"], string>> = { router: "R", edge: "E", broker: "B" };
 
-function inside(node: TopologyNode): string {
+function insideText(node: TopologyNode): string {
   const count = countOf(node);
   return INITIALS[node.kind] ?? (count < 1000 ? String(count) : `${String(Math.round(count / 100) / 10)}k`);
 }
 
-/** One node of the picture. It is drawn anew only when something of it has changed. */
-export const NodeMark = memo(function NodeMark(given: Given) {
-  const { node, at, name, isHome, isSelected, isPinned, isTabStop, part } = given;
+/** Shows one node of the picture; it is redrawn only when its properties change. */
+export const NodeMark = memo(function NodeMark(props: Props) {
+  const { node, at, name, isHome, isSelected, isPinned, isTabStop, part } = props;
   const radius = RADIUS[node.kind];
   const classes = ["topology-node", node.kind, node.clientKind ?? "", `part-${part}`];
   if (node.goneSince !== null) classes.push("gone");
@@ -86,7 +86,7 @@ export const NodeMark = memo(function NodeMark(given: Given) {
       {isHome && <circle className="home" r={radius + 4} />}
       <Shape node={node} />
       <text className="inside" dy="0.35em">
-        {inside(node)}
+        {insideText(node)}
       </text>
       <text className="label" y={radius + 14}>
         {nodeLabel(node)}

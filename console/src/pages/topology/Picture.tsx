@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 
-import type { Lit } from "../../model/lit";
+import type { Highlight } from "../../model/highlight";
 import { bounds, pointOf, type Places } from "../../model/layout";
 import type { Point } from "../../model/nearest";
 import type { Topology, TopologyNode } from "../../model/topology";
@@ -12,20 +12,20 @@ import { expand, pin, unpin } from "./state";
 import { useGestures } from "./useGestures";
 import { useZoom } from "./useZoom";
 
-interface Given {
+interface Props {
   readonly topology: Topology;
   readonly places: Places;
-  /** Node id of the router that the console is connected to. */
+  /** The node id of the connected router. */
   readonly home: string;
   readonly selected: string | null;
-  readonly lit: Lit | null;
+  readonly highlight: Highlight | null;
   readonly onSelect: (id: string) => void;
-  /** The node below the pointer or with the focus. */
+  /** Called with the id of the node below the pointer or with the focus; null for none. */
   readonly onPoint: (node: string | null) => void;
 }
 
-function partOf(lit: Lit | null, id: string): "plain" | "dim" | "producer" | "consumer" | "both" | "way" {
-  return lit === null ? "plain" : (lit.nodes.get(id) ?? "dim");
+function partOf(highlight: Highlight | null, id: string): "plain" | "dim" | "producer" | "consumer" | "both" | "way" {
+  return highlight === null ? "plain" : (highlight.nodes.get(id) ?? "dim");
 }
 
 const NOWHERE: Point = { x: 0, y: 0 };
@@ -37,14 +37,14 @@ function usePoints(topology: Topology, places: Places): ReadonlyMap<string, Poin
   );
 }
 
-/** Open what a group stands for, or fold it again. */
+/** Expand a group of edge routers, or collapse the group of an edge router. */
 function open(topology: Topology, id: string): void {
   const node = topology.nodes.get(id);
   if (node?.kind === "edges") expand(id, true);
   else if (node?.kind === "edge" && node.owner !== null) expand(`edges:${node.owner}`, false);
 }
 
-function Lines({ topology, points, selected, lit }: Pick<Given, "topology" | "selected" | "lit"> & { points: ReadonlyMap<string, Point> }) {
+function Lines({ topology, points, selected, highlight }: Pick<Props, "topology" | "selected" | "highlight"> & { points: ReadonlyMap<string, Point> }) {
   return [...topology.edges.values()].map((edge) => {
     const [source, target] = [topology.nodes.get(edge.source), topology.nodes.get(edge.target)];
     if (source === undefined || target === undefined) return null;
@@ -60,15 +60,15 @@ function Lines({ topology, points, selected, lit }: Pick<Given, "topology" | "se
         targetY={to.y}
         targetRadius={RADIUS[target.kind]}
         isSelected={edge.id === selected}
-        isDim={lit !== null && !lit.edges.has(edge.id)}
-        way={lit?.edges.get(edge.id)}
+        isDim={highlight !== null && !highlight.edges.has(edge.id)}
+        way={highlight?.edges.get(edge.id)}
       />
     );
   });
 }
 
-/** The picture of the network: pointer, touch and keyboard; see the list for the same in a table. */
-export function Picture({ topology, places, home, selected, lit, onSelect, onPoint }: Given) {
+/** Shows the picture of the network, which the user controls by pointer, touch and keyboard; NetworkList has the same facts. */
+export function Picture({ topology, places, home, selected, highlight, onSelect, onPoint }: Props) {
   const svg = useRef<SVGSVGElement>(null);
   const group = useRef<SVGGElement>(null);
   const points = usePoints(topology, places);
@@ -78,7 +78,7 @@ export function Picture({ topology, places, home, selected, lit, onSelect, onPoi
   const latest = useRef({ topology, places });
   latest.current = { topology, places };
   const onFit = useCallback(() => zoom.fit(bounds(latest.current.topology, latest.current.places)), [zoom]);
-  // The network arrives router by router: show all of it until the user has chosen a part.
+  // The routers answer one after the other: show the whole picture until the user moves it.
   const { size } = topology.nodes;
   useEffect(() => {
     if (!zoom.isMoved()) onFit();
@@ -114,8 +114,8 @@ export function Picture({ topology, places, home, selected, lit, onSelect, onPoi
     onFit,
   });
   const tabStop = focused !== null && topology.nodes.has(focused) ? focused : home;
-  const described = (node: TopologyNode): string =>
-    nodeState(node) === "there" ? nodeName(topology, node) : `${nodeName(topology, node)}, ${nodeState(node)}`;
+  const accessibleName = (node: TopologyNode): string =>
+    nodeState(node) === "present" ? nodeName(topology, node) : `${nodeName(topology, node)}, ${nodeState(node)}`;
   return (
     <div className="topology-picture">
       <svg
@@ -130,18 +130,18 @@ export function Picture({ topology, places, home, selected, lit, onSelect, onPoi
           </marker>
         </defs>
         <g ref={group}>
-          <Lines topology={topology} points={points} selected={selected} lit={lit} />
+          <Lines topology={topology} points={points} selected={selected} highlight={highlight} />
           {[...topology.nodes.values()].map((node) => (
             <NodeMark
               key={node.id}
               node={node}
               at={points.get(node.id) ?? NOWHERE}
-              name={described(node)}
+              name={accessibleName(node)}
               isHome={node.id === home}
               isSelected={node.id === selected}
               isPinned={places.get(node.id)?.pinned ?? false}
               isTabStop={node.id === tabStop}
-              part={partOf(lit, node.id)}
+              part={partOf(highlight, node.id)}
             />
           ))}
         </g>

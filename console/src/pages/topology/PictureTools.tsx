@@ -8,7 +8,7 @@ import { useEffect, useState } from "react";
 import { arrange } from "./state";
 import { ZOOM_STEP, type ZoomControl } from "./useZoom";
 
-/** Buttons over the picture for what wheel and pinch do. */
+/** Shows the buttons over the picture: zoom, show all, and rearrange. */
 export function PictureTools({ zoom, onFit }: { zoom: ZoomControl; onFit: () => void }) {
   const [arranged, setArranged] = useState(0);
   // After the nodes have their new places.
@@ -23,7 +23,7 @@ export function PictureTools({ zoom, onFit }: { zoom: ZoomControl; onFit: () => 
       <Button
         variant="secondary"
         size="sm"
-        aria-label="Arrange anew what is not pinned"
+        aria-label="Rearrange nodes that are not pinned"
         icon={<ProjectIcon />}
         onClick={() => {
           arrange();

@@ -4,10 +4,11 @@ import { ToggleGroup, ToggleGroupItem } from "@patternfly/react-core/dist/esm/co
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { useSearchParams } from "react-router-dom";
 
-import { litByAddress, litByPath, type Lit } from "../../model/lit";
+import { highlightAddress, highlightPath, type Highlight } from "../../model/highlight";
 import { knownAddresses } from "../../model/paths";
 import type { Topology } from "../../model/topology";
 import type { Snapshot } from "../../model/types";
+import { plural } from "../../model/words";
 import { Page } from "../../parts";
 import { AddressSearch } from "./AddressSearch";
 import { Details } from "./Details";
@@ -17,18 +18,20 @@ import { Picture } from "./Picture";
 import { expand, forgetGone, useNetworkState } from "./state";
 import { useNetwork } from "./useNetwork";
 import "./topology.css";
+import "./marks.css";
+import "./panel.css";
 
-/** So many addresses are offered for the search; any other can be typed. */
-const MOST_OFFERED = 200;
+/** Addresses that the search offers, at most; the user can type any other. */
+const MAX_OFFERED = 200;
 
-/** Watches the network, so that the page itself is drawn only when the picture changes. */
-function Watch() {
+/** Watches the network without drawing anything, so that the page is redrawn only when the picture changes. */
+function NetworkWatch() {
   useNetwork();
   return null;
 }
 
-/** The page's address holds what is shown: node or connection, address, picture or list. */
-function useChoice(key: string): readonly [string | null, (value: string | null) => void] {
+/** Return the user's choice `key` (node, address, view), which the page's URL holds, and a function that sets it. */
+function useUrlChoice(key: string): readonly [string | null, (value: string | null) => void] {
   const [params, setParams] = useSearchParams();
   const set = useCallback(
     (value: string | null) =>
@@ -46,7 +49,7 @@ function useChoice(key: string): readonly [string | null, (value: string | null)
   return [params.get(key), set];
 }
 
-/** Return the node id of the router that the console is connected to. */
+/** Return the node id of the connected router. */
 function homeOf(topology: Topology, snapshot: Snapshot): string {
   const home = snapshot.routers.find((router) => router.address === "")?.id ?? "";
   return topology.nodes.has(`router:${home}`) ? `router:${home}` : `edge:${home}`;
@@ -61,17 +64,17 @@ interface Chosen {
   readonly home: string;
 }
 
-/** What to bring out: the address that is searched, else the way from the selected or own router to the pointed one. */
-function useLit(drawn: Topology, snapshot: Snapshot, { address, selected, pointed, home }: Chosen): Lit | null {
+/** Return the highlight: the path from the selected or connected router to the pointed one, else the searched address. */
+function useHighlight(drawn: Topology, snapshot: Snapshot, { address, selected, pointed, home }: Chosen): Highlight | null {
   return useMemo(() => {
     const [from, to] = [idOf(selected) ?? idOf(home), idOf(pointed)];
     if (to !== null && from !== null && to !== from && drawn.nodes.get(`router:${to}`)?.goneSince === null)
-      return litByPath(drawn, snapshot, from, to);
-    return address === null ? null : litByAddress(drawn, snapshot, address);
+      return highlightPath(drawn, snapshot, from, to);
+    return address === null ? null : highlightAddress(drawn, snapshot, address);
   }, [drawn, snapshot, address, selected, pointed, home]);
 }
 
-/** Show an edge router that the page's address names, though its group is folded. */
+/** Expand the group of an edge router that the page's URL names. */
 function useUnfolded(whole: Topology, drawn: Topology, selected: string | null): void {
   useEffect(() => {
     const node = selected === null ? undefined : whole.nodes.get(selected);
@@ -84,28 +87,28 @@ function summary(topology: Topology): string {
   const nodes = [...topology.nodes.values()];
   const count = (kind: string): number => nodes.filter((node) => node.kind === kind && node.goneSince === null).length;
   const clients = nodes.reduce((sum, node) => sum + (node.kind === "clients" ? node.connections.length : 0), 0);
-  const gone = nodes.filter((node) => node.goneSince !== null).length;
+  const goneCount = nodes.filter((node) => node.goneSince !== null).length;
   const parts = [
     [count("router"), "router"],
     [count("edge"), "edge router"],
     [count("broker"), "broker"],
     [clients, "client"],
   ] as const;
-  const text = parts.filter(([number]) => number > 0).map(([number, word]) => `${String(number)} ${word}${number === 1 ? "" : "s"}`);
-  return [...text, ...(gone > 0 ? [`${String(gone)} gone`] : [])].join(", ");
+  const text = parts.filter(([number]) => number > 0).map(([number, word]) => plural(number, word));
+  return [...text, ...(goneCount > 0 ? [`${String(goneCount)} gone`] : [])].join(", ");
 }
 
-/** A live picture of routers, edge routers, brokers and clients, and the same in tables. */
+/** Shows the operator a live picture of routers, edge routers, brokers and clients, or the same facts in tables. */
 export default function TopologyPage() {
   const { whole, drawn, places, snapshot, samples } = useNetworkState();
-  const [selected, setSelected] = useChoice("node");
-  const [address, setAddress] = useChoice("address");
-  const [view, setView] = useChoice("view");
+  const [selected, setSelected] = useUrlChoice("node");
+  const [address, setAddress] = useUrlChoice("address");
+  const [view, setView] = useUrlChoice("view");
   const [pointed, setPointed] = useState<string | null>(null);
   const home = homeOf(drawn, snapshot);
   useUnfolded(whole, drawn, selected);
-  const lit = useLit(drawn, snapshot, { address, selected, pointed, home });
-  const offered = useMemo(() => knownAddresses(snapshot, MOST_OFFERED), [snapshot]);
+  const highlight = useHighlight(drawn, snapshot, { address, selected, pointed, home });
+  const offered = useMemo(() => knownAddresses(snapshot, MAX_OFFERED), [snapshot]);
   const hasGone = [...drawn.nodes.values(), ...drawn.edges.values()].some((entry) => entry.goneSince !== null);
   const isList = view === "list";
   return (
@@ -116,7 +119,7 @@ export default function TopologyPage() {
           <AddressSearch address={address} offered={offered} onAddress={setAddress} />
           {hasGone && (
             <Button variant="secondary" onClick={forgetGone}>
-              Forget what is gone
+              Remove gone entries
             </Button>
           )}
           <ToggleGroup aria-label="View">
@@ -126,24 +129,24 @@ export default function TopologyPage() {
         </>
       }
     >
-      <Watch />
+      <NetworkWatch />
       {drawn.nodes.size === 0 ? (
         <EmptyState titleText="No router has answered yet" headingLevel="h2" />
       ) : (
         <div className={selected === null ? "topology" : "topology with-panel"}>
           <div className="topology-main">
             <p className="topology-status" role="status">
-              {lit?.text ?? summary(whole)}
+              {highlight?.text ?? summary(whole)}
             </p>
             {isList ? (
-              <NetworkList topology={drawn} lit={lit} onSelect={setSelected} />
+              <NetworkList topology={drawn} highlight={highlight} onSelect={setSelected} />
             ) : (
               <Picture
                 topology={drawn}
                 places={places}
                 home={home}
                 selected={selected}
-                lit={lit}
+                highlight={highlight}
                 onSelect={setSelected}
                 onPoint={setPointed}
               />

@@ -1,4 +1,4 @@
-/** What the page remembers between updates and visits: the network as last seen, what is gone, and where all of it stands. */
+/** The state of the Topology page between updates and visits: the network as last received, gone nodes, and the layout. */
 
 import { create } from "zustand";
 
@@ -9,22 +9,22 @@ import { EMPTY, buildTopology, type Topology } from "../../model/topology";
 import { NO_SAMPLES, sampleLinks, type LinkSamples } from "../../model/traffic";
 import type { Snapshot } from "../../model/types";
 
-/** Places of nodes that are no longer there are kept up to this many, so that a network that changes all day stays small. */
-const MOST_PLACES = 5_000;
+/** Places of absent nodes are kept until there are more places than this. */
+const MAX_PLACES = 5_000;
 
 interface State {
-  /** The login whose network this is. */
+  /** The user whose network this is. */
   readonly user: string;
   readonly snapshot: Snapshot;
   readonly samples: LinkSamples;
-  /** Everything that was seen, each edge router for itself. */
+  /** The network with gone nodes and without groups of edge routers. */
   readonly whole: Topology;
-  /** What the picture shows. */
+  /** The network that the picture shows, with groups. */
   readonly drawn: Topology;
   readonly places: Places;
-  /** Every router has answered or failed to: from now on places are kept. Before, the lines are not all known. */
+  /** Every router has answered or failed to. Until then only pinned nodes keep their places, because some lines are unknown. */
   readonly isSettled: boolean;
-  /** Node ids of groups whose edge routers are shown one by one. */
+  /** The node ids of expanded groups. */
   readonly expanded: ReadonlySet<string>;
 }
 
@@ -41,24 +41,24 @@ const NOTHING: State = {
 
 const store = create<State>(() => NOTHING);
 
-function shown(whole: Topology, expanded: ReadonlySet<string>, known: Places): Pick<State, "drawn" | "places"> {
+function layOut(whole: Topology, expanded: ReadonlySet<string>, known: Places): Pick<State, "drawn" | "places"> {
   const drawn = groupEdges(whole, expanded);
   const placed = placeNodes(drawn, known);
-  // Those that are not drawn now find their places again when they come back.
-  const places = known.size > MOST_PLACES ? placed : new Map([...known, ...placed]);
+  // Nodes that are not drawn now get their places again when they return.
+  const places = known.size > MAX_PLACES ? placed : new Map([...known, ...placed]);
   return { drawn, places };
 }
 
 const pinnedOf = (places: Places): Places => new Map([...places].filter(([, place]) => place.pinned));
 
-/** Return whether each router has answered with its connections and the network, or does not answer. */
+/** Return whether each router has answered with its connections and nodes, or failed. */
 const hasAnswered = ({ routers }: Snapshot): boolean =>
   routers.every(
     ({ error, tables }) =>
       error !== undefined || (tables["connection"] !== undefined && tables["router.node"] !== undefined),
   );
 
-/** Take in a snapshot of the network of `user`; another user's is forgotten. */
+/** Update the state by a snapshot; the state of another user is dropped first. */
 export function observe(snapshot: Snapshot, user: string): void {
   store.setState((state) => {
     const before = state.user === user ? state : { ...NOTHING, user };
@@ -67,48 +67,48 @@ export function observe(snapshot: Snapshot, user: string): void {
     const whole = withGone(before.whole, buildTopology(snapshot, samples), snapshot.at);
     const known = before.isSettled ? before.places : pinnedOf(before.places);
     const isSettled = before.isSettled || hasAnswered(snapshot);
-    return { ...before, snapshot, samples, whole, isSettled, ...shown(whole, before.expanded, known) };
+    return { ...before, snapshot, samples, whole, isSettled, ...layOut(whole, before.expanded, known) };
   });
 }
 
-/** Show the edge routers of a group one by one, or as a group again. */
+/** Expand a group of edge routers, or collapse it. */
 export function expand(group: string, isExpanded: boolean): void {
   store.setState((state) => {
     const expanded = new Set(state.expanded);
     if (isExpanded) expanded.add(group);
     else expanded.delete(group);
-    return { expanded, ...shown(state.whole, expanded, state.places) };
+    return { expanded, ...layOut(state.whole, expanded, state.places) };
   });
 }
 
-/** Put a node where the user dragged it; it stays there. */
+/** Pin a node at the place to which the user dragged it. */
 export function pin(id: string, place: Omit<Place, "pinned">): void {
   store.setState(({ places }) => ({ places: new Map(places).set(id, { ...place, pinned: true }) }));
 }
 
-/** Let a node find its own place again. */
+/** Unpin a node and place it anew. */
 export function unpin(id: string): void {
   store.setState((state) => {
     const places = new Map(state.places);
     places.delete(id);
-    return shown(state.whole, state.expanded, places);
+    return layOut(state.whole, state.expanded, places);
   });
 }
 
-/** Place everything anew, except what the user pinned. */
+/** Place all nodes anew, except pinned ones. */
 export function arrange(): void {
   store.setState((state) => {
-    return shown(state.whole, state.expanded, pinnedOf(state.places));
+    return layOut(state.whole, state.expanded, pinnedOf(state.places));
   });
 }
 
-/** Take what is gone off the picture. */
+/** Remove gone nodes and connections from the picture. */
 export function forgetGone(): void {
   store.setState((state) => {
     const whole = withoutGone(state.whole);
-    return { whole, ...shown(whole, state.expanded, state.places) };
+    return { whole, ...layOut(whole, state.expanded, state.places) };
   });
 }
 
-/** The network, drawn anew whenever it changes. */
+/** Return the state of the page, and redraw the component when it changes. */
 export const useNetworkState = (): State => store();

@@ -3,9 +3,10 @@ import { useEffect, useRef, type RefObject } from "react";
 import { isDirection, nearest, type Point } from "../../model/nearest";
 import { PAN_STEP, ZOOM_STEP, type ZoomControl } from "./useZoom";
 
-/** A pointer that moves less than this many pixels has clicked. */
+/** A pointer that moves less than this, in pixels, clicks; one that moves farther drags. */
 const CLICK_PIXELS = 4;
 
+/** What gestures act on, and the functions that they call. */
 export interface Gestures {
   readonly points: ReadonlyMap<string, Point>;
   readonly zoom: ZoomControl;
@@ -26,17 +27,17 @@ export function focusNode(svg: SVGSVGElement | null, id: string): void {
   found?.focus({ preventScroll: true });
 }
 
-function pressed(svg: SVGSVGElement, event: KeyboardEvent, given: Gestures): boolean {
+function applyKey(svg: SVGSVGElement, event: KeyboardEvent, gestures: Gestures): boolean {
   const node = idAt(event.target, "node");
-  const { zoom } = given;
+  const { zoom } = gestures;
   if (isDirection(event.key) && event.shiftKey) {
     const [x, y] = { ArrowUp: [0, PAN_STEP], ArrowDown: [0, -PAN_STEP], ArrowLeft: [PAN_STEP, 0], ArrowRight: [-PAN_STEP, 0] }[event.key] as [number, number];
     zoom.panBy(x, y);
     return true;
   }
   if (isDirection(event.key)) {
-    const next = nearest(given.points, node ?? "", event.key);
-    const point = next === undefined ? undefined : given.points.get(next);
+    const next = nearest(gestures.points, node ?? "", event.key);
+    const point = next === undefined ? undefined : gestures.points.get(next);
     if (next !== undefined && point !== undefined) {
       zoom.reveal(point.x, point.y);
       focusNode(svg, next);
@@ -45,21 +46,21 @@ function pressed(svg: SVGSVGElement, event: KeyboardEvent, given: Gestures): boo
   }
   if (event.key === "+" || event.key === "=") zoom.zoomBy(ZOOM_STEP);
   else if (event.key === "-") zoom.zoomBy(1 / ZOOM_STEP);
-  else if (event.key === "0") given.onFit();
+  else if (event.key === "0") gestures.onFit();
   else if (node === null) return false;
-  else if (event.key === "Enter") given.onSelect(node);
-  else if (event.key === " ") given.onSelect(node);
-  else if (event.key.toLowerCase() === "e") given.onOpen(node);
-  else if (event.key.toLowerCase() === "p") given.onTogglePin(node);
+  else if (event.key === "Enter") gestures.onSelect(node);
+  else if (event.key === " ") gestures.onSelect(node);
+  else if (event.key.toLowerCase() === "e") gestures.onOpen(node);
+  else if (event.key.toLowerCase() === "p") gestures.onTogglePin(node);
   else return false;
   return true;
 }
 
-/** Serve clicks, drags, keys and focus anywhere in the picture by one set of listeners, however many nodes it has. */
-export function useGestures(svg: RefObject<SVGSVGElement | null>, given: Gestures): void {
-  const latest = useRef(given);
+/** Listen to clicks, drags, keys and focus in the picture; one set of listeners serves all nodes. */
+export function useGestures(svg: RefObject<SVGSVGElement | null>, gestures: Gestures): void {
+  const latest = useRef(gestures);
   useEffect(() => {
-    latest.current = given;
+    latest.current = gestures;
   });
   useEffect(() => {
     const element = svg.current;
@@ -91,7 +92,7 @@ export function useGestures(svg: RefObject<SVGSVGElement | null>, given: Gesture
       if (id !== null && !dragged) latest.current.onSelect(id);
     };
     const onKey = (event: KeyboardEvent): void => {
-      if (event.ctrlKey || event.metaKey || event.altKey || !pressed(element, event, latest.current)) return;
+      if (event.ctrlKey || event.metaKey || event.altKey || !applyKey(element, event, latest.current)) return;
       event.preventDefault();
     };
     const point = (event: Event): void => latest.current.onPoint(idAt(event.target, "node"));

@@ -2,13 +2,11 @@ import { select } from "d3-selection";
 import { zoom, zoomIdentity, zoomTransform, type ZoomBehavior } from "d3-zoom";
 import { useEffect, useMemo, useRef, type RefObject } from "react";
 
-const LEAST = 0.05;
-const MOST = 4;
-/** Below this scale small labels are left out, below the other all but the routers'. */
-const SMALL = 0.75;
-const TINY = 0.4;
-const STEP = 1.4;
-const PAN = 80;
+const MIN_SCALE = 0.05;
+const MAX_SCALE = 4;
+/** Below SMALL_SCALE the picture hides the labels of clients, below TINY_SCALE all labels but those of routers. */
+const SMALL_SCALE = 0.75;
+const TINY_SCALE = 0.4;
 
 interface Box {
   readonly x: number;
@@ -17,12 +15,13 @@ interface Box {
   readonly height: number;
 }
 
+/** The functions that move and scale the picture. */
 export interface ZoomControl {
   readonly zoomBy: (factor: number) => void;
   readonly panBy: (x: number, y: number) => void;
   /** Show all of the box. */
   readonly fit: (box: Box) => void;
-  /** Move the picture as little as needed so that the point can be seen. */
+  /** Move the picture as little as needed to make the point visible. */
   readonly reveal: (x: number, y: number) => void;
   /** Whether the user has moved the picture since it was fitted. */
   readonly isMoved: () => boolean;
@@ -30,16 +29,18 @@ export interface ZoomControl {
   readonly scale: () => number;
 }
 
-export const ZOOM_STEP = STEP;
-export const PAN_STEP = PAN;
+/** The factor of one step of zoom. */
+export const ZOOM_STEP = 1.4;
+/** One step of a move, in pixels. */
+export const PAN_STEP = 80;
 
 function detail(scale: number): string {
-  return scale < TINY ? "tiny" : scale < SMALL ? "small" : "full";
+  return scale < TINY_SCALE ? "tiny" : scale < SMALL_SCALE ? "small" : "full";
 }
 
 /**
- * Wheel, pinch and drag move the group within the picture without drawing it anew. `data-drag` on an element keeps the
- * pointer for the element.
+ * Let wheel, pinch and drag move and scale the group within the picture without redrawing it. A drag on an element with
+ * `data-drag` moves that element instead. Return the functions that move the picture.
  */
 export function useZoom(svg: RefObject<SVGSVGElement | null>, group: RefObject<SVGGElement | null>): ZoomControl {
   const behaviour = useRef<ZoomBehavior<SVGSVGElement, unknown> | undefined>(undefined);
@@ -48,7 +49,7 @@ export function useZoom(svg: RefObject<SVGSVGElement | null>, group: RefObject<S
     const element = svg.current;
     if (element === null) return undefined;
     const zoomed = zoom<SVGSVGElement, unknown>()
-      .scaleExtent([LEAST, MOST])
+      .scaleExtent([MIN_SCALE, MAX_SCALE])
       .filter((event: Event) => !(event.target instanceof Element && event.type !== "wheel" && event.target.closest("[data-drag]") !== null))
       .on("zoom", (event: { transform: { toString: () => string; k: number }; sourceEvent: unknown }) => {
         group.current?.setAttribute("transform", event.transform.toString());
@@ -78,7 +79,7 @@ export function useZoom(svg: RefObject<SVGSVGElement | null>, group: RefObject<S
       fit: (box) => act((element, zoomed) => {
         moved.current = false;
         const { clientWidth: width, clientHeight: height } = element;
-        const scale = Math.min(1.2, Math.max(LEAST, Math.min(width / box.width, height / box.height)));
+        const scale = Math.min(1.2, Math.max(MIN_SCALE, Math.min(width / box.width, height / box.height)));
         const [x, y] = [width / 2 - scale * (box.x + box.width / 2), height / 2 - scale * (box.y + box.height / 2)];
         zoomed.transform(select(element), zoomIdentity.translate(x, y).scale(scale));
       }),

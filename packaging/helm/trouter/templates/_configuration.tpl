@@ -18,7 +18,7 @@ listener {
     sslProfile: clients
     saslMechanisms: SCRAM-SHA-512 SCRAM-SHA-256 PLAIN
 }
-# For the cluster alone, as the NetworkPolicy says: health and metrics.
+# Health and metrics; the NetworkPolicy admits only the cluster.
 listener {
     name: health
     host: 0.0.0.0

@@ -12,7 +12,7 @@ metadata:
 spec:
   serviceAccountName: {{ include "trouter.name" .root }}
   automountServiceAccountToken: false
-  # After TERM the router takes nothing new, and lets deliveries finish for drainTimeoutSeconds.
+  # After TERM the router accepts nothing new, and lets deliveries finish for drainTimeoutSeconds.
   terminationGracePeriodSeconds: {{ add .root.Values.drainTimeoutSeconds 20 }}
   securityContext:
     runAsNonRoot: true
@@ -39,8 +39,8 @@ spec:
       labelSelector:
         matchLabels: {{- include "trouter.selector" . | nindent 10 }}
   initContainers:
-    # A Secret is mounted as a symbolic link to a file that its group may read. The router wants a file of passwords that nothing but
-    # its own user reads.
+    # A Secret is mounted as a symbolic link to a file that its group may read. The router requires a file of passwords that only
+    # its own user may read.
     - name: users
       image: {{ $image }}
       imagePullPolicy: {{ .root.Values.image.pullPolicy }}
@@ -79,7 +79,7 @@ spec:
         httpGet: {path: /readyz, port: http}
         periodSeconds: 5
       lifecycle:
-        # Clients are led elsewhere before the router turns them away.
+        # Clients are directed to other pods before the router refuses them.
         preStop: {exec: {command: [sleep, "5"]}}
       resources: {{- toYaml $values.resources | nindent 8 }}
       securityContext: *hardened

@@ -1,32 +1,34 @@
-/** What the picture brings out: an address's producers, consumers and ways, or the path between two routers. */
+/** What the picture highlights: an address's producers, consumers and paths, or the path between two routers. */
 
-import { nextHopPath, pathCost, viewAddress, type AddressView, type Way } from "./paths";
-import { nameText } from "./words";
+import { nextHopPath, pathCost, traceAddress, type AddressTrace, type Directions } from "./paths";
+import { nameText, plural } from "./words";
 import type { Topology } from "./topology";
 import type { Snapshot } from "./types";
 
-export type LitRole = "producer" | "consumer" | "both" | "way";
+/** Why a node is highlighted; "way": it is on the path. */
+export type HighlightRole = "producer" | "consumer" | "both" | "way";
 
-export interface Lit {
-  readonly nodes: ReadonlyMap<string, LitRole>;
-  readonly edges: ReadonlyMap<string, Way>;
-  /** The same in a sentence. */
+/** The highlighted part of the picture. */
+export interface Highlight {
+  /** By node id. */
+  readonly nodes: ReadonlyMap<string, HighlightRole>;
+  /** By edge id, the directions in which messages go. */
+  readonly edges: ReadonlyMap<string, Directions>;
+  /** A sentence with the same facts, for the status line. */
   readonly text: string;
 }
 
-const plural = (count: number, word: string): string => `${String(count)} ${word}${count === 1 ? "" : "s"}`;
-
-/** Return the roles of the nodes that have to do with an address. */
-function roles(view: AddressView): ReadonlyMap<string, LitRole> {
-  const nodes = new Map<string, LitRole>([...view.routers].map((id) => [id, "way"]));
+/** Return the roles of the nodes that send to, receive from or pass on an address. */
+function roles(view: AddressTrace): ReadonlyMap<string, HighlightRole> {
+  const nodes = new Map<string, HighlightRole>([...view.routers].map((id) => [id, "way"]));
   for (const id of view.producers) nodes.set(id, "producer");
   for (const id of view.consumers) nodes.set(id, view.producers.has(id) ? "both" : "consumer");
   return nodes;
 }
 
-/** Return what belongs to an address. */
-export function litByAddress(topology: Topology, snapshot: Snapshot, address: string): Lit {
-  const view = viewAddress(topology, snapshot, address);
+/** Return the producers, consumers and paths of an address. */
+export function highlightAddress(topology: Topology, snapshot: Snapshot, address: string): Highlight {
+  const view = traceAddress(topology, snapshot, address);
   const nodes = new Map(roles(view));
   // Edge routers between their clients and the network.
   for (const id of view.ways.keys()) {
@@ -39,14 +41,14 @@ export function litByAddress(topology: Topology, snapshot: Snapshot, address: st
   const text =
     view.ways.size === 0
       ? `No link has the address ${name}.`
-      : `${name}: ${senders}, ${receivers}, by way of ${routers}.`;
+      : `${name}: ${senders}, ${receivers}, through ${routers}.`;
   return { nodes, edges: view.ways, text };
 }
 
 /** Return the path from one router to another, by their ids. */
-export function litByPath(topology: Topology, snapshot: Snapshot, from: string, to: string): Lit {
+export function highlightPath(topology: Topology, snapshot: Snapshot, from: string, to: string): Highlight {
   const hops = nextHopPath(snapshot, from, to);
-  const edges = new Map<string, Way>();
+  const edges = new Map<string, Directions>();
   hops.slice(1).forEach((hop, index) => {
     const [one, other] = [`router:${hops[index] ?? ""}`, `router:${hop}`];
     if (topology.edges.has(`${one}>${other}`)) edges.set(`${one}>${other}`, { forward: true, backward: false });
@@ -56,9 +58,9 @@ export function litByPath(topology: Topology, snapshot: Snapshot, from: string, 
   const way = hops.map(nameText).join(" → ");
   const text =
     hops.length === 0
-      ? `${nameText(from)} knows no way to ${nameText(to)}.`
+      ? `${nameText(from)} has no route to ${nameText(to)}.`
       : hops.length === 1
-        ? `${nameText(from)} is where paths begin; choose another router to see the way to it.`
+        ? `${nameText(from)} is the start of the path; choose another router to see the path to it.`
         : `${way}${cost === null ? "" : `, cost ${String(cost)}`}`;
   return { nodes: new Map(hops.map((hop) => [`router:${hop}`, "way"])), edges, text };
 }

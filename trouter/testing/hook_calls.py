@@ -27,7 +27,7 @@ from trouter.hooks import (
 from .subject import Subject
 
 
-def _ask_configure(plugins: Plugins, subject: Subject) -> object:
+def _call_configure(plugins: Plugins, subject: Subject) -> object:
     try:
         subject.configure(plugins)
     except ConfigurationRefused:
@@ -35,7 +35,7 @@ def _ask_configure(plugins: Plugins, subject: Subject) -> object:
     return None
 
 
-def _ask_open_sasl(plugins: Plugins, subject: Subject) -> object:
+def _call_open_sasl(plugins: Plugins, subject: Subject) -> object:
     peer = subject.peer()
     return [
         exchange
@@ -44,16 +44,16 @@ def _ask_open_sasl(plugins: Plugins, subject: Subject) -> object:
     ]
 
 
-def _ask_auth_service(plugins: Plugins, subject: Subject) -> object:
+def _call_auth_service(plugins: Plugins, subject: Subject) -> object:
     return plugins.auth_service(subject.listener, _Remote())
 
 
-def _ask_vhost_policy(plugins: Plugins, subject: Subject) -> object:
+def _call_vhost_policy(plugins: Plugins, subject: Subject) -> object:
     request = ConnectionRequest(1, "alice", True, "127.0.0.1", subject.listener.name, "normal", "example.com")
     return plugins.vhost_policy(request)
 
 
-def _ask_judge_attach(plugins: Plugins, _: Subject) -> object:
+def _call_judge_attach(plugins: Plugins, _: Subject) -> object:
     request = AttachRequest(
         connection_id=1,
         user="alice",
@@ -79,13 +79,13 @@ class _Remote:
         return Refused("the service does not answer", temporary=True)
 
 
-def _ask_open_sasl_client(plugins: Plugins, _: Subject) -> object:
+def _call_open_sasl_client(plugins: Plugins, _: Subject) -> object:
     return plugins.open_sasl_client(["X-ANY"], ConnectorFacts("connector", "localhost", may_send_password=True))
 
 
-def _ask_map_uid(plugins: Plugins, _: Subject) -> object:
-    said = plugins.map_uid(CertificateFacts("CN=alice", b"not a certificate"), SslProfileFacts("profile"))
-    return Refused if isinstance(said, Refused) else said
+def _call_map_uid(plugins: Plugins, _: Subject) -> object:
+    answer = plugins.map_uid(CertificateFacts("CN=alice", b"not a certificate"), SslProfileFacts("profile"))
+    return Refused if isinstance(answer, Refused) else answer
 
 
 #: A record for observing plugins; nothing depends on their reaction.
@@ -94,16 +94,16 @@ ALARM: Final = MappingProxyType(
 )
 
 #: The call of each hook, and the answer of a broken one.
-ASK: Final[dict[str, Callable[[Plugins, Subject], object]]] = {
-    "configure": _ask_configure,
+CALLS: Final[dict[str, Callable[[Plugins, Subject], object]]] = {
+    "configure": _call_configure,
     "refresh": lambda plugins, _: plugins.refresh(),
     "sasl_mechanisms": lambda plugins, subject: plugins.sasl_mechanisms(subject.listener),
-    "open_sasl": _ask_open_sasl,
-    "open_sasl_client": _ask_open_sasl_client,
-    "map_uid": _ask_map_uid,
-    "auth_service": _ask_auth_service,
-    "vhost_policy": _ask_vhost_policy,
-    "judge_attach": _ask_judge_attach,
+    "open_sasl": _call_open_sasl,
+    "open_sasl_client": _call_open_sasl_client,
+    "map_uid": _call_map_uid,
+    "auth_service": _call_auth_service,
+    "vhost_policy": _call_vhost_policy,
+    "judge_attach": _call_judge_attach,
     "annotation_filter": lambda plugins, subject: plugins.annotation_filter(subject.listener),
     "consumers": lambda plugins, _: plugins.consumers(RouterFacts("R")),
     "observe": lambda plugins, _: plugins.observe(ALARM),

@@ -17,7 +17,7 @@ _THOUSAND: Final = 1000
 #: Name, kind and help of each metric, and its field of `Progress`.
 _METRICS: Final = (
     ("messages_total", "counter", "Messages made safe on the disk.", "messages"),
-    ("octets_total", "counter", "Octets of the messages made safe on the disk.", "octets"),
+    ("octets_total", "counter", "Bytes of the messages made safe on the disk.", "octets"),
     ("accepted_total", "counter", "Messages settled as accepted because they are safe on the disk.", "accepted"),
     ("presettled_total", "counter", "Messages that came pre-settled.", "presettled"),
     ("refused_total", "counter", "Messages rejected because they were too large.", "refused"),
@@ -28,11 +28,11 @@ _METRICS: Final = (
     ("next_sequence", "gauge", "Sequence number of the next message.", "next"),
     ("durable_sequence", "gauge", "First sequence number that is not safe on the disk yet.", "durable"),
     ("consumed_sequence", "gauge", "First sequence number that no consumer has finished.", "consumed"),
-    ("backlog_bytes", "gauge", "Octets on the disk that are not consumed.", "backlog_bytes"),
+    ("backlog_bytes", "gauge", "Bytes on the disk that are not consumed.", "backlog_bytes"),
     (
         "credit_stopped",
         "gauge",
-        "1 while the receiver gives no credit because the spool has reached its limit of octets not consumed.",
+        "1 while the receiver gives no credit because the spool has reached its limit of bytes not consumed.",
         "full",
     ),
     (

@@ -1,4 +1,4 @@
-"""What a receiver tells: the line, the metrics, the manual."""
+"""The reports of a receiver: the line, the metrics, the manual."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.spool.test_commands import SPOOL
 from trouter.cli.pipelines import spool as command
 from trouter.spool import Spool
 from trouter.spool.receiver import Progress
-from trouter.spool.telling import Shard, amount_of, line_of, metrics_of, write_metrics
+from trouter.spool.reports import Shard, amount_of, line_of, metrics_of, write_metrics
 
 MANUAL = (Path(__file__).parents[2] / "docs" / "spool.md").read_text(encoding="utf-8")
 
@@ -94,10 +94,10 @@ def test_on_a_terminal_the_line_is_written_again_and_again(folder: Path) -> None
     arguments = [*SPOOL, "--url", "127.0.0.1:1", "--address", "orders", "--dir", str(folder)]
     with subprocess.Popen(arguments, stderr=theirs) as process:
         os.close(theirs)
-        said = b""
-        while said.count(b"\r\x1b[K0 messages/s") < 2:
-            said += os.read(ours, 4096)
+        output = b""
+        while output.count(b"\r\x1b[K0 messages/s") < 2:
+            output += os.read(ours, 4096)
         process.terminate()
         assert process.wait() == 0
     os.close(ours)
-    assert b"Connection refused" in said
+    assert b"Connection refused" in output
