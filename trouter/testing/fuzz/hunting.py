@@ -19,7 +19,8 @@ from trouter.testing.fuzz.mutation import Mutator, Pool, mutate
 
 #: No input of a few kilobytes may take this long, in seconds of processor time.
 SLOW_S: Final = 1.0
-#: Inputs between two looks at the clock.
+#: Inputs made at once, between two looks at the clock. Mutator and check in turn would displace each other's code and
+#: data from the processor's caches.
 _BATCH: Final = 50
 
 Check: TypeAlias = Callable[[bytes], None]
@@ -96,11 +97,12 @@ def mutations(
         yielded += 1
         yield data
     pool = Pool(seeds)
-    while executions is None or yielded < executions:
-        if end_s is not None and yielded % _BATCH == 0 and time.process_time() >= end_s:
+    while end_s is None or time.process_time() < end_s:
+        count = _BATCH if executions is None else min(_BATCH, executions - yielded)
+        if count == 0:
             return
-        yielded += 1
-        yield mutate(rng, pool, mutator)
+        yielded += count
+        yield from [mutate(rng, pool, mutator) for _ in range(count)]
 
 
 def cuts(data: bytes, maximum: int) -> Iterator[bytes]:
