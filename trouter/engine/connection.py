@@ -247,7 +247,7 @@ class Connection(ConnectionBase):
 
 
 def _visible(data: bytes) -> str:
-    r"""Return ``octets`` as text, with \xhh for those that are not printable ASCII."""
+    r"""Return ``data`` as text, with \xhh for those that are not printable ASCII."""
     return "".join(chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}" for byte in data)
 
 

@@ -115,7 +115,7 @@ def hunt_mutations(
 
 
 def replay(target: Target, maximum: int = REPLAY_CUTS) -> list[tuple[Path, BaseException]]:
-    """Try every seed of a target whole and cut in up to ``most`` places; return those that fail."""
+    """Try every seed of a target whole and cut in up to ``maximum`` places; return those that fail."""
     failures = []
     for path in target.paths:
         for data in cuts(path.read_bytes(), maximum):
@@ -139,7 +139,7 @@ def measure(target: Target, rng_seed: int) -> Coverage:
 
 
 def grow(target: Target, rng_seed: int, seconds: float, maximum: int) -> list[Path]:
-    """Keep up to ``most`` mutations that reach steps between lines that no seed reaches; return their files."""
+    """Keep up to ``maximum`` mutations that reach steps between lines that no seed reaches; return their files."""
     coverage = Coverage(target.covers)
     seeds = target.seeds
     pool = Pool(seeds)

@@ -106,7 +106,7 @@ def mutations(
 
 
 def cuts(data: bytes, maximum: int) -> Iterator[bytes]:
-    """Yield ``data`` and up to ``most`` of its beginnings, evenly spaced, among them the empty one."""
+    """Yield ``data`` and up to ``maximum`` of its beginnings, evenly spaced, among them the empty one."""
     yield data
     if maximum > 0 and data:
         for end in range(0, len(data), -(-len(data) // maximum)):
