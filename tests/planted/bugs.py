@@ -91,7 +91,7 @@ BUGS: Final = (
         "trouter/core/intake.py",
         "        delivery.settled = True\n        self._top_up()\n",
         "        delivery.settled = True\n",
-        ("tests/core/test_machine.py", "tests/core/test_credit.py", "tests/core/test_forwarding.py"),
+        ("tests/core/test_credit.py", "tests/core/test_forwarding.py", "tests/core/test_machine.py"),
         ("routing",),
     ),
     Bug(
