@@ -40,7 +40,8 @@ SHOWN: Final = """\
 OPERATIONS: Final = """\
 ## Operations
 
-REGISTER and DEREGISTER are answered with 501, as there. Names of operations may be in capitals or not.
+REGISTER and DEREGISTER are answered with 501, as there. Names of operations may be in capitals or not. GET-OPERATIONS
+lists these in this order, and behind them the operations that only this router has, such as UPDATE of a listener.
 
 | type | operations |
 |---|---|

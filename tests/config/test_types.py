@@ -129,7 +129,7 @@ def test_an_attribute_is_found_by_its_old_name_and_by_its_twin() -> None:
     assert kind_of("listener").attribute("nonsense") is None
 
 
-def test_more_can_be_done_than_is_listed() -> None:
+def test_more_can_be_done_than_with_the_older_router() -> None:
     assert "UPDATE" not in kind_of("listener").operations
     assert kind_of("listener").all_operations == ("CREATE", "DELETE", "READ", "UPDATE")
     assert kind_of("router.link").all_operations == ("UPDATE", "READ")

@@ -40,13 +40,14 @@ def test_get_attributes_lists_own_attributes_first(node: Node) -> None:
     assert len(node.node("GET-ATTRIBUTES")) == len(TYPES)
 
 
-def test_get_operations_lists_own_operations_before_inherited_ones(node: Node) -> None:
+def test_get_operations_lists_own_operations_before_inherited_ones_and_new_ones_last(node: Node) -> None:
     operations = node.node("GET-OPERATIONS")
-    assert operations[PREFIX + "sslProfile"] == ["CREATE", "DELETE", "READ"]
+    assert operations[PREFIX + "sslProfile"] == ["CREATE", "DELETE", "READ", "UPDATE"]
     assert operations[PREFIX + "router.link"] == ["UPDATE", "READ"]
     assert operations[PREFIX + "management"] == [
         "GET-SCHEMA", "GET-JSON-SCHEMA", "GET-LOG", "PROFILE", "QUERY", "GET-TYPES", "GET-ANNOTATIONS",
-        "GET-OPERATIONS", "GET-ATTRIBUTES", "GET-MGMT-NODES", "READ",
+        "GET-OPERATIONS", "GET-ATTRIBUTES", "GET-MGMT-NODES", "READ", "DISCOVER-MGMT-NODES", "GET-SCHEMA-JSON",
+        "RELOAD", "EXPLAIN", "EXPLAIN-POLICY", "GET-MEMORY", "GET-RIGHTS",
     ]  # fmt: skip
 
 
@@ -76,7 +77,7 @@ def test_get_schema_describes_every_type(node: Node) -> None:
     assert {"address", "linkRoute", "autoLink", "org.amqp.management"} <= set(schema["entityTypes"])
     listener = schema["entityTypes"]["listener"]
     assert listener["fullyQualifiedType"] == PREFIX + "listener"
-    assert listener["operations"] == ["CREATE", "DELETE", "READ"]
+    assert listener["operations"] == ["CREATE", "DELETE", "READ", "UPDATE"]
     assert "type" not in listener["attributes"]
     role = listener["attributes"]["role"]
     assert (role["type"], role["default"]) == (["normal", "inter-router", "route-container", "edge"], "normal")

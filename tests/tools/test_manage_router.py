@@ -253,7 +253,7 @@ def test_every_type_is_reported(manage: Manage) -> None:
 def test_an_ssl_profile_has_its_types_operations_and_attributes(manage: Manage) -> None:
     name = PREFIX + "sslProfile"
     assert manage("get-types", "sslProfile") == {name: [PREFIX + "configurationEntity", PREFIX + "entity"]}
-    assert manage("get-operations", "sslProfile") == {name: ["CREATE", "DELETE", "READ"]}
+    assert manage("get-operations", "sslProfile") == {name: ["CREATE", "DELETE", "READ", "UPDATE"]}
     older = {
         *("name", "identity", "type", "ciphers", "protocols", "caCertFile", "certFile", "privateKeyFile"),
         *("passwordFile", "password", "uidFormat", "uidNameMappingFile"),

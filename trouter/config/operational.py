@@ -32,15 +32,6 @@ MANAGEMENT_NODE: Final = EntityType(
     bases=("org.amqp.management", *BASES["operational"]),
     operations=("GET-SCHEMA", "GET-JSON-SCHEMA", "GET-LOG", "PROFILE"),
     inherited=(*NODE_OPERATIONS, "READ"),
-    extra_operations=(
-        "GET-SCHEMA-JSON",
-        "DISCOVER-MGMT-NODES",
-        "RELOAD",
-        "EXPLAIN",
-        "EXPLAIN-POLICY",
-        "GET-MEMORY",
-        "GET-RIGHTS",
-    ),
     singleton=True,
 )
 

@@ -325,7 +325,7 @@ class EntityType:
     columns: tuple[Attribute, ...] = ()
     #: The short names of its base types, the nearest first.
     bases: tuple[str, ...] = ()
-    #: The operations that GET-OPERATIONS lists, those inherited from the bases, and those that work unlisted.
+    #: The operations of the older router, those inherited from the bases, and those that only trouter has.
     operations: tuple[str, ...] = ()
     inherited: tuple[str, ...] = ("READ",)
     extra_operations: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from trouter.config.schema import EntityType
@@ -85,9 +86,13 @@ def is_base(kind: EntityType) -> bool:
     return len(descendants_of(kind)) > 1
 
 
-def listed_operations(kind: EntityType) -> tuple[str, ...]:
-    """Return the operations of a type: its own, then those it inherits."""
-    return tuple(dict.fromkeys((*kind.operations, *kind.inherited)))
+def listed_operations(kind: EntityType, of_node: Iterable[str]) -> tuple[str, ...]:
+    """Return the operations that work of a type: those of the older router in its order, then the others.
+
+    ``of_node`` are those of the management node. A base type has those that all entities below it have.
+    """
+    others = of_node if kind.short in NODE_TYPES else kind.extra_operations
+    return tuple(dict.fromkeys((*kind.operations, *kind.inherited, *others)))
 
 
 def attribute_names(kind: EntityType) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Final
 from .context import Node
 from .entities import ENTITY_OPERATIONS, create, entity_type_of, on_entity
 from .kinds import SELF, is_node_type
-from .own import NODE_OPERATIONS, query
+from .own import NODE_OPERATIONS, query, update_by_body
 from .requests import Request, shown
 from .responses import Answer
 from .rights import NONE, Forbidden, check_level
@@ -40,8 +40,9 @@ async def perform(node: Node, request: Request) -> Answer:
     if operation == "QUERY":
         return await query(node, request)
     if _is_for_node(request):
-        if operation != "UPDATE":  # UPDATE is for an entity that its body names
-            check_level(node.rights(request), operation, None)
+        if operation == "UPDATE":
+            return await update_by_body(node, request)
+        check_level(node.rights(request), operation, None)
         known = NODE_OPERATIONS.get(operation)
         if known is None:
             raise not_implemented(f"Not implemented: {shown(written)} on the management node")

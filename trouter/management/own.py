@@ -54,7 +54,7 @@ async def _get_attributes(_: Node, request: Request) -> Answer:
 
 
 async def _get_operations(_: Node, request: Request) -> Answer:
-    return answer({kind.full_name: list(listed_operations(kind)) for kind in _kinds_wanted(request)})
+    return answer({kind.full_name: list(listed_operations(kind, NODE_OPERATIONS)) for kind in _kinds_wanted(request)})
 
 
 async def _get_annotations(_: Node, request: Request) -> Answer:
@@ -73,11 +73,11 @@ async def _get_nodes(node: Node, _: Request) -> Answer:
 
 
 async def _get_schema(_: Node, __: Request) -> Answer:
-    return Answer(OK, encoded_schema())
+    return Answer(OK, encoded_schema(tuple(NODE_OPERATIONS)))
 
 
 async def _get_json_schema(_: Node, request: Request) -> Answer:
-    return answer(schema_text(request.number("indent")))
+    return answer(schema_text(tuple(NODE_OPERATIONS), request.number("indent")))
 
 
 async def _get_log(node: Node, request: Request) -> Answer:
@@ -102,7 +102,7 @@ async def _read_node(node: Node, _: Request) -> Answer:
     return shown_entity(node.directory.find(kind_of(MANAGEMENT), SELF, ""))
 
 
-async def _update_by_body(node: Node, request: Request) -> Answer:
+async def update_by_body(node: Node, request: Request) -> Answer:
     """Update the entity that the body names, as ``name`` or ``identity`` or as a key without a value; Refusal."""
     body = request.map_body()
     kind, name, identity = (text_in(body, each) for each in ("type", "name", "identity"))
@@ -169,9 +169,9 @@ async def _get_memory(node: Node, request: Request) -> Answer:
     return answer([{"name": name, "size": size, "count": count, "bytes": size * count} for name, size, count in held])
 
 
+#: What the node does and GET-OPERATIONS lists, beside QUERY; an UPDATE sent to it is of the entity that its body names.
 NODE_OPERATIONS: Final[dict[str, Operation]] = {
     "READ": _read_node,
-    "UPDATE": _update_by_body,
     "GET-TYPES": _get_types,
     "GET-ATTRIBUTES": _get_attributes,
     "GET-OPERATIONS": _get_operations,

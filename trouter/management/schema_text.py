@@ -17,28 +17,28 @@ MAX_INDENT: Final = 16
 
 
 @cache
-def schema() -> dict[str, Any]:
-    """Return the answer to GET-SCHEMA."""
-    return {"prefix": PREFIX, "entityTypes": {kind.key: _described(kind) for kind in TYPES}}
+def schema(of_node: tuple[str, ...]) -> dict[str, Any]:
+    """Return the answer to GET-SCHEMA; ``of_node`` are the operations of the management node."""
+    return {"prefix": PREFIX, "entityTypes": {kind.key: _described(kind, of_node) for kind in TYPES}}
 
 
 @cache
-def encoded_schema() -> bytes:
+def encoded_schema(of_node: tuple[str, ...]) -> bytes:
     """Return the schema as an encoded AMQP value."""
-    return encode(to_wire(schema()))
+    return encode(to_wire(schema(of_node)))
 
 
-def schema_text(indent: int | None) -> str:
+def schema_text(of_node: tuple[str, ...], indent: int | None) -> str:
     """Return the schema as JSON, on one line without ``indent``."""
-    return json.dumps(schema(), indent=None if indent is None or indent < 0 else min(indent, MAX_INDENT))
+    return json.dumps(schema(of_node), indent=None if indent is None or indent < 0 else min(indent, MAX_INDENT))
 
 
-def _described(kind: EntityType) -> dict[str, Any]:
+def _described(kind: EntityType, of_node: tuple[str, ...]) -> dict[str, Any]:
     attributes = {each.name: _attribute(each) for each in kind.attributes if each.name != "type"}
     return _without_nothing(
         {
             "attributes": attributes,
-            "operations": list(listed_operations(kind)),
+            "operations": list(listed_operations(kind, of_node)),
             "description": kind.doc,
             "fullyQualifiedType": kind.full_name,
             "deprecated": kind.deprecated,
