@@ -1,23 +1,28 @@
-"""The Helm chart: Kubernetes accepts its output, and routers with its configurations find each other."""
+"""The Helm chart: Kubernetes accepts its output, and routers with its configurations carry messages."""
 
 from __future__ import annotations
 
 import re
 import shutil
+import signal
+import ssl
 import sys
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 import yaml
 
 from tests.certificates import Authority
 from tests.packaging.built import run, tool
 from tests.ports import ports_for
-from tests.routers import ROOT, process
+from tests.routers import DEADLINE_S, ROOT, RunningRouter, process
 from trouter import __version__
+from trouter.client import Accepted, Connection, LinkDetached, Message, Properties, Receiver, Sender, connect
 
 CHART = ROOT / "packaging" / "helm" / "trouter"
 SECRETS = ("network.tlsSecret=network", "clients.tlsSecret=clients", "clients.usersSecret=users")
@@ -29,6 +34,8 @@ EVERYTHING = (
     "clients.service.type=LoadBalancer",
     "interior.replicas=2",
 )
+#: The password of the users ann, an operator if the values say so, and bob.
+PASSWORD = "a password that is long enough"
 TROUTER = (sys.executable, "-m", "trouter")
 #: This kind is defined by the Prometheus operator.
 NOT_OF_KUBERNETES = "ServiceMonitor"
@@ -124,9 +131,10 @@ def mounts(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copyfile(source, folder / name)
             (folder / name).chmod(0o440)
             (root / secret / name).symlink_to(f"..data/{name}")
-    (root / "password").write_text("a password that is long enough\n", encoding="utf-8")
+    (root / "password").write_text(f"{PASSWORD}\n", encoding="utf-8")
     (root / "password").chmod(0o600)
-    run(*TROUTER, "passwd", "add", root / "users", "ann", "--password-file", root / "password")
+    for user in ("ann", "bob"):
+        run(*TROUTER, "passwd", "add", root / "users", user, "--password-file", root / "password")
     return root
 
 
@@ -142,27 +150,159 @@ def test_every_configuration_passes_the_check(documents: list[dict[str, Any]], m
         run(*TROUTER, "check", tmp_path / name)
 
 
-def test_the_routers_of_a_release_find_each_other(
-    documents: list[dict[str, Any]], mounts: Path, tmp_path: Path
-) -> None:
-    """The rendered files run on this machine, with other paths, names and ports."""
-    files = texts(documents)
-    shared = ports_for(["45672", "55672"])
+@dataclass
+class Release:
+    """The pods of a release on this machine: the rendered files with other paths, hosts and ports."""
+
+    files: Mapping[str, str]
+    mounts: Path
+    folder: Path
+    stack: ExitStack
+
+    def __post_init__(self) -> None:
+        self._known = {name: ports_for(["45672", "55672"]) for name in self.files if name != "edge.conf"}
+
+    def start(self, number: int) -> RunningRouter:
+        """Start an interior pod, or start it again: it keeps its name and its ports."""
+        return self._start(interior_file(number), self._known[interior_file(number)])
+
+    def start_edge(self, above: int) -> RunningRouter:
+        """Start an edge pod for which the name of the interior service leads to pod ``above``."""
+        return self._start("edge.conf", self._known[interior_file(above)])
+
+    def _start(self, name: str, own: Mapping[str, str]) -> RunningRouter:
+        text = placed(self.files[name], self.mounts)
+
+        def move(section: re.Match[str]) -> str:
+            """Give listeners for routers, and connectors, the ports that the others know; other listeners free ones."""
+            dialled = re.search(r"host: (net-trouter-interior-\d+)\.", section[0])
+            known = own if dialled is None else self._known[f"{dialled[1]}.conf"]
+            moved = re.sub(r"port: (\d+)", lambda port: f"port: {known.get(port[1], '0')}", section[0])
+            return re.sub(r"host: (?:net-trouter[\w.-]+|0\.0\.0\.0)", "host: 127.0.0.1", moved)
+
+        text = re.sub(r"(listener|connector) \{.*?\}", move, text, flags=re.DOTALL)
+        router = self.stack.enter_context(process(text, self.folder))
+        router.wait_for_line("Operational")
+        return router
+
+    def url(self, router: RunningRouter) -> str:
+        """Return the address of the pod's listener for clients."""
+        return f"amqps://127.0.0.1:{router.wait_for_line(r'Listening on 127.0.0.1:([0-9]+) .amqps.')[1]}"
+
+    def connect(self, router: RunningRouter, user: str = "bob", **more: Any) -> AbstractAsyncContextManager[Connection]:
+        """Return the connection of a user at a pod, to be opened."""
+        context = ssl.create_default_context(cafile=str(self.mounts / "clients" / "ca.crt"))
+        return connect(self.url(router), user=user, password=PASSWORD, ssl_context=context, **more)
+
+
+def interior_file(number: int) -> str:
+    return f"net-trouter-interior-{number}.conf"
+
+
+@pytest.fixture
+def release(mounts: Path, tmp_path: Path) -> Iterator[Release]:
+    """Render a release with the default values."""
     with ExitStack() as stack:
-        routers = []
-        for name in ("net-trouter-interior-0.conf", "net-trouter-interior-1.conf", "edge.conf"):
-            text = re.sub(r"host: (?:net-trouter[\w.-]+|0\.0\.0\.0)", "host: 127.0.0.1", placed(files[name], mounts))
-            routers.append(stack.enter_context(process(_moved(text, shared, name), tmp_path)))
-        routers[2].wait_for_line("Edge connection .* established")
-        routers[1].wait_for_line("router net-trouter-interior-0 is a neighbour")
-        assert [router.stop() for router in routers] == [0, 0, 0]
+        yield Release(texts(render()), mounts, tmp_path, stack)
 
 
-def _moved(text: str, shared: Mapping[str, str], name: str) -> str:
-    """Give the first router ports that the others know; every other listener gets a free one."""
+@asynccontextmanager
+async def taking(receiver: Receiver) -> AsyncIterator[None]:
+    """Accept every delivery while the block runs."""
 
-    def move(section: re.Match[str]) -> str:
-        known = shared if section[1] == "connector" or "interior-0" in name else {}
-        return re.sub(r"port: (\d+)", lambda port: f"port: {known.get(port[1], '0')}", section[0])
+    async def take() -> None:
+        while True:
+            await (await receiver.receive()).accept()
 
-    return re.sub(r"(listener|connector) \{.*?\}", move, text, flags=re.DOTALL)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(take)
+        yield
+        nursery.cancel_scope.cancel()
+
+
+async def insist(sender: Sender) -> None:
+    """Send until a message is accepted: one is released while no router knows of the receiver."""
+    while await sender.send(Message("hello")) != Accepted():
+        pass
+
+
+async def test_ordinary_users_of_two_edge_pods_exchange_messages_while_pods_die(release: Release) -> None:
+    interiors = [release.start(number) for number in range(3)]
+    here, there = release.start_edge(0), release.start_edge(1)
+    for edge in (here, there):
+        edge.wait_for_line("Edge connection .* established")
+    interiors[1].wait_for_line("router net-trouter-interior-0 is a neighbour")
+    with trio.fail_after(DEADLINE_S):
+        async with release.connect(here) as sending, sending.open_sender("bob.news") as sender:
+            async with (
+                release.connect(there) as receiving,
+                receiving.open_receiver("bob.news") as receiver,
+                taking(receiver),
+            ):
+                await insist(sender)
+                await ask_and_answer(sending, receiving)
+                interiors[0].process.send_signal(signal.SIGKILL)
+                interiors[0].wait()
+                here.wait_for_line("Edge connection .* lost")
+                release.start(0)
+                here.wait_for_line("Edge connection .* established", 2)
+                await insist(sender)
+            there.process.send_signal(signal.SIGKILL)
+            there.wait()
+            async with (
+                release.connect(release.start_edge(2)) as receiving,
+                receiving.open_receiver("bob.news") as receiver,
+                taking(receiver),
+            ):
+                await insist(sender)
+    assert not [line for router in (*interiors, here, there) for line in router.matching("DENY|cannot use the uplink")]
+    assert here.stop() == 0
+
+
+async def ask_and_answer(asking: Connection, answering: Connection) -> None:
+    """Send a request with a dynamic reply address, and answer it through a sender without an address."""
+
+    async def serve() -> None:
+        request = await service.receive()
+        properties = request.message.properties
+        assert properties is not None
+        await request.accept()
+        assert await replies.send(Message("yes", properties=Properties(to=properties.reply_to))) == Accepted()
+
+    async with (
+        answering.open_receiver("bob.service") as service,
+        answering.open_sender(None) as replies,
+        asking.open_receiver(dynamic=True) as answers,
+        asking.open_sender("bob.service") as requests,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(serve)
+        request = Message("please", properties=Properties(reply_to=answers.address))
+        while await requests.send(request) != Accepted():
+            pass
+        answer = await answers.receive()
+        assert answer.message.body == "yes"
+        await answer.accept()
+
+
+async def test_a_client_gets_neither_the_rights_of_edge_routers_nor_the_addresses_of_others(release: Release) -> None:
+    """It may ask for the vhost of edge routers by its name, at an interior pod."""
+    interior = release.start(0)
+    with trio.fail_after(DEADLINE_S):
+        async with release.connect(interior, hostname="edges") as client:
+            for address in ("ann.news", "$management", "_topo/0/net-trouter-interior-0/$management"):
+                with pytest.raises(LinkDetached, match="unauthorized-access"):
+                    async with client.open_sender(address):
+                        pass
+            with pytest.raises(LinkDetached, match="unauthorized-access"):
+                async with client.open_receiver("ann.news"):
+                    pass
+            async with client.open_receiver("bob.news"):
+                pass
+    assert interior.stop() == 0
+
+
+def test_a_release_without_edge_pods_serves_clients_at_the_interior_ones() -> None:
+    text = texts(render("edge.replicas=0"))[interior_file(0)]
+    assert "role: edge" not in text
+    assert "policyVhost" not in text

@@ -1,4 +1,4 @@
-{{/* The sections of every router; takes the root. */}}
+{{/* The sections of every router; takes the root and the part, interior or edge. */}}
 {{- define "trouter.common" -}}
 sslProfile {
     name: network
@@ -17,6 +17,9 @@ listener {
     port: 5671
     sslProfile: clients
     saslMechanisms: SCRAM-SHA-512 SCRAM-SHA-256 PLAIN
+    {{- if and (eq .part "interior") (gt (int .root.Values.edge.replicas) 0) }}
+    policyVhost: $default
+    {{- end }}
 }
 # Health and metrics; the NetworkPolicy admits only the cluster.
 listener {
@@ -36,10 +39,13 @@ vhost {
     groups: {
         $default: {
             remoteHosts: *
-            sources: "${user}.*"
-            targets: "${user}.*"
+            # Addresses under the user's own name; and answers to those who ask, whose addresses cannot be guessed.
+            sourcePattern: "${user}/*/#"
+            targetPattern: "${user}/*/#, _edge/*/temp/*, amqp:/_edge/*/temp/*, _topo/0/*/temp/*, amqp:/_topo/0/*/temp/*"
+            allowDynamicSource: yes
+            allowAnonymousSender: yes
         }
-        {{- with .Values.operators }}
+        {{- with .root.Values.operators }}
         operators: {
             users: {{ join ", " . }}
             remoteHosts: *
@@ -52,11 +58,11 @@ vhost {
         {{- end }}
     }
 }
-{{ .Values.extraConfiguration }}
+{{ .root.Values.extraConfiguration }}
 {{- end -}}
 
 {{- define "trouter.router" -}}
-    secureDefaults: yes
-    usersFile: /run/trouter/users
-    drainTimeoutSeconds: {{ .Values.drainTimeoutSeconds }}
+secureDefaults: yes
+usersFile: /run/trouter/users
+drainTimeoutSeconds: {{ .Values.drainTimeoutSeconds }}
 {{- end -}}

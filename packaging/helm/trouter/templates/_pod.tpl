@@ -5,7 +5,7 @@
 metadata:
   labels: {{- include "trouter.labels" . | nindent 4 }}
   annotations:
-    checksum/configuration: {{ print (include "trouter.router" .root) (include "trouter.common" .root) .root.Chart.Version | sha256sum }}
+    checksum/configuration: {{ print (include "trouter.router" .root) (include "trouter.common" .) .root.Chart.Version | sha256sum }}
     {{- with .root.Values.podAnnotations }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
