@@ -36,7 +36,7 @@ HOLDS: dict[str, tuple[str, ...]] = {
     "config.strictness.a_value_that_the_older_router_reads_in_its_own_way_is_read_alike": ("unknown-in-group", "unknown-tls-version", "unknown-uid-letter", "size-clamped", "port-too-high", "reported-attribute", "unknown-component", "unknown-profile", "half-a-pair", "key-alone", "service-without-host", "same-addresses", "encryption-without-profile", "external-without-profile", "password-without-user", "no-such-mechanism", "unreadable-folder"),
     "config.strictness.a_section_that_the_older_router_leaves_out_is_left_out": ("left-out",),
     "config.strictness.an_unreadable_file_fails_only_the_entities_that_need_the_file": ("unreadable-file",),
-    "config.strict.a_setting_that_admits_more_peers_is_reported": ("unheld-tenants",),
+    "config.strict.a_setting_that_admits_more_peers_is_reported": ("unheld-tenants", "idle-message-size"),
     "e2e.free_tenants.the_hostname_of_the_open_is_the_tenant": ("unheld-tenants",),
     "e2e.tenants.with_policy_and_secure_defaults_the_tenant_must_be_named": ("unheld-tenants",),
     "e2e.free_tenants.addresses_of_the_router_are_the_same_for_all_tenants": ("tenants-outside",),

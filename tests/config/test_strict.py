@@ -128,6 +128,7 @@ LETS_IN = {
     "passwords": (f"{ANY} allowInsecurePlain: yes }}", "passwords-in-clear"),
     "a router": ("router { mode: interior }\nlistener { port: 1, role: inter-router }", "unproven-router"),
     "idle rules": ("vhost { hostname: a }", "idle-vhost"),
+    "an idle limit": ("policy { maxMessageSize: 9 }", "idle-message-size"),
     "tenants of their own choice": (f"{ANY} multiTenant: yes }}", "unheld-tenants"),
 }
 

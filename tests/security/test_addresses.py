@@ -379,7 +379,7 @@ def test_without_vhosts_the_rights_from_a_service_are_the_only_rights() -> None:
             settings.allow_admin_status_update,
         )
     )
-    assert (settings.max_message_size, settings.max_senders, admission.unrestricted) == (9, 2**31 - 1, False)
+    assert (settings.max_message_size, settings.max_senders, admission.unrestricted) == (None, 2**31 - 1, False)
 
 
 def test_an_empty_grant_is_nothing() -> None:

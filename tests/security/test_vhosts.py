@@ -32,9 +32,12 @@ def test_without_enable_vhost_policy_vhosts_hold_no_client() -> None:
     assert admission.settings.allow_admin_status_update
 
 
-def test_without_enable_vhost_policy_the_largest_message_still_counts() -> None:
-    configuration = load(text="policy { maxMessageSize: 5000 }")
-    assert opened(Policy.compile(configuration.policy, ())).settings.max_message_size == 5000
+@pytest.mark.parametrize(("settings", "connector"), [("", False), ("\nenableVhostPolicy: yes\n", True)])
+def test_a_connection_without_a_vhost_has_no_largest_message(settings: str, connector: bool) -> None:
+    rules = Policy.compile(load(text=f"policy {{ maxMessageSize: 5000{settings} }}").policy, ())
+    admission = rules.admit("a", "alice", "10.0.0.1", authenticated=True, connector=connector)
+    assert isinstance(admission, Admission)
+    assert admission.settings.max_message_size is None
 
 
 def test_default_vhost_may_have_another_name_or_none() -> None:

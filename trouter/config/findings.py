@@ -306,6 +306,8 @@ def _insecure(configuration: Configuration) -> Iterator[Problem]:
 
 def _vhosts(configuration: Configuration) -> Iterator[Problem]:
     enabled = configuration.policy.enable_vhost_policy
+    if configuration.policy.max_message_size and not enabled:
+        yield finding_of("idle-message-size", configuration.policy)
     anonymous = [listener for listener in configuration.listeners if _admits_anonymous(listener)]
     for vhost in configuration.vhosts:
         if not enabled:

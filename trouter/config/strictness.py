@@ -228,6 +228,16 @@ REPORTED: Final = (
         "policy.md",
     ),
     Point(
+        "idle-message-size",
+        "policy.maxMessageSize",
+        "it limits the messages of connections that have a vhost: none without enableVhostPolicy, and none on "
+        "connections of other routers, or on those that the router opened without a policyVhost",
+        "",
+        "will limit no message",
+        "write enableVhostPolicy: yes",
+        "policy.md",
+    ),
+    Point(
         "open-group",
         "vhost.groups",
         "a group that admits users without a name from every host is served",

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum, StrEnum
-from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
 
 from trouter.config.collector import held_back
@@ -294,12 +293,6 @@ _ALL_ALLOWED: Final[dict[str, Any]] = {row.name: True for row in fields(Settings
 UNRESTRICTED: Final = Settings(**_ALL_ALLOWED)
 
 
-@lru_cache(maxsize=8)
-def _unrestricted(max_message_size: int | None) -> Settings:
-    """Return the settings that connections without a vhost share."""
-    return replace(UNRESTRICTED, max_message_size=max_message_size)
-
-
 NO_POLICY: Final = Rules("no-policy", Entries.of_names(("*",)))
 NO_LIMITS: Final = Limits(*[2**31 - 1] * 3)
 #: First part of the rules that an authentication service grants.
@@ -380,7 +373,7 @@ class Policy:
         without policy_vhost such a connection is unrestricted. permissions: the grant of an authentication service.
         """
         if not self.entity.enable_vhost_policy or (connector and not policy_vhost):
-            admission: Admission | Denial = self._without_vhost(user)
+            admission: Admission | Denial = _without_vhost(user)
         elif connector:
             admission = self._to_connector(policy_vhost or "")
         else:
@@ -388,10 +381,6 @@ class Policy:
         if permissions is None or isinstance(admission, Denial):
             return admission
         return _with_permissions(admission, permissions)
-
-    def _without_vhost(self, user: str) -> Admission:
-        settings = _unrestricted(largest_message(self.entity.max_message_size))
-        return Admission("", "", user, settings, NO_POLICY, NO_POLICY, NO_LIMITS, user, unrestricted=True)
 
     def _to_connector(self, policy_vhost: str) -> Admission | Denial:
         found = self.choice.find(policy_vhost)
@@ -446,6 +435,11 @@ class Policy:
         )
 
 
+def _without_vhost(user: str) -> Admission:
+    """Return the terms of a connection without a vhost: everything is allowed, in messages of any size."""
+    return Admission("", "", user, UNRESTRICTED, NO_POLICY, NO_POLICY, NO_LIMITS, user, unrestricted=True)
+
+
 def _with_permissions(admission: Admission, permissions: Permissions) -> Admission | Denial:
     """Return the admission with a service's grant instead of sources and targets; patterns stay (security.md 3.3)."""
     try:
@@ -454,7 +448,7 @@ def _with_permissions(admission: Admission, permissions: Permissions) -> Admissi
     except EntryError:
         return Denial(Reason.BAD_PERMISSIONS, admission.vhost, admission.group)
     if admission.unrestricted:
-        settings = replace(GRANTED, max_message_size=admission.settings.max_message_size)
+        settings = GRANTED
     else:
         settings = replace(admission.settings, allow_dynamic_source=True, allow_anonymous_sender=True)
     return replace(

@@ -21,7 +21,8 @@ class PolicyEntity(Single):
 
     max_connections: int = integer("Connections open at once, of all listeners.", MAX_CONNECTIONS)
     max_message_size: int = integer(
-        "The largest message in bytes, if neither the group nor the vhost sets one; 0 means no limit.",
+        "The largest message in bytes on connections that have a vhost, if neither the group nor the vhost sets one; "
+        "0 means no limit.",
         0,
         high=2**63 - 1,
     )
