@@ -91,7 +91,7 @@ MAY_IMPORT = {
     "records": (),
     "tools": ("client", "config", "wire"),
     "client": ("engine", "wire"),
-    "load": ("client", "engine", "tools.progress", "wire"),
+    "load": ("client", "engine", "tools.failures", "tools.options", "tools.progress", "wire"),
     "testing": ("engine", "wire", "hooks", "core", "client", "app", "config"),
     # Messages stored on disk until they are consumed, without Spark.
     "spool": ("client", "engine", "wire"),

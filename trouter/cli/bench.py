@@ -13,14 +13,17 @@ from trouter import _twin
 from trouter.load.plan import Load, LoadError
 from trouter.load.report import Report
 from trouter.tools.failures import UsageError
+from trouter.tools.options import DEFAULT_BUS, ConnectionOptions, add_server_options
 
 _EPILOG: Final = """examples:
   trouter bench pair --count 1000000           one sender, one receiver, 100 bytes, 1000 in flight
   trouter bench pair --window 1 --latency --seconds 5      how long a message takes
+  trouter bench pair --context prod --count 100000         with TLS and a login, as the other tools
   trouter bench pair --connections 100 --addresses 100 --count 1000000      a hundred pairs
   trouter bench sink --port 5999               a server that accepts everything, to find out what a sender can do
   trouter bench hold --connections 5000        connections that do nothing
 
+Without --host and --port the router is that of -b, of $TROUTER_BUS or of the context in use, as for the other tools.
 Messages are sent from `send`, from the first transfer to the last outcome; `own CPU` is that of the generator.
 """
 
@@ -47,6 +50,13 @@ ROLES: Final = {
 }
 
 
+class _Help(argparse.ArgumentDefaultsHelpFormatter):
+    """Shows a default only if it is one."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return super()._get_help_string(action) if action.default else action.help
+
+
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "bench",
@@ -60,18 +70,21 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
             name,
             help=role.text,
             description=role.text.capitalize() + ".",
-            formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+            formatter_class=_Help,
         )
         _add_options(one, role)
         one.set_defaults(run=run, role=name)
 
 
 def _add_options(parser: argparse.ArgumentParser, role: Role) -> None:
-    parser.add_argument("--host", default="127.0.0.1", help="name or address")
-    port = 5672 if role.dials else 0
-    parser.add_argument(
-        "--port", type=int, default=port, help="" if role.dials else "0 takes a free port and prints it"
-    )
+    server = Load()
+    instead, port = ", in place of -b", str(server.port)
+    if role.dials:
+        add_server_options(parser, "its TLS")
+    else:
+        instead, port = "", "a free one, which it prints"
+    parser.add_argument("--host", default=None, help=f"name or address{instead}; default {server.host}")
+    parser.add_argument("--port", type=int, default=None, help=f"port{instead}; default {port}")
     parser.add_argument("--count", type=int, default=0, metavar="N", help="stop after N messages")
     parser.add_argument("--seconds", type=float, default=0.0, metavar="S", help="stop after S seconds")
     parser.add_argument("--frame", type=int, default=16384, metavar="BYTES", help="our max-frame-size")
@@ -91,8 +104,8 @@ def _add_dialling(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--addresses", type=int, default=1, metavar="N", help="use ADDRESS.0 to ADDRESS.N-1 in turn")
     group.add_argument("--connections", type=int, default=1, metavar="N", help="connections, which share the addresses")
     group.add_argument("--bare", action="store_true", help="hold: connections without session and link")
-    group.add_argument("--user", default="", help="authenticate with PLAIN, not ANONYMOUS")
-    group.add_argument("--password", default="", help="for PLAIN")
+    group.add_argument("--user", default="", help="log in with PLAIN; --sasl-username takes the best mechanism")
+    group.add_argument("--password", default="", help="the password of --user; safer in --sasl-password-file")
 
 
 def _add_sending(group: argparse._ArgumentGroup) -> None:
@@ -109,7 +122,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         load = load_of(arguments)
         reports = run_pair(load) if arguments.role == "pair" else [run_one(arguments.role, load)]
-    except LoadError as error:
+    except (LoadError, OSError, ValueError) as error:
         print(f"trouter bench: {error}", file=sys.stderr)
         return 1
     print(as_json(reports) if arguments.json else as_table(reports))
@@ -125,9 +138,30 @@ def load_of(arguments: argparse.Namespace) -> Load:
     for name in ("addresses", "connections", "size", "window", "credit"):
         if given.get(name, 1) < 1:
             raise UsageError(f"--{name} is at least 1")
-    same = {field.name for field in fields(Load)}
+    same = {field.name for field in fields(Load)} - {"host", "port"}
     load = Load(frame_bytes=arguments.frame, **{name: value for name, value in given.items() if name in same})
-    return load if role.dials else replace(load, session_frames=0)
+    if role.dials:
+        return _dialled(load, arguments)
+    return replace(load, session_frames=0, host=arguments.host or load.host, port=arguments.port or 0)
+
+
+def _dialled(load: Load, arguments: argparse.Namespace) -> Load:
+    """Return the load with the server and the login that the options name; UsageError, ValueError, OSError."""
+    if arguments.host is not None or arguments.port is not None:
+        if arguments.bus is not None or arguments.context is not None:
+            raise UsageError("give --host and --port, or else -b or --context")
+        host = arguments.host or load.host
+        port = load.port if arguments.port is None else arguments.port
+        arguments.bus = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    if arguments.user:
+        if arguments.sasl_username or arguments.sasl_password_file:
+            raise UsageError("give --user and --password, or else the options of SASL")
+        arguments.sasl_username = arguments.user
+        arguments.sasl_password = arguments.password or arguments.sasl_password
+        arguments.sasl_mechanisms = arguments.sasl_mechanisms or "PLAIN"
+    login = ConnectionOptions.of(arguments).with_password()
+    host = load.host if login.host == DEFAULT_BUS else login.host
+    return replace(load, host=host, port=login.port, login=login if login.tls or login.sasl else None)
 
 
 def run_one(role: str, load: Load) -> Report:

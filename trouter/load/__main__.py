@@ -1,19 +1,33 @@
-"""One led fleet: ``python -m trouter.load ROLE LOAD``, with the load as JSON; see ``led``."""
+"""One led fleet: ``python -m trouter.load ROLE``, with the load as a first line of JSON on its input; see ``led``.
+
+The load may hold a password, so it is no argument, which every user of the machine could read.
+"""
 
 from __future__ import annotations
 
-import json
+import os
 import sys
 
 from .plan import Control, Load, LoadError
 from .roles import FLEETS
 
 
+def first_line() -> str:
+    """Return the first line of the input; the words behind it stay there, for ``Control``."""
+    line = b""
+    while not line.endswith(b"\n"):
+        byte = os.read(sys.stdin.fileno(), 1)
+        if not byte:
+            break
+        line += byte
+    return line.decode()
+
+
 def main() -> int:
     """Run the fleet; return 1, with the reason on standard error, if the load could not be applied."""
-    role, text = sys.argv[1:]
+    (role,) = sys.argv[1:]
     try:
-        FLEETS[role](Load(**json.loads(text)), Control(True)).run()
+        FLEETS[role](Load.from_json(first_line()), Control(True)).run()
     except LoadError as error:
         print(f"trouter bench {role}: {error}", file=sys.stderr)  # noqa: T201
         return 1

@@ -22,6 +22,7 @@ from trouter.engine.events import (
     Event,
     LinkAttached,
     LinkDetached,
+    SaslChallengeReceived,
     SaslFinished,
     SaslInitReceived,
     SaslMechanismsOffered,
@@ -29,18 +30,18 @@ from trouter.engine.events import (
     SessionEnded,
 )
 from trouter.engine.limits import EngineLimits
-from trouter.engine.sasl import SASL_OK, SaslClient, SaslLayer
+from trouter.engine.sasl import SaslClient, SaslLayer
 from trouter.engine.session import Session
 from trouter.tools.progress import Advance, no_progress, progress
 from trouter.wire.performatives import Open
 
+from .dialling import Dialling
 from .plan import ENDLESS, Control, Load, LoadError
 from .pump import Tally, Wire
 from .report import Report, report_of
 
 #: Interval of heartbeats, unless a peer's idle time-out demands a shorter one.
 _TICK_S: Final = 60.0
-_CONNECT_TIMEOUT_S: Final = 10.0
 #: A receiver that is told to stop reports after this much silence, or at the latest after this time.
 _QUIET_S: Final = 0.1
 _PATIENCE_S: Final = 10.0
@@ -65,6 +66,7 @@ class Fleet:
             idle_timeout_s=0.0,
             max_links=1 << 20,
         )
+        self._dialling = Dialling(load)
         self._epoll = select.epoll()
         self._wires: dict[int, Wire] = {}
         self._blocked: set[int] = set()
@@ -232,12 +234,7 @@ class Fleet:
     # --- wires
 
     def _dial(self) -> Wire:
-        load = self.load
-        try:
-            sock = socket.create_connection((load.host, load.port), timeout=_CONNECT_TIMEOUT_S)
-        except OSError as error:
-            raise LoadError(f"cannot connect to {load.host}:{load.port}: {error}") from error
-        return self._add_wire(sock, SaslClient(), False)
+        return self._add_wire(self._dialling.connect(), SaslClient(), False)
 
     def _add_wire(self, sock: socket.socket, sasl: SaslLayer, server: bool) -> Wire:
         sock.setblocking(False)
@@ -279,11 +276,14 @@ class Fleet:
 
     def _handle(self, wire: Wire, event: Event) -> None:
         connection = wire.connection
-        if isinstance(event, SaslMechanismsOffered):
-            self._authenticate(wire, event.mechanisms)
+        sasl = connection.sasl
+        if isinstance(event, SaslMechanismsOffered) and isinstance(sasl, SaslClient):
+            self._dialling.begin(sasl, event.mechanisms)
+        elif isinstance(event, SaslChallengeReceived) and isinstance(sasl, SaslClient):
+            self._dialling.respond(sasl, event.challenge)
+            connection.receive_data(b"")
         elif isinstance(event, SaslFinished):
-            if event.code != SASL_OK:
-                raise LoadError(f"{self.load.host}:{self.load.port} refused the login (SASL outcome {event.code})")
+            self._dialling.finish(sasl, event.code, event.additional)
             connection.open()
             connection.receive_data(b"")
         elif isinstance(event, ConnectionOpened):
@@ -297,20 +297,6 @@ class Fleet:
             self._admit(wire)
         else:
             self._ended(wire, event)
-
-    def _authenticate(self, wire: Wire, mechanisms: tuple[str, ...]) -> None:
-        sasl = wire.connection.sasl
-        load = self.load
-        if not isinstance(sasl, SaslClient):
-            return
-        if load.user:
-            sasl.begin("PLAIN", f"\0{load.user}\0{load.password}".encode(), load.host)
-        elif "ANONYMOUS" in mechanisms:
-            sasl.begin("ANONYMOUS", b"bench", load.host)
-        else:
-            raise LoadError(
-                f"{load.host}:{load.port} offers no ANONYMOUS, only {', '.join(mechanisms)}; give a user with --user"
-            )
 
     def _admit(self, wire: Wire) -> None:
         """Admit a client that has sent its SASL init."""

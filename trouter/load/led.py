@@ -8,7 +8,6 @@ import select
 import subprocess
 import sys
 import time
-from dataclasses import asdict
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -24,12 +23,13 @@ class Led:
     """A fleet in a child process: ``ready`` waits for its connections, ``go`` starts a phase, ``report`` waits."""
 
     def __init__(self, role: str, load: Load) -> None:
-        command = [sys.executable, "-m", "trouter.load", role, json.dumps(asdict(load))]
+        command = [sys.executable, "-m", "trouter.load", role]
         self.process = subprocess.Popen(  # noqa: S603  # ourselves
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
         )
         self.role = role
         self._received = b""
+        self._write(f"{load.to_json()}\n".encode())
 
     def __enter__(self) -> Self:
         return self
@@ -48,11 +48,7 @@ class Led:
 
     def go(self) -> None:
         """Send the word for the next phase; a later read reports a process that has ended."""
-        if self.process.stdin is not None:
-            try:
-                self.process.stdin.write(b"\n")
-            except BrokenPipeError:
-                pass
+        self._write(b"\n")
 
     def report(self, timeout_s: float = _REPORT_S) -> Report:
         """Return its report; LoadError if none comes within ``timeout_s``."""
@@ -69,6 +65,13 @@ class Led:
     def kill(self) -> None:
         """Kill the process; leaving the block waits for its end."""
         self.process.kill()
+
+    def _write(self, data: bytes) -> None:
+        if self.process.stdin is not None:
+            try:
+                self.process.stdin.write(data)
+            except BrokenPipeError:
+                pass
 
     def _line(self, timeout_s: float) -> bytes:
         if self.process.stdout is None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import asdict, dataclass
+from typing import Final, Self
+
+from trouter.tools.options import ConnectionOptions
 
 #: A count that no run reaches.
 ENDLESS: Final = 1 << 62
@@ -45,11 +48,24 @@ class Load:
     bare: bool = False
     #: Use up the first credit, and neither settle nor renew it.
     stalled: bool = False
-    user: str = ""
-    password: str = ""
+    #: How to connect and log in; None for a login as ANONYMOUS without TLS.
+    login: ConnectionOptions | None = None
     frame_bytes: int = 16384
     #: The incoming window of a session in frames; 0 derives it from the frame size, as a router does.
     session_frames: int = _ANY_WINDOW
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the load that ``to_json`` has written."""
+        given = json.loads(text)
+        login = given.pop("login")
+        if login is not None:
+            login = ConnectionOptions(**{**login, "mechanisms": tuple(login["mechanisms"])})
+        return cls(**given, login=login)
+
+    def to_json(self) -> str:
+        """Return the load on one line, with the passwords of its login."""
+        return json.dumps(asdict(self))
 
     def addresses_of(self, connection: int) -> tuple[str, ...]:
         """Return the addresses of a connection: each connection has one at least, and each address a connection."""

@@ -235,6 +235,12 @@ class ConnectionOptions:
         """Return the options for the same connection and another router of the network."""
         return replace(self, path="", router=router_id, edge_router="")
 
+    def with_password(self) -> Self:
+        """Return the options with the user's password, for which a terminal is asked if it is needed; ValueError."""
+        if not self.user or self.password or not set(self.mechanisms or PASSWORDS) & set(PASSWORDS):
+            return self
+        return replace(self, password=prompted(f"password of {self.user}: "))
+
     @property
     def server(self) -> str:
         """`HOST:PORT`, as it is shown and dialled."""
