@@ -45,9 +45,9 @@ async def test_a_peer_that_answers_and_is_no_router_is_given_up(
     monkeypatch.setattr(Backbone, "_look_at", lambda *_: None)  # the router sends no hello
     _, own = await dialling(nursery)
     with trio.fail_after(HANG_S):
-        while not own.message.endswith(connector.NO_HELLO):
+        while not own.message.endswith(connector.NO_ANSWER["inter-router"]):
             await trio.testing.wait_all_tasks_blocked(0.01)
-    assert own.message.endswith(f" failed: {connector.NO_HELLO}")
+    assert own.message.endswith(f" failed: {connector.NO_ANSWER['inter-router']}")
     nursery.cancel_scope.cancel()
 
 

@@ -38,6 +38,8 @@ class Edge:
         self.above = self.router.connect(PeerTerms(capacity, False, False), role="edge", container_id="A")
         self.troubles: list[str] = []
         self.broken: list[str] = []
+        #: The fault of the uplink whenever it became usable: always empty.
+        self.usable: list[str] = []
         self.uplink = self.go_up(capacity)
 
     def go_up(self, capacity: int) -> Uplink:
@@ -46,6 +48,7 @@ class Edge:
             session.begin()
         uplink = Uplink(self.router.core, self.above.as_container(), sessions, capacity)
         uplink.on_trouble, uplink.on_broken = self.troubles.append, self.broken.append
+        uplink.on_usable = lambda: self.usable.append(uplink.fault)
         self.above.answers = False
         uplink.begin()
         self.router.pump()
@@ -482,3 +485,45 @@ def test_heartbeats_are_sent_as_far_as_they_are_wanted() -> None:
     found = [decode(each.payload, each.payload.index(b"\x00\x53\x77"), len(each.payload))[0] for each in beats.received]
     assert [each.value for each in found] == [0, 1]
     assert all(each.settled for each in beats.received)
+
+
+def test_an_uplink_is_usable_once_its_needed_links_are_taken() -> None:
+    edge = Edge()
+    assert edge.usable == [""]
+    assert edge.uplink.fault == ""
+
+
+def test_a_refused_link_is_attached_again_ever_more_rarely_until_it_is_taken() -> None:
+    edge = Edge()
+    denied = Error("amqp:unauthorized-access", "no")
+    why = "link tracking of the uplink was detached: amqp:unauthorized-access no"
+    edge.one("_$qd.edge_addr_tracking").link.detach(True, denied)
+    edge.above.answers = False
+    waits = []
+    for refusals in range(6, -1, -1):
+        edge.router.pump()
+        assert edge.uplink.fault == why
+        known, beats = len(edge.above.attached), 0
+        while len(edge.above.attached) == known:
+            edge.uplink.beat()
+            edge.router.pump()
+            beats += 1
+        waits.append(beats)
+        again = edge.above.attached[-1]
+        assert address_of(again) == "_$qd.edge_addr_tracking"
+        again.refuse(denied) if refusals else again.answer()
+    edge.router.pump()
+    assert waits == [5, 10, 20, 40, 60, 60, 60]
+    assert edge.troubles == [why]
+    assert (edge.usable, edge.uplink.fault) == (["", ""], "")
+
+
+def test_a_link_that_another_edge_router_has_taken_is_not_taken_back() -> None:
+    edge = Edge()
+    edge.above.attached[1].link.detach(True, Error("amqp:link:stolen", "the edge router has connected anew"))
+    edge.router.pump()
+    for _ in range(100):
+        edge.uplink.beat()
+        edge.router.pump()
+    assert edge.links("E1") == []
+    assert "amqp:link:stolen" in edge.uplink.fault

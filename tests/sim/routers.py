@@ -167,6 +167,9 @@ class End:
         assert remote is not None
         return Container(self.connection, self.terms, remote.container_id, "", "edge"), CAPACITY
 
+    def in_use(self) -> None:
+        """Do nothing: no connector waits for it."""
+
     def turn_out(self, error: Error) -> None:
         """Fail: no scenario gives a router a reason to close a line."""
         raise AssertionError(f"{self.site.name} closes a line: {error}")

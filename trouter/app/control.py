@@ -18,6 +18,7 @@ from trouter.admission.decisions import Decisions
 from trouter.admission.guard import Lockouts
 from trouter.admission.memory_shares import shares
 from trouter.backbone.topology import Topology
+from trouter.backbone.uplinks import Uplinks
 from trouter.config import (
     AutoLinkEntity,
     BindingEntity,
@@ -60,6 +61,7 @@ from .pending import Unfit
 from .preparing import BAD_REQUEST, ConfiguredParts, Occasion, Preparation
 from .reload_report import log_reload, report_of
 from .service import Service
+from .uplink_findings import uplink_findings
 
 FORBIDDEN: Final = 403
 
@@ -82,6 +84,7 @@ class Control:
         consumers: Consumers,
         denials: Denials,
         topology: Topology | None = None,
+        uplinks: Uplinks | None = None,
     ) -> None:
         """``read`` returns the configuration for a reload, from the source of the present one; None if it has none."""
         self.service = Service()
@@ -93,10 +96,11 @@ class Control:
         self._decisions = decisions
         self._consumers = consumers
         self._topology = topology
+        self._uplinks = uplinks
         self._lockouts = Lockouts(parts.guard.lockout)
         self._denials = denials
         self._one_at_a_time = trio.Lock()
-        #: Cache of ``findings``; None until it is first called for this configuration.
+        #: Cache of the findings about the configuration; None until they are first evaluated for it.
         self._findings: tuple[Problem, ...] | None = None
 
     @property
@@ -234,7 +238,7 @@ class Control:
                 log.critical("%s", problem)
 
     def findings(self) -> tuple[Problem, ...]:
-        """Return the findings about the configuration in force, the most severe first."""
+        """Return the findings about the configuration in force and the uplinks, the most severe first."""
         if self._findings is None:
             found = evaluate(self._configuration, self._parts.plugins)
             unserved = {problem.entity for problem in self.service.withheld}
@@ -244,7 +248,10 @@ class Control:
                 if not (one.severity is Severity.PROBLEM and (one.entity in unserved or one.point in OVERTAKEN))
             ]
             self._findings = ordered([*self.service.withheld, *rest])
-        return self._findings
+        if self._uplinks is None:
+            return self._findings
+        router, connectors = self._configuration.router, self.connectors.standing
+        return ordered([*self._findings, *uplink_findings(router, self._uplinks, connectors)])
 
     async def take_up(self) -> None:
         """Put into service the withheld parts that can be served now."""

@@ -140,7 +140,9 @@ def assemble(
     decisions = Decisions(guard.sanctions, policing, guard.lockout, records, hub.flush)
     consumers = Consumers(router, plugins, policing, decisions, hub.flush)
     topology = None if services.backbone is None else services.backbone.topology
-    control = Control(configuration, read, parts, records, decisions, consumers, recorder.denials, topology)
+    control = Control(
+        configuration, read, parts, records, decisions, consumers, recorder.denials, topology, services.uplinks
+    )
     makers.serve_pages_of(control)
     services.secure.take_up = control.take_up
     return Assembly(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from typing import Protocol
+from functools import partial
+from typing import Final, Protocol
 
 import trio
 
@@ -18,7 +19,34 @@ from trouter.engine.session import Session
 from trouter.net.hub import Hub
 from trouter.wire.performatives import Error
 
+#: Of equal complaints in a row the log has the first, the tenth, the hundredth and so on.
+COMPLAINTS_BASE: Final = 10
+
 log = logging.getLogger("trouter.ROUTER")
+
+
+class Complaints:
+    """Counts equal complaints in a row, and decides which of them the log has."""
+
+    def __init__(self) -> None:
+        self._last = ""
+        self._count = 0
+        self._next = 1
+
+    def count(self, why: str) -> int:
+        """Count a complaint; return how many equal ones there were if it is to be logged, else 0."""
+        if why != self._last:
+            self.forget()
+            self._last = why
+        self._count += 1
+        if self._count < self._next:
+            return 0
+        self._next *= COMPLAINTS_BASE
+        return self._count
+
+    def forget(self) -> None:
+        """Begin anew: the next complaint is logged."""
+        self._last, self._count, self._next = "", 0, 1
 
 
 class UplinkOwner(Protocol):
@@ -34,6 +62,9 @@ class UplinkOwner(Protocol):
     def uplink_container(self) -> tuple[Container, int]:
         """Return the connection as a container of routed links, and the capacity of its links."""
 
+    def in_use(self) -> None:
+        """Note that the interior router serves the uplink, or that it stands by."""
+
     def turn_out(self, error: Error) -> None:
         """Close the connection."""
 
@@ -45,6 +76,14 @@ class Uplinks:
         self._hub = hub
         self._open: list[UplinkOwner] = []
         self._active: Uplink | None = None
+        #: The active uplink has been usable, and the log says so.
+        self._established = False
+        self._complaints = Complaints()
+
+    @property
+    def fault(self) -> str | None:
+        """The reason why the active uplink cannot be used, empty if it can be; None if no connection is active."""
+        return None if self._active is None else self._active.fault
 
     def is_active(self, number: int) -> bool:
         """Return whether the connection of this number is the active one."""
@@ -56,6 +95,7 @@ class Uplinks:
         if self._active is None:
             self.go_on()
         else:
+            owner.in_use()
             log.info("uplink [C%d] is a standby: another uplink is active", owner.number)
 
     def leave(self, owner: UplinkOwner) -> None:
@@ -66,7 +106,9 @@ class Uplinks:
         if self._active is not None and self._active.number == owner.number:
             self._active.end()
             self._active = None
-            log.info("Edge connection (id=%d) to interior lost", owner.number)
+            if self._established:
+                self._established = False
+                log.info("Edge connection (id=%d) to interior lost", owner.number)
 
     def go_on(self) -> None:
         """Use the connection that has been open longest, if none is active; close those that cannot be used."""
@@ -77,20 +119,35 @@ class Uplinks:
                 sessions = owner.begin_uplink(SESSIONS)
                 container, capacity = owner.uplink_container()
                 uplink = Uplink(self._hub.router, container, sessions, capacity)
-                uplink.on_broken = lambda why, owner=owner: self._break(owner, why)  # type: ignore[misc]
-                uplink.on_trouble = lambda why, number=owner.number: log.error("[C%d] %s", number, why)  # type: ignore[misc]
+                uplink.on_broken = partial(self._break, owner)
+                uplink.on_usable = partial(self._establish, owner)
+                uplink.on_trouble = partial(self._have_trouble, owner)
                 self._active = uplink
                 uplink.begin()
             except (Misuse, AttachRefused) as error:
                 self._active = None
                 self._break(owner, f"an uplink needs {SESSIONS} sessions with links: {error}")
                 continue
-            log.info("Edge connection (id=%d) to interior established", owner.number)
             return
+
+    def _establish(self, owner: UplinkOwner) -> None:
+        """Note that the interior router has taken all needed links of the active connection."""
+        self._complaints.forget()
+        if not self._established:
+            self._established = True
+            log.info("Edge connection (id=%d) to interior established", owner.number)
+        owner.in_use()
+
+    def _have_trouble(self, owner: UplinkOwner, why: str) -> None:
+        """Report a problem with which the connection stays in use."""
+        log.error("[C%d] %s", owner.number, why)
+        owner.in_use()
 
     def _break(self, owner: UplinkOwner, why: str) -> None:
         """Close a connection that cannot serve as uplink, so that the connector dials again."""
-        log.error("[C%d] cannot use the uplink: %s", owner.number, why)
+        if times := self._complaints.count(why):
+            repeated = f" ({times} times)" if times > 1 else ""
+            log.error("[C%d] cannot use the uplink%s: %s", owner.number, repeated, why)
         self.leave(owner)
         owner.turn_out(Error("amqp:not-allowed", why[:200]))
 

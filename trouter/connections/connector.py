@@ -34,9 +34,13 @@ from .shared import PeerSettings, Services
 DIAL_TIMEOUT_S: Final = 20.0
 FIRST_WAIT_S: Final = 1.0
 LONGEST_WAIT_S: Final = 5.0
-#: Seconds for a neighbour's first hello, also on a slow line that loses much.
+#: Seconds for a neighbour's first hello or the links of an uplink, also on a slow line that loses much.
 HELLO_TIMEOUT_S: Final = 60.0
-NO_HELLO: Final = f"no hello of a router within {HELLO_TIMEOUT_S:g} s: is there a listener of role inter-router?"
+#: By the role of a connector to another router: the failure if that router does not serve the connection in time.
+NO_ANSWER: Final = {
+    "inter-router": f"no hello of a router within {HELLO_TIMEOUT_S:g} s: is there a listener of role inter-router?",
+    "edge": f"no links of a router within {HELLO_TIMEOUT_S:g} s: is there a listener of role edge?",
+}
 
 log = logging.getLogger("trouter.SERVER")
 error_log = logging.getLogger("trouter.ERROR")
@@ -50,7 +54,7 @@ class Attempt:
         #: The log line of the exchanged opens, empty before them.
         self.opening = ""
         self.established = trio.Event()
-        #: Set when the connection is in use: at once, or with a neighbour's first hello.
+        #: Set when the connection is in use: at once, or when the other router serves it.
         self.serving = trio.Event()
         self._role = role
 
@@ -58,11 +62,11 @@ class Attempt:
         """Note that the opens are exchanged; ``line`` is their log line."""
         self.opening = line
         self.established.set()
-        if self._role != "inter-router":
+        if self._role not in NO_ANSWER:
             self.serving.set()
 
-    def router_heard(self) -> None:
-        """Note that the neighbour's first hello has come."""
+    def in_use(self) -> None:
+        """Note that the other router serves the connection: a neighbour's first hello, or an uplink's links, came."""
         self.serving.set()
 
     def closed(self, event: ConnectionClosed) -> None:
@@ -259,7 +263,7 @@ class Connector:
         with trio.move_on_after(HELLO_TIMEOUT_S) as patience:
             await attempt.serving.wait()
         if patience.cancelled_caught:
-            attempt.give_up(NO_HELLO)
+            attempt.give_up(NO_ANSWER[self._settings.role])
             return
         self._failover.opened()
 

@@ -24,7 +24,8 @@ from .shared import PeerSettings, Services
 class Membership:
     """One connection's part in the network; most have none, and then every call does nothing.
 
-    turn_out closes the connection with an error; watcher is notified of a neighbour's first hello.
+    turn_out closes the connection with an error; watcher is notified when a neighbour's first hello has come, or an
+    uplink is in use.
     """
 
     __slots__ = (
@@ -87,7 +88,7 @@ class Membership:
             self.trunk = None
             self.turn_out(Error("amqp:not-allowed", "this router has no neighbours"))
             return
-        self._backbone.enter(trunk, self._watcher.router_heard)
+        self._backbone.enter(trunk, self._watcher.in_use)
         if streams:
             self._router.open_streams(trunk, self._begin_stream, self._sessions.end_own)
         if self._outgoing:
@@ -135,6 +136,10 @@ class Membership:
     def uplink_container(self) -> tuple[Container, int]:
         """See ``uplinks.UplinkOwner``."""
         return self._sessions.as_container(self._settings.given_name), self._settings.link_capacity
+
+    def in_use(self) -> None:
+        """See ``uplinks.UplinkOwner``."""
+        self._watcher.in_use()
 
     def _begin_stream(self) -> Session:
         return self._sessions.begin_own(1)[0]

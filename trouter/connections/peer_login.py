@@ -65,8 +65,8 @@ class Watcher(Protocol):
     def opened(self, line: str) -> None:
         """Note that the opens are exchanged and the connection is admitted; ``line`` is the log line."""
 
-    def router_heard(self) -> None:
-        """Note that the neighbour's first hello has come."""
+    def in_use(self) -> None:
+        """Note that the other router serves the connection: a neighbour's first hello, or an uplink's links, came."""
 
     def closed(self, event: ConnectionClosed) -> None:
         """Note that the peer, or a fault, closed the connection."""
@@ -80,7 +80,7 @@ class _Nothing:
 
     def opened(self, line: str) -> None: ...
 
-    def router_heard(self) -> None: ...
+    def in_use(self) -> None: ...
 
     def closed(self, event: ConnectionClosed) -> None: ...
 

@@ -36,6 +36,11 @@ class RouterEntity(Entity):
         values=("standalone", "interior", "edge"),
         reload=RESTART,
     )
+    ready_without_uplink: bool = boolean(
+        "Whether an edge router without a usable uplink counts as ready: it is to serve its own clients alone.",
+        False,
+        extra=True,
+    )
     area: str = string("The only area is 0.", "0", unset=None, inert="there is one area")
     version: None = reported(Kind.STRING, "The version of the program.")
     host_name: None = reported(Kind.STRING, "The name of the machine it runs on.")

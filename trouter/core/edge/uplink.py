@@ -32,7 +32,8 @@ from trouter.wire.performatives import Source, Target
 from trouter.wire.types import Int
 
 from .announcing import Announcer
-from .downlinks import DOWNLINK, HEARTBEAT, LOOKUP, TRACKING
+from .downlinks import DOWNLINK, HEARTBEAT, LOOKUP, STOLEN, TRACKING
+from .needed import NeededLinks
 
 #: Sessions: one for clients' messages, one for those between the routers.
 SESSIONS: Final = 2
@@ -84,6 +85,9 @@ class Uplink:
         self._sessions = sessions
         self._capacity = capacity
         self._ended = False
+        self._needed = NeededLinks()
+        #: Called when the interior router has taken all needed links.
+        self.on_usable: Callable[[], None] = _ignore_success
         #: Called with the reason why the uplink is broken, and with lesser problems.
         self.on_broken: Callable[[str], None] = _ignore_event
         self.on_trouble: Callable[[str], None] = _ignore_event
@@ -105,14 +109,20 @@ class Uplink:
         #: The addresses with a link to send on that have receivers elsewhere.
         self._taken: set[AddressEntry] = set()
 
+    @property
+    def fault(self) -> str:
+        """The reason why the uplink cannot be used now, empty if it can."""
+        return self._needed.fault
+
     # --- its links
 
     def begin(self) -> None:
         """Attach all links, in the order that interior routers expect; AttachRefused."""
         router, (data, control) = self._router, self._sessions
         way = self._anonymous = self._send_on(data, Target())
-        self._downlink = self._receive_messages(data, None, Source(router.table.router_id, capabilities=(DOWNLINK,)))
-        self._tracking = self._receive_notes(control, Source(TRACKING), TRACKING_CREDIT, self._track)
+        self._needed.attach(_ANONYMOUS, way.link)
+        self._attach_downlink()
+        self._attach_tracking()
         self._management = self._attach_to(control, MANAGEMENT)
         self._responses = self._receive_notes(control, Source(dynamic=True), RESPONSE_CREDIT, self._take_response)
         lookups = self._lookups
@@ -136,6 +146,15 @@ class Uplink:
         self._ended = True
         self._router.set_uplink(None, None)
         self._lookups.end()
+
+    def _attach_downlink(self) -> None:
+        source = Source(self._router.table.router_id, capabilities=(DOWNLINK,))
+        self._downlink = self._receive_messages(self._sessions[0], None, source)
+        self._needed.attach(_DOWNLINK, self._downlink.link)
+
+    def _attach_tracking(self) -> None:
+        self._tracking = self._receive_notes(self._sessions[1], Source(TRACKING), TRACKING_CREDIT, self._track)
+        self._needed.attach(_TRACKING, self._tracking.link)
 
     def _attach_to(self, session: Session, service: str) -> Egress:
         """Return a link to a service of the interior router; it has no source, like the older router's."""
@@ -203,6 +222,8 @@ class Uplink:
             self._announcer.begin(made_up(link))
         else:
             self._lookups.answered(link)
+        if self._needed.take(link):
+            self.on_usable()
 
     def gone(self, link: Link, reason: DetachReason | None) -> None:
         """Handle the end of a link of ours: detached by the interior router, or lost with its session."""
@@ -211,11 +232,11 @@ class Uplink:
             return
         if reason is None or sink is self._anonymous:
             self.end()
-            self.on_broken("a session of the uplink is over" if reason is None else _why(reason, "anonymous"))
+            self.on_broken("a session of the uplink is over" if reason is None else _why(reason, _ANONYMOUS))
         elif sink is self._downlink:
-            self.on_trouble(_why(reason, "downlink"))
+            self._miss(link, _why(reason, _DOWNLINK), reason)
         elif sink is self._tracking:
-            self.on_trouble(_why(reason, "tracking"))
+            self._miss(link, _why(reason, _TRACKING), reason)
         elif sink is self._lookups.query_link or sink is self._lookups.reply_link:
             self._lookups.lose()
         elif sink is self._heartbeat:
@@ -227,6 +248,12 @@ class Uplink:
             address = self._forget(sink)
             if reason.error is not None:
                 self.on_trouble(_why(reason, address))
+
+    def _miss(self, link: Link, why: str, reason: DetachReason) -> None:
+        """Handle the end of a needed link; it is attached again later, unless another edge router has taken it."""
+        stolen = reason.error is not None and reason.error.condition == STOLEN.condition
+        if self._needed.refuse(link, why, again=not stolen):
+            self.on_trouble(why)
 
     def _forget(self, sink: LinkSink) -> str:
         """Forget the ended link of an address and return the address; the next user of it attaches a link again."""
@@ -399,7 +426,15 @@ class Uplink:
     # --- heartbeats
 
     def beat(self) -> None:
-        """Send a heartbeat if the interior router gives credit; to be called every ``BEAT_S`` seconds."""
+        """Send a heartbeat if the interior router gives credit; to be called every ``BEAT_S`` seconds.
+
+        Needed links that the interior router refused are attached again when their time has come.
+        """
+        for name in self._needed.due():
+            try:
+                self._attach_downlink() if name == _DOWNLINK else self._attach_tracking()
+            except AttachRefused:
+                self.on_trouble(f"no link is left for the {name} link")
         self._announcer.beat()
         if self._heartbeat is not None and self._heartbeat.link.ready():
             self._router.send_on(self._heartbeat, write(Note(Int(self._beats % _MAX_BEAT), headless=True)))
@@ -417,6 +452,10 @@ def _why(reason: DetachReason, what: str) -> str:
     return f"link {what} of the uplink was detached: {why}"
 
 
+#: Names of the needed links, as the log shows them.
+_ANONYMOUS: Final = "anonymous"
+_DOWNLINK: Final = "downlink"
+_TRACKING: Final = "tracking"
 _FALLBACK: Final = ("qd.fallback",)
 _LAST_WAYPOINT: Final = 9
 
@@ -427,3 +466,7 @@ def _ignore(_: ProxyEgress) -> None:
 
 def _ignore_event(_: str) -> None:
     """Ignore the event."""
+
+
+def _ignore_success() -> None:
+    """Ignore that the uplink is usable."""
