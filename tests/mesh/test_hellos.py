@@ -145,14 +145,14 @@ def test_a_start_that_only_a_link_state_reported_is_distinguished_from_the_next_
     bench.receive(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}), LinkStateUpdate("R3", 5, 1, {"R2": 1, "R4": 1}))
     bench.mesh.link_up(2, 1, bench.now_s)
     bench.hello("R3", boot=6, over=2)
-    bench.receive(LinkStateUpdate("R3", 6, 1, {ME: 1}))
+    bench.receive(LinkStateUpdate("R3", 6, 1, {ME: 1}), over=2)
     assert bench.mesh.routers["R3"].peers == {ME: 1}
 
 
 def test_a_restarted_router_gets_another_request_for_all_its_addresses(bench: Bench) -> None:
     """A change does not name its start: one under way at the restart may have been taken for a new one."""
     bench.neighbour()
-    bench.receive(MobileAddressUpdate("R2", 1, exist=("M0a",)))
+    bench.receive(RouterAdvertisement("R2", 7, 1, 1), MobileAddressUpdate("R2", 1, exist=("M0a",)))
     bench.hello(boot=8)
     bench.receive(LinkStateUpdate("R2", 8, 1, {ME: 1}), MobileAddressUpdate("R2", 1, added=("M0late",)))
     bench.sent()

@@ -215,7 +215,8 @@ def test_a_hello_over_an_unknown_connection_is_nothing(bench: Bench) -> None:
 
 def test_a_restart_voids_the_earlier_state_of_a_router(bench: Bench) -> None:
     bench.neighbour()
-    bench.receive(MobileAddressUpdate("R2", 1, exist=("M0a",)), LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}))
+    bench.receive(RouterAdvertisement("R2", 7, 1, 1), MobileAddressUpdate("R2", 1, exist=("M0a",)))
+    bench.receive(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}))
     bench.take_events()
     bench.hello(boot=8)
     events = bench.take_events()
@@ -277,7 +278,7 @@ def test_a_question_for_links_is_answered_at_once_and_its_author_known(bench: Be
 
 def test_a_link_state_that_is_not_renewed_is_emptied_and_its_router_forgotten(bench: Bench) -> None:
     bench.neighbour()
-    bench.receive(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}), RouterAdvertisement("R3", 5, 1, 0))
+    bench.receive(LinkStateUpdate("R2", 7, 2, {ME: 1, "R3": 1}), RouterAdvertisement("R3", 5, 1, 1))
     bench.receive(LinkStateUpdate("R3", 5, 1, {"R2": 1, "R4": 1}), MobileAddressUpdate("R3", 1, exist=("M0a",)))
     bench.keep(60)
     assert "R4" in bench.mesh.paths.next_hop
@@ -418,6 +419,7 @@ def test_a_new_neighbour_gets_an_address_request_before_it_advertises(bench: Ben
 
 def test_a_full_address_update_replaces_the_known_addresses(bench: Bench) -> None:
     bench.neighbour()
+    bench.receive(RouterAdvertisement("R2", 7, 1, 6))
     bench.receive(MobileAddressUpdate("R2", 4, exist=("M0a", "M0b"), hints=(1, 2)))
     bench.receive(MobileAddressUpdate("R2", 6, exist=("M0b", "Clr.z", "M1e13")))
     assert bench.take_events() == [
@@ -451,7 +453,7 @@ class Step:
 )
 def test_an_address_change_is_taken_only_in_sequence(bench: Bench, step: Step) -> None:
     bench.neighbour()
-    bench.receive(MobileAddressUpdate("R2", 4, exist=("M0a",), hints=(3,)), RouterAdvertisement("R2", 7, 1, 4))
+    bench.receive(RouterAdvertisement("R2", 7, 1, 4), MobileAddressUpdate("R2", 4, exist=("M0a",), hints=(3,)))
     bench.take_events()
     bench.receive(step.update)
     assert set(bench.mesh.addresses_of("R2")) == step.addresses
@@ -724,7 +726,7 @@ def test_addresses_beyond_the_limit_are_left_out_and_room_returns(
     monkeypatch.setattr(nodes_module, "MAX_ADDRESS_BYTES", 10_000)
     bench.neighbour()
     many = tuple(f"M0{number}" for number in range(1000))
-    bench.receive(MobileAddressUpdate("R2", 1, exist=many))
+    bench.receive(RouterAdvertisement("R2", 7, 1, 4), MobileAddressUpdate("R2", 1, exist=many))
     kept = len(bench.mesh.addresses_of("R2"))
     assert 0 < kept < 100
     assert bench.mesh.faults[MeshFault.TOO_MANY] == 1

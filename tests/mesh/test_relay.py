@@ -96,7 +96,7 @@ def test_another_address_in_the_annotations_counts_before_that_of_the_properties
     annotations = compose_annotations(b"", 0, 0, False, "_topo/0/R4/x", "0/R1", ("0/R1",))
     rest = encode(Described(ULong(0x73), [None, None, HELLO_TO])) + BODY
     behind = compose_annotations(b"", 0, 0, False, "_topo/0/R4/x", "0/R1", ("0/R1", "0/R2"))
-    assert relay(HEADER + annotations + rest, "R2", AT_R2) == Relay("", ("R3",), HEADER + behind + rest)
+    assert relay(HEADER + annotations + rest, "R2", AT_R2) == Relay("", ("R3",), HEADER + behind + rest, origin="R1")
 
 
 @pytest.mark.parametrize(

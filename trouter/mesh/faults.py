@@ -24,6 +24,9 @@ class MeshFault(StrEnum):
     TOO_MANY = "more than the router remembers"
     LOOPED = "it was here before"
     NO_WAY = "no path to the router that it is for"
+    OFF_PATH = "the connection does not lead to the router of which it tells"
+    OTHER_AUTHOR = "it entered the network at another router than the one of which it tells"
+    UNREQUESTED = "it has addresses that this router did not request, or that were not advertised"
 
 
 #: Faults that are not reported: they happen whenever the network changes.

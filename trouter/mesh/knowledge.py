@@ -15,6 +15,7 @@ from .nodes import MeshNode, MeshNodes
 from .own import OwnAddresses
 from .paths import Paths
 from .requests import Requests
+from .strays import Claim, Strays
 
 #: Links followed between two ticks to compute the ways; they are computed at least once.
 LINKS_PER_TICK: Final = 50_000
@@ -56,6 +57,7 @@ class Knowledge:
         self._own = OwnAddresses(me)
         self._requests = Requests(me, self._nodes)
         self._faults = MeshFaults()
+        self._strays = Strays(self._nodes)
         self._link_sequence = 0
         self._links_changed = False
         self._reshaped = ""
@@ -117,6 +119,27 @@ class Knowledge:
     def _send(self, message: Message, to: str) -> None:
         self.events.append(Send(message, to))
 
+    # --- whom to believe
+
+    def _leads(self, connection: int, router: str) -> bool:
+        """Return whether messages of ``router`` may come over ``connection``: it leads there, directly or not."""
+        link = self._links.get(connection)
+        return link is not None and (link.router == router or self.paths.leads(link.router, router))
+
+    def _doubt(self, node: MeshNode, claim: Claim, now_s: float, at_once: bool = False) -> None:
+        """Report a message about ``node`` that was ignored, unless the router says the same soon; or ``at_once``."""
+        if at_once:
+            self._report(claim, now_s)
+        else:
+            self._strays.note(node, claim, now_s)
+
+    def _report(self, claim: Claim, now_s: float) -> None:
+        self._complain(claim.fault, claim.detail, claim.connection, now_s)
+
+    def _is_calm(self, now_s: float) -> bool:
+        """Return whether the network has kept its shape for so long that all routers know it."""
+        return now_s - self.last_change_s > 2 * self._timers.ra_interval_flux_s
+
     # --- learning
 
     def _learn(
@@ -162,7 +185,7 @@ class Knowledge:
         node.instance = None
         node.link_sequence, node.answered = 0, False
         node.advertised_links = 1
-        node.advertised_addresses = 0
+        node.advertised_addresses, node.advertises = 0, False
         node.requested_links_s = node.requested_addresses_s = NEVER
         node.restarted_s = now_s
         node.older_in_a_row = node.strange_starts = 0

@@ -38,7 +38,8 @@ from .messages import (
 from .names import shown
 from .nodes import NO_HINT, MeshNode
 from .relay import HELLO_ADDRESS, LINKS_ADDRESS, MOBILE_ADDRESS, Dropped, Relay, relay
-from .requests import is_due
+from .requests import UNDER_WAY_S, is_due
+from .strays import Claim
 
 __all__ = ["ORPHAN_TICKS", "TAKEN_AT", "Mesh", "Spread", "Timers"]
 
@@ -106,10 +107,12 @@ class Mesh(Knowledge):
         self._requests.renew()
         self._own.renew()
         self.events += self._hellos.tick(now_s)
-        flux = now_s - self.last_change_s <= 2 * self._timers.ra_interval_flux_s
-        interval_s = self._timers.ra_interval_flux_s if flux else self._timers.ra_interval_s
+        calm = self._is_calm(now_s)
+        interval_s = self._timers.ra_interval_s if calm else self._timers.ra_interval_flux_s
         advertise = now_s - self._last_ra_s >= interval_s - HALF_TICK_S
         self._expire(now_s)
+        for claim in self._strays.judge(now_s):
+            self._report(claim, now_s)
         self._recompute(now_s)
         if self._count_links():
             advertise = True
@@ -160,12 +163,14 @@ class Mesh(Knowledge):
         try:
             way = relay(data, self.me, self.paths)
             if not way.address:
-                return way
+                return way if self._may_pass(way, data, connection, now_s) else Relay("")
             message = parse(data)
             if TAKEN_AT.get(type(message), way.address) != way.address:
                 raise DecodeError(f"{type(message).__name__} is not taken at {way.address[:32]!r}")
+            if way.origin not in (None, message.id) and way.address != HELLO_ADDRESS:
+                raise Dropped(MeshFault.OTHER_AUTHOR, f"{shown(way.origin or '')}, not {shown(message.id)}")
         except Dropped as dropped:
-            self._complain(dropped.fault, "", connection, now_s)
+            self._complain(dropped.fault, dropped.detail, connection, now_s)
         except DecodeError as error:
             self._complain(MeshFault.MALFORMED, str(error), connection, now_s)
         else:
@@ -174,6 +179,17 @@ class Mesh(Knowledge):
                 return replace(way, hops=way.around)
             return way if spread is Spread.ALONG_THE_TREE else replace(way, hops=())
         return Relay("")
+
+    def _may_pass(self, way: Relay, data: bytes, connection: int, now_s: float) -> bool:
+        """Return whether to send a message for another router on; that router believes what comes from here."""
+        if way.origin is None or self._leads(connection, way.origin):
+            return True
+        message = parse(data)
+        if not isinstance(message, LinkStateUpdate | MobileAddressUpdate):
+            return True
+        if self._is_calm(now_s):
+            self._complain(MeshFault.OFF_PATH, shown(message.id), connection, now_s)
+        return False
 
     def receive(self, message: Message | Newer, connection: int, now_s: float) -> Spread:
         """Process a parsed message from the control link of ``connection``; return how far to send it on.
@@ -236,6 +252,7 @@ class Mesh(Knowledge):
         node.heard_s = now_s
         known = (node.instance, node.advertised_links)
         self._note_instance(node, heard.instance, now_s)
+        node.advertises = True
         node.advertised_links = max(heard.link_sequence, 1)
         if heard.mobile_sequence > node.advertised_addresses:
             node.requested_addresses_s = NEVER
@@ -260,7 +277,14 @@ class Mesh(Knowledge):
         instance = heard.instance if node.instance is None else node.instance
         strange = heard.instance < instance if link is None else heard.instance != link.instance
         older = heard.link_sequence < node.link_sequence or heard.mobile_sequence < node.mobile_sequence
-        if not strange and (heard.instance != instance or not older):
+        if not strange and heard.instance == instance and not older:
+            node.older_in_a_row = 0
+            return False
+        if node.id in self.paths.next_hop and not self._leads(connection, node.id):
+            claim = Claim(connection, MeshFault.OFF_PATH, f"{shown(node.id)}, a restart", heard.instance)
+            self._doubt(node, claim, now_s)
+            return True
+        if not strange and heard.instance != instance:
             node.older_in_a_row = 0
             return False
         node.older_in_a_row += 1
@@ -275,6 +299,10 @@ class Mesh(Knowledge):
     def _receive_links(self, heard: LinkStateUpdate, connection: int, now_s: float) -> None:
         node = self._obtain(heard.id, connection, now_s)
         if node is None:
+            return
+        if not self._leads(connection, heard.id):
+            claim = Claim(connection, MeshFault.OFF_PATH, shown(heard.id), None, heard.link_sequence)
+            self._doubt(node, claim, now_s, self._is_calm(now_s))
             return
         is_late = heard.instance and node.instance not in (
             None,
@@ -328,6 +356,11 @@ class Mesh(Knowledge):
         if node is None:
             self._complain(MeshFault.UNKNOWN_ROUTER, "it tells addresses", connection, now_s, heard.id)
             return Spread.NOWHERE
+        if not self._leads(connection, heard.id):
+            at_once = heard.exist is not None and self._is_calm(now_s)
+            claim = Claim(connection, MeshFault.OFF_PATH, shown(heard.id), mobile_sequence=heard.sequence)
+            self._doubt(node, claim, now_s, at_once)
+            return Spread.NOWHERE
         if heard.exist is not None:
             self._learn_all(node, heard, connection, now_s)
         elif heard.sequence == node.mobile_sequence + 1:
@@ -348,6 +381,11 @@ class Mesh(Knowledge):
     def _learn_all(self, node: MeshNode, heard: MobileAddressUpdate, connection: int, now_s: float) -> None:
         if heard.exist is None or heard.sequence < node.mobile_sequence:
             return  # older than what we know
+        asked = now_s - node.asked_addresses_s <= UNDER_WAY_S
+        if not asked or (node.advertises and heard.sequence > node.advertised_addresses):
+            claim = Claim(connection, MeshFault.UNREQUESTED, shown(node.id), mobile_sequence=heard.sequence)
+            self._doubt(node, claim, now_s)
+            return
         hints = heard.hints or (NO_HINT,) * len(heard.exist)
         present = dict(zip(heard.exist, hints, strict=True))
         gone = tuple(key for key in node.addresses if key not in present)

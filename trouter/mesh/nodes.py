@@ -34,11 +34,15 @@ class MeshNode:
     #: The sequences that it advertised; 1 for its links from the start, because it must have some.
     advertised_links: int = 1
     advertised_addresses: int = 0
+    #: It has advertised itself since its start: the sequences are its own.
+    advertises: bool = False
     #: It has sent its links since its start: there is a way from it to us.
     answered: bool = False
     #: When its links and its addresses were last requested.
     requested_links_s: float = _NEVER
     requested_addresses_s: float = _NEVER
+    #: When the last request for its addresses was sent, answered or not.
+    asked_addresses_s: float = _NEVER
     #: When it restarted, until its addresses are requested once more after that.
     restarted_s: float = float("inf")
     #: Ticks for which no router has listed it.

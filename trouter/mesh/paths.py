@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping
 
 from .tree import Tree
@@ -31,7 +32,12 @@ class Paths:
             starts.append(len(ends))
         self._tree = Tree(starts, ends, costs)
         self._place = self._numbers[me]
-        self._beyond: dict[str, frozenset[str]] = {}
+        #: The routers with a link to this one, each with its cost, and the costs of this router's own links.
+        self._towards = [(self._numbers[router], peers[me]) for router, peers in known.items() if me in peers]
+        self._own = known[me]
+        #: By router, what ``_passing`` found; by neighbour, the costs of its ways.
+        self._found: dict[str, tuple[frozenset[str], frozenset[str]]] = {}
+        self._costs: dict[str, array[int]] = {}
         #: By router, the neighbour that leads there, and the cost of the way.
         self.next_hop: dict[str, str] = {}
         self.cost: dict[str, int] = {}
@@ -54,15 +60,45 @@ class Paths:
         Each tree is computed on demand, so that after a change of the network no message waits for a thousand trees.
         The set is empty for an unknown origin.
         """
-        found = self._beyond.get(origin)
+        return self._passing(origin)[0]
+
+    def leads(self, neighbour: str, router: str) -> bool:
+        """Return whether messages of ``router`` may arrive from ``neighbour``: a shortest way passes it.
+
+        Of several shortest ways every one counts, and those in both directions: the routers on the way chose it, and
+        what ``router`` lists may be unknown yet. Nothing leads to a router that cannot be reached.
+        """
+        hop = self.next_hop.get(router)
+        if hop is None or hop == neighbour:
+            return hop is not None
+        return neighbour in self._passing(router)[1] or self._begins(neighbour, router)
+
+    def _begins(self, neighbour: str, router: str) -> bool:
+        """Return whether a shortest way from this router to ``router`` begins with ``neighbour``."""
+        if neighbour not in self._own:
+            return False
+        costs = self._costs.get(neighbour)
+        if costs is None:
+            self._tree.grow(self._numbers[neighbour], self._place, True)
+            costs = self._costs[neighbour] = self._tree.cost[:]
+        rest = costs[self._numbers[router]]
+        return rest >= 0 and self._own[neighbour] + rest == self.cost[router]
+
+    def _passing(self, origin: str) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the routers beyond this one for ``origin``, and the neighbours from which its ways come here."""
+        found = self._found.get(origin)
         if found is None:
-            found = self._beyond[origin] = self._find_beyond(origin)
+            found = self._found[origin] = self._find_passing(origin)
         return found
 
-    def _find_beyond(self, origin: str) -> frozenset[str]:
+    def _find_passing(self, origin: str) -> tuple[frozenset[str], frozenset[str]]:
         if origin == self._me:
-            return frozenset(self.next_hop)
+            return frozenset(self.next_hop), frozenset()
         root = self._numbers.get(origin)
         if root is None:
-            return frozenset()
-        return frozenset([self._ids[number] for number in self._tree.grow(root, self._place, False)])
+            return frozenset(), frozenset()
+        ids = self._ids
+        beyond = frozenset([ids[number] for number in self._tree.grow(root, self._place, False)])
+        costs = self._tree.cost
+        here = costs[self._place]
+        return beyond, frozenset([ids[each] for each, cost in self._towards if 0 <= costs[each] == here - cost])

@@ -32,9 +32,10 @@ _HERE: Final = ""
 class Dropped(Exception):
     """A message loops or has no way: no router gets it."""
 
-    def __init__(self, fault: MeshFault) -> None:
+    def __init__(self, fault: MeshFault, detail: str = "") -> None:
         super().__init__(fault.value)
         self.fault = fault
+        self.detail = detail
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,8 @@ class Relay:
     data: bytes = b""
     #: All neighbours that it has not passed, if it is for all.
     around: tuple[str, ...] = ()
+    #: The router at which it entered the network; None if it does not say.
+    origin: str | None = None
 
 
 def relay(data: bytes, me: str, paths: Paths) -> Relay:
@@ -65,12 +68,12 @@ def relay(data: bytes, me: str, paths: Paths) -> Relay:
     own = f"{AREA}/{me}"
     if own in notes.trace:
         raise Dropped(MeshFault.LOOPED)
+    origin = None if notes.ingress is None else notes.ingress.removeprefix(f"{AREA}/")
     if router == me:
-        return Relay(address)
+        return Relay(address, origin=origin)
     around: tuple[str, ...] = ()
     if router == _EVERYBODY:
-        origin = me if notes.ingress is None else notes.ingress.removeprefix(f"{AREA}/")
-        hops = _fresh(paths.beyond(origin), paths, notes.trace)
+        hops = _fresh(paths.beyond(me if origin is None else origin), paths, notes.trace)
         around = _fresh(paths.next_hop, paths, notes.trace)
     else:
         hops = _fresh({router} & paths.next_hop.keys(), paths, notes.trace)
@@ -84,7 +87,7 @@ def relay(data: bytes, me: str, paths: Paths) -> Relay:
             notes.user, notes.user_count, notes.phase, notes.stream, notes.to, ingress, (*notes.trace, own)
         )
         relayed = data[:start] + noted + data[end:]
-    return Relay(address, hops, relayed, around)
+    return Relay(address, hops, relayed, around, origin)
 
 
 def first_hops(to: str, paths: Paths) -> tuple[str, ...]:

@@ -62,6 +62,7 @@ class Requests:
         for node in self._nodes.values():
             if now_s - node.restarted_s >= UNDER_WAY_S and self._may_request(node, reach):
                 node.restarted_s = float("inf")
+                node.asked_addresses_s = now_s
                 yield Send(MobileAddressRequest(self._me, 0), mobile_address(node.id))
 
     def about_links(self, node: MeshNode, reach: Collection[str], now_s: float) -> Iterator[Send]:
@@ -85,7 +86,7 @@ class Requests:
     ) -> Iterator[Send]:
         """Yield a request for addresses that ``node`` advertised, or ``unprompted`` before it advertises any."""
         if (unprompted or node.wants_addresses()) and self._may_request(node, reach):
-            node.requested_addresses_s = now_s
+            node.requested_addresses_s = node.asked_addresses_s = now_s
             yield Send(MobileAddressRequest(self._me, node.mobile_sequence), mobile_address(node.id))
 
     def _may_request(self, node: MeshNode, reach: Collection[str]) -> bool:
