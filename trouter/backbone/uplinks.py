@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
@@ -10,7 +11,7 @@ import trio
 
 from trouter.core.containers import Container
 from trouter.core.edge.uplink import BEAT_S, SESSIONS, Uplink
-from trouter.core.lookups import LOOKUP_S, LookupResult, question
+from trouter.core.lookups import LOOKUP_S, LookupResult, Query, question
 from trouter.core.refusals import AttachRefused
 from trouter.core.terms import PeerTerms
 from trouter.engine.faults import Misuse
@@ -151,20 +152,27 @@ class Uplinks:
         self.leave(owner)
         owner.turn_out(Error("amqp:not-allowed", why[:200]))
 
-    async def find(self, link: Link, terms: PeerTerms) -> LookupResult:
-        """Return the interior router's answer about the address that a client attaches to, within ``LOOKUP_S``."""
-        uplink, asked = self._active, question(self._hub.router, link, terms)
-        if uplink is None or asked is None:
-            return LookupResult.MESSAGES
-        done = trio.Event()
-        query = uplink.query(*asked, done.set)
-        if query is None:
-            return LookupResult.MESSAGES
+    async def find(self, links: Sequence[Link], terms: PeerTerms) -> Mapping[Link, LookupResult]:
+        """Return the interior router's answers about the addresses that a client attaches to, within ``LOOKUP_S``.
+
+        A link is absent if no look-up was needed, or if it has no answer.
+        """
+        uplink = self._active
+        if uplink is None:
+            return {}
+        queries: list[tuple[Link, Query, trio.Event]] = []
+        for link in links:
+            asked, done = question(self._hub.router, link, terms), trio.Event()
+            query = None if asked is None else uplink.query(*asked, done.set)
+            if query is not None:
+                queries.append((link, query, done))
         self._hub.flush()
         with trio.move_on_after(LOOKUP_S):
-            await done.wait()
-        uplink.give_up(query)
-        return query.answer
+            for _, _, done in queries:
+                await done.wait()
+        for _, query, _ in queries:
+            uplink.give_up(query)
+        return {link: query.answer for link, query, _ in queries}
 
     async def run(self) -> None:
         """Send heartbeats to the interior router, until cancelled."""

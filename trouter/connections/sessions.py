@@ -1,14 +1,16 @@
 """The sessions of one connection and their links: their admission to the routing, their end, and their log lines.
 
-A session has a task while its attaches and detaches wait for their answers. The task answers them in order, so that a
-decision may take time without delaying the data path, and other sessions need no task. Those of another router are
-answered at once: the order of its links over all its sessions gives their priorities.
+Attaches and detaches are answered in order, all of one read (of which the peer's task takes ``EVENTS_AT_ONCE``) before
+anything else runs: else a sender on another connection could send before the later receivers of that read exist. An
+edge router first asks its interior router about the addresses. Meanwhile a session has a task, so that the answers may
+take time without delaying the data path or other sessions.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -40,6 +42,7 @@ from trouter.logs.peer_text import and_more, describe_counters, describe_terminu
 from trouter.net.hub import Hub
 from trouter.wire.performatives import Attach, Error, Source, Target
 
+from .settings import EVENTS_AT_ONCE
 from .shared import Services
 
 #: Attaches and detaches of one session that may wait before reading pauses.
@@ -258,16 +261,16 @@ class Sessions:
             self._policy.count_sessions(self._of_peer)
 
     async def pass_on(self, event: LinkAttached | LinkDetached, nursery: trio.Nursery) -> None:
-        """Pass an attach or detach to its session's task in ``nursery``; wait while its inbox is full.
+        """Answer an attach or detach; on an edge router pass it to its session's task in ``nursery``.
 
-        Those of another router, for which no look-up is needed, are answered here.
+        Wait while the inbox of that task is full.
         """
         if isinstance(event, LinkDetached) and event.fault is not None and event.fault.fault is Fault.MESSAGE_SIZE:
             self._count_too_large()
         session = self._begun.get(event.link.session)
         if session is None:
             return
-        if self.terms.is_router and self._uplinks is None:
+        if self._uplinks is None:
             self._answer(event, LookupResult.MESSAGES)
             return
         inbox = self._inboxes.get(session)
@@ -312,24 +315,22 @@ class Sessions:
             await trio.lowlevel.checkpoint()
 
     async def _serve(self, session: Session, inbox: trio.MemoryReceiveChannel[LinkAttached | LinkDetached]) -> None:
-        """Answer the events in the inbox, and return once it is empty."""
-        while True:
-            try:
-                event = inbox.receive_nowait()
-            except trio.WouldBlock:
-                del self._inboxes[session]
-                return
-            found = LookupResult.MESSAGES
-            if session.mapped and isinstance(event, LinkAttached):
-                found = await self._look_up(event)
-            self._answer(event, found)
+        """Answer the events in the inbox, those of one read together, and return once it is empty."""
+        while events := _taken(inbox):
+            found = await self._look_up(session, events)
+            for event in events:
+                self._answer(event, found.get(event.link, LookupResult.MESSAGES))
+            self._hub.flush()
             await trio.lowlevel.checkpoint()
+        del self._inboxes[session]
 
-    async def _look_up(self, event: LinkAttached) -> LookupResult:
-        """Return the look-up result for a link; only an edge router asks whether it is routed elsewhere."""
-        if self._uplinks is None or event.link.state not in UNANSWERED:
-            return LookupResult.MESSAGES
-        return await self._uplinks.find(event.link, self.terms)
+    async def _look_up(
+        self, session: Session, events: Sequence[LinkAttached | LinkDetached]
+    ) -> Mapping[Link, LookupResult]:
+        """Return what the interior router says about the addresses of new links; nothing if it is not asked."""
+        attached = (event.link for event in events if isinstance(event, LinkAttached))
+        links = [link for link in attached if session.mapped and link.state in UNANSWERED]
+        return {} if self._uplinks is None else await self._uplinks.find(links, self.terms)
 
     def _answer(self, event: LinkAttached | LinkDetached, found: LookupResult) -> None:
         session = event.link.session
@@ -340,7 +341,6 @@ class Sessions:
             self._attach(event, found)
         else:
             self._detach(event)
-        self._hub.flush()
 
     def _attach(self, event: LinkAttached, found: LookupResult) -> None:
         link = event.link
@@ -448,6 +448,15 @@ class Sessions:
         if isinstance(sink, Ingress | Egress):
             counts = describe_counters(sink.counters, blocked)
             core_log.info("%s[L%d] Link %s: %s%s", self._label, sink.identity, how, counts, why)
+
+
+def _taken(inbox: trio.MemoryReceiveChannel[LinkAttached | LinkDetached]) -> list[LinkAttached | LinkDetached]:
+    """Return the next events in an inbox, at most as many as the peer's task takes from one read."""
+    events: list[LinkAttached | LinkDetached] = []
+    with suppress(trio.WouldBlock):
+        while len(events) < EVENTS_AT_ONCE:
+            events.append(inbox.receive_nowait())
+    return events
 
 
 def _log_attach(what: str, incoming: bool, attach: Attach, count: int = 1) -> None:
