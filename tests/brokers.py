@@ -30,6 +30,9 @@ class Broker(MessagingHandler):
         self.port = 0
         self.queues: dict[str, deque[Message]] = defaultdict(deque)
         self.refused: dict[str, Condition] = {}
+        #: The addresses for which it ends the session, as RabbitMQ does, or closes the connection, and its reasons.
+        self.ends_session: dict[str, Condition] = {}
+        self.closes: dict[str, Condition] = {}
         #: Whether it forwards messages to the receivers of their address.
         self.keeps = False
         #: The links as they were attached: name, whether the broker sends, address, capabilities.
@@ -126,6 +129,10 @@ class Broker(MessagingHandler):
         if why is not None:
             link.source.address = link.target.address = None
             self._refusing[link] = why
+        for ended, reasons in ((event.session, self.ends_session), (event.connection, self.closes)):
+            if address in reasons:
+                ended.condition = reasons[address]
+                ended.close()
         self._tell()
 
     def on_link_local_open(self, event: Any) -> None:

@@ -335,6 +335,36 @@ def test_an_attach_that_the_container_refuses_is_refused(place: str) -> None:
     assert [routed_links(joined, router) for router in PLACES] == [0, 0, 0]
 
 
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("how", ["session", "connection"])
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_container_that_ends_more_than_the_link_says_why_to_the_client(place: str, how: str, answered: bool) -> None:
+    """RabbitMQ refuses an attach by the end of the whole session."""
+    error = Error("amqp:not-found", "no queue 'x' in vhost '/'", {Symbol("k"): "v"})
+    joined = Joined(LINE)
+    broker = container(joined, "A")
+    broker.answers = answered
+    link = joined[place].connect().receiver("broker.x")
+    if how == "session":
+        broker.end(broker.attached[0].link.session, error)  # type: ignore[arg-type]
+    else:
+        broker.close(error)
+    assert link.detached is not None
+    assert (link.detached.closed, link.error) == (True, error)
+    assert [routed_links(joined, router) for router in PLACES] == [0, 0, 0]
+
+
+def test_a_container_that_closes_before_the_session_is_begun_says_why_to_the_client() -> None:
+    error = Error("amqp:resource-limit-exceeded", "too many sessions")
+    joined = Joined(LINE)
+    broker = container(joined, "A")
+    broker.stalled = True  # the begin stays under way
+    link = joined["C"].connect().receiver("broker.x")
+    assert (broker.attached, link.attach) == ([], None)
+    broker.close(error)
+    assert link.error == error
+
+
 @pytest.mark.parametrize("found", [True, False])
 def test_a_connection_between_routers_that_breaks_loses_the_link_at_both_ends(found: bool) -> None:
     joined, link, end = receiving("C")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -114,6 +115,33 @@ def test_a_name_is_made_unique_once(client: Client, there: Broker) -> None:
 def test_an_attach_that_the_container_refuses_is_refused_everywhere(client: Client, there: Broker) -> None:
     there.refused["ext.b.closed"] = Condition("amqp:not-found", "no such queue")
     assert client.refusal_of(lambda c: c.create_sender("b.closed")) == ("amqp:not-found", "no such queue")
+
+
+def ends_of(router: RunningRouter, why: str) -> set[str]:
+    """Return how the log says that links ended, of those that ended for this reason."""
+    return {line.split("] Link ")[1].split(":")[0] for line in router.matching(rf"\] Link .*: {re.escape(why)}$")}
+
+
+@pytest.mark.parametrize("what", ["session", "connection"])
+def test_a_container_that_ends_more_than_the_link_says_why_to_the_client_and_in_every_log(
+    routers: dict[str, RunningRouter], there: Broker, what: str
+) -> None:
+    """RabbitMQ ends the session of a link to or from a queue that it does not have."""
+    queue = f"gone-with-{what}"
+    reasons = there.ends_session if what == "session" else there.closes
+    reasons[f"ext.b.{queue}"] = Condition("amqp:not-found", f"no queue '{queue}' in vhost '/'")
+    client = Client(Ear(), client_port(routers["C"]))
+    refusal = client.refusal_of(lambda c: c.create_receiver(f"b.{queue}"))
+    client.close()
+    assert refusal == ("amqp:not-found", f"no queue '{queue}' in vhost '/'")
+    text = f"amqp:not-found: no queue '{queue}' in vhost '/'"
+    for router in routers.values():
+        router.wait_for_line(re.escape(text))
+    for router in NAMES:
+        wait_for_key(routers[router], "Cb")
+    assert ends_of(routers["A"], text) == {"lost", "detached by the router"}
+    for name in "BC":
+        assert ends_of(routers[name], text) == {"detached", "detached by the router"}
 
 
 def test_the_container_sees_a_lost_link_when_a_client_disconnects(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from proton import Delivery, Message
+from proton.utils import LinkDetached
 
 from tests.e2e.by_proton import Client, Ear
 from tests.management.node import node_of
@@ -34,7 +35,7 @@ def isolated(rabbit: RabbitMQ, tmp_path_factory: pytest.TempPathFactory) -> Iter
     """Run the routers of the older manual: Ra beside the broker and Rb beside the client dial Rp, which is public."""
     routes = "".join(
         f"linkRoute {{ prefix: {prefix}, dir: {way}, connection: broker }}\n"
-        for prefix in ("b2", "/queue")
+        for prefix in ("b2", "/queue", "/amq/queue")
         for way in ("in", "out")
     )
     more = {"Rp": routes, "Rb": routes, "Ra": connector("broker", rabbit) + routes}
@@ -60,6 +61,34 @@ def test_a_link_to_a_queue_behind_three_routers_carries_all_that_was_sent(
     client.close()
     for router in isolated.values():
         assert not router.matching("transfer-limit-exceeded")
+
+
+def test_a_queue_that_does_not_exist_is_refused_with_the_brokers_words(isolated: dict[str, RunningRouter]) -> None:
+    """RabbitMQ ends the whole session; the client behind two more routers hears why, and the logs say it."""
+    client = Client(Ear(), client_port(isolated["Rb"]))
+    condition, description = client.refusal_of(lambda c: c.create_receiver("/amq/queue/b2.none"))
+    client.close()
+    assert (condition, "no queue" in (description or "")) == ("amqp:not-found", True)
+    for router in isolated.values():
+        router.wait_for_line(rf"\] Link .*: {re.escape(f'{condition}: {description}'.strip())}$")
+
+
+def test_an_outcome_that_the_broker_does_not_know_ends_the_link_with_its_words(
+    isolated: dict[str, RunningRouter],
+) -> None:
+    """RabbitMQ 3.10 ends the session for the outcome ``modified``."""
+    client = Client(Ear(), client_port(isolated["Rb"]))
+    client.create_sender("b2.modified").send(Message(body="x", durable=True))
+    receiver = client.create_receiver("b2.modified", credit=1)
+    receiver.receive(timeout=DEADLINE_S)
+    receiver.release(delivered=True)
+    with pytest.raises(LinkDetached):
+        client.wait(lambda: False)
+    condition, description = client.ear.said[0]
+    client.close()
+    assert condition != "qd:routed-link-lost"
+    for router in isolated.values():
+        router.wait_for_line(rf"\] Link .*: {re.escape(f'{condition}: {description}'.strip())}$")
 
 
 def test_an_attach_is_refused_where_no_broker_serves_the_route(

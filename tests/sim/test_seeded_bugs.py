@@ -88,7 +88,7 @@ BUGS: list[Callable[[Patch], None]] = [
 
 
 def lost_sessions_settle_nothing(patch: Patch) -> None:
-    patch.setattr(Router, "lose_session", lambda self, session: None)
+    patch.setattr(Router, "lose_session", lambda self, session, error=None: None)
 
 
 def addresses_that_are_withdrawn_stay(patch: Patch) -> None:

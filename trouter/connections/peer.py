@@ -267,6 +267,7 @@ class Peer:
             self.lifetime.log_failure(str(event.fault))
         else:
             self._account.ends("peer", "" if event.error is None else event.error.condition)
+            self._sessions.close_error = event.error
         self.connection.close()
 
     # --- orders of the policy

@@ -38,7 +38,7 @@ from trouter.engine.link_base import Link
 from trouter.engine.ports import Budget, SessionPort
 from trouter.engine.session import Session
 from trouter.engine.states import UNANSWERED, LinkState
-from trouter.logs.peer_text import and_more, describe_counters, describe_terminus
+from trouter.logs.peer_text import and_more, describe_counters, describe_error, describe_terminus
 from trouter.net.hub import Hub
 from trouter.wire.performatives import Attach, Error, Source, Target
 
@@ -70,7 +70,7 @@ class Sessions:
 
     __slots__ = (
         "_begun", "_connection", "_container", "_hub", "_inboxes", "_label", "_memory", "_own", "_policy", "_records",
-        "_repeats", "_routed", "_suspended", "_turn_out", "_uplinks", "had", "max_links", "terms",
+        "_repeats", "_routed", "_suspended", "_turn_out", "_uplinks", "close_error", "had", "max_links", "terms",
     )  # fmt: skip
 
     def __init__(
@@ -98,6 +98,8 @@ class Sessions:
         self._own: dict[SessionPort, None] = {}
         #: The peer's sessions, senders and receivers when its connection was lost; none if it was closed.
         self.had = 0, 0, 0
+        #: The error with which the peer closed the connection.
+        self.close_error: Error | None = None
         #: The inboxes of the sessions' tasks, while there are any.
         self._inboxes: dict[SessionPort, trio.MemorySendChannel[LinkAttached | LinkDetached]] = {}
 
@@ -292,13 +294,13 @@ class Sessions:
 
     def lose_all_links(self) -> None:
         """Lose every link, because the connection has ended; a second call does nothing."""
-        self._hub.router.container_gone(self.terms.connection_number)
+        self._hub.router.container_gone(self.terms.connection_number, self.close_error)
         for session in self._connection.sessions():
             self._lose(session)
 
     async def lose_by_and_by(self) -> None:
         """Lose every link, and then every session, with turns for other connections in between."""
-        self._hub.router.container_gone(self.terms.connection_number)
+        self._hub.router.container_gone(self.terms.connection_number, self.close_error)
         lost = 0
         standing = self._connection.sessions()
         standing.reverse()
@@ -409,15 +411,14 @@ class Sessions:
         blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
         self._uncount(link)
         self._hub.router.detach(link, event.closed, remote_error=_heard(event))
-        self._log_end(link, "detached", blocked, "" if event.fault is None else f": {event.fault}")
+        self._log_end(link, "detached", blocked, describe_error(_heard(event)))
         self._records.gone(self._hub.router, link, "detached", closed=event.closed, condition=_condition_of(event))
 
     def ended(self, link: Link, reason: DetachReason) -> None:
         """Detach a link of the connection that the router ends by itself."""
         blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
         self._uncount(link)
-        why = "" if reason.error is None else f": {reason.error.description or reason.error.condition}"
-        self._log_end(link, "detached by the router", blocked, why)
+        self._log_end(link, "detached by the router", blocked, describe_error(reason.error))
         condition = None if reason.error is None else reason.error.condition
         self._records.gone(self._hub.router, link, "routed", closed=reason.closed, condition=condition)
 
@@ -428,7 +429,7 @@ class Sessions:
             sending = sum(comes_in for comes_in, _ in session.links)
             sessions, senders, receivers = self.had
             self.had = sessions + 1, senders + sending, receivers + len(session.links) - sending
-        self._lose_links(session)
+        self._lose_links(session, self.close_error)
 
     def _lose_links(self, session: Session, error: Error | None = None) -> None:
         """Lose the links that the session still has; ``error`` is the peer's. A second call does nothing."""
@@ -438,9 +439,10 @@ class Sessions:
         for link in held:
             self._uncount(link)
         router.lose_session(session, error)
+        condition = None if error is None else error.condition
         for link, was_blocked in zip(held, blocked, strict=True):
-            self._log_end(link, "lost", was_blocked)
-            self._records.gone(router, link, "lost", closed=True)
+            self._log_end(link, "lost", was_blocked, describe_error(error))
+            self._records.gone(router, link, "lost", closed=True, condition=condition)
 
     def _log_end(self, link: Link, how: str, blocked: bool, why: str = "") -> None:
         """Log that a link has ended, with its counts."""

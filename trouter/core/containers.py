@@ -75,7 +75,7 @@ class OwnSession:
         self.client: Client = (0, 0)
         #: The number of links on it and of owners that wait to attach one.
         self.links = 0
-        #: The error with which the peer ended it.
+        #: The error with which the peer ended it, or closed its connection.
         self.error: Error | None = None
         self._container = container
         self._waiting: dict[SessionWaiter, None] = {}
@@ -103,12 +103,17 @@ class OwnSession:
             except AttachRefused as refusal:
                 each.refused(refusal.error or NO_ROUTE)
 
-    def lost(self) -> None:
-        """Refuse the links that wait: the session has ended."""
+    def lost(self, error: Error | None) -> None:
+        """Refuse the links that wait: the session has ended; ``error`` is the peer's."""
+        self.error = error or self.error
         self._container.forget(self)
         waiting, self._waiting = self._waiting, {}
         for each in waiting:
-            each.refused(passed_on(self.error) or LINK_LOST)
+            each.refused(self.why())
+
+    def why(self) -> Error:
+        """Return what a client hears of the end of the session: the peer's reason if it gave one."""
+        return passed_on(self.error) or LINK_LOST
 
 
 class Container:
@@ -182,10 +187,10 @@ class Container:
             if own in others:
                 others.remove(own)
 
-    def lost(self) -> None:
-        """End all sessions: the connection has ended."""
+    def lost(self, error: Error | None) -> None:
+        """End all sessions: the connection has ended; ``error`` is that of the peer's close."""
         for own in [each for each in (self._auto, *self._apart, *self._routed) if each is not None]:
-            own.lost()
+            own.lost(error)
 
 
 class Containers:

@@ -195,7 +195,7 @@ class RoutedLink:
     # --- the end
 
     def gone(self, link: Link, reason: DetachReason | None) -> None:
-        """End the other end too, with the same reason or because this one was lost; pass its answer back."""
+        """End the other end too, with the same reason or that of the loss; pass its answer back."""
         if self._asker is not None:
             self._answer(link, reason)
             return
@@ -210,7 +210,7 @@ class RoutedLink:
         if reason is None:
             outlives = other is far and _outlives(near.remote_attach)
             other.context = None
-            self._router.end(other, DetachReason(not outlives, LINK_LOST))
+            self._router.end(other, DetachReason(not outlives, self._why_lost(link)))
             return
         self._asker, self._word = link, DetachReason(reason.closed, passed_on(reason.error))
         link.context = self
@@ -237,8 +237,12 @@ class RoutedLink:
         if link is asker:
             self._cut_short()
         else:
-            word = reason or DetachReason(self._word.closed, LINK_LOST)
+            word = reason or DetachReason(self._word.closed, self._why_lost(link))
             asker.detach(word.closed or self._word.closed, passed_on(word.error))
+
+    def _why_lost(self, link: Link) -> Error:
+        """Return what one end hears if ``link``, the other one, was lost: the container's reason if it gave one."""
+        return self._own.why() if link is self.far else LINK_LOST
 
     def wait_no_longer(self) -> None:
         """See ``Farewell``."""

@@ -209,8 +209,7 @@ class Router:
             elif isinstance(sink, Egress):
                 self._lose_egress(sink, own.get(link, []))
         if isinstance(session.context, OwnSession):
-            session.context.error = error
-            session.context.lost()
+            session.context.lost(error)
         for link in links:
             self._notify_owner(link, None)
 
@@ -232,13 +231,16 @@ class Router:
         self.routes.container_came(container)
         self.auto_links.container_came(container)
 
-    def container_gone(self, number: int) -> None:
-        """Remove the container of an ended connection, before its sessions are lost; a second call does nothing."""
+    def container_gone(self, number: int, error: Error | None = None) -> None:
+        """Remove the container of an ended connection, before its sessions are lost; a second call does nothing.
+
+        ``error`` is that of the peer's close.
+        """
         container = self.containers.remove(number)
         if container is not None:
             self.routes.container_gone(container)
             self.auto_links.container_gone(container)
-            container.lost()
+            container.lost(error)
 
     def _reach(self, router_id: str) -> Container | None:
         """Return the connection to the neighbour that leads to another router; None if there is none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from trouter.core.counters import Counters
-from trouter.wire.performatives import Coordinator, Source, Target
+from trouter.wire.performatives import Coordinator, Error, Source, Target
 
 from .amqp_text import show
 
@@ -48,6 +48,14 @@ def describe_counters(counters: Counters, blocked: bool) -> str:
         f"acc={counters.accepted} rej={counters.rejected} rel={counters.released} mod={counters.modified} "
         f"delay1={counters.delayed_1s} delay10={counters.delayed_10s} blocked={'yes' if blocked else 'no'}"
     )
+
+
+def describe_error(error: Error | None) -> str:
+    """Return a peer's error, or the router's own, as the end of a line: ``: condition: description``; "" for none."""
+    if error is None:
+        return ""
+    parts = (error.condition[:_MAX_CHARACTERS], (error.description or "")[:_MAX_CHARACTERS].strip())
+    return "".join(f": {part}" for part in parts if part)
 
 
 def and_more(count: int) -> str:

@@ -45,7 +45,7 @@ from trouter.engine.link_base import Link
 from trouter.engine.ports import SessionPort
 from trouter.engine.session import Session
 from trouter.engine.states import LinkState
-from trouter.wire.performatives import Coordinator, Open, Source, Target
+from trouter.wire.performatives import Coordinator, Error, Open, Source, Target
 
 from .memory_links import MemoryReceiver, MemorySender, ReceivedMessage, SentMessage
 from .messages import compose
@@ -278,14 +278,14 @@ class MemoryClient:
 
     # --- the end
 
-    def end(self, session: Session | None = None) -> None:
+    def end(self, session: Session | None = None, error: Error | None = None) -> None:
         """End a session and pump."""
-        (session or self.session).end()
+        (session or self.session).end(error)
         self.router.pump()
 
-    def close(self) -> None:
+    def close(self, error: Error | None = None) -> None:
         """Close the connection and pump."""
-        self.connection.close()
+        self.connection.close(error)
         self.router.pump()
 
     def drop(self) -> None:
@@ -335,7 +335,7 @@ class MemoryClient:
             self.server.open()
         elif isinstance(event, ConnectionClosed):
             self._note(event.fault)
-            self._lose_links()
+            self._lose_links(event.error)
             self.server.close()
         else:
             self._note(serve_links(self.router.core, self.server, self.terms, event))
@@ -385,10 +385,10 @@ class MemoryClient:
         if fault is not None:
             self.faults.append(fault)
 
-    def _lose_links(self) -> None:
-        self.router.core.container_gone(self.terms.connection_number)
+    def _lose_links(self, error: Error | None = None) -> None:
+        self.router.core.container_gone(self.terms.connection_number, error)
         for session in self.server.sessions():
-            self.router.core.lose_session(session)
+            self.router.core.lose_session(session, error)
 
 
 def _take(connection: Connection) -> bytes:
