@@ -6,10 +6,11 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from proton import Condition, Delivery, Described, Message, Terminus, symbol, ulong
+from proton import Condition, Delivery, Described, Endpoint, Message, Terminus, symbol, ulong
 from proton.reactor import DynamicNodeProperties, LinkOption, ReceiverOption
 from proton.utils import LinkDetached
 
@@ -282,3 +283,63 @@ def test_a_reload_of_a_policy_disturbs_no_route_and_no_auto_link(start_router: S
             assert hang_up(router, listening + vhost + routes).startswith("1 created, 0 updated, 0 deleted")
             assert node.query("router.config.autoLink") == [before]
         assert not router.matching("Link Route Deactivated")
+
+
+@pytest.mark.parametrize("dials", [True, False], ids=["the broker dials", "the router dials"])
+def test_a_change_of_the_policy_of_the_brokers_connection_leaves_the_links_that_the_router_attached(
+    start_router: StartRouter, dials: bool
+) -> None:
+    """The policy says what the broker may attach; it does not judge what the router attaches there."""
+
+    def text(port: int, most: int, addresses: str) -> str:
+        role = "role: route-container, name: c, policyVhost: brokers"
+        return f"""
+            router {{ id: R }}
+            listener {{ {OPEN}, port: 0 }}
+            {"listener" if dials else "connector"} {{ {OPEN}, port: {port}, {role} }}
+            policy {{ enableVhostPolicy: yes, defaultVhost: $default }}
+            vhost {{
+                hostname: $default
+                allowUnknownUser: yes
+                groups: {{
+                    $default: {{ remoteHosts: "*", sources: "*", targets: "*", allowDynamicSource: yes }}
+                }}
+            }}
+            vhost {{
+                hostname: brokers
+                allowUnknownUser: {"yes" if dials else "no"}
+                groups: {{
+                    {"$default" if dials else "$connector"}: {{
+                        remoteHosts: "*"
+                        sources: "{addresses}"
+                        targets: "{addresses}"
+                        maxSenders: {most}
+                        maxReceivers: {most}
+                    }}
+                }}
+            }}
+            linkRoute {{ prefix: b, direction: in, connection: c }}
+            linkRoute {{ prefix: b, direction: out, connection: c }}
+            autoLink {{ address: a, direction: in, connection: c }}
+            autoLink {{ address: a, direction: out, connection: c }}
+        """
+
+    with ExitStack() as stack:
+        port = 0 if dials else stack.enter_context(broker()).port
+        router = start_router(text(port, 10, "x.*"))
+        if dials:
+            stack.enter_context(broker(dials=router.ports[1]))
+        for number in (0, 1):
+            router.wait_for_line(f"Auto Link Activated 'autoLink/{number}' on connection c")
+            router.wait_for_line(f"Link Route Activated 'linkRoute/{number}' on connection c")
+        client = Client(Ear(), router.port)
+        sender = client.create_sender("b.q")
+        receiver = client.create_receiver("b.q")
+        for most, addresses in ((1, "x.*"), (1, "y.*"), (1, "")):
+            assert hang_up(router, text(port, most, addresses)) == "0 created, 1 updated, 0 deleted, 27 kept"
+        assert sender.send(Message(body="x")).remote_state == Delivery.ACCEPTED
+        assert receiver.link.state & Endpoint.REMOTE_ACTIVE
+        client.close()
+        with node_of(router.port) as node:
+            assert [row["operStatus"] for row in node.query("router.config.autoLink")] == ["active", "active"]
+        assert len(router.matching("Auto Link Activated")) == 2
