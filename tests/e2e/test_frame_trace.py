@@ -71,3 +71,30 @@ def test_the_frames_of_one_connection_are_reported_on_demand(router: RunningRout
     assert "to True" in text
     assert "to False" not in text
     assert router.matching(FRAMES.format(2)) == []
+
+
+def test_a_connection_follows_the_module_until_management_decides(router: RunningRouter) -> None:
+    """`no` ends the trace of a connection whatever the level of the module, and READ says what is traced."""
+
+    def traced() -> list[bool]:
+        return [node.get("READ", type="connection", identity=each)["enableProtocolTrace"] for each in ("1", "2")]
+
+    client = BlockingConnection(f"127.0.0.1:{router.port}", timeout=60)
+    other = BlockingConnection(f"127.0.0.1:{router.port}", timeout=60)
+    with node_of(router.port) as node:
+        assert traced() == [False, False]
+        node.ask("UPDATE", {"enable": "trace+"}, name="log/PROTOCOL")
+        assert traced() == [True, True]
+        node.ask("UPDATE", {"enableProtocolTrace": False}, type="connection", identity="1")
+        assert traced() == [False, True]
+        for each in (client, other):
+            each.create_sender("silent")
+        node.ask("UPDATE", {"enable": "info+"}, name="log/PROTOCOL")
+        assert traced() == [False, False]
+        node.ask("UPDATE", {"enable": "trace+"}, name="log/PROTOCOL")
+        assert traced() == [False, True]
+    for each in (client, other):
+        each.close()
+    router.wait_for_line(r"\[C2\] Connection Closed")
+    assert not [line for line in router.matching(FRAMES.format(1)) if "silent" in line or "@close" in line]
+    assert [line for line in router.matching(FRAMES.format(2)) if "silent" in line]

@@ -124,12 +124,12 @@ class ListedConnection:
 
     @property
     def trace(self) -> bool:
-        """True if a user enabled the log of this connection's frames, whatever the level of PROTOCOL."""
-        return self._frames.wanted
+        """True if this connection's frames are logged; to set it outweighs the level of the module PROTOCOL."""
+        return self._frames.on
 
     @trace.setter
     def trace(self, wanted: bool) -> None:
-        self._frames.follow(wanted, midway=self._lifetime.opened)
+        self._frames.decide(wanted, midway=self._lifetime.opened)
 
     def links(self) -> Iterator[int]:
         """Yield the identities of its links."""
@@ -187,8 +187,8 @@ class ListedConnection:
     # --- orders
 
     def follow_log(self) -> None:
-        """Log frames from now on if ``trace`` or the module's level says so, else no longer."""
-        self._frames.follow(self._frames.wanted, midway=self._lifetime.opened)
+        """Log frames from now on if the module's level says so, else no longer, unless an operator has set ``trace``."""
+        self._frames.follow(midway=self._lifetime.opened)
 
     def as_container(self) -> Container:
         """Return the connection as a container, on which the router attaches links of its own."""

@@ -22,26 +22,26 @@ class FrameLog:
         self._out = out
         #: Bytes of the present output that the trace has seen.
         self._shown_bytes = 0
-        self._wanted = False
+        #: The decision of an operator; None to follow the module PROTOCOL.
+        self._wanted: bool | None = None
         self._trace: FrameTrace | None = None
-
-    @property
-    def wanted(self) -> bool:
-        """Whether a user asked for these frames, whatever the level of the module PROTOCOL."""
-        return self._wanted
 
     @property
     def on(self) -> bool:
         """Whether frames are logged."""
         return self._trace is not None
 
-    def follow(self, wanted: bool, *, midway: bool) -> None:
-        """Begin or end tracing: frames are shown if ``wanted`` or if the module's level is trace.
+    def decide(self, wanted: bool, *, midway: bool) -> None:
+        """Begin or end tracing as an operator decides, whatever the module's level is now or later.
 
         ``midway``: the connection is not new, so its next bytes may be in the middle of a frame.
         """
         self._wanted = wanted
-        tracing = wanted or log.isEnabledFor(TRACE)
+        self.follow(midway=midway)
+
+    def follow(self, *, midway: bool) -> None:
+        """Begin or end tracing as the module's level says, unless an operator has decided."""
+        tracing = log.isEnabledFor(TRACE) if self._wanted is None else self._wanted
         if tracing != self.on:
             self._trace = FrameTrace(self._label, _show, midway=midway) if tracing else None
             self._shown_bytes = len(self._out)
