@@ -8,6 +8,7 @@ import pytest
 
 import trouter
 from tests.e2e.peer import Peer
+from tests.management.node import node_of
 from tests.routers import PLAIN_LISTENER, RunningRouter, StartRouter, running
 from trouter.wire.codec import encode
 from trouter.wire.framing import AMQP_HEADER, frame
@@ -115,3 +116,11 @@ def test_the_open_has_the_same_capabilities_for_every_client(router: RunningRout
 def test_a_clients_properties_stand_in_the_log(router: RunningRouter, key: str) -> None:
     with Peer(router.port, properties={key: "value"}):
         router.wait_for_line(rf"Connection Opened: .* props=\{{:{key}=\"value\"\}}")
+
+
+def test_management_shows_a_long_container_id_whole_and_the_log_its_beginning(router: RunningRouter) -> None:
+    name = "\u00e9" * 4_096  # 8,192 bytes
+    with Peer(router.port, container_id=name) as peer, node_of(router.port) as node:
+        assert name in [row["container"] for row in node.query("connection")]
+        line = router.wait_for_line(rf"\[C{peer.number}\] Connection Opened.* container_id=(\S+)")
+        assert name.startswith(line[1])

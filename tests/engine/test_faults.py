@@ -345,8 +345,8 @@ EARLY: list[tuple[Fault, str, Callable[[], Script]]] = [
     (Fault.CONTAINER_ID, "open carries no container-id", lambda: opening(AMQP_HEADER, Open(""))),
     (
         Fault.CONTAINER_ID_SIZE,
-        "open carries a container-id of more than 1024 bytes",
-        lambda: opening(AMQP_HEADER, Open("x" * 1025)),
+        "open carries a container-id of more than 8192 bytes",
+        lambda: opening(AMQP_HEADER, Open("x" * 8193)),
     ),
     (Fault.DECODE, "", lambda: opening(AMQP_HEADER, frame(0, b"\0\x53\x10\xc0\x02\x01\x40"))),
     (

@@ -151,7 +151,7 @@ CASES: list[tuple[Callable[[int, int], Script], int, Fault]] = [
     (open_frame_size, 65536, Fault.FRAMING),
     (open_values, 2000, Fault.DECODE),
     (sasl_then_open_frame_size, 65536, Fault.FRAMING),
-    (container_id, 1024, Fault.CONTAINER_ID_SIZE),
+    (container_id, 8192, Fault.CONTAINER_ID_SIZE),
     (link_name, 8192, Fault.LINK_NAME_SIZE),
     (sasl_rounds, 3, Fault.ILLEGAL_CONNECTION_STEP),
     (sasl_rounds, 16, Fault.ILLEGAL_CONNECTION_STEP),

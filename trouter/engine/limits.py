@@ -53,8 +53,8 @@ class EngineLimits:
     max_open_nodes: int = MAX_NODES
     #: The treatment of a delivery state that cannot be decoded.
     undecodable_states: Undecodable = Undecodable.REFUSED
-    #: Bytes of a container-id.
-    max_name_bytes: int = 1024
+    #: Bytes of a container-id; the older router has no limit.
+    max_name_bytes: int = 8192
     #: Bytes of a link's name: clients make it of their container-id and an address, which may have 4,096.
     max_link_name_bytes: int = 8192
     #: Our first transfer-id and delivery-id; tests start near the wrap.
