@@ -172,7 +172,7 @@ LIMITS: Final = (
     ),
     Limit("frame before the open is answered", "65536 bytes", "connection closed, `amqp:connection:framing-error`"),
     Limit("SASL frame", "8192 bytes", "refused"),
-    Limit("container-id", "1024 bytes", "connection closed, `amqp:invalid-field`"),
+    Limit("container-id", "8192 bytes", "connection closed, `amqp:invalid-field`"),
     Limit(
         "sessions for routed links on a broker's connection", "32, or what its channel-max leaves", "clients share them"
     ),
