@@ -12,7 +12,7 @@ from trouter.core.edge.peers import EdgePeer
 from trouter.core.table import MAX_SLASHES, AddressRule
 from trouter.testing import MemoryClient, MemoryReceiver, MemoryRouter, compose
 from trouter.wire.codec import decode, encode
-from trouter.wire.performatives import Accepted, Error, Released, Source, Target
+from trouter.wire.performatives import Accepted, Error, Rejected, Released, Source, Target
 from trouter.wire.types import Described, UInt, ULong
 
 DOWNLINK = ("qd.router-edge-downlink",)
@@ -257,16 +257,27 @@ def test_a_look_up_is_answered(address: Any, is_sender: Any, properties: dict[st
     assert found[0x74] == {"version": 1, "opcode": 1, "status": status}
 
 
-def test_an_invalid_look_up_is_dropped_and_the_link_stays() -> None:
+def test_a_malformed_look_up_is_rejected_and_the_link_stays() -> None:
     above = router()
     edge = edge_of(above)
     link = edge.sender(LOOKUP)
     for message in (b"", b"\x00", compose(b"?"), ask("x", True, ""), ask("x" * 70_000, True, "amqp:/_topo/0/A/x")):
         sent = link.send(message)
         above.pump()
-        assert sent.outcome == Accepted()
+        assert sent.outcome == Rejected()
     assert link.detached is None
     assert link.credit > 16
+
+
+def test_a_look_up_with_an_answer_is_accepted() -> None:
+    above = router()
+    edge = edge_of(above)
+    replies = edge.receiver(dynamic=True, credit=10)
+    link = edge.sender(LOOKUP)
+    sent = [link.send(ask(address, True, replies.address)) for address in ("x", 7)]
+    above.pump()
+    assert [each.outcome for each in sent] == [Accepted(), Accepted()]
+    assert len(replies.received) == 2
 
 
 def test_a_peer_that_stops_its_heartbeats_counts_as_silent() -> None:

@@ -187,7 +187,7 @@ class ListedConnection:
     # --- orders
 
     def follow_log(self) -> None:
-        """Log frames from now on if the module's level says so, else no longer, unless an operator has set ``trace``."""
+        """Log frames from now on if the level of the module says so, unless an operator has set ``trace``."""
         self._frames.follow(midway=self._lifetime.opened)
 
     def as_container(self) -> Container:

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from trouter.engine.link import IncomingLink
 from trouter.engine.ports import Delivery, LinkPort
 
 from .ingress import Ingress
-from .outcomes import ACCEPTED, ACCEPTED_STATE
+from .outcomes import ACCEPTED, BARE, REJECTED
 from .routerport import RouterPort
 
-#: The largest message between routers outside control links, in bytes; larger ones are discarded.
+#: The largest message between routers outside control links, in bytes; larger ones are rejected.
 MAX_NOTE_BYTES: Final = 65_536
+#: Reads a message, and returns what processes it; None for a malformed one.
+Read = Callable[[bytes], Callable[[], None] | None]
 
 
 class Gatherer(Ingress):
-    """A link whose receiver is the router. It accepts every message, and discards those over ``max_bytes``."""
+    """A link whose receiver is the router. It rejects messages over ``max_bytes``, and malformed ones."""
 
-    __slots__ = ("_gathered", "_max_bytes", "_take")
+    __slots__ = ("_gathered", "_max_bytes", "_read")
 
-    def take_for(self, take: Callable[[bytes], None], max_bytes: int = MAX_NOTE_BYTES) -> None:
-        """Pass complete messages to ``take`` from now on."""
-        self._take = take
+    def read_for(self, read: Read, max_bytes: int = MAX_NOTE_BYTES) -> None:
+        """Pass complete messages to ``read`` from now on, and once they are answered call what it returns."""
+        self._read = read
         self._max_bytes = max_bytes
         self._gathered = bytearray()
 
@@ -33,17 +36,19 @@ class Gatherer(Ingress):
             self._gathered += data[start:end]
         if not delivery.complete:
             return
+        whole = bytes(self._gathered)
+        self._gathered.clear()
+        process = self._read(whole) if len(whole) <= self._max_bytes else None
+        outcome = REJECTED if process is None else ACCEPTED
         self.counters.deliveries += 1
         if delivery.remote_settled:
             self.counters.presettled += 1
         else:
-            delivery.link.session.settle_incoming(delivery, ACCEPTED, ACCEPTED_STATE, True)
-        whole = bytes(self._gathered)
-        self._gathered.clear()
+            delivery.link.session.settle_incoming(delivery, outcome, BARE[outcome], True)
         self.unsettled = 0
         self.top_up()
-        if len(whole) <= self._max_bytes:
-            self._take(whole)
+        if process is not None:
+            process()
 
     def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
         """Discard the frames of an aborted delivery."""
@@ -52,12 +57,17 @@ class Gatherer(Ingress):
         self.top_up()
 
 
-def gather(router: RouterPort, link: IncomingLink, capacity: int, take: Callable[[bytes], None]) -> Gatherer:
+def every(take: Callable[[bytes], None]) -> Read:
+    """Return a reader that passes each message to ``take``; none of them is malformed."""
+    return partial(partial, take)
+
+
+def gather(router: RouterPort, link: IncomingLink, capacity: int, read: Read) -> Gatherer:
     """Return a new receiver in the router for ``link``; its ``open`` grants ``capacity`` as credit."""
     gatherer = Gatherer(
         link, router.pulse, router.table, None, capacity=capacity, strips=False, to_override=None, totals=router.totals
     )
-    gatherer.take_for(take)
+    gatherer.read_for(read)
     link.keeps_tags = False
     link.sink = gatherer
     return gatherer

@@ -14,7 +14,7 @@ from trouter.wire.performatives import Attach, Error, Source, Target
 
 from .arrival import DEFAULT_PRIORITY
 from .egress import Egress
-from .gather import Gatherer
+from .gather import Gatherer, every
 from .ingress import Ingress
 from .messagelog import SentLog
 from .network import PRIORITIES, Trunk
@@ -45,7 +45,7 @@ class ControlIngress(Gatherer):
 
     def begin(self, neighbour: Trunk) -> None:
         """Pass messages to the network as those of ``neighbour``; to be called before the first."""
-        self.take_for(partial(self.table.network.on_control, neighbour), MAX_CONTROL_BYTES)
+        self.read_for(every(partial(self.table.network.on_control, neighbour)), MAX_CONTROL_BYTES)
 
 
 def capability_of(attach: Attach) -> str:

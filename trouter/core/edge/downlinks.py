@@ -7,13 +7,15 @@ may send heartbeats, and must go on once it has begun.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from trouter.core.addresses import MOBILE
 from trouter.core.containers import DetachReason
 from trouter.core.egress import Egress
 from trouter.core.entry import AddressEntry
-from trouter.core.gather import Gatherer, gather
+from trouter.core.gather import Gatherer, every, gather
 from trouter.core.ingress import Ingress
 from trouter.core.notes import Note, read, write
 from trouter.core.routerport import RouterPort
@@ -109,11 +111,11 @@ class Edges:
 
     def add_lookup(self, link: IncomingLink) -> Gatherer:
         """Answer the look-ups that arrive on ``link``; return its sink."""
-        return gather(self._router, link, LOOKUP_CREDIT, self._answer)
+        return gather(self._router, link, LOOKUP_CREDIT, self._read)
 
     def add_heartbeat(self, link: IncomingLink) -> Gatherer:
         """Receive the heartbeats of an edge router on ``link``; return its sink."""
-        gatherer = gather(self._router, link, HEARTBEAT_CREDIT, lambda _: self._beat(gatherer))
+        gatherer = gather(self._router, link, HEARTBEAT_CREDIT, every(lambda _: self._beat(gatherer)))
         self._beat(gatherer)
         return gatherer
 
@@ -168,22 +170,24 @@ class Edges:
 
     # --- look-ups
 
-    def _answer(self, message: bytes) -> None:
-        """Answer whether links to an address are routed, and whether the address has a receiver."""
+    def _read(self, message: bytes) -> Callable[[], None] | None:
+        """Return what answers a look-up; None for a malformed one, which names no address to answer."""
         try:
             request = read(message)
         except DecodeError:
-            return  # it names no address to answer
-        if not request.reply_to:
-            return
+            return None
+        return partial(self._answer, request, request.reply_to) if request.reply_to else None
+
+    def _answer(self, request: Note, reply_to: str) -> None:
+        """Answer whether links to an address are routed, and whether the address has a receiver."""
         status, found = self._find(request)
         answer = Note(
             list(found),
-            to=request.reply_to,
+            to=reply_to,
             correlation_id=request.correlation_id,
             properties={"version": UInt(LOOKUP_VERSION), "opcode": UInt(LOOKUP_OPCODE), "status": UInt(status)},
         )
-        self._router.send(request.reply_to, write(answer))
+        self._router.send(reply_to, write(answer))
 
     def _find(self, request: Note) -> tuple[int, tuple[bool, bool]]:
         nothing = (False, False)

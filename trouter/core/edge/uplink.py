@@ -14,7 +14,7 @@ from trouter.core.addresses import FALLBACK_PHASE, MOBILE, temporary_token
 from trouter.core.containers import Container, DetachReason, own_link
 from trouter.core.egress import Egress
 from trouter.core.entry import AddressEntry
-from trouter.core.gather import gather
+from trouter.core.gather import every, gather
 from trouter.core.ingress import Ingress
 from trouter.core.latency import family_of
 from trouter.core.lookups import Lookups, Query, made_up
@@ -200,7 +200,7 @@ class Uplink:
     def _receive_notes(self, session: Session, source: Source, credit: int, take: Callable[[bytes], None]) -> Ingress:
         link = self._link(session, incoming=True)
         assert isinstance(link, IncomingLink)  # noqa: S101 - by its direction
-        gatherer = gather(self._router, link, credit, take)
+        gatherer = gather(self._router, link, credit, every(take))
         self._router.enter(gatherer, self.number)
         target = None if source.dynamic else _lasting(Target())
         link.attach(_lasting(source), target, rcv_settle_mode=0, max_message_size=0)
