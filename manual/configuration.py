@@ -42,9 +42,12 @@ address {{ pattern: news/#, distribution: multicast }}
 
 - Sections and attributes are names of letters, digits, `-` and `_`; `max-frame-size`, `max_frame_size` and
   `maxFrameSize` are the same. If an attribute is given twice, the last one counts, with a warning.
-- A value is taken literally, without the blanks around it. `#` begins a comment anywhere, except in the first word
-  of `pattern`, `bindingKey` and `hostname`. Quotes around the whole value keep `#`, braces and blanks: in double
-  quotes with the escapes of JSON, in single quotes with `''` for a quote. Nothing in a value is expanded.
+- A value counts without the blanks around it. `#` begins a comment anywhere, except in the first word of `pattern`,
+  `bindingKey` and `hostname`. Quotes around the whole value keep `#`, braces and blanks.
+- A backslash begins an escape of JSON, in double quotes and without quotes: `DOMAIN\\\\user` is `DOMAIN\\user`. Without
+  quotes, an escape that JSON does not know is taken literally, with a warning. In single quotes a backslash is a
+  backslash, and `''` is a quote.
+- Nothing in a value is expanded.
 - An attribute without a value counts as not given, with a warning.
 - Several attributes may share the line of the opening brace, separated by `,` or `;`.
 - In maps a value without quotes is a number, `true`, `false` or `null` if it reads like one in JSON, else text. A

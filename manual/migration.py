@@ -16,7 +16,8 @@ INTRODUCTION: Final = """\
 *This page is written from the table of strictness that the router decides by (`make docs`).*
 
 The router serves a configuration of Apache Qpid Dispatch Router 1.19 unchanged, the way that router serves it, by the
-same command line (`qdrouterd -c FILE`). It reports what is unsafe about the file and does not refuse it: in the log at
+same command line (`qdrouterd -c FILE`). A file of an earlier 1.x release is served without the sections that 1.19 lacks,
+such as `tcpListener`. The router reports what is unsafe about the file and does not refuse it: in the log at
 the start, by `trouter check FILE`, by `trouter manage query --type finding`, and by `/metrics`. `secureDefaults: yes`
 in the router section turns every point of the first table to its strict side; `trouter init` writes it into new files.
 

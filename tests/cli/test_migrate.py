@@ -9,6 +9,7 @@ import pytest
 
 from trouter.cli import main
 from trouter.config import load
+from trouter.config.migrate import migrated
 
 OLD = """\
 # The router of the site.
@@ -253,3 +254,29 @@ def test_secure_names_the_reason_why_a_file_cannot_be_secure(
     assert "without an sslProfile" in captured.err
     assert "cannot be secure yet" in captured.out
     assert "secureDefaults" not in new.read_text()
+
+
+def test_backslashes_keep_their_meaning_in_the_new_file() -> None:
+    """A migrated value that escapes were read in counts as in the old file, and needs no warning any more."""
+    old = (
+        "router {\n  id: DOMAIN\\\\A\n}\n"
+        "connector {\n  name: c\n  sasl-username: DOMAIN\\\\user\n  saslPassword: a\\kb\n}\n"
+        "sslProfile {\n  name: p\n  passwordFile: C:\\\\x\n}\n"
+    )
+    result = migrated(old, "old.conf")
+    before, after = load(text=old), load(text=result.text)
+    for configuration in (before, after):
+        assert configuration.router.id == "DOMAIN\\A"
+        assert configuration.connectors[0].sasl_username == "DOMAIN\\user"
+        password = configuration.connectors[0].sasl_password
+        assert password is not None
+        assert password.reveal() == "a\\kb"
+    assert 'password: "file:C:\\\\x"' in result.text
+    assert any("JSON has no such escape" in each.message for each in before.warnings)
+    assert not any("JSON has no such escape" in each.message for each in after.warnings)
+    assert not any("a\\kb" in change.old + change.new for change in result.changes)
+
+
+def test_a_secured_file_keeps_a_default_vhost_with_a_backslash() -> None:
+    old = "policy {\n  defaultVhost: DOMAIN\\\\all\n}\n"
+    assert load(text=migrated(old, "old.conf", secure=True).text).vhosts[0].hostname == "DOMAIN\\all"

@@ -54,7 +54,12 @@ READS_AS = {
     "a pattern's first word only": ("s {\n pattern: a/# # b\n}", [("s", {"pattern": "a/#"})]),
     "a binding key in any spelling": ("s {\n binding-key: #.b\n}", [("s", {"binding-key": "#.b"})]),
     "a hostname": ("s {\n hostname: a#b\n}", [("s", {"hostname": "a#b"})]),
-    "a value is literal": ("s {\n a: x, y; z: {q} $HOME \\n 'b'\n}", [("s", {"a": "x, y; z: {q} $HOME \\n 'b'"})]),
+    "a value is literal": ("s {\n a: x, y; z: {q} $HOME 'b'\n}", [("s", {"a": "x, y; z: {q} $HOME 'b'"})]),
+    "a backslash is written twice": ("s {\n a: DOMAIN\\\\user # c\n}", [("s", {"a": "DOMAIN\\user"})]),
+    "the escapes of JSON": ("s {\n a: \\\"\\/\\t\\u00e9\\ud83d\\ude00\\n.\n}", [("s", {"a": '"/\té😀\n.'})]),
+    "escapes of a pattern": (r"s { pattern: a\\b/#, b: c\\d }", [("s", {"pattern": "a\\b/#", "b": "c\\d"})]),
+    "an unknown escape is literal": (r"s { a: DOMAIN\user, b: \ud83d, c: d\ }", [("s", {"a": "DOMAIN\\user", "b": "\\ud83d", "c": "d\\"})]),
+    "no escapes in single quotes": (r"s { a: 'x\\y\t' }", [("s", {"a": r"x\\y\t"})]),
     "a colon in a value": ("s {\n a: ::1\n}", [("s", {"a": "::1"})]),
     "a brace in a value": ("s {\n a: b }c{\n}", [("s", {"a": "b }c{"})]),
     "a value that begins with a brace": ("s {\n a: {user}/x\n}", [("s", {"a": "{user}/x"})]),
@@ -100,6 +105,7 @@ MAPS = {
     "one line, a hexadecimal word": ("{ a: x, add:1::2 }", {"a": "x, add:1::2"}),
     "by lines, colons belong to the value": ("{\n a: queue:b, topic:c\n}", {"a": "queue:b, topic:c"}),
     "by lines, a name after a comma all the same": ("{\n a: x, b: y\n}", {"a": "x", "b": "y"}),
+    "escapes of JSON": (r"{ a: x\\y, b: [c\\d, 'e\\f'] }", {"a": r"x\y", "b": [r"c\d", r"e\\f"]}),
     "a user token": ("{ a: {user}, ${user}/b, c: d }", {"a": "{user}, ${user}/b", "c": "d"}),
     "a user token first": ("{\n a: {user}\n}", {"a": "{user}"}),
     "maps in maps": ("{ a: { b: { c: d } } }", {"a": {"b": {"c": "d"}}}),
@@ -241,6 +247,10 @@ DOUBTFUL = {
     "no value in a map": ("s {\n groups: {\n a:\n }\n}", "no value"),
     "a comment that may not be one": ("s {\n a: b#c\n}", "begins a comment"),
     "a second word": ("s {\n pattern: a b\n}", "first word"),
+    "an escape that JSON does not know": ("s {\n a: DOMAIN\\user # \\q\n}", "no such escape"),
+    "a backslash at the end": ("s {\n a: b\\\n}", "no such escape"),
+    "an escape for a control character": ("s {\n a: DOMAIN\\bob\n}", "control character"),
+    "an escape in a list": ("s {\n groups: { a: [x, \\y] }\n}", "no such escape"),
 }
 
 
@@ -249,6 +259,13 @@ def test_doubtful_text_is_a_warning(text: str, words: str) -> None:
     _, findings = read(text)
     assert not findings.errors
     assert [words in warning.message for warning in findings.warnings] == [True]
+
+
+def test_the_place_of_a_doubtful_escape_is_that_of_its_backslash_and_secrets_are_not_shown() -> None:
+    _, findings = read("s {\n  saslPassword: very\\\\se\\cret # \\x\n}")
+    (warning,) = findings.warnings
+    assert (warning.place.line, warning.place.column, warning.key) == (2, 25, "saslPassword")
+    assert "cret" not in str(warning)
 
 
 def test_all_mistakes_are_found_in_one_run() -> None:

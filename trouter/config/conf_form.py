@@ -1,7 +1,8 @@
 """The `.conf` form: text to sections.
 
 The language is a superset of the older router's, of the form its manual shows and of the form it really reads.
-Whatever that router reads keeps its meaning, except that quotes around a whole value now quote it:
+Whatever that router reads keeps its meaning, escapes of JSON in values without quotes too, except that quotes around a
+whole value now quote it:
 
     sectionName {                # the brace may also stand on the next line
         attribute: value         # a value runs to the end of its line or to `#`
@@ -184,7 +185,7 @@ class ConfReader(Reader):
             rest, self.offset = self.offset, self.line_end()
             message = "only the first word of this attribute counts, the rest is ignored"
             self.warn(message, at=rest, end=self.offset, key=key)
-        return Scalar(word, self.place(start))
+        return self.unquoted(word, start, key)
 
     def rest_of_line(self, key: str, by_line: bool) -> Scalar:
         """Return the text up to the end of the line, a `#`, or the next attribute of a shared line; NoValue."""
@@ -198,7 +199,7 @@ class ConfReader(Reader):
             raise self.empty(key, start)
         if stop == comment < self.line_end() and not self.text[stop - 1].isspace():
             self.warn("'#' begins a comment here; put the value in quotes if it belongs to it", at=stop, key=key)
-        return Scalar(text, self.place(start))
+        return self.unquoted(text, start, key)
 
     def bare(self, key: str, by_line: bool) -> Scalar:
         """Return a map's bare value, up to the end of the line, a `#`, the map's brace, or a comma and a name."""
@@ -211,7 +212,7 @@ class ConfReader(Reader):
         text = text.removesuffix(",").rstrip()
         if not text:
             raise self.empty(key, start)
-        return Scalar(text, self.place(start))
+        return self.unquoted(text, start, key)
 
     def check_comment(self, key: str, start: int, stop: int, text: str) -> None:
         """Report a `#` close to a map's value; NoValue in patterns, as a wrong guess there would change a policy."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
 
+from trouter.config.earlier import MODULES, earlier_module, earlier_section
 from trouter.config.entities import (
     DEFAULT_MODULE,
     AddressEntity,
@@ -115,13 +116,26 @@ class Draft:
 
 
 def draft_section(section: Section, findings: Findings) -> Draft | None:
-    """Return the draft of one section; report a section of an unknown type and return None."""
+    """Return the draft of one section; None, and a report, for one of an unknown type or of an earlier release."""
     if (kind := type_of_section(section.name)) is not None:
+        if module := earlier_module(kind, section):
+            message = f"only earlier releases of the older router have the module {module}; nothing is logged for it"
+            _of_earlier_release(section, findings, message, MODULES[module])
+            return None
         return draft_of(kind, section, findings)
+    if (row := earlier_section(section.name)) is not None:
+        message = f"only earlier releases of the older router have this section; {row.loss}"
+        _of_earlier_release(section, findings, message, row.instead)
+        return None
     names = [name for kind in CONFIGURED for name in kind.sections]
     suggestion = nearest(section.name.rpartition(".")[2], names) or f"one of {', '.join(names)}"
     findings.error(section.place, "unknown section", section=section.name, suggestion=suggestion)
     return None
+
+
+def _of_earlier_release(section: Section, findings: Findings, message: str, instead: str) -> None:
+    """Report a section that only earlier releases of the older router knew; the file is served without it."""
+    doubt(findings, "earlier-release", section.place, message, section=section.name, suggestion=instead)
 
 
 def draft_of(kind: EntityType, section: Section, findings: Findings) -> Draft:

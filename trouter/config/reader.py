@@ -12,10 +12,13 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
 
+from trouter.config.escapes import unescaped
 from trouter.config.nodes import Entry, Items, Map, Node, Scalar
 from trouter.config.problems import Findings, SourcePosition
 
 MAX_DEPTH = 32
+UNKNOWN_ESCAPE = "JSON has no such escape, so this backslash is taken literally; write \\\\ for a backslash"
+CONTROL_ESCAPE = "this escape makes a control character; write \\\\ for a backslash"
 QUOTED = r"\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'"
 BARE_KEY = r"[^\s:{}\[\],\"'#]+"
 
@@ -119,7 +122,16 @@ class Reader(ABC):
         self.offset = start
         return found
 
-    # ---------------------------------------------------------------- quotes
+    # ---------------------------------------------------------------- escapes and quotes
+    def unquoted(self, text: str, start: int, key: str) -> Scalar:
+        """Return a value without quotes that begins at an offset, with its escapes applied."""
+        value = unescaped(text)
+        if value.unknown >= 0:
+            self.warn(UNKNOWN_ESCAPE, at=start + value.unknown, key=key)
+        if value.control >= 0:
+            self.warn(CONTROL_ESCAPE, at=start + value.control, key=key)
+        return Scalar(value.text, self.place(start))
+
     def double_quoted(self, key: str) -> str:
         """Return the text of a string in double quotes, JSON escapes applied."""
         start = self.offset
@@ -263,4 +275,4 @@ class Reader(ABC):
         start = self.offset
         if match := _ITEM.match(self.text, start):
             self.offset = match.end()
-        return Scalar(self.text[start : self.offset].strip(), self.place(start))
+        return self.unquoted(self.text[start : self.offset].strip(), start, key)

@@ -77,6 +77,16 @@ READ_AS: Final = (
         Severity.PROBLEM,
     ),
     _read_as(
+        "earlier-release",
+        "tcpListener",
+        "a section or a log module that only releases before 1.19 know (tcpListener, httpConnector, module TCP_ADAPTOR "
+        "and the like) is left out, and the rest serves",
+        "this section will be left out",
+        "remove it",
+        "compatibility.md",
+        Severity.PROBLEM,
+    ),
+    _read_as(
         "reported-attribute",
         "linkRoute.operStatus",
         "an attribute that only management shows is ignored in a file",

@@ -34,6 +34,7 @@ LEFT_OUT: Final = frozenset({"left-out", "same-addresses"})
 QUOTA_MAPS: Final = frozenset({"per_user", "per_host"})
 
 RENAMED: Final = "this is its name today"
+ESCAPE: Final = "JSON has no such escape: the backslash counts as one, as it does in this form"
 RESPELLED: Final = "names have one spelling"
 SECURE: Final = "secureDefaults turns every point of docs/migration.md to its strict side"
 ALL_USERS: Final = (
@@ -115,7 +116,7 @@ class _Migration:
             if instead:
                 self._remove(section, f"{name} with {entry.key}: {value}", instead, unsupported=True)
                 return None
-        if instead := foreign.SECTIONS.get(name):
+        if instead := foreign.instead_of(name):
             self._remove(section, name, instead, unsupported=True)
             return None
         kept = []
@@ -185,6 +186,9 @@ class _Migration:
             if row.kind is Kind.ENUM and value in row.values and written not in row.values:
                 self._change(entry.place, f"{section}.{row.name}: {written}", str(value), "this is its name")
                 self.source.set(entry, str(value))
+            elif self.source.has_unknown_escape(entry):
+                self._change(entry.place, _shown(section, entry, row), f"{row.name} in quotes", ESCAPE)
+                self.source.set(entry, as_written(entry.node))
             if isinstance(entry.node, Map):
                 self._nested(section, entry.node, row)
 

@@ -1,23 +1,22 @@
 """Parts of files of related routers that trouter does not serve, each with what to use instead.
 
 skupper-router reads the JSON form, with most of the sections of the older router; AMQP between routers and clients is
-what the two have in common. Bridges for TCP and HTTP, of both, have no counterpart here.
+what the two have in common. Bridges for TCP and HTTP, of it and of earlier releases of the older router, have no
+counterpart here.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-_TCP: Final = "connect the programs by AMQP, or run a bridge for TCP beside the router"
-_HTTP: Final = "connect the programs by AMQP or AMQP over WebSockets (a listener with http: yes)"
+from trouter.config import earlier
+from trouter.config.schema import same_name
+
 _NO_LOG: Final = "the module logs a part that is not here: leave it out"
 
 #: Sections.
 SECTIONS: Final = {
-    "tcpListener": _TCP,
-    "tcpConnector": _TCP,
-    "httpListener": _HTTP,
-    "httpConnector": _HTTP,
+    **{name: row.instead for name, row in earlier.SECTIONS.items()},
     "site": "name the place in router.metadata; the records of a recordLog name the router",
 }
 #: Attributes, by section.
@@ -32,16 +31,13 @@ ATTRIBUTES: Final = {
 VALUES: Final = {
     ("listener", "role"): {"inter-edge": "connect each edge router to an interior router (role: edge)"},
     ("connector", "role"): {"inter-edge": "connect each edge router to an interior router (role: edge)"},
-    ("log", "module"): dict.fromkeys(
-        (
-            "TCP_ADAPTOR",
-            "HTTP_ADAPTOR",
-            "FLOW_LOG",
-            "ADDRESS_WATCH",
-            "HTTP1_OBSERVER",
-            "HTTP2_OBSERVER",
-            "HTTP2_DECODER",
-        ),
-        _NO_LOG,
-    ),
+    ("log", "module"): {
+        **earlier.MODULES,
+        **dict.fromkeys(("FLOW_LOG", "ADDRESS_WATCH", "HTTP1_OBSERVER", "HTTP2_OBSERVER", "HTTP2_DECODER"), _NO_LOG),
+    },
 }
+
+
+def instead_of(section: str) -> str:
+    """Return what to use instead of a section, by a spelling of its name; empty for one that is served."""
+    return next((instead for name, instead in SECTIONS.items() if same_name(section, name)), "")

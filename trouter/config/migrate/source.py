@@ -9,6 +9,7 @@ from itertools import accumulate
 from typing import Final
 
 from trouter.config.conf_form import ConfReader
+from trouter.config.escapes import unescaped
 from trouter.config.json_form import JsonReader
 from trouter.config.nodes import Entry, Items, Node, Scalar, Section
 from trouter.config.problems import Findings, SourcePosition
@@ -18,7 +19,7 @@ _QUOTED: Final = re.compile(QUOTED)
 #: From the name of a section to the end of its brace.
 _TO_BRACE: Final = re.compile(r"(?:[\s,]|#[^\n]*)*\{")
 #: Texts that need quotes in the `.conf` form.
-_NEEDS_QUOTES: Final = re.compile(r"[#{}\[\],;\"'\n]|^\s|\s$|^$")
+_NEEDS_QUOTES: Final = re.compile(r"[#{}\[\],;\"'\\\x00-\x1f]|^\s|\s$|^$")
 _TO_BRACKET: Final = re.compile(r"(?:\s|#[^\n]*)*\[")
 _SEPARATOR: Final = re.compile(r"[ \t]*[,;][ \t]*")
 _CLOSES: Final = re.compile(r"\s*[}\]]")
@@ -168,8 +169,13 @@ class Source:
             return ("true" if value else "false") if self.json else ("yes" if value else "no")
         if self.json:
             return str(value) if typed else json.dumps(str(value))
-        text = str(value)
-        return json.dumps(text) if _NEEDS_QUOTES.search(text) else text
+        return _in_conf(str(value))
+
+    def has_unknown_escape(self, entry: Entry) -> bool:
+        """Return whether a value without quotes has a backslash that begins no escape of JSON."""
+        raw = self.text[self._offset(entry.node.place) : self._ends[entry.place]]
+        bare = isinstance(entry.node, Scalar) and not (self.json or entry.node.quoted)
+        return bare and unescaped(raw.rstrip()).unknown >= 0
 
     # ---------------------------------------------------------------- extents
     def _offset(self, place: SourcePosition) -> int:
@@ -219,6 +225,11 @@ def _behind(pattern: re.Pattern[str], text: str, at: int = 0) -> int:
     return match.end() if match else at
 
 
+def _in_conf(text: str) -> str:
+    """Return a text in the `.conf` form, in quotes where it needs them."""
+    return json.dumps(text) if _NEEDS_QUOTES.search(text) else text
+
+
 def _conf_lines(values: dict[str, object], depth: int) -> str:
     """Return attributes in the `.conf` form, one per line."""
     indent, lines = "    " * depth, ""
@@ -226,5 +237,6 @@ def _conf_lines(values: dict[str, object], depth: int) -> str:
         if isinstance(value, dict):
             lines += f"{indent}{name}: {{\n{_conf_lines(value, depth + 1)}{indent}}}\n"
         else:
-            lines += f"{indent}{name}: {({True: 'yes', False: 'no'}[value]) if isinstance(value, bool) else value}\n"
+            written = {True: "yes", False: "no"}[value] if isinstance(value, bool) else _in_conf(str(value))
+            lines += f"{indent}{name}: {written}\n"
     return lines
