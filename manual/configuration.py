@@ -17,11 +17,12 @@ INTRODUCTION: Final = """\
 *This page is written from the table that the router reads its configuration by (`make docs`).*
 
 `trouter run -c FILE` starts a router with a file. `trouter check FILE` only checks it, and reports all errors at
-once, each with file, line, column, section, attribute and a cure. `trouter check --strict FILE` also fails on what is
-unsafe: passwords that cross the network in clear or stand in the file, listeners for other machines that admit every
-client, groups of a vhost for every user from every host, private files that all users of the machine can read, rules
-that apply to no connection. [migration.md](migration.md) has the list, and what `secureDefaults` changes about each.
-Without a file the router uses this:
+once, each with file, line, column, section, attribute and a cure, and what it finds in the rest of the file.
+`trouter check --strict FILE` also fails on what is unsafe: passwords that cross the network in clear or stand in the
+file, listeners that admit every client, no TLS or no policy, groups of a vhost for every user from every host, private
+files that all users of the machine can read, rules that apply to no connection. A comment in the file
+[accepts](running.md#what-is-not-served-and-what-is-unsafe) what is meant so. [migration.md](migration.md) has the list,
+and what `secureDefaults` changes about each. Without a file the router uses this:
 
 ```
 {default}```
@@ -47,14 +48,15 @@ address {{ pattern: news/#, distribution: multicast }}
 - A backslash begins an escape of JSON, in double quotes and without quotes: `DOMAIN\\\\user` is `DOMAIN\\user`. Without
   quotes, an escape that JSON does not know is taken literally, with a warning. In single quotes a backslash is a
   backslash, and `''` is a quote.
-- Nothing in a value is expanded.
+- Nothing in a value is expanded: `${{HOSTNAME}}` is text, with a warning. `${{user}}` in the addresses of a vhost is
+  the policy's own, and passwords may be `env:NAME`.
 - An attribute without a value counts as not given, with a warning.
 - Several attributes may share the line of the opening brace, separated by `,` or `;`.
 - In maps a value without quotes is a number, `true`, `false` or `null` if it reads like one in JSON, else text. A
   value shared by commas in a one-line map ends before the next `name: `; where that is doubtful it is an error, and
   so is a `#` that may be a wildcard of `sourcePattern` or `targetPattern`: quotes settle it.
 - A file named `*.json` holds the JSON form: an array of `["sectionName", {{"attribute": value}}]`, in which values
-  may be typed, comments may stand anywhere, and the last comma may stay.
+  may be typed, comments may stand anywhere, and the last comma may stay. A comma that is missing is an error.
 - The file is UTF-8; lines end in LF or CRLF.
 
 Integers are decimal. `yes`, `true` and `on` mean yes, `no`, `false` and `off` mean no, in any case. Names are unique

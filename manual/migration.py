@@ -16,10 +16,10 @@ INTRODUCTION: Final = """\
 *This page is written from the table of strictness that the router decides by (`make docs`).*
 
 The router serves a configuration of Apache Qpid Dispatch Router 1.19 unchanged, the way that router serves it, by the
-same command line (`qdrouterd -c FILE`). A file of an earlier 1.x release is served without the sections that 1.19 lacks,
-such as `tcpListener`. The router reports what is unsafe about the file and does not refuse it: in the log at
-the start, by `trouter check FILE`, by `trouter manage query --type finding`, and by `/metrics`. `secureDefaults: yes`
-in the router section turns every point of the first table to its strict side; `trouter init` writes it into new files.
+same command line (`qdrouterd -c FILE`). A file of an earlier 1.x release is served without the sections that 1.19
+lacks, such as `tcpListener`. The router reports what is unsafe about the file and does not refuse it: in the log at the
+start, by `trouter check FILE`, by `trouter manage query --type finding`, and by `/metrics`. `secureDefaults: yes` in
+the router section turns every point of the first table to its strict side; `trouter init` writes it into new files.
 
 [The guide](migration-guide.md) goes from one to the other step by step, and
 [the table of compatibility](compatibility.md) lists every name; [one more guide](from-skupper-router.md) begins at
@@ -73,10 +73,10 @@ def _subject(point: Point) -> str:
 
 
 def _turned(point: Point) -> str:
-    told = SHOWN[point.severity] if point.warning else ""
+    told = f"{SHOWN[point.severity]} `{point.name}`" if point.warning else ""
     return f"| {_subject(point)} | {point.compatible} | {point.strict} | {told} |\n"
 
 
 def _reported(point: Point) -> str:
     cure = _PLACES.sub(lambda place: place[1].upper(), point.cure)
-    return f"| {_subject(point)} | {point.compatible} | {SHOWN[point.severity]} | {cure} |\n"
+    return f"| {_subject(point)} | {point.compatible} | {SHOWN[point.severity]} `{point.name}` | {cure} |\n"

@@ -7,7 +7,6 @@ for now. If the file changes, users that were removed, disabled or have expired 
 
 from __future__ import annotations
 
-import logging
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -37,8 +36,6 @@ MAX_RESPONSE_BYTES: Final = 1024
 HASHING_THREADS: Final = 2 * (os.cpu_count() or 1)
 MAX_WAITING: Final = 64
 
-log = logging.getLogger("trouter.PLUGIN")
-
 
 class Plugin:
     """The users of one router."""
@@ -59,8 +56,6 @@ class Plugin:
     def sasl_mechanisms(self, listener: ListenerFacts) -> Sequence[str]:
         if self._store is None:
             return ()
-        if listener.allow_insecure_plain == "yes":
-            log.warning("listener %s: allowInsecurePlain lets passwords travel unencrypted", listener.name)
         return (MECHANISM,)
 
     @hookimpl

@@ -78,7 +78,7 @@ def open_store(router: RouterFacts) -> UsersStore | None:
     try:
         return UsersStore(Path(path), follow=not router.secure_defaults)
     except UsersFileError as error:
-        raise ConfigurationRefused(*(f"{path}: {problem}" for problem in error.problems)) from None
+        raise ConfigurationRefused(*(f"usersFile: {path}: {problem}" for problem in error.problems)) from None
 
 
 def read_users(path: Path) -> Users:

@@ -34,7 +34,8 @@ def test_check_shows_each_error_of_a_broken_file_with_line_and_cure(
 ) -> None:
     monkeypatch.chdir(BROKEN)
     assert checked(Path(name)) == 1
-    *errors, last = capsys.readouterr().err.splitlines()
+    *lines, last = capsys.readouterr().err.splitlines()
+    errors = [line for line in lines if not line.startswith(("problem: ", "unsafe: ", "warning: "))]
     assert last == f"{name}: not usable, {len(errors)} error(s)"
     for error, (line, message, cure) in zip(errors, EXPECTED[name], strict=True):
         assert error.startswith(f"{name}:{line}:" if line else f"{name}: ")
@@ -44,17 +45,18 @@ def test_check_shows_each_error_of_a_broken_file_with_line_and_cure(
 
 def test_an_unsafe_file_passes_and_fails_with_strict(unsafe_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     message = "will let in every client from other machines, without a name (write authenticatePeer: yes)"
-    line = f"unsafe: {unsafe_file}:1:1: listener.authenticatePeer: {message}"
+    line = f"unsafe: {unsafe_file}:1:1: listener.authenticatePeer: {message} [authenticate-peer]"
     assert checked(unsafe_file) == 0
     captured = capsys.readouterr()
-    assert captured.out == f"{unsafe_file}: good, 1 listener(s), 0 address rule(s), 0 warning(s), 1 unsafe\n"
-    assert captured.err.splitlines()[0] == line
-    assert captured.err.endswith(": 1 of 1 entities served, 1 unsafe, 0 renamed, 0 unused\n")
+    assert captured.out == f"{unsafe_file}: good, 1 listener(s), 0 address rule(s), 0 warning(s), 3 unsafe\n"
+    assert line in captured.err.splitlines()
+    assert captured.err.endswith(": 1 of 1 entities served, 3 unsafe, 0 renamed, 0 unused\n")
     assert checked(unsafe_file, strict=True) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
-    first, _, last = captured.err.splitlines()
-    assert (first, last) == (line, f"{unsafe_file}: not safe, 1 finding(s)")
+    *lines, last = captured.err.splitlines()
+    assert line in lines
+    assert last == f"{unsafe_file}: not safe, 3 finding(s)"
 
 
 def test_an_unserved_listener_fails_with_a_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,8 +79,8 @@ def test_the_findings_as_a_document(
     assert captured.err == ""
     (file,) = json.loads(captured.out)["files"]
     assert file["verdict"] == "not safe"
-    assert file["counts"] == {"problem": 0, "unsafe": 1, "warning": 0}
-    (finding,) = file["findings"]
+    assert file["counts"] == {"problem": 0, "unsafe": 3, "warning": 0, "accepted": 0}
+    (finding,) = [each for each in file["findings"] if each["attribute"] == "authenticatePeer"]
     assert finding["severity"] == "unsafe"
     assert (finding["file"], finding["line"], finding["section"]) == (str(unsafe_file), 1, "listener")
     assert (finding["point"], finding["page"]) == ("authenticate-peer", "docs/authentication.md")
@@ -88,7 +90,129 @@ def test_the_findings_as_a_document(
     (file,) = json.loads(capsys.readouterr().out)["files"]
     assert file["verdict"] == "not usable"
     found = [(each["severity"], each["line"], each["attribute"]) for each in file["findings"]]
-    assert found == [("problem", 2, "port")]
+    assert found == [("problem", 2, "port"), ("unsafe", 0, "enableVhostPolicy")]
+
+
+STAGES = """\
+router {
+    mode: standalone
+    usersFile: @here@/users
+}
+listener {
+    host: ::1
+    port: 99999
+    role: inter-router
+    stripAnnotations: Both
+    sslProfile: nope
+}
+sslProfile {
+    name: nop
+}
+vhost {
+    hostname: a
+    aliases: a
+}
+vhost {
+    hostname: a
+}
+connector {
+    name: broker
+    role: route-container
+}
+autoLink {
+    address: q
+    direction: in
+    connection: brokr
+}
+binding {
+    exchangeName: other
+    nextHopAddress: a
+}
+"""
+
+
+def test_all_errors_and_findings_of_a_file_are_shown_in_one_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.conf"
+    path.write_text(STAGES.replace("@here@", str(tmp_path)))
+    assert checked(path) == 1
+    shown = capsys.readouterr().err
+    for words in (
+        f"{path}:1:1: router.usersFile: {tmp_path}/users: ",
+        f"{path}:5:1: listener.role: role='standalone' not allowed",
+        f"{path}:9:23: listener.stripAnnotations: is not one of the values",
+        f"{path}:17:14: vhost.aliases: an alias is the host name itself",
+        f"{path}:20:15: vhost.hostname: this host name belongs to a vhost already",
+        f"problem: {path}:7:11: listener.port: ",
+        f"problem: {path}:5:1: listener.sslProfile: will not be opened: there is no sslProfile 'nope' (did you mean",
+        f"problem: {path}:26:1: autoLink.connection: there is no connector or listener 'brokr'",
+        f"problem: {path}:32:19: binding.exchangeName: Named exchange does not exist",
+    ):
+        assert shown.count(words) == 1, words
+    assert shown.endswith(f"{path}: not usable, 5 error(s)\n")
+    assert checked(path, as_json=True) == 1
+    (file,) = json.loads(capsys.readouterr().out)["files"]
+    assert file["counts"]["problem"] == 9
+
+
+def test_an_error_of_two_plugins_about_one_file_comes_once_with_its_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.conf"
+    path.write_text(f"\nrouter {{\n    usersFile: {tmp_path}/users\n}}\n")
+    assert checked(path) == 1
+    error, last = capsys.readouterr().err.splitlines()
+    assert error == f"{path}:2:1: router.usersFile: {tmp_path}/users: No such file or directory"
+    assert last == f"{path}: not usable, 1 error(s)"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sslProfile {\n    name: p\n    caCertFile: /no/such\n}\nconnector {\n    sslProfile: p\n}\n",
+        "connector {\n    sslProfile: p\n}\n",
+        "connector {\n    saslUsername: a\n    saslPassword: in the file\n}\n",
+        "vhost {\n    hostname: a\n}\n",
+    ],
+    ids=["certificate", "profile", "password", "idle vhost"],
+)
+def test_one_fault_is_one_finding(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.conf"
+    path.write_text(text)
+    path.chmod(0o600)
+    checked(path, as_json=True)
+    (file,) = json.loads(capsys.readouterr().out)["files"]
+    causes = {"/no/such", "sslProfile", "saslPassword", "vhost"}
+    found = [each for each in file["findings"] if any(cause in json.dumps(each) for cause in causes)]
+    clear = "password-sent-in-clear"  # that it is sent without TLS is another fault
+    assert len([each for each in found if each["point"] != clear and "requireSsl" not in each["attribute"]]) == 1
+
+
+OPEN_FILES = {
+    "a name for nobody": "listener {\n    host: ::1\n    stripAnnotations: no\n    authenticatePeer: no\n}\n",
+    "everybody": "listener {\n    authenticatePeer: no\n    requireSsl: no\n    allowInsecurePlain: yes\n}\n",
+    "no TLS": "listener {\n    authenticatePeer: yes\n    requireSsl: no\n}\npolicy {\n    enableVhostPolicy: no\n}\n",
+    "HTTP": "listener {\n    http: yes\n    healthz: yes\n    requireSsl: no\n    httpRootDir: /tmp\n}\n",
+    "routers": "listener {\n    role: edge\n    requireSsl: no\n    allowInsecureRole: yes\n}\n",
+}
+
+
+@pytest.mark.parametrize("text", OPEN_FILES.values(), ids=OPEN_FILES)
+def test_a_file_with_secure_defaults_is_never_judged_worse(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = []
+    for secure in ("no", "yes"):
+        path = tmp_path / f"{secure}.conf"
+        path.write_text(f"router {{\n    mode: interior\n    secureDefaults: {secure}\n}}\n{text}")
+        path.chmod(0o600)
+        checked(path, strict=True, as_json=True)
+        (file,) = json.loads(capsys.readouterr().out)["files"]
+        assert file["verdict"] in {"good", "not safe"}
+        found.append({(each["point"], each["section"]) for each in file["findings"] if each["severity"] == "unsafe"})
+    assert found[1] <= found[0]
+    assert found[0]
 
 
 def test_a_memory_limit_below_the_memory_at_start_up_is_reported(
@@ -105,7 +229,8 @@ def test_a_memory_limit_below_the_memory_at_start_up_is_reported(
 
 def test_a_safe_file_is_good_with_strict_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "safe.conf"
-    path.write_text("listener { host: ::1, port: 0 }\nconnector { host: ::1 }\n")
+    policy = "policy { enableVhostPolicy: yes }"
+    path.write_text(f"{policy}\nlistener {{ host: ::1, port: 0, authenticatePeer: yes }}\nconnector {{ host: ::1 }}\n")
     path.chmod(0o644)
     assert checked(path, strict=True) == 0
     assert capsys.readouterr().out == (
@@ -156,7 +281,7 @@ def test_a_setting_that_admits_more_peers_fails_only_with_strict(
     path.chmod(0o600)
     assert checked(path) == 0
     message = "the rules of this vhost will apply to no connection (write policy { enableVhostPolicy: yes })"
-    assert f"unsafe: {path}:2:1: vhost: {message}\n" in capsys.readouterr().err
+    assert f"unsafe: {path}:2:1: vhost: {message} [idle-vhost]\n" in capsys.readouterr().err
     assert checked(path, strict=True) == 1
 
 

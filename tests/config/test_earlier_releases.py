@@ -51,7 +51,10 @@ LOST = ("no program can connect by TCP", "no messages go to this HTTP server", "
 
 @pytest.mark.parametrize(
     "text",
-    [*(f"{name} {{\n address: a\n port: 1\n}}" for name in SECTIONS), *(f"log {{ module: {name} }}" for name in MODULES)],
+    [
+        *(f"{name} {{\n address: a\n port: 1\n}}" for name in SECTIONS),
+        *(f"log {{ module: {name} }}" for name in MODULES),
+    ],
 )
 def test_a_section_of_an_earlier_release_is_left_out_with_a_problem_and_its_cure(text: str) -> None:
     configuration = load(text=f"{text}\nlistener {{ host: ::1 }}")

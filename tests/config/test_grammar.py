@@ -230,6 +230,12 @@ JSON_WRONG = {
     "no colon": ('[["s", {"a" 1}]]', (1, 9, "colon must follow")),
     "a brace in a list": ('[["s", {"a": [}]}]]', (1, 15, "double quotes")),
     "too deep": ("[" * 40, (1, 33, "deep")),
+    "no comma in a map": ('[["s", {"a": "b" "c": "d"}]]', (1, 18, "a comma is missing")),
+    "no comma behind a number": ('[["s", {"a": 1\n"c": 2}]]', (2, 1, "a comma is missing")),
+    "no comma in a list": ('[["s", {"a": ["b" "c"]}]]', (1, 19, "a comma is missing")),
+    "no comma between sections": ('[["s", {}]\n["t", {}]]', (2, 1, "a comma is missing")),
+    "a comma too many": ('[["s", {"a": 1,, "b": 2}]]', (1, 16, "nothing stands before this comma")),
+    "a comma first": ('[, ["s", {}]]', (1, 2, "nothing stands before this comma")),
 }
 
 
@@ -239,6 +245,8 @@ def test_a_mistake_in_the_json_form_is_named_with_its_place(text: str, expected:
     line, column, words = expected
     assert (findings.errors[0].place.line, findings.errors[0].place.column) == (line, column)
     assert words in findings.errors[0].message
+    if "comma" in words:
+        assert len(findings.errors) == 1
 
 
 DOUBTFUL = {

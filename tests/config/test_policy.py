@@ -10,6 +10,7 @@ import pytest
 
 from trouter.config import ConfigurationError, GroupSettings, load
 from trouter.config.access import USER_TOKEN
+from trouter.config.findings import evaluate
 from trouter.config.hosts import HostRange, remote_hosts
 from trouter.config.schema import BadValue
 
@@ -256,11 +257,8 @@ def test_without_patterns_wildcards_are_text() -> None:
 
 def test_vhosts_that_hold_no_client_are_warned_of() -> None:
     text = "vhost { hostname: a }"
-    assert [warning.message for warning in load(text=text).warnings] == [
-        "has no effect: the policy section does not have enableVhostPolicy: yes"
-    ]
-    enabled = load(text=f"policy {{ enableVhostPolicy: yes }}\n{text}")
-    assert not enabled.warnings
+    assert [finding.point for finding in evaluate(load(text=text))] == ["idle-vhost"]
+    assert evaluate(load(text=f"policy {{ enableVhostPolicy: yes }}\n{text}")) == ()
 
 
 def test_the_users_token_is_distinguished_from_its_text() -> None:

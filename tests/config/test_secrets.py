@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from trouter.config import ConfigurationError, Secret, SslProfileEntity, compare, load, row
+from trouter.config.findings import evaluate
 from trouter.config.passwords import MAX_FILE_PASSWORD, from_file, password_of
 from trouter.config.schema import BadValue
 
@@ -117,7 +118,7 @@ def test_no_secret_of_a_configuration_is_shown() -> None:
     shown += [repr(entity.written) for entity in configuration.entities]
     assert not [text for text in shown if "hunter2" in text]
     assert row(configuration.connectors[0])["saslPassword"] == "*****"
-    assert len([warning for warning in configuration.warnings if "stands in the configuration" in warning.message]) == 2
+    assert [finding.point for finding in evaluate(configuration)].count("secret-in-file") == 2
 
 
 def test_a_secret_that_cannot_be_had_is_reported_and_not_shown() -> None:
@@ -143,7 +144,7 @@ def test_the_password_of_a_key_is_preferred_to_its_file(tmp_path: Path) -> None:
     (tmp_path / "p").write_text("of the file")
     path = str(tmp_path / "p")
     both = load(text=f"sslProfile {{\n name: a\n password: pass:own\n passwordFile: {path}\n}}")
-    assert [warning.key for warning in both.warnings] == ["password", "passwordFile"]
+    assert [warning.key for warning in both.warnings] == ["passwordFile"]
     secret = both.ssl_profiles[0].key_password()
     assert secret is not None
     assert secret.reveal() == "own"

@@ -7,15 +7,17 @@ from pathlib import Path
 import pytest
 
 from trouter.config import load
-from trouter.config.findings import evaluate, unsafe
+from trouter.config.findings import evaluate, judged, unsafe
 from trouter.config.hosts import is_loopback
 from trouter.config.problems import Severity
 
 SAFE = """
 router { mode: standalone }
-listener { host: 127.0.0.1, port: 1 }
-listener { host: localhost, port: 2, allowInsecurePlain: yes }
-listener { host: 192.0.2.1, port: 3, authenticatePeer: yes, saslMechanisms: PLAIN, allowInsecurePlain: loopback }
+policy { enableVhostPolicy: yes }
+sslProfile { name: tls }
+listener { host: 127.0.0.1, port: 1, authenticatePeer: yes }
+listener { host: localhost, port: 2, authenticatePeer: yes, allowInsecurePlain: yes }
+listener { host: 192.0.2.1, port: 3, authenticatePeer: yes, saslMechanisms: PLAIN, sslProfile: tls, requireSsl: yes }
 connector { host: 127.0.0.1, allowInsecurePlain: yes }
 """
 
@@ -48,9 +50,7 @@ UNSAFE = {
 
 @pytest.mark.parametrize(("text", "message"), UNSAFE.values(), ids=UNSAFE)
 def test_an_unsafe_setting_is_found(text: str, message: str) -> None:
-    problems = found(text)
-    assert len(problems) == 1
-    assert message in problems[0]
+    assert [message in problem for problem in found(text)].count(True) == 1
     assert all(problem.suggestion for problem in unsafe(load(text=text)))
 
 
@@ -75,12 +75,12 @@ CLOSED = [
 
 @pytest.mark.parametrize("text", OPEN)
 def test_a_group_for_every_user_from_everywhere_is_found(text: str) -> None:
-    assert ["will let in clients without a name from every host" in problem for problem in found(text)] == [True]
+    assert ["will let in clients without a name from every host" in problem for problem in found(text)].count(True) == 1
 
 
 @pytest.mark.parametrize("text", CLOSED)
 def test_a_group_for_some_is_not_found(text: str) -> None:
-    assert found(text) == []
+    assert not any("will let in clients without a name" in problem for problem in found(text))
 
 
 def test_files_that_every_user_of_the_machine_can_read_or_write_are_found(tmp_path: Path) -> None:
@@ -143,14 +143,19 @@ def test_a_tenant_that_authenticates_and_stands_in_a_file_is_held(tmp_path: Path
     text = (
         f"listener {{\n host: ::1\n multiTenant: yes\n authenticatePeer: yes\n tenantFrom: file:{tmp_path}/tenants\n}}"
     )
-    assert unsafe(load(text=text)) == ()
+    assert "unheld-tenants" not in {finding.point for finding in unsafe(load(text=text))}
 
 
 def test_the_gravest_comes_first() -> None:
-    text = "router {\n area: 0\n secureDefaults: yes\n mode: interior\n}\nlistener { host: ::1, role: edge, authenticatePeer: no }"
-    found = evaluate(load(text=text))
+    text = (
+        "router {\n # trouter: accept no-neighbours: not yet\n area: 0\n secureDefaults: yes\n mode: interior\n}\n"
+        "listener { host: ::1, role: edge, authenticatePeer: no }\n"
+        "listener {\n # trouter: accept authenticate-peer: for operators\n host: ::1\n port: 1\n authenticatePeer: no\n}"
+    )
+    configuration = load(text=text)
+    found = judged(configuration, list(evaluate(configuration)))
     assert [finding.severity for finding in found] == sorted(
-        (finding.severity for finding in found), key=["problem", "unsafe", "warning"].index
+        (finding.severity for finding in found), key=["problem", "unsafe", "warning", "accepted"].index
     )
     assert {finding.severity for finding in found} == set(Severity)
     assert "will not be opened" in found[0].message

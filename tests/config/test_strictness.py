@@ -91,8 +91,6 @@ READ_AS: dict[str, tuple[str, str, Callable[[Configuration], object], object]] =
         512,
     ),
     "port": ("port-too-high", "listener { host: ::1, port: 99999 }", lambda c: c.listeners[0].port, "34463"),
-    "no profile": ("unknown-profile", "listener {\n host: ::1\n sslProfile: p\n}", lambda c: c.unserved(c.listeners[0]), ("there is no sslProfile 'p'",)),
-    "no profile out": ("unknown-profile", "connector {\n sslProfile: p\n}", lambda c: c.unserved(c.connectors[0]), ("there is no sslProfile 'p'",)),
     "certificate alone": ("half-a-pair", "sslProfile {\n name: p\n certFile: /etc/passwd\n}", lambda c: c.ssl_profiles[0].cert_file, "/etc/passwd"),
     "key alone": ("key-alone", "sslProfile {\n name: p\n privateKeyFile: /etc/passwd\n}", lambda c: c.ssl_profiles[0].private_key_file, None),
     "no host": (
@@ -237,6 +235,17 @@ def test_a_mechanism_that_nothing_serves(mechanisms: str, points: list[str], sta
     refused = nullcontext() if starts else pytest.raises(ConfigurationRefused, match="which no plugin serves")
     with refused:
         plugins.configure(router_facts(strict))
+
+
+@pytest.mark.parametrize("text", ["listener {\n host: ::1\n sslProfile: pp\n}", "connector {\n sslProfile: pp\n}"])
+def test_an_ssl_profile_that_does_not_exist_is_one_problem_with_the_nearest_name(text: str) -> None:
+    text = f"sslProfile {{ name: p }}\n{text}"
+    (found,) = [finding for finding in evaluate(load(text=text)) if "sslProfile" in str(finding)]
+    assert (found.point, found.severity, found.key) == ("unknown-profile", Severity.PROBLEM, "sslProfile")
+    assert (found.place.line, found.suggestion) == (2, "did you mean 'p'?")
+    assert "there is no sslProfile 'pp'" in found.message
+    with pytest.raises(ConfigurationError, match=f"{REFUSED}.*did you mean 'p'"):
+        load(text=f"router {{ secureDefaults: yes }}\n{text}")
 
 
 UNREADABLE = {

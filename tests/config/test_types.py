@@ -144,7 +144,7 @@ def test_the_settable_attributes_are_reported() -> None:
 
 def test_a_configuration_holds_the_entities_of_every_type_with_sections() -> None:
     assert {kind.entity for kind in CONFIGURED} == set(HOLDS.values())
-    assert {field.name for field in dataclasses.fields(Configuration)} == {*HOLDS, "source", "warnings"}
+    assert {field.name for field in dataclasses.fields(Configuration)} == {*HOLDS, "source", "warnings", "acceptances"}
 
 
 def declared(base: type[Entity] = Entity) -> Iterator[type[Entity]]:

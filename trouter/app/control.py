@@ -40,8 +40,9 @@ from trouter.config import (
     row,
     updated,
 )
+from trouter.config.changes import lasting_warnings
 from trouter.config.facts import router_facts
-from trouter.config.findings import evaluate, ordered
+from trouter.config.findings import OVERTAKEN, evaluate, judged, ordered
 from trouter.config.problems import Severity
 from trouter.connections.connectors import Connectors
 from trouter.connections.listen import Listener
@@ -64,9 +65,6 @@ from .service import Service
 from .uplink_findings import uplink_findings
 
 FORBIDDEN: Final = 403
-
-#: Findings about files from the time of reading; those about withheld entities are newer and replace them.
-OVERTAKEN: Final = frozenset({"unreadable-file", "unknown-tls-version"})
 
 log = logging.getLogger("trouter.MAIN")
 
@@ -247,7 +245,7 @@ class Control:
                 for one in found
                 if not (one.severity is Severity.PROBLEM and (one.entity in unserved or one.point in OVERTAKEN))
             ]
-            self._findings = ordered([*self.service.withheld, *rest])
+            self._findings = judged(self._configuration, [*self.service.withheld, *rest])
         if self._uplinks is None:
             return self._findings
         router, connectors = self._configuration.router, self.connectors.standing
@@ -375,11 +373,13 @@ class Control:
             self._check_running()
         change.apply()
         self._change_records.vhosts(self._configuration, configuration)
+        for warning in configuration.warnings if logs_warnings else ():
+            log.warning("%s", warning)
+        if occasion is Occasion.REQUEST:  # what was found in the file stays true of the parts that stay
+            configuration = configuration.with_warnings(lasting_warnings(self._configuration, configuration))
         self._configuration = configuration
         if occasion is Occasion.RELOAD:
             self._consume()
-        for warning in configuration.warnings if logs_warnings else ():
-            log.warning("%s", warning)
 
     async def _prepare(self, configuration: Configuration, occasion: Occasion) -> Change:
         """Return the prepared change to ``configuration``; Unfit."""

@@ -19,17 +19,24 @@ from trouter.tools.table import Style, may_colour
 
 ALWAYS_SHOWN: Final = frozenset({"listener(s)", "address rule(s)", "warning(s)"})
 #: The style of a finding on a terminal, by its severity.
-_STYLES: Final = {Severity.PROBLEM: Style.ALARM, Severity.UNSAFE: Style.WARNING, Severity.NOTE: Style.QUIET}
+_STYLES: Final = {
+    Severity.PROBLEM: Style.ALARM,
+    Severity.UNSAFE: Style.WARNING,
+    Severity.NOTE: Style.QUIET,
+    Severity.ACCEPTED: Style.QUIET,
+}
 _REMARKS: Final = {True: "network", False: "warning"}
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The result for one file. Without a ``configuration`` the router would not start; ``lines`` has the reasons."""
+    """The result for one file. Without a ``configuration`` the router would not start; ``errors`` has the reasons."""
 
     path: Path
     configuration: Configuration | None = None
     findings: tuple[Problem, ...] = ()
+    errors: tuple[Problem, ...] = ()
+    #: The errors as lines, those without a place too.
     lines: tuple[str, ...] = ()
 
     def count(self, severity: Severity) -> int:
@@ -49,8 +56,9 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "check",
         help="check a configuration file",
         description="Load a configuration as `trouter run` does, and print each point that the router would not "
-        "serve, that is unsafe, or that is worth knowing, with its place and a cure. If the files of "
-        "several routers of a network are given, check also that they agree.",
+        "serve, that is unsafe, or that is worth knowing, with its place and a cure. A comment of its own line, "
+        "`# trouter: accept POINT: REASON`, above a section or inside of it accepts a point; --json names the points. "
+        "If the files of several routers of a network are given, check also that they agree.",
         epilog="The exit status is 0 for good files, 1 if the router would not serve a part of a file (and, "
         "with --strict, if a file is unsafe), 2 for a wrong command line.",
     )
@@ -86,7 +94,7 @@ def _check(path: Path) -> Checked:
     try:
         configuration, plugins = prepare(path)
     except StartError as error:
-        return Checked(path, None, error.problems, error.lines)
+        return Checked(path, None, error.others, error.problems, error.lines)
     return Checked(path, configuration, evaluation(configuration, plugins))
 
 
@@ -95,10 +103,10 @@ def _print(checked: Checked, *, strict: bool) -> None:
     path, configuration = checked.path, checked.configuration
     if configuration is None:
         print("\n".join(checked.lines), file=sys.stderr)
+        _print_findings(checked)
         print(f"{path}: not usable, {len(checked.lines)} error(s)", file=sys.stderr)
         return
-    for finding in checked.findings:
-        print(f"{_painted(finding.severity)}: {finding}", file=sys.stderr)
+    _print_findings(checked)
     if checked.findings:
         print(f"{path}: {_summary(configuration, checked)}", file=sys.stderr)
     match checked.verdict(strict=strict):
@@ -111,6 +119,13 @@ def _print(checked: Checked, *, strict: bool) -> None:
             counts = _counts(configuration, checked)
             found = ", ".join(f"{count} {what}" for what, count in counts.items() if count or what in ALWAYS_SHOWN)
             print(f"{configuration.source}: good, {found}")
+
+
+def _print_findings(checked: Checked) -> None:
+    """Print each finding, with the point by which a comment in the file can accept it."""
+    for finding in checked.findings:
+        point = f" [{finding.point}]" if finding.point else ""
+        print(f"{_painted(finding.severity)}: {finding}{point}", file=sys.stderr)
 
 
 def _painted(severity: Severity, word: str = "") -> str:
@@ -141,13 +156,14 @@ def _counts(configuration: Configuration, checked: Checked) -> dict[str, int]:
         "vhost(s)": len(configuration.vhosts),
         "warning(s)": checked.count(Severity.NOTE),
         "unsafe": checked.count(Severity.UNSAFE),
+        "accepted": checked.count(Severity.ACCEPTED),
     }
 
 
 def _document(checked: Checked, *, strict: bool) -> dict[str, object]:
     """Return one file as JSON."""
-    findings = [described(finding) for finding in checked.findings]
-    findings += [{"severity": str(Severity.PROBLEM), "message": line} for line in checked.lines if not checked.findings]
+    findings = [described(finding) for finding in (*checked.errors, *checked.findings)]
+    findings += [{"severity": str(Severity.PROBLEM), "message": line} for line in checked.lines if not checked.errors]
     counts = Counter(str(finding["severity"]) for finding in findings)
     return {
         "file": str(checked.path),

@@ -32,6 +32,9 @@ Ctrl-C stops it. `{command} run -c FILE` uses a configuration of your own.
 
 """
 
+#: The levels of the log at which findings of some severities stand; the others are warnings.
+_LEVELS: Final = {Severity.PROBLEM: logging.CRITICAL, Severity.ACCEPTED: logging.INFO}
+
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
@@ -118,9 +121,8 @@ def route(
         logs.of("MAIN").critical("Router start-up failed: see the lines above")
         return 1
     for finding in warnings(configuration, plugins):  # the router itself logs what it does not serve
-        grave = finding.severity is Severity.PROBLEM
         prefix = "" if finding.severity is Severity.NOTE else f"{finding.severity}: "
-        logs.of("MAIN").log(logging.CRITICAL if grave else logging.WARNING, "%s%s", prefix, finding)
+        logs.of("MAIN").log(_LEVELS.get(finding.severity, logging.WARNING), "%s%s", prefix, finding)
     if welcome is not None:
         ready = partial(welcome, configuration)
     from trouter.app.process import run as serve  # noqa: PLC0415  # the whole router, which other commands do not need

@@ -6,25 +6,33 @@ import argparse
 import dataclasses
 import os
 import time
+from collections.abc import Collection, Iterable
 from importlib import import_module
 from pathlib import Path
 
 from trouter import logs
 from trouter.config import Configuration, ConfigurationError, Problem, RouterEntity, load
+from trouter.config.acceptances import accept
 from trouter.config.facts import router_facts
-from trouter.config.findings import evaluate, finding_of, mechanisms, ordered, unsafe
-from trouter.config.problems import Severity
+from trouter.config.findings import OVERTAKEN, evaluate, judged, not_served, ordered
+from trouter.config.load import FaultyConfiguration
+from trouter.config.problems import Severity, SourcePosition
+from trouter.config.reporting import finding_of
 from trouter.hooks import ConfigurationRefused, PluginError, Plugins
 from trouter.logs.outputs import NAMED
 
 
 class StartError(Exception):
-    """The router cannot start. `lines` have a problem each; `problems` are those with a position in a file."""
+    """The router cannot start. `lines` have a problem each; `problems` are those with a position in a file.
 
-    def __init__(self, *lines: str, problems: tuple[Problem, ...] = ()) -> None:
+    `others` are findings that would not keep it from starting.
+    """
+
+    def __init__(self, *lines: str, problems: tuple[Problem, ...] = (), others: tuple[Problem, ...] = ()) -> None:
         super().__init__("\n".join(lines))
         self.lines = lines
         self.problems = problems
+        self.others = others
 
 
 def prepare(path: Path | None, text: str | None = None) -> tuple[Configuration, Plugins]:
@@ -35,33 +43,95 @@ def prepare(path: Path | None, text: str | None = None) -> tuple[Configuration, 
     logs.configure(Configuration(RouterEntity()))  # until the configuration says otherwise
     try:
         configuration = load(path, text)
-        plugins = Plugins.load(dict(configuration.router.plugins))
-        plugins.configure(router_facts(configuration), configuration.router.plugin_settings)
     except ConfigurationError as error:
-        problems = tuple(dataclasses.replace(problem, severity=Severity.PROBLEM) for problem in error.problems)
-        raise StartError(*map(str, problems), problems=problems) from error
+        raise _start_error(error) from error
+    try:
+        return configuration, _configured(configuration)
     except ConfigurationRefused as refusal:
-        raise StartError(*(f"{configuration.source}: {problem}" for problem in refusal.problems)) from refusal
+        raise _refused(refused_by_plugins(configuration, refusal)) from refusal
     except PluginError as error:
         raise StartError(str(error)) from error
-    return configuration, plugins
+
+
+def _configured(configuration: Configuration) -> Plugins:
+    """Return the plugins, configured; ConfigurationRefused or PluginError."""
+    plugins = Plugins.load(dict(configuration.router.plugins))
+    plugins.configure(router_facts(configuration), configuration.router.plugin_settings)
+    return plugins
+
+
+def _start_error(error: ConfigurationError) -> StartError:
+    """Return all errors of a file, those that its plugins report too, and the findings about the rest of it."""
+    problems = list(error.problems)
+    others: tuple[Problem, ...] = ()
+    if isinstance(error, FaultyConfiguration):
+        partial = error.partial
+        whole = partial.router.place not in error.broken
+        try:
+            if whole:
+                _configured(partial)
+        except ConfigurationRefused as refusal:
+            problems += refused_by_plugins(partial, refusal)
+        except PluginError:
+            pass  # a later run reports it, with a place, once the file can be read
+        found = [each for each in evaluate(partial) if each in partial.warnings or _is_sure(each, error.broken)]
+        others = ordered(accept(found, partial.acceptances, whole=False))
+    return _refused(sorted(problems, key=lambda problem: problem.place), others)
+
+
+def _is_sure(finding: Problem, broken: Collection[SourcePosition]) -> bool:
+    """Return whether a finding holds for a file with errors, whose wrong values count as the defaults here."""
+    if finding.point == "not-for-routes":
+        return False
+    return finding.place not in broken or finding.severity is Severity.PROBLEM
+
+
+def _refused(problems: Iterable[Problem], others: tuple[Problem, ...] = ()) -> StartError:
+    grave = tuple(dataclasses.replace(problem, severity=Severity.PROBLEM) for problem in problems)
+    return StartError(*map(str, grave), problems=grave, others=others)
+
+
+def refused_by_plugins(configuration: Configuration, refusal: ConfigurationRefused) -> list[Problem]:
+    """Return the problems that plugins report, each once and with a place, also if several plugins report it."""
+    router = configuration.router
+    place = router.place if router.place.line else SourcePosition(configuration.source)
+    found: dict[str, Problem] = {}
+    for text in refusal.problems:
+        plugin, _, rest = text.partition(": ")
+        attribute, _, message = rest.partition(": ")
+        if message and router.type.field_spelled(attribute) is not None:
+            found.setdefault(rest, Problem(place, message, "router", attribute))
+        else:
+            found.setdefault(text, Problem(place if plugin else SourcePosition(configuration.source), text))
+    return [*found.values()]
 
 
 def evaluation(configuration: Configuration, plugins: Plugins) -> tuple[Problem, ...]:
-    """Return all problems of a configuration on this machine, the gravest first."""
+    """Return all findings about a configuration on this machine, the gravest first."""
+    tls = tls_material(configuration)
+    unusable = {problem.place for problem in tls}
     found = [
-        *evaluate(configuration, plugins),
+        *(each for each in evaluate(configuration, plugins) if not _is_within(each, unusable, configuration)),
         *log_files(configuration),
-        *tls_material(configuration),
+        *tls,
         *little_memory(configuration),
     ]
-    return ordered(found)
+    return judged(configuration, found)
+
+
+def _is_within(finding: Problem, unusable: Collection[SourcePosition], configuration: Configuration) -> bool:
+    """Return whether a finding is about a file of an sslProfile whose certificates are reported themselves."""
+    if finding.point not in OVERTAKEN:
+        return False
+    owners = [entity.place for entity in configuration.entities if entity.place <= finding.place]
+    return max(owners, default=None) in unusable
 
 
 def warnings(configuration: Configuration, plugins: Plugins) -> tuple[Problem, ...]:
     """Return the same without those that a router logs itself at its start: unusable files, entities not served."""
-    found = [*configuration.warnings, *unsafe(configuration), *mechanisms(configuration, plugins)]
-    return ordered([*found, *little_memory(configuration)])
+    found = judged(configuration, [*evaluate(configuration, plugins), *little_memory(configuration)])
+    withheld = {problem.entity for problem in not_served(configuration)}
+    return tuple(each for each in found if not (each.entity in withheld and each.severity is Severity.PROBLEM))
 
 
 def log_files(configuration: Configuration) -> list[Problem]:

@@ -5,6 +5,7 @@ Nothing here touches running parts: each function returns another configuration,
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -123,6 +124,22 @@ def deleted(configuration: Configuration, entity: Entity) -> Configuration:
     if user is not None:
         raise ChangeRefused(BAD_REQUEST, f"{user.identity} uses this {kind.short}; UPDATE changes it in its place")
     return configuration.without(entity).with_warnings(())
+
+
+def lasting_warnings(present: Configuration, changed: Configuration) -> tuple[Problem, ...]:
+    """Return the warnings about the file that still hold after a change: those in sections whose entities stay.
+
+    A section without an entity, which was left out, counts as part of the section before it.
+    """
+    entities = sorted((entity for entity in present.entities if entity.place.line), key=lambda entity: entity.place)
+    starts = [entity.place for entity in entities]
+    lasting = []
+    for warning in present.warnings:
+        number = bisect_right(starts, warning.place) - 1
+        owner = entities[number] if number >= 0 and starts[number].file == warning.place.file else None
+        if owner is None or changed.find(owner.identity) is owner:
+            lasting.append(warning)
+    return tuple(lasting)
 
 
 def _user_of(configuration: Configuration, entity: Entity) -> Entity | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final
 
+from trouter.config.acceptances import Acceptance
 from trouter.config.claims import World, claims
 from trouter.config.entities import (
     AddressEntity,
@@ -92,6 +93,8 @@ class Configuration:
     source: str = BUILT_IN
     #: Warnings to log: old names, attributes without effect, parts that are not served, doubtful values.
     warnings: tuple[Problem, ...] = ()
+    #: Findings that the operator accepts.
+    acceptances: tuple[Acceptance, ...] = ()
 
     @cached_property
     def entities(self) -> tuple[Entity, ...]:

@@ -63,6 +63,11 @@ class Draft:
     #: The section is invalid in a way that makes the router leave it out.
     left_out: bool = False
 
+    @property
+    def lacks(self) -> bool:
+        """Whether a required attribute is missing or wrong, so that no entity can be made."""
+        return any(row.required and row.field not in self.values for row in self.type.fields)
+
     def place(self, field_name: str = "") -> SourcePosition:
         entry = self.given.get(field_name)
         return entry.node.place if entry else self.section.place

@@ -6,6 +6,7 @@ of strictness.
 
 from __future__ import annotations
 
+import dataclasses
 import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,8 +15,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from trouter.config.acceptances import accept
 from trouter.config.configuration import ROUTER_ROLES, Configuration
+from trouter.config.dangling import dangling, unexpanded
 from trouter.config.entities import (
+    NOWHERE,
     AuthServicePluginEntity,
     ConnectorEntity,
     Entity,
@@ -28,7 +32,8 @@ from trouter.config.facts import listener_facts
 from trouter.config.files import is_absent_console
 from trouter.config.hosts import EVERY_ADDRESS, is_loopback
 from trouter.config.passwords import Secret
-from trouter.config.problems import Problem, Severity, SourcePosition, printable
+from trouter.config.problems import Problem, Severity, SourcePosition, nearest, printable
+from trouter.config.reporting import finding_of
 from trouter.config.strictness import POINTS
 from trouter.config.tenants import why_no_tenants
 from trouter.hooks import Plugins
@@ -40,18 +45,21 @@ OLD_TLS: Final = frozenset({"TLSv1", "TLSv1.1"})
 #: Mechanisms that send a password or a token in clear.
 IN_CLEAR: Final = frozenset({"PLAIN", "LOGIN", "OAUTHBEARER", "XOAUTH2"})
 #: The severities in the order in which they are counted and shown, the gravest first.
-SEVERITIES: Final = (Severity.PROBLEM, Severity.UNSAFE, Severity.NOTE)
+SEVERITIES: Final = (Severity.PROBLEM, Severity.UNSAFE, Severity.NOTE, Severity.ACCEPTED)
+#: Findings about files from the time of reading; those about the sslProfiles themselves are newer and replace them.
+OVERTAKEN: Final = frozenset({"unreadable-file", "unknown-tls-version"})
 NO_FAULTS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def evaluate(
     configuration: Configuration, plugins: Plugins | None = None, faults: Mapping[str, str] = NO_FAULTS
 ) -> tuple[Problem, ...]:
-    """Return all findings about a configuration, the gravest first.
+    """Return all findings about a configuration, the gravest first, none of them accepted.
 
     ``plugins`` are those that are configured with it. ``faults`` has the fault of each unusable sslProfile by name.
     """
     found = [*configuration.warnings, *not_served(configuration, faults), *unsafe(configuration)]
+    found += [*dangling(configuration), *unexpanded(configuration), *_alone(configuration)]
     if plugins is not None:
         found += mechanisms(configuration, plugins)
     return ordered(found)
@@ -62,20 +70,9 @@ def ordered(found: list[Problem]) -> tuple[Problem, ...]:
     return tuple(sorted(dict.fromkeys(found), key=lambda each: (SEVERITIES.index(each.severity), each.place)))
 
 
-def finding_of(point: str, entity: Entity, attribute: str | None = None, **values: object) -> Problem:
-    """Return the finding of a point of the table about an entity; ``values`` fill the gaps in its text."""
-    row = POINTS[point]
-    attribute = row.attribute if attribute is None else attribute
-    return Problem(
-        entity.place,
-        row.warning.format(**values),
-        entity.type.section,
-        attribute,
-        suggestion=row.cure.format(**values) if values else row.cure,
-        severity=row.severity,
-        point=point,
-        entity=entity.identity,
-    )
+def judged(configuration: Configuration, found: list[Problem]) -> tuple[Problem, ...]:
+    """Return all findings of a configuration in order, those marked that its files accept."""
+    return ordered(accept(dict.fromkeys(found), configuration.acceptances))
 
 
 def brief(finding: Problem) -> str:
@@ -106,6 +103,7 @@ def described(finding: Problem) -> dict[str, object]:
         "entity": finding.entity,
         "point": finding.point,
         "page": f"docs/{point.page}" if point is not None else "",
+        "reason": finding.reason,
     }
 
 
@@ -122,13 +120,32 @@ def not_served(configuration: Configuration, faults: Mapping[str, str] = NO_FAUL
     for what, entities in users:
         for entity in entities:
             if reasons := reasons_against(configuration, entity, faults):
-                yield _problem(entity, f"{what}: {'; '.join(reasons)}")
+                yield _unserved(configuration, entity, f"{what}: {'; '.join(reasons)}")
 
 
 def reasons_against(configuration: Configuration, entity: Entity, faults: Mapping[str, str]) -> tuple[str, ...]:
     """Return the reasons why an entity is not put into service; none if it is."""
     fault = faults.get(getattr(entity, "ssl_profile", None) or "")
     return (*configuration.unserved(entity), *((f"its sslProfile cannot be used: {fault}",) if fault else ()))
+
+
+def _unserved(configuration: Configuration, entity: Entity, message: str) -> Problem:
+    """Return the problem of an entity that is not put into service, with a cure if its sslProfile does not exist."""
+    problem = _problem(entity, message)
+    profiles = [each.name for each in configuration.ssl_profiles]
+    wanted = getattr(entity, "ssl_profile", None)
+    if not wanted or wanted in profiles:
+        return problem
+    point = POINTS["unknown-profile"]
+    cure = nearest(wanted, profiles) or point.cure
+    return dataclasses.replace(problem, key="sslProfile", suggestion=cure, point=point.name)
+
+
+def _alone(configuration: Configuration) -> Iterator[Problem]:
+    """Yield a warning for an interior router that no other router can connect to, and that dials none."""
+    roles = {listener.role for listener in configuration.listeners} | {each.role for each in configuration.connectors}
+    if configuration.router.mode == "interior" and not roles & ROUTER_ROLES:
+        yield finding_of("no-neighbours", configuration.router)
 
 
 def _problem(entity: Entity, message: str) -> Problem:
@@ -155,7 +172,7 @@ def mechanisms(configuration: Configuration, plugins: Plugins) -> Iterator[Probl
 def unsafe(configuration: Configuration) -> tuple[Problem, ...]:
     """Return the findings about unsafe settings, in the order of the file."""
     found = [*_files(configuration), *_vhosts(configuration), *_tenants(configuration), *_managers(configuration)]
-    found += _insecure(configuration)
+    found += _no_policy(configuration)
     for listener in configuration.listeners:
         found += _listener(listener, configuration.router)
     for connector in configuration.connectors:
@@ -178,7 +195,14 @@ def _listener(listener: ListenerEntity, router: RouterEntity) -> Iterator[Proble
     yield from _secret(listener, "metricsToken", listener.metrics_token)
     if is_absent_console(listener.http_root_dir):
         yield finding("older-console")
+    if listener.strip_annotations != "both":
+        yield finding("traces-kept")
+    if listener.http_root_dir and not is_absent_console(listener.http_root_dir):
+        yield finding("files-served")
     exposed = not is_loopback(listener.host)
+    if not listener.authenticate_peer and listener.role not in ROUTER_ROLES:
+        what = "a name" if exposed and _admits_anonymous(listener) else "authenticating"
+        yield finding("authenticate-peer", where="other machines" if exposed else "this machine", what=what)
     where = f"{'every address' if listener.host in EVERY_ADDRESS else listener.host} at port {listener.port}"
     if listener.role in ROUTER_ROLES and not listener.proves_routers:
         yield finding("unproven-router", where=where)
@@ -187,9 +211,10 @@ def _listener(listener: ListenerEntity, router: RouterEntity) -> Iterator[Proble
     taken = "allow_insecure_plain" in listener.written or _takes_passwords(listener, router)
     if listener.allow_insecure_plain == "yes" and not encrypted and taken:
         yield finding("passwords-in-clear")
-    if not listener.authenticate_peer and listener.role not in ROUTER_ROLES:
-        what = "a name" if _admits_anonymous(listener) else "authenticating"
-        yield finding("authenticate-peer", where="other machines", what=what)
+    elif not (listener.ssl_profile or listener.role in ROUTER_ROLES):
+        yield finding("require-tls")
+    if listener.serves_http and listener.healthz:
+        yield finding("health-for-others")
     if not listener.initial_handshake_timeout_seconds:
         yield finding("never-opens")
 
@@ -286,22 +311,13 @@ def _leads_to_management(target: str) -> bool:
     return any(agent.startswith(beginning) for agent in agents) if star or "#" in target else "$management" in target
 
 
-def _insecure(configuration: Configuration) -> Iterator[Problem]:
-    """Yield findings about settings against secureDefaults that no other check reports."""
-    for listener in configuration.listeners if configuration.router.secure_defaults else ():
-        exposed = not is_loopback(listener.host)
-        if not listener.authenticate_peer and not exposed and listener.role not in ROUTER_ROLES:
-            yield finding_of("authenticate-peer", listener, where="this machine", what="authenticating")
-        if listener.strip_annotations != "both":
-            yield finding_of("traces-kept", listener)
-        if listener.http_root_dir and not is_absent_console(listener.http_root_dir):
-            yield finding_of("files-served", listener)
-        if listener.serves_http and listener.healthz and exposed:
-            yield finding_of("health-for-others", listener)
-        if not listener.ssl_profile and exposed:
-            yield finding_of("require-tls", listener)
-    if configuration.router.secure_defaults and not configuration.policy.enable_vhost_policy:
-        yield finding_of("vhost-policy", configuration.policy)
+def _no_policy(configuration: Configuration) -> Iterator[Problem]:
+    """Yield a finding if the policy of vhosts is off; each vhost in the file has one of its own."""
+    policy = configuration.policy
+    if configuration.listeners and not (policy.enable_vhost_policy or configuration.vhosts):
+        finding = finding_of("vhost-policy", policy)
+        place = SourcePosition(configuration.source) if policy.place == NOWHERE else policy.place
+        yield dataclasses.replace(finding, place=place)
 
 
 def _vhosts(configuration: Configuration) -> Iterator[Problem]:

@@ -1,6 +1,7 @@
 """The JSON form: an array of `["sectionName", {attributes}]`, for files whose names end in `.json`.
 
-Values may be typed. Beyond JSON, comments may stand anywhere, and a list or map may end with a comma.
+Values may be typed. Beyond JSON, comments may stand anywhere, and a list or map may end with a comma; a comma that is
+missing, or one too many, is an error.
 """
 
 from __future__ import annotations

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
+from trouter.config.acceptances import Acceptance, acceptances
 from trouter.config.collector import held_back
 from trouter.config.conf_form import parse_conf
 from trouter.config.configuration import BUILT_IN, HOLDS, ONE_ONLY, Configuration
@@ -32,12 +35,14 @@ router {
     mode: standalone
     secureDefaults: yes
 }
+# trouter: accept authenticate-peer: clients of this machine need no name; the vhost below admits no others
 listener {
     host: 127.0.0.1
     port: amqp
     authenticatePeer: no
     saslMechanisms: ANONYMOUS
 }
+# trouter: accept authenticate-peer: clients of this machine need no name; the vhost below admits no others
 listener {
     host: 127.0.0.1
     port: 5680
@@ -63,6 +68,18 @@ vhost {
 """
 
 
+class FaultyConfiguration(ConfigurationError):
+    """Sections of a text are wrong; ``partial`` is the configuration without what is wrong.
+
+    ``broken`` has the places of the wrong sections, whose wrong values count as the defaults in ``partial``.
+    """
+
+    def __init__(self, problems: Iterable[Problem], partial: Configuration, broken: frozenset[SourcePosition]) -> None:
+        super().__init__(problems)
+        self.partial = partial
+        self.broken = broken
+
+
 def load(path: Path | None = None, text: str | None = None) -> Configuration:
     """Return the configuration in the file at `path`, or in `text`, which `path` then only names; or the built-in.
 
@@ -80,24 +97,39 @@ def load(path: Path | None = None, text: str | None = None) -> Configuration:
 def parse(text: str, file: str) -> Configuration:
     """Return the configuration in `text`, in the JSON form if `file` ends in `.json`; ConfigurationError as load()."""
     findings = Findings()
-    sections = _sections(text, file, findings)
+    accepted: list[Acceptance] = []
+    sections = _sections(text, file, findings, accepted)
     findings.secure = _wants_secure(sections)
     drafts = [draft for section in sections if (draft := draft_section(section, findings))]
-    drafts += _policies(drafts, findings)
+    drafts += _policies(drafts, findings, accepted)
     drafts += _secure_policy(drafts, findings, file)
-    drafts = check(drafts)
-    if findings.errors:
-        raise ConfigurationError(sorted(findings.errors, key=lambda problem: problem.place))
-    return Configuration(
-        **_fields(_built(drafts)),
+    served = check(drafts)
+    configuration = Configuration(
+        **_fields(_built(drafts if findings.errors else served)),
         source=file,
         warnings=tuple(sorted(findings.warnings, key=lambda problem: problem.place)),
+        acceptances=tuple(accepted),
     )
+    if findings.errors:
+        errors = sorted(findings.errors, key=lambda problem: problem.place)
+        raise FaultyConfiguration(errors, configuration, _broken(drafts, errors))
+    return configuration
 
 
-def _sections(text: str, file: str, findings: Findings) -> list[Section]:
+def _sections(text: str, file: str, findings: Findings, accepted: list[Acceptance]) -> list[Section]:
+    """Return the sections of a text, and append the findings that it accepts to ``accepted``."""
     form = parse_json if file.endswith(".json") else parse_conf
-    return form(text.removeprefix("\ufeff"), file, findings)
+    text = text.removeprefix("\ufeff")
+    sections = form(text, file, findings)
+    accepted += acceptances(text, file, sections, findings)
+    return sections
+
+
+def _broken(drafts: list[Draft], errors: list[Problem]) -> frozenset[SourcePosition]:
+    """Return the places of the sections in which there are errors."""
+    starts = sorted(draft.section.place for draft in drafts)
+    owners = ((error.place, bisect_right(starts, error.place)) for error in errors)
+    return frozenset(starts[number - 1] for place, number in owners if number and starts[number - 1].file == place.file)
 
 
 def _wants_secure(sections: list[Section]) -> bool:
@@ -110,13 +142,13 @@ def _wants_secure(sections: list[Section]) -> bool:
     return False
 
 
-def _policies(drafts: list[Draft], findings: Findings) -> list[Draft]:
+def _policies(drafts: list[Draft], findings: Findings, accepted: list[Acceptance]) -> list[Draft]:
     """Return the vhosts in the files of policyDir; everything else in them is held to the table and left out."""
     found = []
     for folder in {draft.value("policy_dir"): None for draft in drafts if draft.type.short == "policy"}:
         for path in sorted(Path(folder).glob("*.json")) if folder else ():
             try:
-                sections = _sections(_read(path), str(path), findings)
+                sections = _sections(_read(path), str(path), findings, accepted)
             except ConfigurationError as error:
                 findings.errors += error.problems
                 continue
@@ -138,10 +170,12 @@ def _secure_policy(drafts: list[Draft], findings: Findings, file: str) -> list[D
 
 
 def _built(drafts: list[Draft]) -> list[Entity]:
-    """Return the entities, numbered where numbers distinguish them."""
+    """Return the entities, numbered where numbers distinguish them; none for a section that lacks what it needs."""
     entities: list[Entity] = []
     seen: Counter[str] = Counter()
     for draft in drafts:
+        if draft.lacks:
+            continue
         entity = draft.build()
         if entity.numbered_by:
             number = seen[entity.numbered_by]

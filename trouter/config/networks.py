@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from . import texts
-from .configuration import ROUTER_ROLES, Configuration
+from .configuration import Configuration
 from .entities import ConnectorEntity, ListenerEntity
 from .hosts import EVERY_ADDRESS
 
@@ -24,11 +24,6 @@ def remarks(configurations: Sequence[Configuration]) -> Iterator[Remark]:
     """Yield remarks about problems and oddities in the network of these routers."""
     yield from _same_ids(configurations)
     interior = [each for each in configurations if each.router.mode == "interior"]
-    for each in interior:
-        roles = {entity.role for entity in each.listeners} | {entity.role for entity in each.connectors}
-        if not roles & ROUTER_ROLES:
-            text = f"{each.source}: the router is interior, but no listener and no connector is for other routers"
-            yield Remark(text, False)
     dials = [(each, connector) for each in interior for connector in _connectors(each)]
     if len(configurations) > 1 and dials and not any(_listeners(each) for each in interior):
         yield Remark(f"connectors dial, but no file has a listener of role {ROLE} that answers them", True)

@@ -273,7 +273,7 @@ FINDING: Final = operational(
     "What is to be told of the configuration in force: what is not served, what is unsafe, what is worth knowing.",
     extra=True,
     columns=(
-        column("severity", Kind.ENUM, "How much it matters.", values=("problem", "unsafe", "warning")),
+        column("severity", Kind.ENUM, "How much it matters.", values=("problem", "unsafe", "warning", "accepted")),
         column("entity", Kind.STRING, "The identity of what it is about, if that is one entity."),
         column("section", Kind.STRING, "The section of the file."),
         column("attribute", Kind.STRING, "The attribute, where it is about one."),
@@ -282,6 +282,7 @@ FINDING: Final = operational(
         column("place", Kind.STRING, "Where it stands: file, line and column."),
         column("point", Kind.STRING, "The row of the migration table, where it has one."),
         column("page", Kind.STRING, "The page of the manual."),
+        column("reason", Kind.STRING, "Why the operator accepts it, where the file says so."),
     ),
 )
 

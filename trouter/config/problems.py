@@ -25,11 +25,12 @@ class SourcePosition(NamedTuple):
 
 
 class Severity(StrEnum):
-    """The severity of a finding: a part will not do what the file says, is unsafe, or is worth knowing."""
+    """The severity of a finding: a part will not do what the file says, is unsafe, is worth knowing, or is accepted."""
 
     PROBLEM = "problem"
     UNSAFE = "unsafe"
     NOTE = "warning"
+    ACCEPTED = "accepted"
 
 
 #: The beginnings of messages about an attribute under its old name, and about one without effect.
@@ -42,7 +43,7 @@ class Problem:
     """One problem; `text` is the offending text, quoted, `suggestion` what to write instead.
 
     `point` is the row of the table of strictness (strictness.py) that it comes from, `entity` the identity of the
-    entity that it is about; both may be empty.
+    entity that it is about; both may be empty. `reason` is the operator's, of an accepted finding.
     """
 
     place: SourcePosition
@@ -54,6 +55,7 @@ class Problem:
     severity: Severity = Severity.NOTE
     point: str = ""
     entity: str = ""
+    reason: str = ""
 
     def __str__(self) -> str:
         where = ".".join(part for part in (self.section, self.key) if part)
@@ -62,6 +64,8 @@ class Problem:
             parts.append(f": {self.text}")
         if self.suggestion:
             parts.append(f" ({self.suggestion})")
+        if self.reason:
+            parts.append(f"; accepted: {self.reason}")
         return printable("".join(parts))
 
 

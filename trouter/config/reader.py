@@ -26,8 +26,12 @@ _SKIPPED = {also: re.compile(rf"(?:[\s{also}]+|#[^\n]*)*") for also in ("", ",",
 # A string on its line, which needs no second look when there is no backslash in it.
 _DOUBLE_QUOTED = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 # The next entry whose name and value are such strings, and the next item that is one: what most of a policy is made of.
-_TEXT_ENTRY = re.compile(r'[\s,]*"([^"\\\n]*)"[ \t]*:[ \t]*"([^"\\\n]*)"')
-_TEXT_ITEM = re.compile(r'[\s,]*"([^"\\\n]*)"')
+# By what may stand before them: with commas as you like, first in JSON, and behind another in JSON.
+_BEFORE = {"": r"[\s,]*", "first": r"\s*", "next": r"\s*,\s*"}
+_TEXT_ENTRY = {
+    name: re.compile(before + r'"([^"\\\n]*)"[ \t]*:[ \t]*"([^"\\\n]*)"') for name, before in _BEFORE.items()
+}
+_TEXT_ITEM = {name: re.compile(before + r'"([^"\\\n]*)"') for name, before in _BEFORE.items()}
 _BLANK = frozenset(" \t\r\f\v")
 _BLANKS = re.compile(r"[ \t\r\f\v]*")
 _REST_IS_EMPTY = re.compile(r"[ \t\r\f\v]*(?:#[^\n]*)?(?=\n|\Z)")
@@ -167,22 +171,46 @@ class Reader(ABC):
         start, place = self.offset, self.place()
         self.offset += 1
         by_line = self.rest_is_empty()
-        entries = [*self.text_entries()]
-        while (char := self.skip(also=",")) != "}":
+        entries = [*self.text_entries(behind=False)]
+        behind = bool(entries)
+        while (char := self.next_part("}", behind=behind)) != "}":
             if not char:
                 self.wrong("this brace is never closed", "add a }", at=start)
                 break
             try:
                 entries.append(self.entry(by_line, depth))
             except NoValue:
+                behind = False
                 continue
-            entries += self.text_entries()
+            behind = True
+            entries += self.text_entries(behind=True)
         self.offset = min(self.offset + 1, len(self.text))
         return Map(tuple(entries), place)
 
-    def text_entries(self) -> Iterator[Entry]:
-        """Yield the entries that follow, as far as their names and values are plain strings."""
-        while match := _TEXT_ENTRY.match(self.text, self.offset):
+    def next_part(self, closing: str, *, behind: bool) -> str:
+        """Pass what stands before the next part of a map or list; return its first character.
+
+        ``behind``: a part stands before it, so that JSON needs a comma. The `.conf` form takes commas as they come.
+        """
+        if not self.json:
+            return self.skip(also=",")
+        char = self.skip()
+        if char == "," and behind:
+            self.offset += 1
+            char = self.skip()
+        elif behind and char and char != closing:
+            self.wrong("a comma is missing before this", "put a comma between two values", end=self.line_end())
+        while char == ",":
+            self.wrong("nothing stands before this comma", "remove it", end=self.offset + 1)
+            self.offset += 1
+            char = self.skip()
+        return char
+
+    def text_entries(self, *, behind: bool) -> Iterator[Entry]:
+        """Yield the entries that follow, as far as their names and values are plain strings; ``behind`` another."""
+        before = ("next" if behind else "first") if self.json else ""
+        while match := _TEXT_ENTRY[before].match(self.text, self.offset):
+            before = "next" if self.json else ""
             self.offset = match.end()
             key, value = match.start(1), match.start(2)
             place = self.place(key - 1)
@@ -253,17 +281,22 @@ class Reader(ABC):
         start, place = self.offset, self.place()
         self.offset += 1
         items: list[Node] = []
-        while match := _TEXT_ITEM.match(self.text, self.offset):
+        form = "first" if self.json else ""
+        while match := _TEXT_ITEM[form].match(self.text, self.offset):
+            form = "next" if self.json else ""
             self.offset = match.end()
             items.append(Scalar(match[1], self.place(match.start(1) - 1), quoted=True))
-        while (char := self.skip(also=",")) != "]":
+        behind = bool(items)
+        while (char := self.next_part("]", behind=behind)) != "]":
             if not char:
                 self.wrong("this bracket is never closed", "add a ]", at=start, key=key)
                 break
             before = self.offset
+            behind = True
             try:
                 items.append(self.item(key, depth, char))
             except NoValue:
+                behind = False
                 self.offset = max(self.offset, before + 1)  # a brace closes nothing here
         self.offset = min(self.offset + 1, len(self.text))
         return Items(tuple(items), place)

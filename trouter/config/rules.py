@@ -73,7 +73,6 @@ def check(drafts: list[Draft]) -> list[Draft]:
         if not (taken or draft.left_out):
             served.append(draft)
             first |= {claim.key: (draft, claim.field) for claim in own}
-    _idle_vhosts(drafts)
     return _with_exchanges(served)
 
 
@@ -106,7 +105,8 @@ def check_one(draft: Draft, world: World, names_of: Callable[[str], Collection[s
             if draft.type.entity is BindingEntity:
                 draft.leave_out(message, field, cure)
             elif draft.type.entity in {ListenerEntity, ConnectorEntity} and kind.entity is SslProfileEntity:
-                draft.doubt("unknown-profile", message, field, cure)
+                if draft.findings.secure or draft.findings.single:  # else `findings.not_served` reports it
+                    draft.doubt("unknown-profile", message, field, cure)
             else:
                 draft.error(message, field, cure)
     if draft.type.unserved:
@@ -221,7 +221,6 @@ def _listener(draft: Draft) -> None:
             draft.doubt("encryption-without-profile", message, "sasl_mechanisms")
     if draft.value("client_cert") == "none" and "EXTERNAL" in (draft.value("sasl_mechanisms") or ()):
         draft.error("EXTERNAL in saslMechanisms needs client certificates", "client_cert", "write required or optional")
-    _secret_in_clear(draft, "metrics_token")
     token = draft.value("metrics_token")
     if isinstance(token, Secret) and not token.fault and not TOKEN.fullmatch(token.reveal()):
         draft.error("is not a token: 16 to 512 letters, digits and -._~+/=", "metrics_token", "openssl rand -hex 32")
@@ -234,7 +233,6 @@ def _listener(draft: Draft) -> None:
 def _connector(draft: Draft) -> None:
     if draft.value("sasl_password") is not None and not draft.value("sasl_username"):
         draft.doubt("password-without-user", "a saslPassword needs a saslUsername", "sasl_password")
-    _secret_in_clear(draft, "sasl_password")
     secret = draft.value("sasl_password")
     if isinstance(secret, Secret) and secret.in_clear and secret.reveal().startswith("literal:"):
         draft.warning("`literal:` is part of the password: only an sslProfile knows it as a prefix", "sasl_password")
@@ -244,7 +242,6 @@ def _connector(draft: Draft) -> None:
 
 def _ssl_profile(draft: Draft) -> None:
     _needs_name(draft)
-    _secret_in_clear(draft, "password")
     if "password_file" in draft.given:
         if "password" in draft.given:
             draft.warning("is ignored: password is given too", "password_file")
@@ -282,12 +279,6 @@ def _needs_name(draft: Draft) -> None:
         draft.leave_out(
             "the attribute 'name' must be given", suggestion="add name: NAME; others refer to it by its name"
         )
-
-
-def _secret_in_clear(draft: Draft, field: str) -> None:
-    secret = draft.value(field)
-    if isinstance(secret, Secret) and secret.in_clear:
-        draft.warning("the password stands in the configuration itself; write env:NAME or file:PATH", field)
 
 
 def _address(draft: Draft) -> None:
@@ -397,14 +388,6 @@ def _vhost(draft: Draft) -> None:
         for field, what in (("max_senders", "senders"), ("max_receivers", "receivers")):
             if getattr(group, field) == 0:
                 draft.warning(f"the group '{name}' allows no {what}: 0 means none, not unlimited", "groups")
-
-
-def _idle_vhosts(drafts: list[Draft]) -> None:
-    """Warn of vhosts without effect, because the policy has no enableVhostPolicy."""
-    if not any(draft.type.short == "policy" and draft.value("enable_vhost_policy") for draft in drafts):
-        for draft in drafts:
-            if draft.type.entity is VhostEntity:
-                draft.warning("has no effect: the policy section does not have enableVhostPolicy: yes")
 
 
 BOTH_FILES: Final = "certFile and privateKeyFile must be given together"

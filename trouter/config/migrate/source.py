@@ -38,8 +38,8 @@ class _Traced(Reader):
         self.ends[entry.place] = self.offset
         return entry
 
-    def text_entries(self) -> Iterator[Entry]:
-        for entry in super().text_entries():
+    def text_entries(self, *, behind: bool) -> Iterator[Entry]:
+        for entry in super().text_entries(behind=behind):
             self.ends[entry.place] = self.offset
             yield entry
 
