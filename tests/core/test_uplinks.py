@@ -39,8 +39,8 @@ class Edge:
         self.above = self.router.connect(PeerTerms(capacity, False, False), role="edge", container_id="A")
         self.troubles: list[str] = []
         self.broken: list[str] = []
-        #: The fault of the uplink whenever it became usable: always empty.
-        self.usable: list[str] = []
+        #: How often the uplink became usable.
+        self.usable = 0
         self.uplink = self.go_up(capacity)
 
     def go_up(self, capacity: int) -> Uplink:
@@ -49,7 +49,7 @@ class Edge:
             session.begin()
         uplink = Uplink(self.router.core, self.above.as_container(), sessions, capacity)
         uplink.on_trouble, uplink.on_broken = self.troubles.append, self.broken.append
-        uplink.on_usable = lambda: self.usable.append(uplink.fault)
+        uplink.on_usable = self.count_usable
         self.above.answers = False
         uplink.begin()
         self.router.pump()
@@ -62,6 +62,9 @@ class Edge:
         self.above.answers = True
         self.router.pump()
         return uplink
+
+    def count_usable(self) -> None:
+        self.usable += 1
 
     def links(self, address: str) -> list[Any]:
         """Return the links of an address that are on the uplink now, at the test's end."""
@@ -490,8 +493,8 @@ def test_heartbeats_are_sent_as_far_as_they_are_wanted() -> None:
 
 def test_an_uplink_is_usable_once_its_needed_links_are_taken() -> None:
     edge = Edge()
-    assert edge.usable == [""]
-    assert edge.uplink.fault == ""
+    assert edge.usable == 1
+    assert edge.uplink.usable
 
 
 def test_a_refused_link_is_attached_again_ever_more_rarely_until_it_is_taken() -> None:
@@ -503,7 +506,7 @@ def test_a_refused_link_is_attached_again_ever_more_rarely_until_it_is_taken() -
     waits = []
     for refusals in range(6, -1, -1):
         edge.router.pump()
-        assert edge.uplink.fault == why
+        assert (edge.uplink.usable, edge.uplink.refusal) == (False, why)
         known, beats = len(edge.above.attached), 0
         while len(edge.above.attached) == known:
             edge.uplink.beat()
@@ -516,7 +519,7 @@ def test_a_refused_link_is_attached_again_ever_more_rarely_until_it_is_taken() -
     edge.router.pump()
     assert waits == [5, 10, 20, 40, 60, 60, 60]
     assert edge.troubles == [why]
-    assert (edge.usable, edge.uplink.fault) == (["", ""], "")
+    assert (edge.usable, edge.uplink.usable, edge.uplink.refusal) == (2, True, "")
 
 
 def test_a_link_that_another_edge_router_has_taken_is_not_taken_back() -> None:
@@ -527,4 +530,4 @@ def test_a_link_that_another_edge_router_has_taken_is_not_taken_back() -> None:
         edge.uplink.beat()
         edge.router.pump()
     assert edge.links("E1") == []
-    assert "amqp:link:stolen" in edge.uplink.fault
+    assert "amqp:link:stolen" in edge.uplink.refusal

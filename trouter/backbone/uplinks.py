@@ -30,15 +30,16 @@ class Complaints:
     """Counts equal complaints in a row, and decides which of them the log has."""
 
     def __init__(self) -> None:
-        self._last = ""
+        #: The last complaint, empty for none.
+        self.last = ""
         self._count = 0
         self._next = 1
 
     def count(self, why: str) -> int:
         """Count a complaint; return how many equal ones there were if it is to be logged, else 0."""
-        if why != self._last:
+        if why != self.last:
             self.forget()
-            self._last = why
+            self.last = why
         self._count += 1
         if self._count < self._next:
             return 0
@@ -47,7 +48,7 @@ class Complaints:
 
     def forget(self) -> None:
         """Begin anew: the next complaint is logged."""
-        self._last, self._count, self._next = "", 0, 1
+        self.last, self._count, self._next = "", 0, 1
 
 
 class UplinkOwner(Protocol):
@@ -84,7 +85,10 @@ class Uplinks:
     @property
     def fault(self) -> str | None:
         """The reason why the active uplink cannot be used, empty if it can be; None if no connection is active."""
-        return None if self._active is None else self._active.fault
+        active = self._active
+        if active is None or active.usable:
+            return None if active is None else ""
+        return active.refusal or self._complaints.last or "the interior router has not answered yet"
 
     def is_active(self, number: int) -> bool:
         """Return whether the connection of this number is the active one."""

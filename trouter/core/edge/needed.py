@@ -26,11 +26,14 @@ class NeededLinks:
         self._next_waits: dict[str, int] = {}
 
     @property
-    def fault(self) -> str:
-        """The reason why the uplink cannot be used now, empty if it can."""
-        if self._refused:
-            return "; ".join(self._refused.values())
-        return "the interior router has not answered yet" if self._missing else ""
+    def complete(self) -> bool:
+        """True while the interior router has taken all of them."""
+        return not self._missing
+
+    @property
+    def refusal(self) -> str:
+        """The reasons of those that it refused, empty if it refused none."""
+        return "; ".join(self._refused.values())
 
     def attach(self, name: str, link: Link) -> None:
         """Add a link that is being attached under this name, for the first time or again."""

@@ -110,9 +110,14 @@ class Uplink:
         self._taken: set[AddressEntry] = set()
 
     @property
-    def fault(self) -> str:
-        """The reason why the uplink cannot be used now, empty if it can."""
-        return self._needed.fault
+    def usable(self) -> bool:
+        """True while the interior router has taken all links that messages need."""
+        return self._needed.complete
+
+    @property
+    def refusal(self) -> str:
+        """The reasons why it refused some of them, empty if it refused none."""
+        return self._needed.refusal
 
     # --- its links
 
