@@ -40,6 +40,8 @@ HOLDS: dict[str, tuple[str, ...]] = {
     "config.dangling.a_name_that_points_nowhere_is_a_problem_with_the_nearest_name": ("unknown-connection", "not-for-routes", "unknown-vhost"),
     "config.dangling.a_variable_that_nothing_expands_is_a_warning": ("not-expanded",),
     "config.dangling.an_interior_router_without_neighbours_is_warned_of_everywhere": ("no-neighbours",),
+    "e2e.not_served.clear_clients_are_served_where_only_versions_of_tls_are_at_fault": ("unusable-profile",),
+    "e2e.not_served.with_secure_defaults_the_router_does_not_start": ("unusable-profile",),
     "config.strictness.an_unreadable_file_fails_only_the_entities_that_need_the_file": ("unreadable-file",),
     "config.strict.a_setting_that_admits_more_peers_is_reported": ("unheld-tenants", "idle-message-size"),
     "e2e.free_tenants.the_hostname_of_the_open_is_the_tenant": ("unheld-tenants",),

@@ -1,7 +1,8 @@
 """Which listeners and connectors are served, and which are withheld because the router cannot do what they ask for.
 
-A listener that asks for TLS and gets none would admit clients that it should keep out. So an entity that asks for
-a feature that this version lacks, or whose certificate is missing, is withheld, and the log says so.
+An entity that asks for a feature that this version lacks is withheld, and so is a connector whose certificate is
+missing; the log says so. A listener whose certificate is missing opens, as on the older router, and refuses its clients
+(``tls/secure.py``).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from trouter.config.findings import NO_FAULTS, not_served, reasons_against
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The entities to serve. ``withheld`` holds a problem for each entity that is not served."""
+    """The entities to serve. ``withheld`` holds a problem for each that is not served, or whose TLS will fail."""
 
     listeners: tuple[ListenerEntity, ...] = ()
     connectors: tuple[ConnectorEntity, ...] = ()

@@ -48,6 +48,8 @@ IN_CLEAR: Final = frozenset({"PLAIN", "LOGIN", "OAUTHBEARER", "XOAUTH2"})
 SEVERITIES: Final = (Severity.PROBLEM, Severity.UNSAFE, Severity.NOTE, Severity.ACCEPTED)
 #: Findings about files from the time of reading; those about the sslProfiles themselves are newer and replace them.
 OVERTAKEN: Final = frozenset({"unreadable-file", "unknown-tls-version"})
+#: What a listener does whose sslProfile cannot be used.
+NO_HANDSHAKE: Final = "will open, and no TLS handshake with it will succeed"
 NO_FAULTS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -121,11 +123,14 @@ def not_served(configuration: Configuration, faults: Mapping[str, str] = NO_FAUL
         for entity in entities:
             if reasons := reasons_against(configuration, entity, faults):
                 yield _unserved(configuration, entity, f"{what}: {'; '.join(reasons)}")
+            elif fault := faults.get(entity.ssl_profile or ""):
+                yield _problem(entity, f"{NO_HANDSHAKE}: its sslProfile cannot be used: {fault}")
 
 
 def reasons_against(configuration: Configuration, entity: Entity, faults: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the reasons why an entity is not put into service; none if it is."""
-    fault = faults.get(getattr(entity, "ssl_profile", None) or "")
+    """Return the reasons why an entity is not put into service; none if it is, as a listener whose TLS fails."""
+    dials = not isinstance(entity, ListenerEntity)
+    fault = faults.get(getattr(entity, "ssl_profile", None) or "") if dials else None
     return (*configuration.unserved(entity), *((f"its sslProfile cannot be used: {fault}",) if fault else ()))
 
 

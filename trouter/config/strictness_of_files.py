@@ -34,8 +34,8 @@ READ_AS: Final = (
     _read_as(
         "unknown-tls-version",
         "sslProfile.protocols",
-        "the profile fails with its listeners and connectors, the rest serves",
-        "listeners and connectors with this profile will not be served",
+        "the profile cannot be used: its listeners open, its connectors do not dial",
+        "listeners with this profile will refuse TLS, connectors will not dial",
         "a list of TLSv1, TLSv1.1, TLSv1.2, TLSv1.3",
         "tls.md",
         Severity.PROBLEM,
@@ -110,10 +110,22 @@ READ_AS: Final = (
         Severity.PROBLEM,
     ),
     _read_as(
+        "unusable-profile",
+        "listener.sslProfile",
+        "a listener opens although its sslProfile cannot be used: its TLS handshakes fail; clients without TLS are "
+        "served if requireSsl is no and only protocols is at fault",
+        "",
+        "",
+        "tls.md",
+        Severity.PROBLEM,
+        "the router does not start",
+    ),
+    _read_as(
         "half-a-pair",
         "sslProfile.certFile",
-        "with a certFile and no privateKeyFile the users of the profile fail, and the rest serves",
-        "listeners and connectors with this profile will not be served",
+        "with a certFile and no privateKeyFile the profile cannot be used: its listeners open, its connectors do not "
+        "dial",
+        "listeners with this profile will refuse their clients, connectors will not dial",
         "add privateKeyFile: PATH",
         "tls.md",
         Severity.PROBLEM,
@@ -146,7 +158,7 @@ READ_AS: Final = (
         "unreadable-file",
         "sslProfile.certFile",
         "a certificate, key, authority, mapping or password file, or saslConfigDir, that cannot be read: "
-        "the parts that need it fail, and the rest serves",
+        "the parts that need it fail, a listener at each TLS handshake, and the rest serves",
         "the parts that need it will not be served",
         "name one that can be read",
         "tls.md",

@@ -20,9 +20,10 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
 from trouter.config import Configuration, ListenerEntity, Problem, SslProfileEntity
+from trouter.config.findings import NO_HANDSHAKE
 from trouter.config.problems import Severity
 
-from .contexts import ClientUse, Use, use_of
+from .contexts import ClientUse, ServerUse, Use, use_of
 from .loaded import Loaded, load, stamp_for
 from .material import Stamp
 from .names import UNREADABLE
@@ -73,6 +74,8 @@ class Fault:
     uses: frozenset[Use]
     why: str
     stamp: Stamp
+    #: With other ``protocols`` the profile could be used.
+    versions_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +133,7 @@ class TlsProfiles:
                 if not same or before is None:
                     known = self._faults.get(entity.name)
                     if tolerant or (known is not None and known.entity == entity):
-                        stamp = await _in_thread(stamp_for, entity, wanted)
-                        faults[entity.name] = Fault(entity, wanted, str(problem), stamp)
+                        faults[entity.name] = await self._examine(entity, wanted, problem)
                     else:
                         lines.append(_line(entity, problem))
                 else:
@@ -140,11 +142,22 @@ class TlsProfiles:
                     renewals.append(Renewal(entity.name, str(problem)))
             else:
                 profiles[entity.name] = Profile(loaded, wanted, loaded.stamp).follow(before)
-                if before is not None:
+                if before is not None or entity.name in self._faults:
                     renewals.append(Renewal(entity.name))
         if lines:
             raise TlsProblems(*lines)
         return PendingProfiles(self, profiles, renewals, faults)
+
+    async def _examine(self, entity: SslProfileEntity, uses: frozenset[Use], problem: TlsProblem) -> Fault:
+        """Return the fault of a profile that cannot be loaded."""
+        stamp = await _in_thread(stamp_for, entity, uses)
+        versions_only = problem.attribute == "protocols"
+        if versions_only:
+            try:
+                await _in_thread(load, replace(entity, protocols=None), uses, self._clock())
+            except TlsProblem:
+                versions_only = False
+        return Fault(entity, uses, str(problem), stamp, versions_only)
 
     def become(self, profiles: dict[str, Profile], faults: dict[str, Fault]) -> None:
         """Use these profiles from now on."""
@@ -157,6 +170,10 @@ class TlsProfiles:
         """Return the present state of a profile, or None."""
         profile = self._profiles.get(name)
         return None if profile is None else profile.loaded
+
+    def fault(self, name: str) -> Fault | None:
+        """Return the fault of a profile that cannot be used, None for another."""
+        return self._faults.get(name)
 
     def server(self, listener: ListenerEntity) -> tuple[Loaded, ssl.SSLContext] | None:
         """Return profile and context for the clients of ``listener``; None if it has no such profile any more."""
@@ -326,8 +343,11 @@ def problems_in(configuration: Configuration, now_s: float) -> list[Problem]:
         try:
             load(entity, frozenset(uses.get(entity.name, ())), now_s)
         except TlsProblem as problem:
-            section = entity.type.section
-            found.append(Problem(entity.place, str(problem), section, entity.name, severity=Severity.PROBLEM))
+            section, message = entity.type.section, str(problem)
+            opens = not configuration.router.secure_defaults
+            if opens and any(isinstance(use, ServerUse) for use in uses.get(entity.name, ())):
+                message = f"{message}; its listeners {NO_HANDSHAKE}"
+            found.append(Problem(entity.place, message, section, entity.name, severity=Severity.PROBLEM))
     return found
 
 

@@ -116,7 +116,7 @@ class Secure:
         self._recorder = recorder
         self._clock = clock
         self._profiles: TlsProfiles | None = None
-        #: Called when an unusable profile has become usable, to start the listeners and connectors that need it.
+        #: Called when an unusable profile has become usable, to start the connectors that need it.
         self.take_up: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
 
     # --- another configuration
@@ -184,6 +184,7 @@ class Secure:
             with trio.move_on_after(timeout_s) as whole:
                 layer, early = await read_opening(sock)
                 if layer is Layer.OTHER:
+                    self._check_clear(entity)
                     return facts, SecurityLayer(early=early, began_s=began_s)
                 with trio.move_on_after(HANDSHAKE_S):
                     return await self._accept_tls(sock, facts, entity, early, began_s)
@@ -201,7 +202,7 @@ class Secure:
 
         found = None if self._profiles is None else self._profiles.server(entity)
         if found is None:
-            raise TlsFailed("TLS: the listener's sslProfile is gone")
+            raise TlsFailed(self._fault_of(entity) or "TLS: the listener's sslProfile is gone")
         loaded, context = found
         channel = TlsChannel(context, server=True)
         await channel.handshake(sock, early)
@@ -209,6 +210,18 @@ class Secure:
         trusted = entity.trusted_certs_file or ""
         security = SecurityLayer(channel, b"", began_s, channel.chain(), profile.name, profile.ordinal, trusted)
         return await self._judge(facts, security, loaded, maps_user=True), security
+
+    def _fault_of(self, entity: ListenerEntity) -> str:
+        """Return why the listener's sslProfile cannot be used, empty if it can."""
+        name = entity.ssl_profile or ""
+        fault = None if self._profiles is None else self._profiles.fault(name)
+        return "" if fault is None else f"TLS: sslProfile {name} cannot be used: {fault.why}"
+
+    def _check_clear(self, entity: ListenerEntity) -> None:
+        """Raise TlsFailed if the listener may serve no client without TLS, because more than versions is at fault."""
+        fault = None if self._profiles is None else self._profiles.fault(entity.ssl_profile or "")
+        if fault is not None and not fault.versions_only:
+            raise TlsFailed(self._fault_of(entity))
 
     async def dial(
         self, sock: socket.socket, facts: PeerFacts, entity: ConnectorEntity, host: str, known: Resumable | None = None
