@@ -77,6 +77,9 @@ class StillControl:
     def may_send(self, connection: int, address: str) -> bool:
         return True
 
+    def uncovered(self, connection: int, pattern: str, direction: str) -> str | None:
+        return None
+
     def denied(self, connection: int, what: str) -> None:
         self.refusals.append((connection, what))
 

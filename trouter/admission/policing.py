@@ -15,7 +15,7 @@ from typing import Final
 import trio
 
 from trouter.config.entities import PolicyEntity, Quotas
-from trouter.config.entities.group import LEVELS
+from trouter.config.entities.group import LEVELS, OPERATORS
 from trouter.config.schema import camel
 from trouter.core.messagelog import MessageLog
 from trouter.core.terms import ROUTER_ROLES
@@ -47,7 +47,10 @@ log = logging.getLogger("trouter.POLICY")
 EVERYTHING: Final = Rights("admin")
 NOTHING: Final = Rights("none", allow_admin_status_update=False, allow_dynamic_link_routes=False)
 #: The rights of requests from users unknown here, by the policy's routerManagement.
-RIGHTS_AT: Final = {level: NOTHING if level == "none" else Rights(level) for level in LEVELS}
+RIGHTS_AT: Final = {
+    level: NOTHING if level == "none" else Rights(level, allow_dynamic_link_routes=level in OPERATORS)
+    for level in LEVELS
+}
 
 
 class Policing:
@@ -163,6 +166,18 @@ class Policing:
         if held is None:
             return not (number and self.policy.entity.enable_vhost_policy)
         return held.admission.may_send(address).allowed
+
+    def uncovered(self, number: int, pattern: str, direction: str) -> str | None:
+        """Return an address that a link route of a connection would take and its user may not use; None if none.
+
+        PatternError if the pattern is invalid, or too complex for an answer.
+        """
+        held = self._held.get(number)
+        if held is None:
+            return pattern if number and self.policy.entity.enable_vhost_policy else None
+        admission = held.admission
+        rules = admission.sources if direction == "in" else admission.targets
+        return rules.uncovered(pattern, admission.user_text)
 
     def _judge(self, policy: Policy, request: OpenRequest) -> Admission | Denial:
         """Return the policy's decision; a plugin may choose the vhost or the addresses."""

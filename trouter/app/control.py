@@ -144,6 +144,10 @@ class Control:
         """Return whether the user of a connection may send to an address; connection 0 is the router itself."""
         return self._parts.policing.may_send(connection, address)
 
+    def uncovered(self, connection: int, pattern: str, direction: str) -> str | None:
+        """Return an address that a link route would take and the connection's user may not use; None if none."""
+        return self._parts.policing.uncovered(connection, pattern, direction)
+
     def denied(self, connection: int, what: str) -> None:
         """Record the denial of a management request, ``what``, of a connection's user."""
         self._parts.policing.deny_management(connection, what)

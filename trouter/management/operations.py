@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from trouter.config.schema import EntityType
+
 from .context import Node
 from .entities import ENTITY_OPERATIONS, create, entity_type_of, on_entity
-from .kinds import SELF, is_node_type
+from .kinds import SELF, is_node_type, kind_of
 from .own import NODE_OPERATIONS, query, update_by_body
 from .requests import Request, shown
 from .responses import Answer
-from .rights import NONE, Forbidden, check_level
-from .status import bad_request, not_implemented
+from .rights import Forbidden, check_level, may_begin
+from .status import Refusal, bad_request, not_implemented
 from .tenants import check_operation
 
 __all__ = ["CHANGES", "ENTITY_OPERATIONS", "NODE_OPERATIONS", "perform"]
@@ -31,7 +33,7 @@ async def perform(node: Node, request: Request) -> Answer:
     if not written:
         raise bad_request("the property 'operation' is missing")
     operation = written.upper().replace("_", "-")
-    if node.rights(request).level == NONE:
+    if not may_begin(node.rights(request), operation, _kind_named(request)):
         raise Forbidden
     if node.tenant is not None:
         check_operation(operation, node.control.configuration.policy.enable_vhost_policy)
@@ -48,6 +50,14 @@ async def perform(node: Node, request: Request) -> Answer:
             raise not_implemented(f"Not implemented: {shown(written)} on the management node")
         return await known(node, request)
     return await on_entity(node, request, operation)
+
+
+def _kind_named(request: Request) -> EntityType | None:
+    """Return the type of the entity that a request is about; None if it names no type that is known."""
+    try:
+        return kind_of(entity_type_of(request) or request.text("type"))
+    except Refusal:
+        return None
 
 
 def _is_for_node(request: Request) -> bool:

@@ -148,6 +148,12 @@ class Control(Protocol):
     def may_send(self, connection: int, address: str) -> bool:
         """Return whether the user of a connection may send to an address; connection 0 is the router itself."""
 
+    def uncovered(self, connection: int, pattern: str, direction: str) -> str | None:
+        """Return an address that a link route of a connection would take and its user may not use; None if none.
+
+        PatternError if the pattern is invalid, or too complex for an answer.
+        """
+
     def denied(self, connection: int, what: str) -> None:
         """Report that a requester requested more than its rights allow; ``what`` is a line of text."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from trouter.config.entities.group import LEVELS
+from trouter.config.entities.group import LEVELS, OPERATORS
 from trouter.config.schema import EntityType
 
 from .ports import Rights
@@ -30,6 +30,8 @@ OPERATED: Final = frozenset({
     "connection", "router.link", "router.config.address", "router.config.linkRoute", "router.config.autoLink",
     "router.config.exchange", "router.config.binding", "router.connection.linkRoute",
 })  # fmt: skip
+#: The link routes of a connection, which only it sees: a right of their own allows to make and delete them.
+OWN_ROUTE: Final = "router.connection.linkRoute"
 
 
 def level_for(operation: str, kind: EntityType | None) -> str:
@@ -43,10 +45,24 @@ def level_for(operation: str, kind: EntityType | None) -> str:
 
 def check_level(rights: Rights, operation: str, kind: EntityType | None) -> None:
     """Raise Forbidden unless ``rights`` suffice."""
-    if LEVELS.index(rights.level) < LEVELS.index(level_for(operation, kind)):
-        raise Forbidden
-    if operation == "CREATE" and kind is not None and kind.short == "router.connection.linkRoute":
-        _check(rights.allow_dynamic_link_routes)
+    enough = LEVELS.index(rights.level) >= LEVELS.index(level_for(operation, kind))
+    if kind is not None and kind.short == OWN_ROUTE:
+        if operation == "CREATE":
+            enough = rights.allow_dynamic_link_routes
+        elif operation == "DELETE":
+            enough = enough or rights.allow_dynamic_link_routes
+    _check(enough)
+
+
+def may_begin(rights: Rights, operation: str, kind: EntityType | None) -> bool:
+    """Return whether a request is looked at: one of a user without any level only if it is about its link routes."""
+    own = kind is not None and kind.short == OWN_ROUTE and operation in ("CREATE", "DELETE")
+    return rights.level != NONE or (own and rights.allow_dynamic_link_routes)
+
+
+def is_operator(rights: Rights) -> bool:
+    """Return whether the rights suffice for changes of what runs, of whatever addresses."""
+    return rights.level in OPERATORS
 
 
 def check_update(rights: Rights, kind: EntityType, attributes: dict[str, Any]) -> None:
@@ -61,8 +77,8 @@ def _check(allowed: bool) -> None:
 
 
 class Forbidden(Refusal):
-    """The requester's rights do not suffice."""
+    """The requester's rights do not suffice; ``why`` says what is missing."""
 
-    def __init__(self) -> None:
-        refusal = forbidden(NOT_ALLOWED)
+    def __init__(self, why: str = "") -> None:
+        refusal = forbidden(f"{NOT_ALLOWED} {why}".rstrip())
         super().__init__(refusal.status, refusal.description)

@@ -17,6 +17,7 @@ from .context import Node
 from .directory import Found
 from .requests import Request, shown
 from .responses import Answer
+from .rights import Forbidden, is_operator
 from .showing import shown_entity
 from .status import CREATED, Refusal, bad_request
 
@@ -27,6 +28,8 @@ _DIRECTIONS: Final = ("in", "out")
 def create_scoped(node: Node, request: Request, kind: EntityType, name: str, attributes: Mapping[str, Any]) -> Answer:
     """Route links to the requester's own connection, and return the answer; Refusal."""
     route = _route_of(kind, name, attributes)
+    if not is_operator(node.rights(request)):
+        _check_addresses(node, request, route)
     connection = node.control.connections().get(request.origin)
     if connection is None:
         raise bad_request("Parent connection no longer exists")
@@ -54,6 +57,20 @@ def delete_scoped(node: Node, found: Found) -> None:
     """Delete a link route of the requester's connection."""
     node.router.routes.remove_scoped(found.key)
     node.control.record_change("DELETE", found.kind.full_name, str(found.key), {})
+
+
+def _check_addresses(node: Node, request: Request, route: LinkRoute) -> None:
+    """Raise Forbidden if the route would take an address that the requester may not use itself; Refusal."""
+    try:
+        beside = node.control.uncovered(request.origin, route.pattern, route.direction)
+    except PatternError as error:
+        raise bad_request(f"Pattern invalid - {error}") from None
+    if beside is not None:
+        entries = "sources" if route.direction == "in" else "targets"
+        raise Forbidden(
+            f"The pattern '{shown(route.pattern)}', direction {route.direction}, takes '{shown(beside)}', which the "
+            f"{entries} of your group do not cover"
+        )
 
 
 def _route_of(kind: EntityType, name: str, attributes: Mapping[str, Any]) -> LinkRoute:

@@ -19,6 +19,7 @@ from trouter.config.hosts import HostRange
 from trouter.core.addresses import plain
 from trouter.hooks import Permissions
 from trouter.security.choice import ChosenBy, VhostChoice
+from trouter.security.coverage import uncovered
 from trouter.security.entries import EntryError, plain_entries
 from trouter.security.hosts import HostRules, Resolved, names_by_address
 from trouter.security.names import NO_ENTRY, NameRules
@@ -106,6 +107,7 @@ class Entries(NamedTuple):
 
     written: NameRules | PatternRules
     plain: NameRules | PatternRules
+    texts: tuple[str, ...]
 
     @classmethod
     def of_names(cls, texts: tuple[str, ...]) -> Entries:
@@ -122,7 +124,7 @@ class Entries(NamedTuple):
         cls, make: Callable[[Iterable[str]], NameRules | PatternRules], texts: tuple[str, ...], plainly: tuple[str, ...]
     ) -> Entries:
         written = make(texts)
-        return cls(written, written if len(plainly) == len(texts) else make(plainly))
+        return cls(written, written if len(plainly) == len(texts) else make(plainly), texts)
 
     def find(self, address: str, user: str) -> int:
         """Return the number of the entry that covers `address` as it is written, NO_ENTRY, or UNDECIDED.
@@ -149,6 +151,14 @@ class Rules(NamedTuple):
         if number > NO_ENTRY:
             return Verdict(True, f"{self.label}:{number}")
         return Verdict(False, f"{self.label}:{'undecided' if number == UNDECIDED else 'none'}")
+
+    def uncovered(self, pattern: str, user: str) -> str | None:
+        """Return an address that a link route's ``pattern`` takes and no entry covers, None if none.
+
+        PatternError if the pattern has no token; TooComplexError.
+        """
+        patterns = isinstance(self.entries.written, PatternRules)
+        return uncovered(pattern, self.entries.texts, patterns=patterns, user=user)
 
 
 @dataclass(frozen=True, slots=True)

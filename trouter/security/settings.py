@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Final
 
 from trouter.config.entities import GroupSettings
+from trouter.config.entities.group import OPERATORS
 
 UNLIMITED: Final = 2**31 - 1
 #: The defaults in the older router's manual: they are upper bounds, so configuring them leaves the listener's values.
@@ -39,13 +40,23 @@ class Settings:
 
 
 NAMES: Final = tuple(row.name for row in fields(Settings))
-#: Returns the values of a group in the order of NAMES.
-numbers_and_flags: Final[Callable[[GroupSettings], tuple[object, ...]]] = attrgetter(*NAMES)
+_VALUES: Final[Callable[[GroupSettings], tuple[object, ...]]] = attrgetter(*NAMES)
+_ROUTES: Final = "allow_dynamic_link_routes"
+
+
+def numbers_and_flags(group: GroupSettings) -> tuple[object, ...]:
+    """Return what ``settings_of`` makes the settings of."""
+    return (*_VALUES(group), _ROUTES in group.written)
 
 
 def settings_of(group: GroupSettings, max_message_size: int | None) -> Settings:
-    """Return the settings of a group with ``max_message_size``, in bytes, None for no limit."""
+    """Return the settings of a group with ``max_message_size``, in bytes, None for no limit.
+
+    A group that may not operate the router makes link routes only if its attribute for that is given: by default they
+    are allowed.
+    """
     values = {name: getattr(group, name) for name in NAMES}
+    values[_ROUTES] = group.allow_dynamic_link_routes and (_ROUTES in group.written or group.management in OPERATORS)
     for name, bound in BOUNDS.items():
         if not values[name] or values[name] >= bound:
             values[name] = None

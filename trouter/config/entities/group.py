@@ -15,6 +15,8 @@ from trouter.config.schema import BASES, EntityType, boolean, choice, integer, s
 MAX_CONNECTIONS: Final = 65535
 #: The rights in management, each including those before it.
 LEVELS: Final = ("none", "read", "operate", "admin")
+#: Those of operators, who may change what runs.
+OPERATORS: Final = LEVELS[2:]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +66,11 @@ class _Rights:
     allow_anonymous_sender: bool = boolean("May send over a link without an address.", False)
     allow_user_id_proxy: bool = boolean("May send messages in the name of others.", False)
     allow_waypoint_links: bool = boolean("May attach the links of a waypoint.", True)
-    allow_dynamic_link_routes: bool = boolean("May make link routes for their own connection.", True)
+    allow_dynamic_link_routes: bool = boolean(
+        "May make link routes for their own connection, over management: where `management` is none or read, only if "
+        "given, and only of addresses that their sources (direction in) or targets (out) cover.",
+        True,
+    )
     allow_admin_status_update: bool = boolean("May close connections of others.", True)
     allow_fallback_links: bool = boolean("May attach the links of a fallback.", True)
     sources: tuple[str, ...] = string(
