@@ -82,6 +82,20 @@ async def test_all_routers_as_json_are_a_list() -> None:
     assert [each["router"] for each in json.loads(ran.out)] == ["A", "B/1", "C"]
 
 
+async def test_all_routers_as_csv_are_one_table() -> None:
+    ran = await stat(ManagementServer(network), "-n", "--all-routers", "--csv")
+    heads, *rows = ran.lines
+    assert heads == '"router","router-id","next-hop","link"'
+    assert rows == ['"A","A","-","3"', '"B/1","B/1","-","3"', '"C","C","-","3"']
+
+
+async def test_a_silent_router_is_no_row_of_a_csv_table() -> None:
+    async with serving_node(server := ManagementServer(dead)):
+        ran = await run("stat", "-b", f"127.0.0.1:{server.port}", "--timeout", "0.3", "-n", "--all-routers", "--csv")
+    assert (ran.status, len(ran.lines)) == (1, 3)
+    assert ran.err.startswith("Timeout: ")
+
+
 async def test_a_router_that_does_not_answer_leaves_the_others_their_answers() -> None:
     async with serving_node(server := ManagementServer(dead)):
         ran = await run("stat", "-b", f"127.0.0.1:{server.port}", "--timeout", "0.3", "-g", "--all-routers")

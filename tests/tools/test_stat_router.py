@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import pty
@@ -52,7 +53,7 @@ async def test_a_fresh_router_has_the_links_of_the_tool_only(fresh: RunningRoute
     assert ran.lines[1:3] == ["QDR.A", ""]
 
 
-@pytest.mark.parametrize(("options", "lines"), [(["--limit=1"], 8), (["--limit=1", "--csv"], 7), (["--limit=0"], 9)])
+@pytest.mark.parametrize(("options", "lines"), [(["--limit=1"], 8), (["--limit=1", "--csv"], 3), (["--limit=0"], 9)])
 async def test_a_limit_is_a_number_of_rows(fresh: RunningRouter, options: list[str], lines: int) -> None:
     assert len((await stat(fresh, "--links", *options)).out.split("\n")) == lines
 
@@ -236,6 +237,18 @@ async def test_a_watch_on_a_terminal_is_in_place_and_in_colour(fresh: RunningRou
         os.close(terminal)
         os.close(end)
     assert "\x1b[1mRouter Links\x1b[0m" in found
+
+
+async def test_a_watch_as_csv_has_its_heads_once_and_the_time_of_each_look(fresh: RunningRouter) -> None:
+    with Watched(fresh, "-g", "--csv") as watched:
+        assert watched.process.stdout is not None
+        found = await read_until(watched.process.stdout.fileno(), '"Connections"', 3)
+        watched.process.send_signal(signal.SIGINT)
+        assert await trio.to_thread.run_sync(watched.process.wait, DEADLINE_S) == 0
+    heads, *rows = csv.reader(found.splitlines()[:-1])
+    assert heads == ["time", "attr", "value", "per second"]
+    assert {len(row) for row in rows} == {4}
+    assert "time" not in {row[0] for row in rows}
 
 
 async def test_a_watch_as_json_is_a_look_a_line(fresh: RunningRouter) -> None:

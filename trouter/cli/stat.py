@@ -71,7 +71,13 @@ def add_options(parser: argparse.ArgumentParser, *, older: bool = False) -> None
     target = add_connection_options(parser, contexts=not older)
     target.add_argument("--all-routers", action="store_true", help="show it of every router of the network")
     parser.add_argument("--limit", type=int, default=0, metavar="N", help="show N rows at most; 0 is all")
-    parser.add_argument("--csv", action="store_true", help="cells in quotes, with commas between them")
+    parser.add_argument(
+        "--csv",
+        action="store_true",
+        help="cells in quotes, with commas between them"
+        if older
+        else "one CSV table, with a column `table` if there are several",
+    )
     parser.set_defaults(run=run, view=None, older=older)
     if older:
         parser.set_defaults(why=None, paths=None, json=False, watch=None, vhost=None, address=None, connection=None)
@@ -113,7 +119,7 @@ async def _stat(arguments: argparse.Namespace) -> None:
     wishes = wishes_of(arguments)
     look = Look(
         verbose=arguments.verbose > 0,
-        csv=arguments.csv,
+        csv=arguments.csv and arguments.older,
         colour=not (arguments.csv or arguments.json) and may_colour(sys.stdout),
         rates=Rates() if arguments.watch else None,
     )
@@ -175,7 +181,8 @@ def wishes_of(arguments: argparse.Namespace) -> Wishes:
         filters=filters,
         all_routers=arguments.all_routers or (arguments.why is not None and not _one_router(arguments)),
         json=arguments.json,
-        compact=arguments.watch is not None,
+        csv=arguments.csv and not arguments.older,
+        repeated=arguments.watch is not None,
     )
 
 

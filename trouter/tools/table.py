@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TextIO
@@ -79,9 +79,14 @@ def comma_separated(grid: Grid) -> Iterator[str]:
     yield from grid.title.split("\n")
     if not grid.rows:
         return
-    yield ",".join(map(_quoted, grid.heads))
+    yield csv_line(grid.heads)
     for row in grid.rows:
-        yield ",".join(_quoted(cell.text) for cell in row)
+        yield csv_line(cell.text for cell in row)
+
+
+def csv_line(cells: Iterable[str]) -> str:
+    """Return a line of CSV (RFC 4180) without its end."""
+    return ",".join(map(_quoted, cells))
 
 
 def _quoted(text: str) -> str:

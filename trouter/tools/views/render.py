@@ -35,8 +35,13 @@ def lines(listing: Listing, look: Look) -> Iterator[str]:
     elif listing.line is not None:
         yield from map(listing.line, listing.rows)
     else:
-        grid = (_upright if listing.upright else _flat)(listing, look)
+        grid = grid_of(listing, look)
         yield from comma_separated(grid) if look.csv else aligned(grid, colour=look.colour)
+
+
+def grid_of(listing: Listing, look: Look) -> Grid:
+    """Return a listing as cells: of an upright one, one row an attribute."""
+    return (_upright if listing.upright else _flat)(listing, look)
 
 
 def data(listing: Listing, look: Look) -> object:

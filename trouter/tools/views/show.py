@@ -19,6 +19,7 @@ from . import render
 from .lookup import CONNECTION_ATTRIBUTES, LINK_ATTRIBUTES, Lookup
 from .model import Listing, Request, Row, Rows, View
 from .render import Look
+from .sheet import Sheet, parts_of
 
 T = TypeVar("T")
 
@@ -33,8 +34,10 @@ class Wishes:
     filters: Mapping[str, str] = field(default_factory=dict)
     all_routers: bool = False
     json: bool = False
-    #: JSON in as few characters as possible, a look a line.
-    compact: bool = False
+    #: One CSV document; else `Look.csv` writes tables as qdstat does.
+    csv: bool = False
+    #: Look after look: of JSON, each on one line.
+    repeated: bool = False
 
 
 class Window:
@@ -47,6 +50,7 @@ class Window:
         self._node: Node
         #: Every router of the network; empty if only one is shown.
         self._nodes: dict[str, Node] = {}
+        self._sheet: Sheet
 
     async def open(self, options: ConnectionOptions, stack: AsyncExitStack) -> None:
         """Connect, and open the nodes of the other routers if they are wanted."""
@@ -55,11 +59,14 @@ class Window:
         if self._wishes.all_routers and len(routers) > 1:
             for identity in routers:
                 self._nodes[identity] = await stack.enter_async_context(self._node.of_router(identity))
+        self._sheet = Sheet(self._out, several_routers=bool(self._nodes), repeated=self._wishes.repeated)
 
     async def show(self, before: str = "") -> Timeout | None:
         """Get the answers and write them after ``before``; return the first timeout if some of several routers fail."""
         if self._wishes.json:
             return await self._show_json(before)
+        if self._wishes.csv:
+            return await self._show_csv()
         if self._nodes:
             return await self._show_each(before)
         parts = await self._parts(self._node)
@@ -84,6 +91,22 @@ class Window:
             self._line("")
         return _first_silence(parts for _, parts in found)
 
+    async def _show_csv(self) -> Timeout | None:
+        nodes = self._nodes or {"": self._node}
+        found = [(identity, await _in_time(self._parts(node))) for identity, node in nodes.items()]
+        silence = _first_silence(parts for _, parts in found)
+        if silence is not None and not self._nodes:
+            raise silence
+        self._sheet.write(
+            [
+                part
+                for identity, views in found
+                if not isinstance(views, Timeout)
+                for part in parts_of(identity, [listing for view in views for listing in view], self._look)
+            ]
+        )
+        return silence
+
     async def _show_json(self, before: str) -> Timeout | None:
         whole: object
         found: list[dict[str, object] | Timeout] = []
@@ -95,7 +118,7 @@ class Window:
             ]
         else:
             whole = await self._document(self._node)
-        indent, separators = (None, (",", ":")) if self._wishes.compact else (2, None)
+        indent, separators = (None, (",", ":")) if self._wishes.repeated else (2, None)
         self._out.write(before)
         self._line(json.dumps(whole, indent=indent, separators=separators, default=formats.plain))
         return _first_silence(found)
