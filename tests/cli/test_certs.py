@@ -111,6 +111,19 @@ def test_renewal_keeps_the_key_and_the_purpose(tmp_path: Path, capsys: pytest.Ca
     assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
+@pytest.mark.parametrize("action", ["list", "renew"])
+def test_a_folder_that_does_not_exist_is_an_error(
+    action: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nowhere = tmp_path / "nowhere"
+    assert main(["certs", action, "-d", str(nowhere)]) == 1
+    output = capsys.readouterr()
+    assert (output.out, output.err) == (
+        "",
+        f"there is no folder {nowhere}: make an authority with `trouter certs ca`\n",
+    )
+
+
 def test_the_certificates_of_a_folder_can_be_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     certs(folder, "list")
     rows = [line.split(maxsplit=2)[1:] for line in capsys.readouterr().out.splitlines()]

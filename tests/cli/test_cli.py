@@ -68,7 +68,7 @@ def test_every_command_has_help(name: str) -> None:
 
 WRONG = {
     "nothing": ([], "the following arguments are required: COMMAND"),
-    "an unknown command": (["rum"], "invalid choice: 'rum'"),
+    "an unknown command": (["rum"], "there is no command 'rum', did you mean 'run'?"),
     "an unknown option": (["run", "--confi-g", "x"], "unrecognized arguments: --confi-g ...\n"),
     "a stray argument and an unknown option": (["run", "x", "--y", "z"], "unrecognized arguments: x --y ...\n"),
     "a missing argument": (["run", "-c"], "expected one argument"),

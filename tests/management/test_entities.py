@@ -50,9 +50,15 @@ def test_the_router_has_its_counts_for_every_requester(node: Node) -> None:
     assert row["connectionCount"] >= 1
     assert row["linkCount"] >= 2
     assert (type(row["linkCount"]), type(row["uptimeSeconds"]), type(row["workerThreads"])) == (ulong, uint, int32)
-    assert (row["workerThreads"], row["hostName"]) == (4, platform.node())
+    assert (row["workerThreads"], row["hostName"]) == (1, platform.node())
     assert row["memoryUsage"] > os.sysconf("SC_PAGE_SIZE")
     assert node.get("READ", name="R", type="router")["identity"] == "1"
+
+
+def test_the_router_shows_the_time_limit_of_a_handshake_that_is_in_force(node: Node) -> None:
+    assert node.get("READ", type="listener", name="l0")["initialHandshakeTimeoutSeconds"] == 10
+    described = node.node("GET-SCHEMA")["entityTypes"]["listener"]["attributes"]["initialHandshakeTimeoutSeconds"]
+    assert "default" not in described  # 0, as in the older router's schema
 
 
 def test_a_connection_is_read_by_either(node: Node) -> None:

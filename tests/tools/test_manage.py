@@ -31,8 +31,8 @@ async def managed(*words: str, answer: object = None, status: int = 200, text: s
 
 
 REQUESTS: dict[str, tuple[dict[str, object], object]] = {
-    "create a=1 b=true c=false d=yes e": (
-        {"operation": "CREATE"},
+    "create --type nonsense a=1 b=true c=false d=yes e": (
+        {"operation": "CREATE", "type": PREFIX + "nonsense"},
         {"a": "1", "b": True, "c": False, "d": "yes", "e": None},
     ),
     "CREATE type=listener name=x port=5555": (
@@ -51,7 +51,10 @@ REQUESTS: dict[str, tuple[dict[str, object], object]] = {
         {"operation": "CREATE", "type": PREFIX + "listener"},
         {"openProperties": {"a": 1}},
     ),
-    "create identity=7 a=1": ({"operation": "CREATE"}, {"identity": "7", "a": "1"}),
+    "create --type nonsense identity=7 a=1": (
+        {"operation": "CREATE", "type": PREFIX + "nonsense"},
+        {"identity": "7", "a": "1"},
+    ),
     "create --type linkRoute dir=in": (
         {"operation": "CREATE", "type": PREFIX + "router.config.linkRoute"},
         {"dir": "in"},

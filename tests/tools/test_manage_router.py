@@ -230,7 +230,7 @@ def test_the_counts_of_a_log_are_all_there(manage: Manage) -> None:
 
 def test_the_router_describes_itself(manage: Manage) -> None:
     (row,) = manage("query", "--type", "router")
-    assert (row["id"], row["workerThreads"]) == ("R", 4)
+    assert (row["id"], row["workerThreads"]) == ("R", 1)
     assert row["memoryUsage"] > 0
 
 

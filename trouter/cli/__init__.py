@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -79,6 +80,13 @@ class Parser(argparse.ArgumentParser):
         self._given: Sequence[str] = ()
         self.set_defaults(command_parser=self)
 
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        parsed, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            of_command: Parser = parsed.command_parser  # the one whose usage helps
+            of_command.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return parsed
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         if args is not None:
             self._given = tuple(args)
@@ -92,6 +100,13 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return parsed, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
+            near = get_close_matches(str(value), action.choices, 1)
+            cure = f", did you mean {near[0]!r}?" if near else f": `{self.prog} --help` lists them"
+            raise argparse.ArgumentError(None, f"there is no {str(action.metavar).lower()} {value!r}{cure}")
+        super()._check_value(action, value)
 
     def error(self, message: str) -> NoReturn:
         for given in self._given:

@@ -122,6 +122,8 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         load = load_of(arguments)
         reports = run_pair(load) if arguments.role == "pair" else [run_one(arguments.role, load)]
+    except UsageError:
+        raise
     except (LoadError, OSError, ValueError) as error:
         print(f"trouter bench: {error}", file=sys.stderr)
         return 1

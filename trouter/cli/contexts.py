@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from trouter.tools.contexts import Contexts, saved_names, settings_of
-from trouter.tools.failures import as_text
+from trouter.tools.failures import UsageError, as_text
 from trouter.tools.formats import printable
 from trouter.tools.options import ConnectionOptions, add_server_options
 from trouter.tools.table import Cell, Grid, aligned
@@ -65,6 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run one action on the file of contexts; return the exit status."""
     try:
         arguments.act(arguments, Contexts.load())
+    except UsageError:
+        raise
     except (OSError, ValueError) as failure:
         print(as_text(failure), file=sys.stderr)
         return 1

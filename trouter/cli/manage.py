@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -13,8 +12,8 @@ from trouter.cli import COMPLETING, completion
 from trouter.tools.cover import cover_arguments
 from trouter.tools.failures import UsageError, run_tool
 from trouter.tools.options import ConnectionOptions, add_connection_options
-from trouter.tools.values import as_json, json_or_text
-from trouter.tools.words import attributes_of, long_type, secrets_of
+from trouter.tools.values import as_json, from_json, json_or_text
+from trouter.tools.words import attributes_of, known_type, long_type, secrets_of
 
 if TYPE_CHECKING:
     from trouter.tools.node import Node
@@ -82,7 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
         from trouter.tools.node import open_node  # noqa: PLC0415  # the client, which other commands do without
 
         options = ConnectionOptions.of(arguments)
-        arguments.type, arguments.words = long_type(arguments.type), list(arguments.words)
+        named = long_type if arguments.older else known_type
+        arguments.type, arguments.words = named(arguments.type), list(arguments.words)
         plan = PLANS.get(arguments.operation.lower(), plan_other)(arguments)
         async with open_node(options) as node:
             text = await plan(node)
@@ -126,10 +126,13 @@ def _plan_bulk(arguments: argparse.Namespace, operation: str, *, lenient_boolean
             raise UsageError(f"with --stdin the attributes come from standard input; remove these words: {words}")
         given = _read_stdin()
     else:
-        type_name = arguments.type or long_type(_word_value(arguments.words, "type"))
+        named = long_type if arguments.older else known_type
+        type_name = arguments.type or named(_word_value(arguments.words, "type"))
         given = attributes_of(arguments.words, type_name, strict=True, lenient_booleans=lenient_booleans)
         cover_arguments(secrets_of(given))
     maps: list[dict[str, Any]] = given if isinstance(given, list) else [given]
+    if operation == "CREATE" and not arguments.older and not all(arguments.type or each.get("type") for each in maps):
+        raise UsageError("create needs a type: --type TYPE, or type=TYPE among the attributes")
     for each in maps:
         if isinstance(each.get("type"), str):
             each["type"] = long_type(each["type"])
@@ -165,7 +168,8 @@ def plan_delete(arguments: argparse.Namespace) -> Plan:
 def plan_schema(arguments: argparse.Namespace) -> Plan:
     """Plan to show the types, or their properties; those of one type if a word names it."""
     _refuse(arguments.words[1:])
-    type_name = arguments.type or long_type(next(iter(arguments.words), ""))
+    named = long_type if arguments.older else known_type
+    type_name = arguments.type or named(next(iter(arguments.words), ""))
 
     async def ask(node: Node) -> str:
         answer = await node.call_self(arguments.operation.upper(), entityType=type_name or None)
@@ -259,7 +263,7 @@ def _read_stdin() -> dict[str, Any] | list[dict[str, Any]]:
     if len(text) > MAX_INPUT_CHARACTERS:
         raise ValueError(f"stdin holds more than {MAX_INPUT_CHARACTERS} characters")
     try:
-        found = json.loads(text)
+        found = from_json(text)
     except RecursionError:
         raise ValueError("the JSON on stdin is nested too deeply") from None
     if isinstance(found, dict) or (isinstance(found, list) and all(isinstance(each, dict) for each in found)):

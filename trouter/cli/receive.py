@@ -131,7 +131,7 @@ def as_line(message: Message, *, json_lines: bool) -> bytes:
 
 def json_line(message: Message, **more: str) -> bytes:
     """Return a message as one line of JSON."""
-    return json.dumps(as_map(message) | more).encode() + b"\n"
+    return json.dumps(as_map(message) | more, allow_nan=False).encode() + b"\n"
 
 
 async def write(octets: bytes) -> None:

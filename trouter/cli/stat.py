@@ -25,6 +25,8 @@ from trouter.tools.views.why import why
 _EVERYTHING: Final = "all-entities"
 #: Filter -> the view that it shows if none is named.
 _FILTERS: Final = {"vhost": CONNECTIONS, "address": ADDRESSES, "connection": CONNECTIONS}
+#: Flags of views of qdstat that are options of another meaning here.
+_ELSEWHERE: Final = frozenset({"--memory", "-a", "--address"})
 #: Moves the cursor home and erases what is on the screen.
 _CLEAR: Final = "\x1b[H\x1b[2J"
 _BY_NAME: Final = {view.name: view for view in (*VIEWS, *OWN_VIEWS)}
@@ -56,7 +58,9 @@ def add_options(parser: argparse.ArgumentParser, *, older: bool = False) -> None
     choice = parser.add_argument_group("what to show")
     one = choice.add_mutually_exclusive_group()
     for view in VIEWS:
-        flags = view.flags if older else tuple(flag for flag in view.flags if flag not in {"--memory", "--address"})
+        flags = view.flags if older else tuple(flag for flag in view.flags if flag not in _ELSEWHERE)
+        if not flags:
+            continue
         one.add_argument(*flags, action="store_const", dest="view", const=view.name, help=view.help)
     one.add_argument(
         "--all-entities", action="store_const", dest="view", const=_EVERYTHING, help="show most of the above"
@@ -93,11 +97,12 @@ def _add_own_options(parser: argparse.ArgumentParser) -> None:
     chosen = parser.add_argument_group("of what")
     chosen.add_argument("--vhost", metavar="NAME", help="only what belongs to this vhost")
     chosen.add_argument(
+        "-a",
         "--address",
         nargs="?",
         const="",
         metavar="TEXT",
-        help="only what belongs to this address, `*` and `?` stand for anything; without TEXT the same as -a",
+        help="only what belongs to this address, `*` and `?` stand for anything; without TEXT show all addresses",
     )
     chosen.add_argument(
         "--connection",

@@ -146,6 +146,8 @@ class Attribute:
     shown: Any = None
     #: The value that rows and the schema show as the older router does if it is not given; another one is in force.
     unset: Any = Unset.DEFAULT
+    #: The default that the schema names, if the older router has another than the one in force.
+    older_default: Any = Unset.DEFAULT
     required: bool = False
     #: The error if it is required and missing.
     missing: str = ""
@@ -174,8 +176,9 @@ class Attribute:
     @property
     def schema_default(self) -> str | int | bool | None:
         """The default in the schema of management; None if it is no text, number or truth value."""
-        if self.unset is not Unset.DEFAULT:
-            return self.unset  # type: ignore[no-any-return]
+        for value in (self.unset, self.older_default):
+            if value is not Unset.DEFAULT:
+                return value  # type: ignore[no-any-return]
         plain = self.default if isinstance(self.default, str | int) else None
         return self.shown if isinstance(self.shown, str | int) else plain
 
@@ -210,6 +213,7 @@ class Terms(TypedDict, total=False):
     twin: str
     shown: Any
     unset: Any
+    older_default: Any
     missing: str
     wrong: str
     update: bool

@@ -120,7 +120,9 @@ class Authority:
         return self._write_certificate(name, _signed_by(builder, issuer, signer))
 
     def issued(self) -> Iterator[Issued]:
-        """Yield every certificate in the folder, the authority's first."""
+        """Yield every certificate in the folder, the authority's first; AuthorityError if there is no folder."""
+        if not self.folder.is_dir():
+            raise AuthorityError(f"there is no folder {self.folder}: make an authority with `trouter certs ca`")
         paths = sorted(self.folder.glob("*.crt"), key=lambda path: (path.stem != CA, path.stem))
         for path in paths:
             certificate = self._certificate(path.stem)

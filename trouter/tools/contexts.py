@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
+from .failures import WrongOption
 from .files import replace
 
 #: The options that a context may hold.
@@ -63,8 +64,11 @@ class Contexts:
         try:
             return self.known[name]
         except KeyError:
-            known = ", ".join(sorted(self.known)) or "none"
-            raise ValueError(f"there is no context {name!r}; known: {known}") from None
+            raise ValueError(self.unknown(name)) from None
+
+    def unknown(self, name: str) -> str:
+        """Return the error for a name that no context has."""
+        return f"there is no context {name!r}; known: {', '.join(sorted(self.known)) or 'none'}"
 
 
 def _settings(kept: object) -> Settings:
@@ -95,6 +99,8 @@ def with_context(
     if name is None and (bus_given or not hasattr(arguments, "context")):
         return arguments
     contexts = Contexts.load(environment)
+    if name is not None and name not in contexts.known:
+        raise WrongOption(contexts.unknown(name))
     name = name or contexts.current
     if not name:
         return arguments

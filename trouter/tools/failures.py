@@ -57,6 +57,10 @@ class UsageError(argparse.ArgumentTypeError):
     """The command line is invalid; printed on stderr with exit status 2."""
 
 
+class WrongOption(UsageError, ValueError):
+    """The value of an option is invalid; the older router's tools tell it as a ValueError."""
+
+
 def status_error(code: int, description: str) -> StatusError:
     """Return the failure for a status code: 404 makes a NotFoundStatus."""
     try:
@@ -67,12 +71,23 @@ def status_error(code: int, description: str) -> StatusError:
     return StatusError(f"{kind}Status", description or phrase)
 
 
-def as_text(failure: BaseException) -> str:
-    """Return `ClassName: text`; of a group, that of its first member."""
+def as_text(failure: BaseException, *, older: bool = False) -> str:
+    """Return `ClassName: text`; of a group, that of its first member; of a file, its path and what is wrong with it.
+
+    older: with the class of every failure, as the older router's tools.
+    """
     while isinstance(failure, BaseExceptionGroup):
         failure = failure.exceptions[0]
+    if isinstance(failure, OSError) and failure.filename is not None and failure.strerror and not older:
+        return f"{failure.filename}: {failure.strerror}"
+    if isinstance(failure, WrongOption):
+        return f"{ValueError.__name__}: {failure}"
     kind = failure.kind if isinstance(failure, StatusError) else type(failure).__name__
     return f"{kind}: {failure}"
+
+
+def _is_usage(failure: Exception, older: bool) -> bool:
+    return isinstance(failure, UsageError) and not (older and isinstance(failure, WrongOption))
 
 
 def run_tool(work: Callable[[], Awaitable[None]], *, older: bool = False) -> int:
@@ -89,11 +104,11 @@ def run_tool(work: Callable[[], Awaitable[None]], *, older: bool = False) -> int
             raise
         sys.stdout.write("\n")
         return 1
-    except (UsageError, BrokenPipeError):
+    except BrokenPipeError:
         raise
     except Exception as failure:  # the one place where a tool's failure ends
-        if DEBUG_VARIABLE in os.environ:
+        if DEBUG_VARIABLE in os.environ or _is_usage(failure, older):
             raise
-        print(as_text(failure), file=sys.stdout if older else sys.stderr)
+        print(as_text(failure, older=older), file=sys.stdout if older else sys.stderr)
         return 1
     return 0

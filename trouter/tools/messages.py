@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 from dataclasses import fields, replace
 from typing import Any, Final
 
 from trouter.client import BodyKind, Header, Message, Properties
 
-from .values import as_json, plain
+from .values import as_json, from_json, plain
 
 #: The sections of a message that are maps, by their names in JSON.
 _MAPS: Final = {
@@ -27,7 +26,7 @@ _BODY: Final = frozenset({"body", "body-base64", "body-kind"})
 def with_json(base: Message, text: str | bytes) -> Message:
     """Return `base` with the fields of a JSON object; ValueError."""
     try:
-        given = json.loads(text)
+        given = from_json(text)
     except RecursionError:
         raise ValueError("the JSON is nested too deeply") from None
     except ValueError as bad:
@@ -122,7 +121,7 @@ def body_bytes(message: Message) -> bytes:
 def scalar(text: str) -> Any:
     """Return a number, boolean or null that the text writes as JSON does, else the text."""
     try:
-        value = json.loads(text)
+        value = from_json(text)
     except (ValueError, RecursionError):
         return text
     return text if isinstance(value, str | list | dict) else value

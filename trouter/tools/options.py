@@ -21,7 +21,7 @@ import trouter
 
 from .contexts import saved_names, with_context
 from .cover import cover_arguments
-from .failures import SSLException
+from .failures import SSLException, WrongOption
 
 if TYPE_CHECKING:
     import ssl
@@ -196,13 +196,13 @@ class ConnectionOptions:
         bus = arguments.bus if arguments.bus is not None else environment.get(BUS_VARIABLE, "")
         parts = _URL.fullmatch(bus or DEFAULT_BUS)
         if parts is None:
-            raise ValueError("the bus is not [amqp[s]://][USER[:PASSWORD]@]HOST[:PORT][/ADDRESS]")
+            raise WrongOption("the bus is not [amqp[s]://][USER[:PASSWORD]@]HOST[:PORT][/ADDRESS]")
         cover_arguments(
             secret for secret in (arguments.ssl_password, arguments.sasl_password, parts["password"]) if secret
         )
         scheme = (parts["scheme"] or "amqp").lower()
         if scheme not in _PORTS:
-            raise ValueError(f"the bus has the scheme {scheme!r}, neither amqp nor amqps")
+            raise WrongOption(f"the bus has the scheme {scheme!r}, neither amqp nor amqps")
         given_user = arguments.sasl_username or unquote(parts["user"] or "")
         user = given_user or environment.get(USER_VARIABLE, "")
         password = (
@@ -279,7 +279,7 @@ class ConnectionOptions:
         if "ANONYMOUS" in allowed:
             found.append(Anonymous())
         if not found:
-            raise ValueError(f"SASL {allowed[0]} needs --sasl-username")
+            raise WrongOption(f"SASL {allowed[0]} needs --sasl-username")
         return tuple(found)
 
     def ssl_context(self) -> ssl.SSLContext | None:
@@ -327,7 +327,7 @@ def allowed_mechanisms(text: str) -> tuple[str, ...]:
     named = text.replace(",", " ").upper().split()
     known = tuple(name for name in MECHANISMS if name in named)
     if named and not known:
-        raise ValueError(f"none of the SASL mechanisms {' '.join(named)} is one of {' '.join(MECHANISMS)}")
+        raise WrongOption(f"none of the SASL mechanisms {' '.join(named)} is one of {' '.join(MECHANISMS)}")
     return known
 
 
@@ -364,4 +364,4 @@ def _port(text: str) -> int:
         return _PORTS[text]
     if text.isdecimal() and 0 < int(text) < 65536:
         return int(text)
-    raise ValueError("the bus's port is no number from 1 to 65535")
+    raise WrongOption("the bus's port is no number from 1 to 65535")

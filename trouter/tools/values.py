@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import uuid
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from trouter.config.schema import Attribute, Kind
 from trouter.wire.types import Array, Described, PairMap
@@ -30,10 +31,19 @@ def value_of(text: str, attribute: Attribute | None) -> Any:
     return text
 
 
+def from_json(text: str | bytes) -> Any:
+    """Return the value of JSON as the standard has it, without NaN and Infinity; ValueError, RecursionError."""
+    return json.loads(text, parse_constant=_refuse)
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f'{name} is no number of JSON; write "{name}"')
+
+
 def json_or_text(text: str) -> Any:
     """Return JSON, or the text itself if it does not look like any; ValueError."""
     try:
-        return json.loads(text)
+        return from_json(text)
     except ValueError as bad:
         if any(character in text for character in '"{}[]'):
             raise ValueError(f"this is not JSON ({bad}): {text[:200]}") from None
@@ -44,12 +54,14 @@ def json_or_text(text: str) -> Any:
 
 def as_json(value: object, indent: int = 2) -> str:
     """Return an answer as JSON, on one line if `indent` is negative."""
-    return json.dumps(plain(value), indent=None if indent < 0 else indent)
+    return json.dumps(plain(value), indent=None if indent < 0 else indent, allow_nan=False)
 
 
 def plain(value: object) -> object:
-    """Return an AMQP value in the types of JSON: bytes as text, a uuid as text, of a described value the value."""
+    """Return an AMQP value in the types of JSON: bytes, a uuid and NaN as text, of a described value the value."""
     match value:
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         case None | bool() | str() | int() | float():
             return value
         case dict() | PairMap():

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
-from .failures import ValidationError
+from trouter.config.problems import nearest
+
+from .failures import UsageError, ValidationError
 from .values import value_of
 
 if TYPE_CHECKING:
@@ -29,6 +31,22 @@ _BOOLEANS: Final = {"yes": True, "on": True, "no": False, "off": False}
 def long_type(word: str) -> str:
     """Return the name of a type as it is sent; a name with a dot stays as it is."""
     return word if not word or "." in word else PREFIX + SHORT_NAMES.get(word, word)
+
+
+def known_type(word: str) -> str:
+    """Return the name of a type as it is sent; UsageError for one that this version lacks, and that is nearly another.
+
+    A router of another version may have types that are not known here, so other words, and any with a dot, are sent.
+    """
+    from trouter.config.types import TYPES, type_named  # noqa: PLC0415  # the whole schema
+
+    name = long_type(word)
+    if not word or "." in word or type_named(name) is not None:
+        return name
+    hint = nearest(word, (*SHORT_NAMES, *(kind.short for kind in TYPES if "." not in kind.short)))
+    if hint:
+        raise UsageError(f"there is no type {word!r}, {hint}")
+    return name
 
 
 def attributes_of(

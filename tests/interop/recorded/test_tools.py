@@ -48,7 +48,7 @@ SAME_VALUES: Final = frozenset({
     "adminStatus", "operStatus", "linkType", "linkDir", "capacity", "priority", "distribution", "nextHop", "linkState",
     "validOrigins", "cost", "index", "protocolVersion", "lastTopoChange", "address", "direction", "phase",
     "externalAddress", "linkRef", "lastError", "prefix", "pattern", "addExternalPrefix", "delExternalPrefix", "host",
-    "initialHandshakeTimeoutSeconds", "linkCapacity", "maxFrameSize", "idleTimeoutSeconds",
+    "linkCapacity", "maxFrameSize", "idleTimeoutSeconds",
     "stripAnnotations", "saslMechanisms", "authenticatePeer", "multiTenant", "healthz", "metrics", "websockets",
     "http", "messageLoggingComponents", "maxConnections", "maxMessageSize", "enableVhostPolicy",
     "enableVhostNamePatterns", "policyDir", "defaultVhost", "connectionsDenied", "connectionsCurrent", "linksDenied",

@@ -97,10 +97,10 @@ class ListenerEntity(Socketed):
     max_buffered_bytes: int | None = ends.max_buffered_bytes()
     idle_timeout_seconds: int = ends.idle_timeout_seconds()
     initial_handshake_timeout_seconds: int = integer(
-        "How long a peer may take from connecting to its Open; 0 means for ever. If it is not given, the router "
-        "allows 10 seconds, and management shows 0, the default of the older router.",
+        "How long a peer may take from connecting to its Open; 0 means for ever. The schema names 0, the default of "
+        "the older router; the limit in force, 10 seconds if none is given, is the one that is shown.",
         10,
-        unset=0,
+        older_default=0,
         high=ends.MAX_SECONDS,
         reload=NEXT,
     )

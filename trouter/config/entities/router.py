@@ -63,7 +63,7 @@ class RouterEntity(Entity):
         old_names=("remoteLsMaxAge",),
     )
     worker_threads: int = integer(
-        "The number of threads of the older router.", 4, low=1, inert="trouter runs in one thread"
+        "The number of threads of the older router; management shows 1.", 4, low=1, inert="trouter runs in one thread"
     )
     debug_dump_file: str | None = path(
         "The file into which the router writes its state on the signal USR1.",

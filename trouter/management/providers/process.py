@@ -52,6 +52,7 @@ class RouterItself(Provider):
             "id": key,
             "mode": self._router.table.mode,
             "area": "0",
+            "workerThreads": 1,
             "version": trouter.__version__,
             "hostName": os.uname().nodename,
             **self._network_row(),
