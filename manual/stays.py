@@ -34,6 +34,18 @@ STAYS: Final = (
         "otherwise the password has already crossed the network in clear",
     ),
     Difference(
+        "a broker that ends the session, or closes the connection, of a routed link with an error",
+        "the client gets `qd:routed-link-lost`",
+        "the client gets the broker's error, and each router on the way logs it",
+        "RabbitMQ refuses links so, and the client needs the reason",
+    ),
+    Difference(
+        "the first receiver of an address comes to another router, or the last one leaves",
+        "the other routers know within a second",
+        "within 10 ms, if it does not happen often",
+        "until then messages without a receiver are released, as fast as their sender sends them",
+    ),
+    Difference(
         "two listeners on one host and port",
         "the second fails at the start of listening",
         "the file is refused",

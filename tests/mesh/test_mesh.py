@@ -371,6 +371,28 @@ def test_changes_of_a_second_are_reported_together_and_advertised_behind(bench: 
     assert bench.sent()[0] == MobileAddressUpdate(ME, 2, deleted=("M0a",))
 
 
+def test_changes_are_advertised_between_ticks_a_few_times_and_the_rest_at_the_tick(bench: Bench) -> None:
+    bench.neighbour()
+    bench.tick()
+    bench.sent()
+    count = knowledge_module.ADDRESS_NEWS_PER_TICK + 2
+    for number in range(count):
+        bench.mesh.add_address(f"M0a{number}", 2)
+        bench.mesh.advertise_addresses(bench.now_s)
+        bench.mesh.advertise_addresses(bench.now_s)
+    kinds = [type(each) for each in bench.sent()]
+    assert kinds == [MobileAddressUpdate, RouterAdvertisement] * (count - 2)
+    bench.tick()
+    (update,) = bench.sent(MobileAddressUpdate)
+    assert isinstance(update, MobileAddressUpdate)
+    assert update.added == (f"M0a{count - 2}", f"M0a{count - 1}")
+    bench.mesh.delete_address("M0a0")
+    bench.mesh.advertise_addresses(bench.now_s)
+    (update,) = bench.sent(MobileAddressUpdate)
+    assert isinstance(update, MobileAddressUpdate)
+    assert (update.deleted, update.sequence) == (("M0a0",), count)
+
+
 def test_an_address_added_and_deleted_within_a_second_is_not_advertised(bench: Bench) -> None:
     bench.neighbour()
     bench.mesh.add_address("M0a", 3)

@@ -294,6 +294,8 @@ class Network:
         for place, name in enumerate(names):
             site = self.sites[name] = Site(name, next(self._boots), lambda: self.now_s)
             self._later(0.1 + place * 0.07, partial(self._tick, site))
+            if site.backbone is not None:
+                site.backbone.on_news = partial(self._spread_news, site)
 
     def stop(self, name: str) -> None:
         """Kill the router's process."""
@@ -464,6 +466,17 @@ class Network:
                 site.backbone.tick()
             self._settle(site)
             self._later(1.0, partial(self._tick, site))
+
+    def _spread_news(self, site: Site, when_s: float) -> None:
+        """Let the router advertise the changes of its addresses at that time, unless it ticks before."""
+
+        def spread() -> None:
+            backbone = site.backbone
+            if self.sites.get(site.name) is site and backbone is not None and backbone.news_at_s <= self.now_s:
+                backbone.advertise_news()
+                self._settle(site)
+
+        self._later(when_s - self.now_s, spread)
 
     # --- bytes under way
 

@@ -47,6 +47,9 @@ from .topology import Topology
 
 #: Most reachable routers for which a change is logged with the valid origins: each origin costs a tree.
 SMALL_NETWORK: Final = 32
+#: Seconds from a change of our addresses to its advertisement, for which others wait to come with it.
+NEWS_AFTER_S: Final = 0.01
+_NO_NEWS: Final = float("inf")
 
 hello_log = logging.getLogger("trouter.ROUTER_HELLO")
 links_log = logging.getLogger("trouter.ROUTER_LS")
@@ -90,6 +93,10 @@ class Backbone:
         #: The connections that the mesh uses.
         self._linked: set[int] = set()
         self._scrubbed_s = float("-inf")
+        #: When changes of our addresses are to be advertised; inf while there are none.
+        self.news_at_s = _NO_NEWS
+        #: Called with this time when the first change since then has come.
+        self.on_news: Callable[[float], None] = _ignore_time
         network = router.network
         network.on_control = self._take
         network.on_local = self._advertise_local
@@ -137,6 +144,7 @@ class Backbone:
         if now_s - self._scrubbed_s >= SCRUB_EVERY_S:
             self._scrubbed_s = now_s
             self._network.scrub()
+        self.news_at_s = _NO_NEWS
         self.mesh.tick(now_s)
         self._work()
         self.topology.tick(self._now())
@@ -168,6 +176,15 @@ class Backbone:
             self.mesh.add_address(key, hint)
         else:
             self.mesh.delete_address(key)
+        if self.news_at_s == _NO_NEWS:
+            self.news_at_s = self._now() + NEWS_AFTER_S
+            self.on_news(self.news_at_s)
+
+    def advertise_news(self) -> None:
+        """Advertise the changes of our addresses, at ``news_at_s``."""
+        self.news_at_s = _NO_NEWS
+        self.mesh.advertise_addresses(self._now())
+        self._work()
 
     # --- output
 
@@ -265,6 +282,10 @@ def _log_of(message: Message | Newer) -> logging.Logger:
     if isinstance(message, Hello):
         return hello_log
     return mobile_log if isinstance(message, MobileAddressRequest | MobileAddressUpdate) else links_log
+
+
+def _ignore_time(_: float) -> None:
+    """Ignore the time: no task waits for it."""
 
 
 def _trace_received(data: bytes) -> None:

@@ -37,8 +37,17 @@ def make_backbone(router: Router, entity: RouterEntity, calendar: Callable[[], f
 
 
 async def keep_in_touch(backbone: Backbone, hub: Hub) -> None:
-    """Tick at the same moment of every second, however long a tick takes; check silent neighbours between ticks."""
+    """Tick at the same moment of every second, however long a tick takes.
+
+    Between ticks, check silent neighbours, and advertise changes of the addresses soon.
+    """
     due_s = trio.current_time()
+    nap = trio.CancelScope()
+
+    def wake(when_s: float) -> None:
+        nap.deadline = min(nap.deadline, when_s)
+
+    backbone.on_news = wake
     while True:
         hub.update_clock()
         backbone.tick()
@@ -46,11 +55,16 @@ async def keep_in_touch(backbone: Backbone, hub: Hub) -> None:
         due_s = next_due_s(due_s, trio.current_time())
         while trio.current_time() < due_s:
             silent_s = backbone.silent_at_s + _AFTER_S
-            await trio.sleep_until(min(due_s, silent_s))
-            if trio.current_time() >= silent_s:
-                hub.update_clock()
+            nap = trio.CancelScope(deadline=min(due_s, silent_s, backbone.news_at_s))
+            with nap:
+                await trio.sleep_forever()
+            now_s = trio.current_time()
+            hub.update_clock()
+            if now_s >= silent_s:
                 backbone.check_silence()
-                hub.flush()
+            if now_s >= backbone.news_at_s:
+                backbone.advertise_news()
+            hub.flush()
 
 
 def next_due_s(due_s: float, now_s: float) -> float:

@@ -21,6 +21,8 @@ from .strays import Claim, Strays
 LINKS_PER_TICK: Final = 50_000
 #: Changes of our own links that are advertised at once between two ticks; further ones wait for the tick.
 NEWS_PER_TICK: Final = 20
+#: Advertisements of changes of our addresses between two ticks; further changes wait for the tick.
+ADDRESS_NEWS_PER_TICK: Final = 4
 NEVER: Final = float("-inf")
 
 
@@ -64,6 +66,7 @@ class Knowledge:
         self._cause = ""
         self._links_left = LINKS_PER_TICK
         self._news_left = NEWS_PER_TICK
+        self._address_news_left = ADDRESS_NEWS_PER_TICK
         self._last_ra_s = NEVER
 
     # --- the state of the network
@@ -92,6 +95,7 @@ class Knowledge:
         """Allow the next tick's amount of work and news."""
         self._links_left = LINKS_PER_TICK
         self._news_left = NEWS_PER_TICK
+        self._address_news_left = ADDRESS_NEWS_PER_TICK
 
     # --- advertising
 

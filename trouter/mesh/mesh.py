@@ -92,12 +92,22 @@ class Mesh(Knowledge):
             self._advertise_at_once(now_s)
 
     def add_address(self, key: str, hint: int) -> None:
-        """Note that a local receiver listens on ``key``, to be advertised at the next tick."""
+        """Note that a local receiver listens on ``key``, to be advertised at the next tick or before."""
         self._own.add(key, hint)
 
     def delete_address(self, key: str) -> None:
-        """Note that no local receiver listens on ``key`` any longer, to be advertised at the next tick."""
+        """Note that no local receiver listens on ``key`` any longer, to be advertised at the next tick or before."""
         self._own.delete(key)
+
+    def advertise_addresses(self, now_s: float) -> None:
+        """Advertise the changes of our addresses now, between two ticks; at the next tick if they change often.
+
+        Until other routers know that the last receiver has left, they send here what can only be released.
+        """
+        if self._address_news_left > 0 and self._advertise_addresses():
+            self._address_news_left -= 1
+            if self._links:
+                self._advertise(now_s)
 
     # --- time
 
