@@ -64,6 +64,11 @@ def extensions() -> list[Extension]:
     return translated
 
 
+def unit() -> list[tuple[str, list[str]]]:
+    """Return the unit for systemd and its user, by the folder that they are installed in."""
+    return [("share/trouter", ["packaging/trouter.service", "packaging/trouter.sysusers"])]
+
+
 def manual_pages() -> list[tuple[str, list[str]]]:
     """Return the pages that `make man` wrote, by the folder that they are installed in; empty before `make man`."""
     return [
@@ -109,4 +114,4 @@ except Exception as failure:
         raise
     modules = []
 
-setup(ext_modules=modules, data_files=manual_pages(), cmdclass={"build_ext": BuildAllOrNone})
+setup(ext_modules=modules, data_files=manual_pages() + unit(), cmdclass={"build_ext": BuildAllOrNone})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -56,7 +57,9 @@ def test_systemd_verifies_the_unit(tmp_path: Path) -> None:
     analyse = shutil.which("systemd-analyze")
     if analyse is None:
         pytest.skip("systemd is not here to read it")
-    done = subprocess.run([analyse, "verify", UNIT], capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    done = subprocess.run(
+        [analyse, "--man=no", "verify", UNIT], capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -75,3 +78,22 @@ def test_the_unit_starts_an_existing_command_as_an_existing_user() -> None:
         [sys.executable, "-m", "trouter", arguments[0], "--help"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert all(option in done.stdout for option in arguments if option.startswith("-"))
+
+
+def test_the_unit_finds_the_command_where_the_manual_installs_it(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    (home,) = re.findall(r"^python3 -m venv (\S+)$", page, re.MULTILINE)
+    unit = ConfigParser(strict=False, interpolation=None)
+    unit.read(UNIT)
+    path = unit["Service"].get("Environment", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "trouter").symlink_to(Path(sys.executable).with_name("trouter"))
+    words = [*unit["Service"]["ExecStart"].split()[:2], "--version"]
+    here = {"PATH": path.removeprefix("PATH=").replace(home, str(tmp_path)), "TROUTER_PURE": "1"}
+    done = subprocess.run(words, env=here, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("trouter ")
+
+
+def test_the_unit_names_the_manual_of_the_router() -> None:
+    assert "\nDocumentation=man:trouter(1)\n" in UNIT.read_text(encoding="utf-8")

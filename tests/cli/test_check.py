@@ -250,7 +250,10 @@ def test_certificates_that_cannot_be_used_are_found(tmp_path: Path, capsys: pyte
     path.write_text("sslProfile { name: a }\nlistener {\n    port: 0\n    sslProfile: a\n}\n")
     assert checked(path) == 1
     captured = capsys.readouterr().err
-    assert f"problem: {path}:1:1: sslProfile.a: certFile: a listener needs a certificate; its listeners will open" in captured
+    assert (
+        f"problem: {path}:1:1: sslProfile.a: certFile: a listener needs a certificate; its listeners will open"
+        in captured
+    )
     assert captured.endswith(f"{path}: not served as written, 1 problem(s)\n")
 
 
