@@ -2,6 +2,7 @@
 
 import "./node/globals";
 
+import type { Mechanism } from "./mechanism";
 import { scramMechanisms } from "./scram";
 
 /** What a user logs in with; "none" stands for the browser's certificate or an anonymous login. */
@@ -9,17 +10,6 @@ export type Credentials =
   | { readonly kind: "none" }
   | { readonly kind: "password"; readonly user: string; readonly password: string }
   | { readonly kind: "token"; readonly user: string; readonly token: string };
-
-/** Hands rhea the response to send, or the error that ends the exchange. */
-type Respond = (error: Error | undefined, response?: Buffer | string) => void;
-
-/** One SASL exchange, as rhea drives it. */
-export interface Mechanism {
-  /** Give the initial response. */
-  start(respond: Respond): void;
-  /** Answer a challenge of the server. */
-  step(challenge: Uint8Array, respond: Respond): void;
-}
 
 /** Return a mechanism whose initial response holds all of the credentials. */
 function singleMessage(text: string): () => Mechanism {

@@ -1,6 +1,6 @@
 /** SASL SCRAM (RFC 5802, RFC 7677) by the browser's WebCrypto: client and server each prove that they know the password. */
 
-import type { Mechanism } from "./mechanisms";
+import type { Mechanism } from "./mechanism";
 
 const HASHES = { "SCRAM-SHA-512": "SHA-512", "SCRAM-SHA-256": "SHA-256", "SCRAM-SHA-1": "SHA-1" } as const;
 /** Rounds of hashing that a server may request: fewer protect the password too little, more keep the browser busy for minutes. */

@@ -6,7 +6,8 @@ import "uplot/dist/uPlot.min.css";
 import { useTheme } from "../app/theme";
 import type { History } from "../model/types";
 import { momentText } from "./Ago";
-import { DataTable, type Column } from "./DataTable";
+import type { Column } from "./column";
+import { DataTable } from "./DataTable";
 
 /** One line of a chart: its name and its samples, times in ms since 1970. */
 export interface ChartSeries extends History {

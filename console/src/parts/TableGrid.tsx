@@ -2,7 +2,7 @@ import { useId, useMemo, useRef, useState, type CSSProperties, type KeyboardEven
 import type { Row as TableRow, SortingState } from "@tanstack/react-table";
 import { useVirtualizer } from "@tanstack/react-virtual";
 
-import type { Column } from "./DataTable";
+import type { Column } from "./column";
 import { displayText } from "./format";
 import { Value } from "./Value";
 

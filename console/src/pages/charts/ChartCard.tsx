@@ -10,8 +10,8 @@ import { useHistories } from "../../store";
 import { ChoiceField, TextField } from "../common/Field";
 import { Panel } from "../common/Panel";
 import { copyChart, putChart, removeChart } from "./choice";
-import { seriesOf } from "./Charts";
 import { LineForm } from "./LineForm";
+import { seriesOf } from "./series";
 
 const HEIGHT = 220;
 const LARGE_HEIGHT = 420;

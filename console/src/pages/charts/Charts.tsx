@@ -4,22 +4,14 @@ import { EmptyState, EmptyStateBody } from "@patternfly/react-core/dist/esm/comp
 
 import { useSearchParams } from "react-router-dom";
 
-import { ALL, parseChartsLink, chartsLink, type Chart, type Line } from "../../model/charts";
+import { parseChartsLink, chartsLink, type Chart } from "../../model/charts";
 import { Page } from "../../parts";
-import { follow, followed, historyKey, unfollow, useSession } from "../../store";
+import { follow, followed, unfollow, useSession } from "../../store";
 import { Panel } from "../common/Panel";
 import { ChartCard } from "./ChartCard";
 import { addChart, showCharts, useCharts } from "./choice";
 import { LineForm } from "./LineForm";
-
-/** Return the series of a line as pairs of router id and key of the store's history: one for each router if the line is for all. */
-export function seriesOf(line: Line, routers: readonly string[]): [string, string][] {
-  const chosen = line.router === ALL ? routers : [line.router];
-  return chosen.map((router) => [
-    router,
-    historyKey({ router, entity: line.entity, identity: line.identity, attribute: line.attribute, rate: line.isRate }),
-  ]);
-}
+import { seriesOf } from "./series";
 
 /** Record the series of all charts, also while the user is on other pages; stop those that no chart shows any more. */
 function useFollowedSeries(charts: readonly Chart[], routers: readonly string[]): void {
