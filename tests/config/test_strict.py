@@ -70,6 +70,7 @@ CLOSED = [
     vhost('g: { users: a, remoteHosts: "*" }'),
     vhost('g: { users: "*", remoteHosts: "*" }').replace("host: ::1", "host: ::1, authenticatePeer: yes"),
     vhost('g: { users: "*", remoteHosts: "*" }').replace("host: ::1", "host: ::1, saslMechanisms: PLAIN"),
+    vhost('g: { users: "*", remoteHosts: "*" }').replace("host: ::1", "host: ::1, http: yes, websockets: no"),
 ]
 
 

@@ -329,7 +329,7 @@ def _vhosts(configuration: Configuration) -> Iterator[Problem]:
     enabled = configuration.policy.enable_vhost_policy
     if configuration.policy.max_message_size and not enabled:
         yield finding_of("idle-message-size", configuration.policy)
-    anonymous = [listener for listener in configuration.listeners if _admits_anonymous(listener)]
+    anonymous = [each for each in configuration.listeners if _admits_anonymous(each) and _speaks_amqp(each)]
     for vhost in configuration.vhosts:
         if not enabled:
             yield finding_of("idle-vhost", vhost)
@@ -345,6 +345,11 @@ def _takes_passwords(listener: ListenerEntity, router: RouterEntity) -> bool:
     known = (router.users_file, router.pam_service, router.sasl_config_dir, router.oauth_issuer)
     wanted = listener.sasl_mechanisms
     return any(known) and (not wanted or not IN_CLEAR.isdisjoint(wanted))
+
+
+def _speaks_amqp(listener: ListenerEntity) -> bool:
+    """Return whether clients of a listener may be clients of AMQP; else it has pages only, and no vhost applies."""
+    return listener.websockets or not listener.serves_http
 
 
 def _admits_anonymous(listener: ListenerEntity) -> bool:

@@ -22,6 +22,9 @@ listener {
     {{- end }}
 }
 # Health and metrics; the NetworkPolicy admits only the cluster.
+# trouter: accept authenticate-peer: probes and Prometheus have no login; the listener has pages only, and no AMQP
+# trouter: accept require-tls: the probes of Kubernetes and Prometheus read the pages in clear within the cluster
+# trouter: accept health-for-others: Kubernetes asks from the address of its node
 listener {
     name: health
     host: 0.0.0.0
