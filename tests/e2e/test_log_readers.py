@@ -156,6 +156,18 @@ def test_a_denied_link_and_the_counts_at_the_end_of_its_connection(held: Running
     }
 
 
+def test_the_denials_at_the_end_of_a_connection_are_those_of_its_vhost_so_far(held: RunningRouter) -> None:
+    for number, senders in ((1, 1), (2, 2), (3, 2)):
+        client = BlockingConnection(f"127.0.0.1:{held.port}", timeout=60)
+        if number < 3:
+            with pytest.raises(LinkDetached):
+                client.create_sender("other")
+        client.close()
+        held.wait_for_line(
+            rf"\[C{number}\] Connection .* sessions_denied=0, senders_denied={senders}, receivers_denied=0,"
+        )
+
+
 def test_the_counts_at_the_end_of_a_connection_that_is_lost(held: RunningRouter) -> None:
     with Peer(held.port) as peer:
         peer.begin(channel=1)

@@ -701,7 +701,7 @@ def test_a_change_that_is_wrong_changes_nothing(router: RunningRouter, manager: 
         status, text = manager.refused(
             "UPDATE", groups(users="alice", sources="${user}${user}"), type="vhost", identity="vhost/moving.org"
         )
-        assert status == 400
+        assert status == 500
         assert text.startswith("PolicyError: Policy 'moving.org' is invalid: ")
         alice.attach_receiver("a2")
 

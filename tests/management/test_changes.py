@@ -145,6 +145,14 @@ def test_a_refused_update_changes_nothing_and_hinders_no_other(own: Node, tmp_pa
     assert (status, "Failed to open log file ''" in text) == (500, True)
 
 
+def test_a_log_file_that_cannot_be_opened_is_named_once_however_many_modules_use_it(own: Node, tmp_path: Any) -> None:
+    for module in ("SERVER", "AGENT"):
+        own.get("UPDATE", {"enable": "info+"}, name=f"log/{module}")
+    status, text = own.refused("UPDATE", {"outputFile": str(tmp_path)}, name="log/DEFAULT")
+    failure = f"CError: Configuration: Failed to open log file '{tmp_path}': Is a directory"
+    assert (status, text) == (500, failure)
+
+
 def test_a_log_writes_to_a_file_from_now_on(own: Node, tmp_path: Any) -> None:
     path = tmp_path / "agent.log"
     own.get("UPDATE", {"outputFile": str(path), "enable": "error+"}, name="log/AGENT")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from trouter.hooks import ConnectionRequest, Permissions
@@ -70,8 +70,6 @@ class AdmittedConnection:
     tenant: str = ""
     #: Its quotas, None for none.
     share: Share | None = None
-    #: Its denials, by the name of the vhost's counter.
-    denials: dict[str, int] = field(default_factory=dict)
 
     @property
     def scopes(self) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ from typing import Final
 
 from trouter.logs.peer_text import quoted
 
+from .policy_counts import VhostCounts
+
 #: The limits on links of the older router, with its names.
 _LINK_LIMITS: Final = ("maxSenders", "maxReceivers")
 _MAX_RULE: Final = 256
@@ -33,14 +35,17 @@ def denied(operation: str, reason: str, user: str, host: str, vhost: str, rule: 
     return f"DENY {operation} {reason}: {whose} rule={_shown(rule)} {_shown(text)}"
 
 
-def closed(name: str, held: tuple[int, int, int], denials: dict[str, int], connections: int) -> str:
-    """Return the text for the end of a connection that had ``held`` sessions, senders and receivers."""
+def closed(name: str, held: tuple[int, int, int], denials: VhostCounts, connections: int) -> str:
+    """Return the text for the end of a connection that had ``held`` sessions, senders and receivers.
+
+    ``denials`` are those of its vhost so far, on all connections.
+    """
     sessions, senders, receivers = held
     return (
         f"Connection {quoted(name)} closed with resources n_sessions={sessions}, n_senders={senders}, "
-        f"n_receivers={receivers}, sessions_denied={denials.get('session_denied', 0)}, "
-        f"senders_denied={denials.get('sender_denied', 0)}, receivers_denied={denials.get('receiver_denied', 0)}, "
-        f"max_message_size_denied:{denials.get('max_message_size_denied', 0)}, nConnections= {connections}."
+        f"n_receivers={receivers}, sessions_denied={denials.session_denied}, "
+        f"senders_denied={denials.sender_denied}, receivers_denied={denials.receiver_denied}, "
+        f"max_message_size_denied:{denials.max_message_size_denied}, nConnections= {connections}."
     )
 
 

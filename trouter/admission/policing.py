@@ -139,7 +139,8 @@ class Policing:
         """
         held = self._held.pop(number, None)
         if held is not None:
-            log.debug("[C%d] %s", number, closed(held.request.name, resources, held.denials, len(self._held)))
+            counts = self.vhosts.get(held.admission.vhost) or VhostCounts()
+            log.debug("[C%d] %s", number, closed(held.request.name, resources, counts, len(self._held)))
             held.connection = GONE  # so that the connection is freed at once
             self._unbind(held)
             self._forget(held)
@@ -349,8 +350,6 @@ class Policing:
         if held is None:
             self._denials.deny(what, None, Denial(Reason.MAX_CONNECTIONS), rule, text, address, direction)
         else:
-            if what.value.vhost:
-                held.denials[what.value.vhost] = held.denials.get(what.value.vhost, 0) + 1
             admission = held.admission
             where = Denial(Reason.NO_GROUP, admission.vhost, admission.group)
             self._denials.deny(what, held.request, where, rule, text, address, direction)

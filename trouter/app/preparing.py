@@ -43,6 +43,8 @@ from .service import Service, service_of
 BAD_REQUEST: Final = 400
 #: The status that the older router answers, and its tools expect, if a log file cannot be opened.
 FAILED: Final = 500
+#: The beginning of the answer then.
+C_ERROR: Final = "CError: Configuration: "
 
 
 class Occasion(Enum):
@@ -124,6 +126,10 @@ class Preparation:
             raise
         return change
 
+    def _of_system(self, message: str) -> str:
+        """Return the text for a failure of the operating system, in the older router's form for its tools."""
+        return f"{C_ERROR}{message}" if self._occasion is Occasion.REQUEST else message
+
     @contextmanager
     def _collecting(self) -> Iterator[None]:
         """Collect the problem that the block raises and go on, so that the operator reads all problems at once."""
@@ -132,7 +138,10 @@ class Preparation:
         except ListenError as error:
             self._problems.append(Unfit(list(error.lines), BAD_REQUEST))
         except ConfigurationError as error:
-            self._problems.append(Unfit([problem.message for problem in error.problems], FAILED))
+            messages = dict.fromkeys(
+                problem.message for problem in error.problems
+            )  # a file fails once, for all modules
+            self._problems.append(Unfit([self._of_system(each) for each in messages], FAILED))
         except EntryError as error:
             self._problems.append(Unfit([str(error)], BAD_REQUEST))
         except ConfigurationRefused as error:

@@ -28,6 +28,8 @@ from trouter.config.values import CONVERTERS, as_node, convert
 __all__ = ["ChangeRefused", "Changes", "Updated", "compare", "created", "deleted", "row", "updated"]
 
 BAD_REQUEST, FORBIDDEN, NOT_FOUND, NOT_IMPLEMENTED = 400, 403, 404, 501
+#: The status that the older router answers, and its tools expect, if a vhost is invalid.
+POLICY_ERROR: Final = 500
 
 
 class ChangeRefused(Exception):
@@ -158,7 +160,8 @@ def _drafted(configuration: Configuration, kind: EntityType, entries: list[Entry
     draft = draft_of(kind, Section(kind.section, MANAGEMENT, tuple(entries)), findings)
     check_one(draft, configuration.world, partial(_names, configuration))
     if findings.errors:
-        raise ChangeRefused(BAD_REQUEST, _description(draft, findings.errors))
+        status = POLICY_ERROR if kind.entity is VhostEntity else BAD_REQUEST
+        raise ChangeRefused(status, _description(draft, findings.errors))
     return draft, findings
 
 
@@ -172,13 +175,15 @@ def _description(draft: Draft, problems: Collection[Problem]) -> str:
 
 #: Entities whose errors are shown as bare texts, as programs know them from the older router.
 BARE: Final[tuple[type | None, ...]] = (ExchangeEntity, BindingEntity)
+#: The beginnings of further bare texts: a role that the mode of the router forbids.
+BARE_TEXTS: Final = ("role=", "openProperties not allowed for role ")
 
 
 def _described(kind: EntityType, problem: Problem) -> str:
     if problem.message == "unknown attribute" and "." not in problem.key:
         suggestion = f" ({problem.suggestion})" if problem.suggestion else ""
         return f"Unknown attribute {fit_to_show(problem.key) or repr('')} for '{kind.full_name}'{suggestion}"
-    if kind.entity in BARE:
+    if kind.entity in BARE or problem.message.startswith(BARE_TEXTS):
         return problem.message
     return str(problem).removeprefix(f"{problem.place}: ")
 
