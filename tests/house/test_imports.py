@@ -21,7 +21,7 @@ MAY_IMPORT = {
     # A line of the log shows texts and frames of peers.
     "logs": ("config", "wire", "core.counters"),
     "management": ("config", "core", "wire", "engine", "logs"),
-    "http": ("config", "net.accepting"),
+    "http": ("config", "net.accepting", "security.buckets"),
     # The router's own rooms, each above those that it may import: the process is the top.
     "net": ("config", "core", "engine", "wire"),
     "telemetry": (

@@ -14,7 +14,7 @@ from trio.testing import MockClock
 
 from tests.http.sites import Client, Site, ask, client_of, connect, listening
 from trouter.http import connection, listener
-from trouter.http.settings import IDLE_S, MAX_BODY_BYTES, MAX_HEAD_BYTES, REQUEST_S
+from trouter.http.settings import IDLE_S, MAX_BODY_BYTES, MAX_HEAD_BYTES, REQUEST_S, TURNS_PER_S
 
 HEALTHZ = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -80,6 +80,15 @@ async def test_requests_that_come_at_once_are_answered_in_turn(tmp_path: Path) -
         await client.send(requests)
         for number in range(200):
             assert (await client.answer()).body == str(number).encode()
+
+
+async def test_requests_beyond_the_pace_of_a_connection_wait(patient_clock: MockClock) -> None:
+    async with listening(Site()) as listener, client_of(listener) as client:
+        begun = trio.current_time()
+        await client.send(HEALTHZ * 5 * TURNS_PER_S)
+        for _ in range(5 * TURNS_PER_S):
+            assert (await client.answer()).status == 200
+        assert trio.current_time() - begun > 3
 
 
 async def test_a_body_is_skipped_to_the_next_request() -> None:

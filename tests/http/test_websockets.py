@@ -17,7 +17,7 @@ from wsproto.frame_protocol import CloseReason
 
 from tests.http.sites import Answer, Client, Site, client_of, listening
 from trouter.http import HttpListener, bridge
-from trouter.http.settings import LINGER_S
+from trouter.http.settings import LINGER_S, TURNS_PER_S
 
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 ACCEPT = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
@@ -29,6 +29,12 @@ HANDSHAKE = {
     "Sec_WebSocket_Protocol": "amqp",
 }
 PLENTY = 16 * 1024 * 1024
+
+
+@pytest.fixture
+def patient_clock() -> MockClock:
+    """Return a clock that skips a wait only after the sockets have been quiet for a while."""
+    return MockClock(autojump_threshold=0.1)
 
 
 class Sockets:
@@ -243,6 +249,28 @@ async def test_a_ping_is_answered() -> None:
     async with listening(Site()) as listener, websocket_to(listener) as sockets:
         await sockets.send(Ping(payload=b"hello"))
         assert await sockets.next() == Pong(payload=b"hello")
+
+
+@pytest.mark.parametrize("empty", [Ping(), Pong(), BytesMessage(data=b"")], ids=lambda event: type(event).__name__)
+async def test_frames_without_bytes_for_amqp_wait_beyond_the_pace_of_a_connection(
+    empty: Event, patient_clock: MockClock
+) -> None:
+    async with listening(Site()) as listener, websocket_to(listener) as sockets:
+        begun = trio.current_time()
+        octets = b"".join(bytes(sockets.protocol.send(empty)) for _ in range(5 * TURNS_PER_S))
+        await sockets.stream.send_all(octets)
+        await sockets.send_bytes(b"behind them")
+        while not isinstance(event := await sockets.next(), BytesMessage) or not event.data:
+            pass
+        assert event.data == b"behind them"
+        assert trio.current_time() - begun > 3
+
+
+async def test_messages_for_amqp_have_no_pace() -> None:
+    async with listening(Site()) as listener, websocket_to(listener) as sockets:
+        for _ in range(5 * TURNS_PER_S):
+            await sockets.send_bytes(b"x")
+        assert await sockets.read_bytes(5 * TURNS_PER_S) == b"x" * 5 * TURNS_PER_S
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from wsproto.events import BytesMessage, CloseConnection, Event, Ping, Pong, Tex
 from wsproto.frame_protocol import CloseReason
 
 from .alive import ClientLife
+from .pace import Pace
 from .settings import LINGER_S, MAX_MESSAGE_BYTES
 
 READ_BYTES: Final = 32768
@@ -37,6 +38,7 @@ class Bridge:
         self._sending = trio.Lock()
         self._message_bytes = 0
         self._life = ClientLife()
+        self._pace = Pace()
         self._failed = False
         #: The client broke the rules: its input is ignored from now on.
         self._refused = False
@@ -95,12 +97,17 @@ class Bridge:
             pass
 
     async def _handle_events(self) -> None:
-        """Handle WebSocket events with a checkpoint after each, so that a flood of small ones starves no other task."""
+        """Handle WebSocket events with a checkpoint after each, so that a flood of small ones starves no other task.
+
+        Those without bytes for AMQP also keep to the pace of the client.
+        """
         data = bytearray()
         for event in self._sockets.events():
             if not isinstance(event, BytesMessage):  # its answer may wait for the client; bytes before it must not
                 await self._pass_on(data)
                 data.clear()
+            if not (isinstance(event, BytesMessage) and event.data):
+                await self._pace.take_turn()
             match event:
                 case BytesMessage() if not self._refused:
                     data += await self._taken(event)

@@ -16,6 +16,7 @@ from trouter.config import ListenerEntity
 
 from .bridge import Bridge
 from .door import Door
+from .pace import Pace
 from .pages import Pages, Visitor
 from .ports import Secured, Site
 from .responses import FileBody, Response, refusal
@@ -63,6 +64,7 @@ class HttpConnection:
         self._settings = service.settings
         self._door = service.door
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
+        self._pace = Pace()
         self._is_new = True
         self._is_head = False
 
@@ -77,6 +79,7 @@ class HttpConnection:
 
     async def _serve_one(self) -> bool:
         """Answer the next request; return whether another may follow."""
+        await self._pace.take_turn()
         try:
             request = await self._next_request()
         except NotTaken as problem:

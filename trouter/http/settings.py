@@ -21,6 +21,9 @@ IDLE_S: Final = 75.0
 #: Seconds for a client to read one piece of a response.
 WRITE_S: Final = 30.0
 PIECE_BYTES: Final = 65536
+#: Requests a second of one connection, and WebSocket frames without content. Further ones wait: they cost the router
+#: processor time before the client has logged in.
+TURNS_PER_S: Final = 50
 #: Seconds for the peer to read the last response or WebSocket message.
 LINGER_S: Final = 2.0
 #: Connections of one listener that are no WebSockets; a further one ends the one that waits longest.

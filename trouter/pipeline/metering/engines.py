@@ -5,8 +5,9 @@ Both run the statements of this package unchanged; `Engine` has what they spell 
 
 from __future__ import annotations
 
-import os
+import shutil
 import tempfile
+import weakref
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -19,6 +20,7 @@ from trouter.pipeline.session import dealt_out
 from trouter.pipeline.tables import BadTable
 
 if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
     from pyspark.sql import SparkSession
 
 #: Functions of Spark that DuckDB has under other names.
@@ -69,6 +71,11 @@ class OnSpark:
         return dealt_out(self._spark, rows)
 
 
+def _remove(connection: DuckDBPyConnection, folder: str) -> None:
+    connection.close()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 class InProcess:
     """DuckDB, which spills to a temporary folder what exceeds its share of the memory."""
 
@@ -77,8 +84,10 @@ class InProcess:
     def __init__(self) -> None:
         import duckdb  # noqa: PLC0415  # jobs on Spark do without
 
-        spill = Path(tempfile.gettempdir(), f"trouter-duckdb-{os.getpid()}")  # else it would be in the working folder
-        self._connection = duckdb.connect(config={"temp_directory": str(spill)})
+        # else it would be in the working folder; others can neither foretell nor open it
+        spill = tempfile.mkdtemp(prefix="trouter-duckdb-")
+        self._connection = duckdb.connect(config={"temp_directory": spill})
+        weakref.finalize(self, _remove, self._connection, spill)
         self._connection.execute("SET TimeZone = 'UTC'")
         for macro in _MACROS:
             self._connection.execute(f"CREATE MACRO {macro}")
