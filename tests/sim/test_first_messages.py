@@ -69,3 +69,23 @@ def test_unreachable_routers_are_not_listed() -> None:
 @pytest.mark.parametrize(("now_s", "next_s"), [(10.0, 11.0), (10.9, 11.0), (11.0, 12.0), (11.4, 12.0), (14.99, 15.0)])
 def test_a_late_tick_does_not_delay_later_ticks(now_s: float, next_s: float) -> None:
     assert next_due_s(10.0, now_s) == next_s
+
+
+@pytest.mark.parametrize("name", ["there", "site/there", "site/one/there"])
+def test_a_sender_to_a_router_that_comes_later_has_credit_then(name: str) -> None:
+    """An id may have slashes: before the router is known, where its id ends is not."""
+    network = Network()
+    network.start("R0", "R1")
+    network.connect("R0", "R1", delay_s=DELAY_S)
+    network.run(5)
+    sender = network.sender("R0", f"_topo/0/{name}/service")
+    other = network.sender("R0", "_topo/0/site/other/service")
+    network.start(name)
+    network.connect("R1", name, delay_s=DELAY_S)
+    network.run(5)
+    assert sender.credit > 0
+    assert other.credit == 0
+    network.listen(name, "_local/service")
+    body = network.post("R0", f"_topo/0/{name}/service")
+    network.run(1)
+    assert network.accepted == {body: 1}

@@ -74,6 +74,7 @@ class Router:
         self.exchanges = Exchanges(self.table, self.pulse, self.totals)
         #: Routed links with one end detached and the other not yet.
         self.farewells = Farewells()
+        self.table.on_whole_id = self._move_senders
         for rule in rules:
             self.table.add_rule(rule)
 
@@ -296,6 +297,21 @@ class Router:
         if isinstance(trunk, Trunk):
             trunk.remove(endpoint)
             self.network.on_trunk(trunk)
+
+    def _move_senders(self, whole: AddressEntry) -> None:
+        """Give the new address of a router the senders that wait for it: where its id ends was not known before."""
+        table, shorter = self.table, whole.key
+        while "/" in shorter:
+            shorter = shorter.rpartition("/")[0]
+            former = table.entries.get(shorter)
+            if former is None:
+                continue
+            for sender in list(former.senders):
+                if isinstance(sender, Ingress) and table.parse(sender.rewriter.to_override or "").key == whole.key:
+                    former.remove_sender(sender)
+                    sender.entry = whole
+                    whole.add_sender(sender)
+            table.release(former)
 
     def ingresses(self) -> Iterator[Ingress]:
         """Return an iterator over the links on which peers send."""

@@ -105,6 +105,8 @@ class AddressTable:
         self.network = Network(self)
         #: Called with each mobile address that gained or lost a user.
         self.on_users: Callable[[AddressEntry], None] = _ignore
+        #: Called with the new address of a router whose id has slashes.
+        self.on_whole_id: Callable[[AddressEntry], None] = _ignore
 
     def add_rule(self, rule: AddressRule) -> None:
         """Configure a pattern; DuplicatePatternError, PatternError. Existing entries keep their treatment."""
@@ -236,6 +238,7 @@ class AddressTable:
             if address.letter in (ROUTER, EDGE) and "/" in key:
                 self._slashes = max(self._slashes, min(key.count("/"), MAX_SLASHES))
                 self.forget_spellings()
+                self.on_whole_id(entry)
         return entry
 
     def obtain_remote(self, key: str, treatment: str | None) -> AddressEntry:
