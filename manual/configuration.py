@@ -50,6 +50,8 @@ address {{ pattern: news/#, distribution: multicast }}
   backslash, and `''` is a quote.
 - Nothing in a value is expanded: `${{HOSTNAME}}` is text, with a warning. `${{user}}` in the addresses of a vhost is
   the policy's own, and passwords may be `env:NAME`.
+- A relative path begins at the working directory of the router's process, not at the file; `qdrouterd -d` works in
+  `/`. Write absolute paths for services.
 - An attribute without a value counts as not given, with a warning.
 - Several attributes may share the line of the opening brace, separated by `,` or `;`.
 - In maps a value without quotes is a number, `true`, `false` or `null` if it reads like one in JSON, else text. A

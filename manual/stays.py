@@ -22,6 +22,33 @@ STAYS: Final = (
         "the sender learns what happened: a message that was only returned does not count as a failed attempt",
     ),
     Difference(
+        "how credit comes back to a sender",
+        "delivery by delivery",
+        "in portions: when as much is due as the sender still has, at once when it has none, or after 10 ms of silence",
+        "a flow frame for each delivery costs as much as the delivery; no sender waits for it "
+        "([routing.md](protocol/routing.md#31-when-credit-is-returned))",
+    ),
+    Difference(
+        "`maxSessions` of a listener of role `normal`, and the window of a session, if not given",
+        "32768 sessions, and a window without a bound",
+        "1024 sessions (256 with `secureDefaults`), and a window of 8 MiB, 64 MiB between routers",
+        "what one peer can make the router hold is bounded; `maxSessions` and `maxSessionFrames` set the numbers "
+        "([limits.md](limits.md))",
+    ),
+    Difference(
+        "`linkCount` of the router, and rows of `router.link`, where large messages pass between routers",
+        "all links for streams are on one session",
+        "each has a session of its own, and up to 128 idle ones wait for the next streams; they count",
+        "a stalled receiver does not hold up the other streams (decision "
+        "[0015](decisions/0015-streams-have-sessions-of-their-own.md)); do not compare the counts of two routers",
+    ),
+    Difference(
+        "a connector whose sslProfile cannot be used, or whose password is missing",
+        "dials, and fails each time",
+        "is not dialled until that is mended; a finding, the log and `/readyz` say why",
+        "an attempt that cannot succeed tells the other side nothing, and the operator would look for the fault there",
+    ),
+    Difference(
         "a connector that logs in with SCRAM",
         "accepts the outcome without the signature of the server",
         "verifies the signature",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.house.sources import ROOT
 from trouter.cli import main
 from trouter.config import load
 
@@ -21,6 +22,18 @@ def test_the_new_configuration_is_safe_and_private(tmp_path: Path, capsys: pytes
     assert configuration.policy.enable_vhost_policy
     assert all(listener.authenticate_peer for listener in configuration.listeners)
     assert [stat.S_IMODE(file.stat().st_mode) for file in (path, tmp_path / "users")] == [0o600, 0o600]
+
+
+def test_no_listener_takes_a_password_itself(tmp_path: Path) -> None:
+    path = tmp_path / "trouter.conf"
+    main(["init", str(path)])
+    offered = {listener.name: set(listener.sasl_mechanisms) for listener in load(path).listeners}
+    assert len(offered) == 2
+    assert all(names <= {"SCRAM-SHA-512", "SCRAM-SHA-256"} for names in offered.values()), offered
+    console = (ROOT / "docs" / "console.md").read_text(encoding="utf-8")
+    assert (
+        "| SCRAM-SHA-256, SCRAM-SHA-512, SCRAM-SHA-1 | name and password, which never leaves the browser |" in console
+    )
 
 
 def test_the_commented_settings_load_too(tmp_path: Path) -> None:

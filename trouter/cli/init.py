@@ -23,13 +23,13 @@ listener {
     saslMechanisms: SCRAM-SHA-512 SCRAM-SHA-256
 }
 
-# The web console for users of this machine: http://127.0.0.1:5680/. Browsers know no SCRAM.
+# The web console for users of this machine: http://127.0.0.1:5680/. It logs in without sending the password.
 listener {
     name: console
     host: 127.0.0.1
     port: 5680
     http: yes
-    saslMechanisms: PLAIN
+    saslMechanisms: SCRAM-SHA-512 SCRAM-SHA-256
 }
 
 # For other machines: `trouter certs` makes what this needs.

@@ -262,7 +262,8 @@ class ConnectorEntity(Socketed):
         Kind.STRING, "The endpoints that the connector may dial, the next one first.", old_names=("failoverList",)
     )
     connection_status: None = reported(
-        Kind.STRING, "The state of the connector: INITIALIZING, CONNECTING, SUCCESS, FAILED or CLOSING."
+        Kind.STRING,
+        "The state of the connector: INITIALIZING, CONNECTING (also between two attempts), SUCCESS or CLOSING.",
     )
     connection_msg: None = reported(Kind.STRING, "The latest log line about its connection.")
     policy_vhost: str | None = ends.policy_vhost()
