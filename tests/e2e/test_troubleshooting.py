@@ -22,6 +22,12 @@ def rows(symptom: str) -> list[str]:
     return [line for line in PAGE.splitlines() if line.startswith("|") and symptom in "|".join(line.split("|")[:3])]
 
 
+def connect_and_send(port: int) -> None:
+    """Open a link too: the close of a denied connection comes behind the open."""
+    client = BlockingConnection(f"127.0.0.1:{port}", allowed_mechs="ANONYMOUS", timeout=DEADLINE_S)
+    client.create_sender("any")
+
+
 def test_the_page_names_the_error_of_a_connection_that_the_policy_denies(start_router: StartRouter) -> None:
     denying = start_router(
         "policy { enableVhostPolicy: yes }\n"
@@ -29,8 +35,7 @@ def test_the_page_names_the_error_of_a_connection_that_the_policy_denies(start_r
         "vhost { hostname: other, groups: { $default: { users: nobody, remoteHosts: * } } }\n"
     )
     with pytest.raises(ConnectionException) as refused:
-        client = BlockingConnection(f"127.0.0.1:{denying.port}", allowed_mechs="ANONYMOUS", timeout=DEADLINE_S)
-        client.create_sender("any")  # the close comes behind the open
+        connect_and_send(denying.port)
     assert "amqp:resource-limit-exceeded" in str(refused.value)
     (row,) = rows("disallowed by local policy`")
     assert "`amqp:resource-limit-exceeded`, `connection disallowed by local policy`" in row
