@@ -13,6 +13,7 @@ TESTS = Path(__file__).parents[1]
 
 #: By test, as folder.module.function without the common parts: the points that it checks.
 HOLDS: dict[str, tuple[str, ...]] = {
+    "e2e.open.a_peer_that_has_not_logged_in_learns_the_version_unless_defaults_are_secure": ("version-to-strangers",),
     "config.strictness.passwords_in_clear_are_allowed_by_the_switch": ("passwords-in-clear", "password-sent-in-clear", "service-in-clear"),
     "e2e.connectors.plain_without_tls_logs_in_unless_defaults_are_secure": ("password-sent-in-clear",),
     "config.strict.an_unsafe_setting_is_found": ("authenticate-peer", "pages-of-every-site", "tls-if-they-like", "never-opens", "any-host-name", "old-tls", "secret-in-file", "idle-vhost"),

@@ -320,4 +320,4 @@ def test_an_error_about_the_role_comes_before_others(kind: str) -> None:
     assert entity is not None
     with pytest.raises(ChangeRefused) as change:
         created(alone, entity, None, {"port": "a b", "role": "inter-router"})
-    assert change.value.description.startswith(f"{kind}.role: role='standalone' not allowed")
+    assert change.value.description.startswith("role='standalone' not allowed")

@@ -124,3 +124,20 @@ def test_management_shows_a_long_container_id_whole_and_the_log_its_beginning(ro
         assert name in [row["container"] for row in node.query("connection")]
         line = router.wait_for_line(rf"\[C{peer.number}\] Connection Opened.* container_id=(\S+)")
         assert name.startswith(line[1])
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["compatible", "strict"])
+def test_a_peer_that_has_not_logged_in_learns_the_version_unless_defaults_are_secure(
+    start_router: StartRouter, secure: bool
+) -> None:
+    listener = "listener { host: 127.0.0.1, port: 0, saslMechanisms: ANONYMOUS, authenticatePeer: no }"
+    policy = "policy { enableVhostPolicy: no }"
+    router = start_router(f"router {{ id: R, secureDefaults: {'yes' if secure else 'no'} }}\n{listener}\n{policy}\n")
+    versions = []
+    for sasl in (False, True):
+        with Peer(router.port, sasl=sasl) as peer:
+            assert peer.remote_open is not None
+            properties = peer.remote_open.properties or {}
+            assert properties["product"] == "trouter"
+            versions.append(properties.get("version"))
+    assert versions == [None if secure else trouter.__version__, trouter.__version__]

@@ -60,6 +60,13 @@ RIGHTS: Final = (
         page="policy.md",
     ),
     Point(
+        "version-to-strangers",
+        "listener.openProperties",
+        "the router's open tells every peer its version",
+        "it tells it to peers that have logged in",
+        page="hardening.md",
+    ),
+    Point(
         "many-links",
         "listener.maxLinks",
         "32,768 links on a connection, unless it is given; budgets of memory hold besides",

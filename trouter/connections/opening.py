@@ -125,6 +125,16 @@ class OpenAdmission:
         )
 
 
+def first_open(settings: PeerSettings, number: int) -> Open:
+    """Return the router's open for connection ``number`` while the peer has not logged in."""
+    whole = settings.open(number)
+    if not settings.withholds_version:
+        return whole
+    return replace(
+        whole, properties={name: each for name, each in (whole.properties or {}).items() if name != "version"}
+    )
+
+
 def limit_by_group(settings: Settings, connection: Connection) -> None:
     """Apply the limits of the peer's group, where it has any, before the listener's (security.md 4.12)."""
     own = connection.limits

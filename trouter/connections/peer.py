@@ -38,7 +38,7 @@ from trouter.wire.performatives import Error, Open
 from .lifetime import Lifetime
 from .listed import ListedConnection
 from .membership import Membership
-from .opening import OpenAdmission, limit_by_group
+from .opening import OpenAdmission, first_open, limit_by_group
 from .peer_login import UNWATCHED, PeerLogin, Watcher
 from .sessions import Sessions
 from .shared import PeerSettings, Services
@@ -121,7 +121,7 @@ class Peer:
     def _converse(self, facts: PeerFacts) -> Connection:
         """Return a new connection of the engine."""
         settings, outgoing = self._settings, self._login.outgoing
-        own_open = settings.open(self._number)
+        own_open = first_open(settings, self._number)
         return Connection(
             settings.limits,
             replace(own_open, hostname=facts.remote_host) if outgoing else own_open,
@@ -237,6 +237,8 @@ class Peer:
         log = MessageLog(components, self._log_message) if components else None
         self._membership.come(remote, self._login.user, log)
         self._sessions.admit(self._admission.terms(self._membership, log), policy)
+        if settings.withholds_version and (self._login.mechanism or self._login.user):
+            self.connection.adopt(settings.limits, settings.open(self._number))
         if not self._login.outgoing:
             limit_by_group(policy.admission.settings, self.connection)
         self.connection.open()

@@ -46,6 +46,7 @@ def listener_settings(router_id: str, entity: ListenerEntity, *, secure: bool = 
         stamp_user_id=entity.stamp_user_id,
         handshake_timeout_s=float(entity.initial_handshake_timeout_seconds or "inf"),
         tenancy=tenancy_of(entity, secure=secure),
+        withholds_version=secure,
     )
 
 

@@ -49,6 +49,8 @@ class PeerSettings:
     tenancy: Tenancy | None = None
     #: The vhost whose policy always applies, "" for none.
     policy_vhost: str = ""
+    #: A peer that has not logged in does not learn the router's version.
+    withholds_version: bool = False
     #: Messages without a user-id get the user's name.
     stamp_user_id: bool = False
     #: The configured cost of a hop over the connection.
