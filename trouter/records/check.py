@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -13,9 +14,11 @@ from trouter.records.schema import RecordsDropped
 from trouter.records.segments import (
     EMPTY,
     MANIFEST,
+    MAX_ENTRY_BYTES,
     OPEN,
     Entry,
     SegmentPosition,
+    entry_lines,
     file_label,
     opened,
     place_of,
@@ -65,11 +68,13 @@ def check_folder(folder: Path, advance: Callable[[int], object] = lambda _: None
     checker = _Checker()
     places = segments_in(folder)
     for place in places:
-        checker.read_next(place)
+        with checker.reporting(place.path):
+            checker.read_next(place)
         advance(1)
     checker.explain()
     for path in sorted(folder.glob(f"*{MANIFEST}")):
-        checker.compare(path, {place.name for place in places})
+        with checker.reporting(path):
+            checker.compare(path, {place.name for place in places})
     return checker.report
 
 
@@ -80,6 +85,14 @@ class _Checker:
         self._seen: dict[str, tuple[int, int, int, int]] = {}
         self._before: SegmentPosition | None = None
         self._expected = 0
+
+    @contextmanager
+    def reporting(self, path: Path) -> Iterator[None]:
+        """Report a file that cannot be read as an error, and go on with the others."""
+        try:
+            yield
+        except OSError as error:
+            self.report.errors.append(f"{path}: cannot be read: {error.strerror or error}")
 
     def read_next(self, place: SegmentPosition) -> None:
         """Read the segment that follows the one before; its numbers should continue from there."""
@@ -147,13 +160,12 @@ class _Checker:
         """Compare the entries of a manifest with the segments that were read."""
         entries: dict[str, Entry] = {}
         offset = 0
-        octets = path.read_bytes()
-        for line in octets.splitlines(keepends=True):
+        for line in entry_lines(path):
             try:
                 entry = _ENTRY.decode(line)
                 entries[entry.seg] = entry
             except ValueError as error:
-                if offset + len(line) < len(octets) or line.endswith(b"\n"):  # a torn last line is no fault
+                if len(line) == MAX_ENTRY_BYTES or line.endswith(b"\n"):  # a torn last line is no fault
                     self.report.errors.append(f"{path}: byte {offset}: this line cannot be read: {error}")
             offset += len(line)
         names = set(present)

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from trouter.records.segments import Entry
+from trouter.records.segments import Entry, entry_lines
 
 DELETED: Final = "deleted"
 _ENTRY: Final = msgspec.json.Decoder(Entry)
@@ -62,7 +62,7 @@ class Holes:
 def deleted_in(manifest: Path) -> list[tuple[int, int]]:
     """Return first and last number of each segment that a manifest calls deleted; [] if it cannot be read."""
     try:
-        lines = manifest.read_bytes().splitlines()
+        lines = list(entry_lines(manifest))
     except OSError:
         return []
     found = []

@@ -14,12 +14,14 @@ import gzip
 import hashlib
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, cast
 from urllib.parse import quote
 
 import msgspec
 
+from trouter._disk import open_regular
 from trouter.records.schema import Record
 
 SUFFIX: Final = ".jsonl"
@@ -30,6 +32,8 @@ MANIFEST: Final = ".manifest"
 COMPRESSED: Final = ".gz"
 #: Suffix while a segment is being compressed.
 PART: Final = ".gz.part"
+#: A longer line is no entry of a manifest.
+MAX_ENTRY_BYTES: Final = 1 << 16
 #: A longer line is no record.
 MAX_LINE_BYTES: Final = 32 << 20
 
@@ -140,9 +144,23 @@ def segments_in(folder: Path) -> list[SegmentPosition]:
     return sorted(place for place in places if place.rest != COMPRESSED or place.name not in plain)
 
 
+def entry_lines(manifest: Path) -> Iterator[bytes]:
+    """Yield the lines of a manifest; the beginning of one that is longer than entries are is the last; OSError."""
+    with open(manifest, "rb", opener=open_regular) as file:
+        while line := file.readline(MAX_ENTRY_BYTES):
+            yield line
+            if len(line) == MAX_ENTRY_BYTES:
+                return  # no manifest: the rest may be of any length
+
+
 def opened(path: Path) -> BinaryIO:
     """Return a segment open for reading, decompressed; OSError."""
-    return cast(BinaryIO, gzip.open(path, "rb")) if path.name.endswith(COMPRESSED) else path.open("rb")
+    file = open(path, "rb", opener=open_regular)  # noqa: SIM115 - the caller closes it
+    if not path.name.endswith(COMPRESSED):
+        return file
+    unpacked = gzip.GzipFile(fileobj=file)
+    vars(unpacked)["myfileobj"] = file  # closed with it
+    return cast(BinaryIO, unpacked)
 
 
 def _plain(value: object) -> object:

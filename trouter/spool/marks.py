@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 from typing import Final
 
+from trouter._disk import open_regular
 from trouter.spool.errors import SpoolCorrupt
 
 _BYTES: Final = 16
@@ -41,7 +42,7 @@ class Mark:
     def __init__(self, path: Path, *, writable: bool) -> None:
         """Map the file; OSError, and SpoolCorrupt if its size is not that of a mark."""
         self._path = path
-        descriptor = os.open(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC)
+        descriptor = open_regular(path, os.O_RDWR if writable else os.O_RDONLY)
         try:
             size = os.fstat(descriptor).st_size
             if size != _BYTES:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
+from trouter._disk import open_regular
 from trouter.spool.errors import SegmentMissing, SpoolBusy, SpoolCorrupt, SpoolGap, SpoolReplaced
 from trouter.spool.marks import Mark
 from trouter.spool.segments import CONSUMED, DURABLE, HEADER_BYTES, IDENTITY, Segment, read_header, segments_in, walk
@@ -79,7 +80,7 @@ class SpoolReader:
                 f"{segment.path.name}"
             )
         try:
-            descriptor = os.open(segment.path, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = open_regular(segment.path)
         except FileNotFoundError:
             raise SegmentMissing(f"segment {segment.path} is not visible here, or was deleted just now") from None
         try:

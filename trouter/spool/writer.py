@@ -21,7 +21,7 @@ from time import time
 from typing import Any, Final, NamedTuple, Self
 from uuid import uuid4
 
-from trouter._disk import sync
+from trouter._disk import open_regular, sync
 from trouter.spool.errors import SpoolBusy, SpoolCorrupt, SpoolReplaced
 from trouter.spool.frames import FrameWriter
 from trouter.spool.marks import Mark, create_mark
@@ -338,7 +338,7 @@ class Spool:
         """Return the descriptor of a segment that must begin at ``sequence``; OSError, SpoolCorrupt, SpoolReplaced."""
         if segment.first != sequence:
             raise SpoolCorrupt(segment.path, 0, f"the first message of this segment should be {sequence}")
-        descriptor = os.open(segment.path, flags | os.O_CLOEXEC)
+        descriptor = open_regular(segment.path, flags)
         try:
             uuid = read_header(descriptor, segment)
             if uuid != self.uuid:
@@ -437,7 +437,8 @@ def acquire(folder: Path) -> int:
 def read_identity(folder: Path) -> dict[str, Any]:
     """Return the fields of `spool.json`: version, uuid, address, shard, created; OSError, SpoolCorrupt."""
     path = folder / IDENTITY
-    text = path.read_bytes()
+    with open(path, "rb", opener=open_regular) as file:
+        text = file.read(_MAX_IDENTITY_BYTES)
     try:
         found = json.loads(text)
         if found["version"] != VERSION:
@@ -451,4 +452,6 @@ def read_identity(folder: Path) -> dict[str, Any]:
     return found  # type: ignore[no-any-return]
 
 
+#: A longer file is no description of a spool.
+_MAX_IDENTITY_BYTES: Final = 1 << 16
 _IDENTITY: Final = {"uuid": str, "address": str, "shard": int}
