@@ -32,6 +32,12 @@ def cover_arguments(secrets: Iterable[str]) -> None:
         return
 
 
+def passwords_in(urls: Iterable[str]) -> list[str]:
+    """Return the passwords in addresses such as `amqp://USER:PASSWORD@HOST`, as they are written."""
+    places = [url.rpartition("@")[0].rpartition("://")[2] for part in urls for url in part.split(",")]
+    return [password for place in places if (password := place.partition(":")[2])]
+
+
 def covered(arguments: bytes, secrets: list[bytes]) -> bytes:
     """Return NUL-separated arguments of the same length, without the secrets."""
     return b"\0".join(_covered(each, secrets) for each in arguments.split(b"\0"))

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from trouter.tools.cover import cover_arguments, passwords_in
+
 if TYPE_CHECKING:
     from trouter.pipeline.connecting import Peer
     from trouter.pipeline.decisions import Made
@@ -73,6 +75,7 @@ def _checked(name: str) -> Callable[[str], Any]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Make decisions, send them and print the results; return the exit status."""
+    cover_arguments(passwords_in(arguments.url or ()))
     try:
         from trouter.pipeline.tables import BadTable, TableBusy  # noqa: PLC0415  # only when it runs
     except ImportError as error:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from trouter.tools.cover import cover_arguments
+from trouter.tools.cover import cover_arguments, passwords_in
 from trouter.tools.failures import UsageError
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         print(f"trouter pipeline spool: {error}", file=sys.stderr)
         return 1
-    cover_arguments(_secrets_in(arguments.url))
+    cover_arguments(passwords_in(arguments.url))
     receiving = ReportedRun(jobs, arguments)
     receiving.print_line(f"from {arguments.address} of {', '.join(map(label_of, arguments.url))} into {arguments.dir}")
     try:
@@ -153,12 +153,6 @@ def run(arguments: argparse.Namespace) -> int:
         receiving.print_line(reason_of(cause))
         return 1
     return 0
-
-
-def _secrets_in(urls: list[str]) -> list[str]:
-    from urllib.parse import urlsplit  # noqa: PLC0415
-
-    return [password for url in urls if (password := urlsplit(url if "://" in url else f"amqp://{url}").password)]
 
 
 def jobs_of(arguments: argparse.Namespace) -> list[Job]:
