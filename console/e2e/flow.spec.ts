@@ -1,8 +1,5 @@
 import { expect, inspect, test } from "./support";
 
-// axe checks each picture in both themes and sizes, which takes minutes on a busy machine.
-test.setTimeout(300_000);
-
 test("flows between routers are drawn as chords, a Sankey and a table", async ({ open, page }) => {
   await open("/flow", "Message flow");
   const chords = page.getByRole("img", { name: /Chord diagram/ });

@@ -4,9 +4,6 @@ import { connectTo, expect, inspect, test } from "./support";
 
 const HOSTILE = `"><img src=x onerror=alert(1)>\u202egnp.exe\u0000${"<script>alert(1)</script>".repeat(30)}`;
 
-// axe checks each picture in both themes and sizes, which takes minutes on a busy machine.
-test.setTimeout(300_000);
-
 test("the picture has every router, edge router, broker and group of clients", async ({ open, page, network }) => {
   const broker = await connectTo(network.b.port(), "store", { product: "qpid-cpp" });
   await open("/topology", "Topology");

@@ -12,7 +12,7 @@ const OWN_PYTHON = join(ROOT, ".venv/bin/python");
 /** The Python interpreter that has trouter; the environment variable PYTHON overrides it. */
 export const PYTHON = process.env["PYTHON"] ?? (existsSync(OWN_PYTHON) ? OWN_PYTHON : "python3");
 /** Only a hanging process takes this long. */
-const DEADLINE_MS = 60_000;
+const DEADLINE_MS = 300_000;
 const LISTENING = /SERVER \(notice\) Listening (?:for HTTP )?on \S+:(\d+)$/;
 const OPERATIONAL = /SERVER \(notice\) Operational/;
 
@@ -76,17 +76,17 @@ export class RunningRouter {
     return port;
   }
 
-  /** Wait until the log has a line that matches. */
-  async waitForLine(pattern: RegExp): Promise<void> {
+  /** Wait until `count` lines of the log from line `since` on match. */
+  async waitForLine(pattern: RegExp, { since = 0, count = 1 } = {}): Promise<void> {
     const late = new AbortController();
     const timer = setTimeout(() => {
       late.abort();
       this.changed();
     }, DEADLINE_MS);
     try {
-      while (!this.lines.some((line) => pattern.test(line))) {
+      while (this.lines.slice(since).filter((line) => pattern.test(line)).length < count) {
         if (this.hasEnded || late.signal.aborted) {
-          throw new Error(`no line matches ${pattern}:\n${this.lines.slice(-20).join("\n")}`);
+          throw new Error(`fewer than ${count} lines match ${pattern}:\n${this.lines.slice(-20).join("\n")}`);
         }
         await new Promise<void>((resume) => this.waiting.push(resume));
       }

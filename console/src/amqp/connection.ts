@@ -15,8 +15,11 @@ import { fromValue, toValue } from "./values";
 const MAX_UNDER_WAY = 10;
 /** A request without an answer after this time fails. */
 const REQUEST_TIMEOUT_MS = 5_000;
-/** Time that the router has from the first byte until it names the receiver's address. */
-const OPEN_TIMEOUT_MS = 15_000;
+/**
+ * The same for a login: each request before it is complete, and the time from the first byte until the router names the receiver's
+ * address. A router or browser that is very busy must not send the user back to the login page.
+ */
+const LOGIN_TIMEOUT_MS = 60_000;
 /** The router sends a frame in half of this time; rhea gives the connection up after twice this time without one. */
 const IDLE_TIMEOUT_MS = 8_000;
 /** Credit of the receiver: answers that the router may send before the console has read them. */
@@ -56,6 +59,7 @@ export class AmqpConnection {
   private receiver: Receiver | undefined;
   private anonymous = false;
   private ended = false;
+  private requestTimeoutMs = LOGIN_TIMEOUT_MS;
   private lastId = 0;
 
   /** The address of the receiver, such as amqp:/_topo/0/ID/temp.xyz; "" before the connection is open. */
@@ -71,7 +75,7 @@ export class AmqpConnection {
         this.end(description);
         reject(new ConnectError(reason, description, [...this.offered]));
       };
-      const timer = setTimeout(() => fail("unreachable", "The router does not answer."), OPEN_TIMEOUT_MS);
+      const timer = setTimeout(() => fail("unreachable", "The router does not answer."), LOGIN_TIMEOUT_MS);
       this.amqp = this.connect(url, host, credentials);
       this.addListeners(this.amqp, fail);
       this.amqp.once("receiver_open", () => {
@@ -124,6 +128,11 @@ export class AmqpConnection {
     amqp.on("protocol_error", () => undefined);
   }
 
+  /** From now on a request without an answer fails soon: the login is complete. */
+  completeLogin(): void {
+    this.requestTimeoutMs = REQUEST_TIMEOUT_MS;
+  }
+
   /** Send a request to the node at `to` and return its answer with any status; throw ManagementError if no answer comes. */
   async request(to: string, properties: Properties, body: Value): Promise<Answer> {
     await this.slots.acquire();
@@ -139,11 +148,12 @@ export class AmqpConnection {
     if (this.ended || amqp === undefined) return Promise.reject(new ManagementError(0, "not connected"));
     this.lastId += 1;
     const id = String(this.lastId);
+    const limitMs = this.requestTimeoutMs;
     return new Promise<Answer>((resolve, reject) => {
       const timer = setTimeout(() => {
         this.pending.delete(id);
-        reject(new ManagementError(0, `no answer within ${REQUEST_TIMEOUT_MS / 1_000} s`));
-      }, REQUEST_TIMEOUT_MS);
+        reject(new ManagementError(0, `no answer within ${limitMs / 1_000} s`));
+      }, limitMs);
       this.pending.set(id, { resolve, reject, timer });
       const present = Object.entries(properties).filter(([, value]) => value !== undefined && value !== null);
       const message: Message = {

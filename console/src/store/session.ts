@@ -114,6 +114,7 @@ async function startSession(amqp: AmqpConnection): Promise<void> {
   const [connected, connections, user] = await Promise.all([fetchConnectedRouter(amqp), fetchConnections(amqp), fetchUser(amqp), fetchSchema()]);
   const interiorIds = await fetchInteriorIds(amqp, connected, connections);
   if (currentConnection() !== amqp) return;
+  amqp.completeLogin();
   const routers = routersOf(connected, interiorIds, (id) => (id === connected.id ? connections : []));
   pollRouters(routers);
   store.setState({ state: "connected", routers, rights, user, offered: [...amqp.offered], container: amqp.container });
