@@ -173,6 +173,7 @@ LIMITS: Final = (
     Limit("frame before the open is answered", "65536 bytes", "connection closed, `amqp:connection:framing-error`"),
     Limit("SASL frame", "8192 bytes", "refused"),
     Limit("container-id", "8192 bytes", "connection closed, `amqp:invalid-field`"),
+    Limit("user that a client certificate makes", "8192 bytes", "TLS refused"),
     Limit(
         "sessions for routed links on a broker's connection", "32, or what its channel-max leaves", "clients share them"
     ),
@@ -255,7 +256,7 @@ LIMITS: Final = (
         "5",
         "the router does not use it for 10 s, then tries it with one login; it refuses logins meanwhile with outcome 4",
     ),
-    Limit("a frame of an authentication service", "16384 bytes in SASL, 1 MiB for its open", "refused with outcome 4"),
+    Limit("a frame of an authentication service", "8192 bytes in SASL, 1 MiB for its open", "refused with outcome 4"),
     Limit("rights of a user, from a service or a token", "10,000", "refused"),
     Limit(
         "remembered answers of an authentication service",

@@ -73,10 +73,23 @@ class Authority:
         key: ec.EllipticCurvePrivateKey | None = None,
     ) -> Pair:
         """Issue a certificate for names and addresses; it begins and ends after ``begins`` and ``days`` days."""
+        return self.issue_for(name_of(subject), *sans, days=days, begins=begins, password=password, ocsp=ocsp, key=key)
+
+    def issue_for(
+        self,
+        subject: x509.Name,
+        *sans: str,
+        days: float = 30,
+        begins: float = -1,
+        password: str = "",
+        ocsp: str = "",
+        key: ec.EllipticCurvePrivateKey | None = None,
+    ) -> Pair:
+        """Issue a certificate as ``issue`` does, for any subject."""
         key = key or ec.generate_private_key(ec.SECP256R1())
         now = datetime.now(UTC)
         builder = x509.CertificateBuilder(
-            self.subject, name_of(subject), key.public_key(), next(_numbers), now + begins * DAY, now + days * DAY
+            self.subject, subject, key.public_key(), next(_numbers), now + begins * DAY, now + days * DAY
         )
         if sans:
             builder = builder.add_extension(x509.SubjectAlternativeName([_general(san) for san in sans]), False)

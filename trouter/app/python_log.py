@@ -20,6 +20,8 @@ def python_logged() -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _log_warning
+            # The package cryptography says this of a peer's name in a certificate; the user is judged elsewhere.
+            warnings.filterwarnings("ignore", "Attribute's length must be", UserWarning)
             yield
     finally:
         sys.unraisablehook = unraisable

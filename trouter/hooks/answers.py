@@ -13,6 +13,8 @@ from trouter.hooks.sasl import Authenticated, AuthService, Challenge, Refused, S
 
 #: As many as the older router advertises; a longer answer counts as one of the wrong type (security.md 1.2).
 MAX_MECHANISMS: Final = 32
+#: As long as other names may be; a name in a certificate may have a hundred times as many.
+MAX_CERTIFICATE_USER_BYTES: Final = 8192
 _MECHANISM_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,20}")  # RFC 4422, 3.1
 
 

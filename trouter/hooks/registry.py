@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final, TypeGuard, TypeVar
 
 from trouter.hooks.answers import (
+    MAX_CERTIFICATE_USER_BYTES,
     Rubbish,
     consumers_of,
     is_annotation_filter,
@@ -254,6 +255,8 @@ class Plugins:
         except Exception as error:  # noqa: BLE001 - whatever it is, it denies
             self._faults.raised("map_uid", error)
             return Refused("the plugin that maps certificates to users failed", temporary=True)
+        if isinstance(answer, str) and len(answer.encode("utf-8", "surrogatepass")) > MAX_CERTIFICATE_USER_BYTES:
+            return Refused(f"the certificate makes a user of more than {MAX_CERTIFICATE_USER_BYTES} bytes")
         if isinstance(answer, Refused) or (isinstance(answer, str) and answer):
             return answer
         if answer is not None:
