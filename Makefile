@@ -1,6 +1,6 @@
 # The project's chores by name. `make run` and `make test` do their whole set-up on a fresh machine.
 .DEFAULT_GOAL := help
-.PHONY: help run route running console-beside compiler debian-packages test console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-ways-in test-commands test-from-files test-in-memory test-twins test-packaging test-compiled lint types fuzz fuzz-properties planted chaos soak bench pipeline-demo bench-pipeline docs man clean build venv wheel deb chart sbom packaging-system system node-system browser-system interop-system bench-system lock
+.PHONY: help run route running console-beside compiler debian-packages test console console-if-possible test-console console-tests test-all test-spark40 test-pure test-one-router test-several test-ways-in test-commands test-from-files test-in-memory test-twins test-packaging test-compiled test-without-cyrus lint types fuzz fuzz-properties planted chaos soak bench pipeline-demo bench-pipeline docs man clean build venv proton-system wheel deb chart sbom packaging-system system node-system browser-system interop-system bench-system lock
 
 PYTHON ?= python3
 VENV   := .venv
@@ -39,9 +39,9 @@ define needs
 	  fi; }
 endef
 
-# $(call wants,command,debian packages[,consequence]): the same for optional packages; without one, print the consequence.
+# $(call wants,command or file,debian packages[,consequence]): the same for optional packages; without one, print the consequence.
 define wants
-	@command -v $(1) >/dev/null 2>&1 || { \
+	@command -v $(1) >/dev/null 2>&1 || [ -e "$(1)" ] || { \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
 	    echo "make: installing $(2) (for $(1))"; \
 	    $(call install,$(2)) >/dev/null \
@@ -59,6 +59,7 @@ help:
 	@echo "make test-console  check the web console, also in a browser; output in build/test-console.log (ARGS for Playwright)"
 	@echo "make test-all   every test on both twins, including those of minutes"
 	@echo "make test-spark40  test the amqp source and sink, and the jobs, on the oldest supported Spark"
+	@echo "make test-without-cyrus  test with a python-qpid-proton compiled without Cyrus SASL"
 	@echo "make test-packaging  test wheel, chart, dashboards and alerts"
 	@echo "make test-pure  run every test on the interpreted twin only"
 	@echo "make lint       run ruff"
@@ -135,7 +136,7 @@ console-tests:
 	@mkdir -p build
 	cd console && { npm run lint && npm run types && npm run unit && npm run e2e -- $(ARGS); } >../build/test-console.log 2>&1
 
-test-all: test-compiled test-pure test-spark40 test-packaging
+test-all: test-compiled test-pure test-without-cyrus test-spark40 test-packaging
 
 # Wheel, chart, dashboards and alerts; they need Helm and the other tools for packages.
 test-packaging: venv build console packaging-system
@@ -157,6 +158,24 @@ build/spark40/ready: requirements-dev.lock | system
 	sed -e 's/^pyspark==.*/pyspark==4.0.1/' -e '/^py4j==/d' requirements-dev.lock > build/spark40/wanted
 	build/spark40/bin/python -m pip install --quiet --disable-pip-version-check -r build/spark40/wanted
 	TROUTER_PURE=1 build/spark40/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# The tests of python-qpid-proton as a machine without the headers of Cyrus SASL compiles it: in an environment that has this
+# one package of its own.
+WITHOUT_CYRUS := engine/test_against_proton.py wire/test_codec_against_proton.py plugins dropin interop network/test_connectors.py \
+  network/test_link_routes.py network/test_edge_link_routes.py network/test_secured.py tls e2e/test_authentication.py \
+  e2e/test_sasl_plugins.py e2e/test_proton_logins.py management
+test-without-cyrus: venv build interop-system build/without-cyrus/ready
+	build/without-cyrus/bin/python -m pytest $(or $(ARGS),$(addprefix tests/,$(WITHOUT_CYRUS)))
+build/without-cyrus/ready: requirements-dev.lock $(VENV)/locked
+	rm -rf build/without-cyrus && $(PYTHON) -m venv build/without-cyrus
+	PKG_CONFIG_LIBDIR=/nowhere build/without-cyrus/bin/python -m pip install --quiet --disable-pip-version-check --no-cache-dir \
+	  --no-binary python-qpid-proton --no-deps $(PROTON)
+	paths='import sysconfig; print(sysconfig.get_path("purelib"))'; others=$$($(PY) -c "$$paths"); \
+	  echo "import site; site.addsitedir('$$others')" >"$$(build/without-cyrus/bin/python -c "$$paths")/others.pth"
+	for each in trouter qdstat qdmanage qdrouterd; do sed '1s|.*|#!$(CURDIR)/build/without-cyrus/bin/python|' $(VENV)/bin/$$each \
+	  >build/without-cyrus/bin/$$each && chmod 755 build/without-cyrus/bin/$$each; done
+	build/without-cyrus/bin/python -c 'import proton; assert not proton.SASL.extended()'
 	@touch $@
 
 lint: venv
@@ -274,9 +293,11 @@ $(VENV)/running: requirements.lock pyproject.toml setup.py | system
 
 # Then those of development: tests, lint, types, Spark. One of the packages, python-qpid-proton, is compiled here.
 venv: $(VENV)/locked
-$(VENV)/locked: requirements-dev.lock $(VENV)/running | compiler
+	@.ci/proton $(PY) $(PROTON)
+$(VENV)/locked: requirements-dev.lock $(VENV)/running | compiler proton-system
 	$(PIP) install -r requirements-dev.lock
 	@touch $@
+PROTON = $$(grep '^python-qpid-proton==' requirements-dev.lock)
 
 # The compiled twin, in place; it is built if a source is newer.
 build: $(VENV)/built
@@ -291,12 +312,19 @@ compiler: system
 	$(call needs,cc,gcc libc6-dev)
 	$(call needs,$(HEADER),python3-dev)
 
+# With these python-qpid-proton is the client that distributions have: it logs in by every mechanism of Cyrus SASL, and over TLS.
+proton-system: system
+	$(call wants,pkg-config,pkg-config,python-qpid-proton is compiled without Cyrus SASL and TLS: tests of its logins are skipped)
+	$(call wants,/usr/include/sasl/sasl.h,libsasl2-dev,python-qpid-proton is compiled without Cyrus SASL: tests of its logins are skipped)
+	$(call wants,/usr/include/openssl/ssl.h,libssl-dev,python-qpid-proton is compiled without TLS: tests of its logins by certificate are skipped)
+
 # Install all Debian packages that `make test` needs and does not find, at once; each target checks its own again.
-WANTED := $(PYTHON):python3,python3-venv cc:gcc,libc6-dev,python3-dev npm:nodejs,npm chromium:chromium curl:curl ip:iproute2 \
+WANTED := $(PYTHON):python3,python3-venv cc:gcc,libc6-dev,python3-dev pkg-config:pkg-config \
+  /usr/include/sasl/sasl.h:libsasl2-dev /usr/include/openssl/ssl.h:libssl-dev npm:nodejs,npm chromium:chromium curl:curl ip:iproute2 \
   saslpasswd2:sasl2-bin,libsasl2-modules,libsasl2-modules-db,db-util openssl:openssl java:openjdk-17-jre-headless \
   kadmin.local:krb5-kdc,krb5-admin-server,krb5-user,libsasl2-modules-gssapi-mit rabbitmqctl:rabbitmq-server
 debian-packages:
-	@missing=$$(for each in $(WANTED); do command -v "$${each%%:*}" >/dev/null 2>&1 || echo "$${each#*:}"; done | tr ',\n' '  '); \
+	@missing=$$(for each in $(WANTED); do command -v "$${each%%:*}" >/dev/null 2>&1 || [ -e "$${each%%:*}" ] || echo "$${each#*:}"; done | tr ',\n' '  '); \
 	  if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
 	    echo "make: installing $$missing"; $(call install,$$missing) >/dev/null || echo "make: not all of them could be installed" >&2; fi
 

@@ -9,6 +9,8 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.own_process import pytest_addoption, pytest_collection_modifyitems, pytest_configure  # noqa: F401 - hooks
+
 # Modules that several folders of tests share: their failed assertions show the compared values.
 pytest.register_assert_rewrite(
     "tests.routers", "tests.e2e.peer", "tests.e2e.neighbours", "tests.interop.agents", "tests.management.node"

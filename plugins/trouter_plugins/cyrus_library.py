@@ -39,6 +39,8 @@ int sasl_client_new(const char *service, const char *serverFQDN, const char *ipl
     const sasl_callback_t *callbacks, unsigned flags, sasl_conn_t **pconn);
 int sasl_client_start(sasl_conn_t *conn, const char *mechlist, void *prompt_need, const char **clientout,
     unsigned *clientoutlen, const char **mech);
+int sasl_server_done(void);
+int sasl_client_done(void);
 int sasl_client_step(sasl_conn_t *conn, const char *serverin, unsigned serverinlen, void *prompt_need,
     const char **clientout, unsigned *clientoutlen);
 void sasl_dispose(sasl_conn_t **pconn);
@@ -46,9 +48,9 @@ void sasl_dispose(sasl_conn_t **pconn);
 LIBRARY: Final = "libsasl2.so.2"
 
 #: Results.
-CONTINUE, OK, NO_MEMORY, TRY_AGAIN, NO_USER, UNAVAILABLE = 1, 0, -2, -8, -20, -24
+CONTINUE, OK, NO_MEMORY, TRY_AGAIN, NOT_STARTED, NO_USER, UNAVAILABLE = 1, 0, -2, -8, -12, -20, -24
 #: Results that are the fault of the server, not of the client.
-UNABLE: Final = frozenset({NO_MEMORY, TRY_AGAIN, UNAVAILABLE, -12, -23, -100})
+UNABLE: Final = frozenset({NO_MEMORY, TRY_AGAIN, UNAVAILABLE, NOT_STARTED, -23, -100})
 
 _PATH_OF_CONFIGURATION: Final = 1
 _CALLBACK_LOG: Final = 2
@@ -95,12 +97,37 @@ class Library:
         self._callbacks = self._ffi.new("sasl_callback_t[2]")
         self._callbacks[0].id = _CALLBACK_LOG
         self._callbacks[0].proc = self._ffi.cast("int (*)(void)", self._logger)
+        self._start(folder, name)
+
+    def _start(self, folder: str, name: str) -> None:
+        if self._is_server_already():
+            raise CyrusError(
+                "another part of this process has started Cyrus SASL as a server already, so that "
+                f"{folder}/{name}.conf would not be read. python-qpid-proton as a server does this. "
+                "Run that part in a process of its own"
+            )
         self._lib.sasl_set_path(_PATH_OF_CONFIGURATION, self._ffi.new("char[]", folder.encode()))
         result = self._lib.sasl_server_init(self._callbacks, name.encode())
         if result == OK:
             result = self._lib.sasl_client_init(self._callbacks)
+            if result != OK:
+                self._lib.sasl_server_done()
         if result != OK:
             raise CyrusError(f"Cyrus SASL does not start with {folder}/{name}.conf (result {result})")
+
+    def _is_server_already(self) -> bool:
+        """Return whether the library has read a configuration before; it would count one more user of that one."""
+        place, null = self._ffi.new("sasl_conn_t **"), self._ffi.NULL
+        if self._lib.sasl_server_new(SERVICE, null, null, null, null, null, 0, place) == NOT_STARTED:
+            return False
+        self._lib.sasl_dispose(place)
+        return True
+
+    def stop(self) -> None:
+        """End the use of the library, when no conversation is under way; it can then be started anew."""
+        self._dispose()
+        self._lib.sasl_client_done()
+        self._lib.sasl_server_done()
 
     def mechanisms(self) -> tuple[str, ...]:
         """Return the library's mechanisms as a server, in its order; CyrusError."""

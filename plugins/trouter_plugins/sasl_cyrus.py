@@ -89,13 +89,17 @@ class Cyrus:
             raise ConfigurationRefused("saslConfigDir needs the package cffi (trouter[cyrus])") from None
         try:
             library = Library(folder, name)
-            offered = library.mechanisms()
         except CyrusError as error:
             raise ConfigurationRefused(f"saslConfigDir: {error}") from None
-        if not offered:
-            raise ConfigurationRefused(f"saslConfigDir: Cyrus SASL has no mechanism to offer with {path}")
+        try:
+            offered, client = library.mechanisms(), library.client_mechanisms()
+            if not offered:
+                raise CyrusError(f"Cyrus SASL has no mechanism to offer with {path}")
+        except CyrusError as error:
+            library.stop()  # so that it reads a corrected configuration
+            raise ConfigurationRefused(f"saslConfigDir: {error}") from None
         cls.library, cls.source, cls.mechanisms = library, (folder, name), offered
-        cls.client_mechanisms = frozenset(each.upper() for each in library.client_mechanisms())
+        cls.client_mechanisms = frozenset(each.upper() for each in client)
 
 
 class Plugin:
