@@ -52,5 +52,6 @@ export default defineConfig({
     // `TROUTER=http://127.0.0.1:8080 npm run dev` serves the sources and passes AMQP on to that router.
     proxy: process.env["TROUTER"] ? { "/$management": { target: process.env["TROUTER"], ws: true } } : {},
   },
-  test: { include: ["src/**/*.test.ts", "src/**/*.test.tsx"] },
+  // Only a test that hangs takes this long, also on a busy machine.
+  test: { include: ["src/**/*.test.ts", "src/**/*.test.tsx"], testTimeout: 300_000 },
 });
