@@ -49,6 +49,15 @@ def test_a_name_of_an_entity_is_no_problem(text: str) -> None:
     assert [finding for finding in evaluate(load(text=text)) if finding.severity is Severity.PROBLEM] == []
 
 
+def test_a_link_route_whose_connection_another_router_has_is_worth_a_note() -> None:
+    """The older manual's network has the same linkRoute on all routers, and the connector on one."""
+    text = "router { mode: interior }\nlinkRoute { prefix: q, direction: in, connection: broker }"
+    (found,) = [finding for finding in evaluate(load(text=text)) if finding.section == "linkRoute"]
+    assert (found.point, found.severity) == ("connection-elsewhere", Severity.NOTE)
+    text = f"{text}\nconnector {{ name: brokr, role: route-container }}"
+    assert "unknown-connection" in [finding.point for finding in evaluate(load(text=text))]
+
+
 def test_a_variable_that_nothing_expands_is_a_warning() -> None:
     text = "router {\n id: ${HOSTNAME}\n}\nlistener {\n host: $(POD_IP)\n}\nvhost {\n hostname: a\n groups: { g: { sources: ${user}.* } }\n}"
     found = [finding for finding in evaluate(load(text=text)) if finding.point == "not-expanded"]

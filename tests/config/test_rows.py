@@ -39,6 +39,7 @@ HOLDS: dict[str, tuple[str, ...]] = {
     "config.strictness.an_ssl_profile_that_does_not_exist_is_one_problem_with_the_nearest_name": ("unknown-profile",),
     "config.earlier_releases.a_section_of_an_earlier_release_is_left_out_with_a_problem_and_its_cure": ("earlier-release",),
     "config.dangling.a_name_that_points_nowhere_is_a_problem_with_the_nearest_name": ("unknown-connection", "not-for-routes", "unknown-vhost"),
+    "config.dangling.a_link_route_whose_connection_another_router_has_is_worth_a_note": ("connection-elsewhere",),
     "config.dangling.a_variable_that_nothing_expands_is_a_warning": ("not-expanded",),
     "config.dangling.an_interior_router_without_neighbours_is_warned_of_everywhere": ("no-neighbours",),
     "e2e.not_served.clear_clients_are_served_where_only_versions_of_tls_are_at_fault": ("unusable-profile",),

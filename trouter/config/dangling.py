@@ -31,7 +31,8 @@ def dangling(configuration: Configuration) -> Iterator[Problem]:
     roles = {end.name: end.role for end in ends}
     for route in routes:
         if route.connection and (role := roles.get(route.connection, "")) != ROUTE_CONTAINER:
-            yield _connection(route, route.connection, role, roles)
+            alone = configuration.router.mode == "standalone" or isinstance(route, AutoLinkEntity)
+            yield _connection(route, route.connection, role, roles, alone=alone)
     policy = configuration.policy
     vhosts = {name for vhost in configuration.vhosts for name in (vhost.hostname, *vhost.aliases)}
     patterns = policy.enable_vhost_name_patterns and any("*" in name or "#" in name for name in vhosts)
@@ -46,13 +47,19 @@ def dangling(configuration: Configuration) -> Iterator[Problem]:
             yield finding_of("unknown-vhost", entity, attribute, suggestion=nearest(name, vhosts), name=name)
 
 
-def _connection(route: AutoLinkEntity | LinkRouteEntity, name: str, role: str, roles: dict[str, str]) -> Problem:
-    """Return the problem of a route whose connection does not exist, or is not for brokers."""
+def _connection(
+    route: AutoLinkEntity | LinkRouteEntity, name: str, role: str, roles: dict[str, str], *, alone: bool
+) -> Problem:
+    """Return the finding about a route whose connection does not exist, or is not for brokers.
+
+    Unless it is ``alone``, another router of the network may have the connection.
+    """
     if role:
         cure = f"write role: {ROUTE_CONTAINER} there"
         return finding_of("not-for-routes", route, "connection", suggestion=cure, name=name, role=role)
     cure = nearest(name, [each for each, other in roles.items() if other == ROUTE_CONTAINER])
-    return finding_of("unknown-connection", route, "connection", suggestion=cure, name=name)
+    point = "unknown-connection" if alone or cure else "connection-elsewhere"
+    return finding_of(point, route, "connection", suggestion=cure, name=name)
 
 
 def unexpanded(configuration: Configuration) -> Iterator[Problem]:

@@ -150,6 +150,16 @@ REPORTED: Final = (
         Severity.PROBLEM,
     ),
     Point(
+        "connection-elsewhere",
+        "linkRoute.connection",
+        "a linkRoute whose connection only another router of the network has leads there",
+        "",
+        "there is no connector or listener '{name}' here: its links go to other routers alone",
+        "leave out connection, or add a connector with this name and role: route-container",
+        "link-routing.md",
+        Severity.NOTE,
+    ),
+    Point(
         "not-for-routes",
         "linkRoute.connection",
         "an autoLink or linkRoute whose connection has another role than route-container stays inactive",

@@ -10,10 +10,11 @@ const WORDS: Readonly<Record<string, readonly ["danger" | "warning" | "info", st
   problem: ["danger", "Not served"],
   unsafe: ["warning", "Unsafe"],
   warning: ["info", "Note"],
+  accepted: ["info", "Accepted"],
 };
-const RANK = ["problem", "unsafe", "warning"];
+const RANK = ["problem", "unsafe", "warning", "accepted"];
 
-/** Lists the findings of all routers about their configuration (not served, unsafe, notes), the most serious first. */
+/** Lists the findings of all routers about their configuration, the most serious first, accepted ones last. */
 export function Configuration({ snapshot }: { snapshot: Snapshot }) {
   const absence = useTableAbsence(snapshot, "finding");
   const found = snapshot.routers
@@ -28,7 +29,7 @@ export function Configuration({ snapshot }: { snapshot: Snapshot }) {
           <ul className="console-list" aria-label="Findings">
             {found.map(({ router, row }) => {
               const [status, word] = WORDS[textOf(row["severity"])] ?? ["info", textOf(row["severity"])];
-              const cure = textOf(row["cure"]);
+              const told = textOf(row["reason"]) || textOf(row["cure"]);
               return (
                 <li key={`${router} ${textOf(row["identity"])}`} className="console-item">
                   <Label status={status} isCompact>
@@ -38,7 +39,7 @@ export function Configuration({ snapshot }: { snapshot: Snapshot }) {
                     {shown(`${textOf(row["entity"]) || textOf(row["section"])}: ${textOf(row["message"])}`, 500)}
                   </bdi>
                   <span className="console-subtle">
-                    <bdi>{shown(`${router}, ${textOf(row["place"])}${cure === "" ? "" : `: ${cure}`}`, 500)}</bdi>
+                    <bdi>{shown(`${router}, ${textOf(row["place"])}${told === "" ? "" : `: ${told}`}`, 500)}</bdi>
                   </span>
                 </li>
               );
