@@ -1,6 +1,7 @@
 """Any text loads as a configuration or raises ConfigurationError with the line of each problem.
 
-A configuration that loads and is compared with itself has no change. The text of each problem and warning is printable.
+A configuration that loads and is compared with itself has no change. The text of each problem and finding is printable,
+and the rest of a text with errors is evaluated, too.
 
 Allowed: ConfigurationError with at least one problem, because most texts are no configuration.
 """
@@ -12,6 +13,8 @@ from typing import Final
 
 from trouter.config import ConfigurationError, load
 from trouter.config.compare import compare
+from trouter.config.findings import evaluate, judged
+from trouter.config.load import FaultyConfiguration
 from trouter.config.problems import Problem
 from trouter.testing.fuzz import text
 
@@ -33,9 +36,12 @@ def check(data: bytes) -> None:
         configuration = load(file, words)
     except ConfigurationError as error:
         problems = error.problems
+        if isinstance(error, FaultyConfiguration):
+            for finding in evaluate(error.partial):
+                look(finding, lines)
     else:
-        for warning in configuration.warnings:
-            look(warning, lines)
+        for finding in judged(configuration, list(evaluate(configuration))):
+            look(finding, lines)
         changes = compare(configuration, load(file, words))
         assert (changes.created, changes.updated, changes.deleted) == ((), (), ())
         return
