@@ -80,7 +80,7 @@ class Paths:
         costs = self._costs.get(neighbour)
         if costs is None:
             self._tree.grow(self._numbers[neighbour], self._place, True)
-            costs = self._costs[neighbour] = self._tree.cost[:]
+            costs = self._costs[neighbour] = array("q", self._tree.cost)  # the tree keeps its own for the next one
         rest = costs[self._numbers[router]]
         return rest >= 0 and self._own[neighbour] + rest == self.cost[router]
 
