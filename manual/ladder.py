@@ -58,11 +58,20 @@ LADDER: Final = (
         _MEMORY,
         "below 75 %",
     ),
-    Rung(_PROCESS, "85 %", "a client that has two links gets no third", _RESOURCE, _MEMORY, "below 80 %"),
+    Rung(
+        _PROCESS,
+        "85 %",
+        "a client that has two links gets no third; connections of a user whose links and sessions take a quarter of "
+        "the limit are closed",
+        _RESOURCE,
+        _MEMORY,
+        "below 80 %",
+    ),
     Rung(
         _PROCESS,
         "90 %",
-        "connections of the user who uses the most are closed; if no user uses a twentieth, new ones are refused",
+        "connections of the user who uses the most are closed; if no user uses a twentieth, new ones are refused, "
+        "except of 8 operators",
         f"{_RESOURCE}, or the socket is closed",
         f"{_MEMORY}, {_REFUSED}",
         "below 85 %",

@@ -94,9 +94,10 @@ LIMITS: Final = (
         "memory of the process",
         "what the machine or the container has",
         "from 80 percent on, the connections that hold the most messages, half of them together, get no credit; "
-        "from 85 percent on, a client gets no third link; from 90 percent on, the router closes connections of the "
-        "user who uses the most (a twentieth of the limit or more) with `amqp:resource-limit-exceeded`, or, if no "
-        "user uses so much, new connections; an alarm for each mark",
+        "from 85 percent on, a client gets no third link, and the router closes connections of a user whose links and "
+        "sessions take a quarter of the limit; from 90 percent on, it closes those of the user who uses the most (a "
+        "twentieth of the limit or more) with `amqp:resource-limit-exceeded`, or, if no user uses so much, new "
+        "connections, except of 8 operators; an alarm for each mark",
         set_by="router `maxMemoryBytes`",
         metric="`trouter_memory_bytes`",
     ),
@@ -115,8 +116,14 @@ LIMITS: Final = (
     ),
     Limit("nesting of a value", "32", "connection closed, `amqp:decode-error`"),
     Limit(
+        "open and attaches of a connection, beyond 2 KiB of each",
+        "counted with the messages from the connection, and in the quotas of its vhost, group, user and host",
+        "session ended, or the open refused, with `amqp:resource-limit-exceeded`; by a quota, the link refused",
+        set_by="listener or connector `maxBufferedBytes`",
+    ),
+    Limit(
         "values in a performative, nested ones included",
-        "1024; 65536 in an attach",
+        "1024; in an attach 8192, of a router 65536",
         "connection closed, `amqp:decode-error`",
     ),
     Limit(

@@ -61,7 +61,7 @@ def test_a_quota_is_reported_when_it_is_reached_and_when_it_clears(mode: str, ho
 def test_memory_is_reported_at_each_mark_and_when_it_falls_below() -> None:
     recorder, taken = Recorder(), [0]
     alarms = Alarms(recorder)
-    watch = MemoryWatch(Budget(0), recorder, lambda: taken[0])
+    watch = MemoryWatch(Budget(0), recorder, lambda: taken[0], lambda: taken[0], lambda: 0.0)
     watch.configure(1000)
 
     def refuses() -> bool:

@@ -6,7 +6,15 @@ from typing import Any, cast
 
 import pytest
 
-from trouter.admission.memory import MUCH_PART, SESSION_BYTES, MemoryWatch, cost_bytes
+from trouter.admission.memory import (
+    HOGS_PART,
+    MUCH_PART,
+    OPERATORS,
+    REFUSED_LINK_BYTES,
+    SESSION_BYTES,
+    MemoryWatch,
+    cost_bytes,
+)
 from trouter.connections.registry import ConnectionFacts
 from trouter.engine.connection import Connection
 from trouter.engine.limits import EngineLimits
@@ -41,7 +49,8 @@ class Connected:
 
 
 def watch_at(percent: int, *connections: Connected) -> MemoryWatch:
-    watch = MemoryWatch(Budget(0), Recorder(), lambda: LIMIT * percent // 100)
+    taken = LIMIT * percent // 100
+    watch = MemoryWatch(Budget(0), Recorder(), lambda: taken, lambda: taken, lambda: 0.0)
     watch.configure(LIMIT)
     watch.look(cast("list[ConnectionFacts]", connections))
     return watch
@@ -76,10 +85,57 @@ def test_one_after_the_other_pays() -> None:
 
 
 @pytest.mark.parametrize("percent", [85, 89])
-def test_below_the_second_mark_no_connection_is_closed(percent: int) -> None:
+def test_below_the_last_mark_only_a_user_whose_links_and_sessions_take_a_quarter_loses_connections(
+    percent: int,
+) -> None:
+    quarter = 1000 // HOGS_PART
+    less, enough = Connected(1, "a", quarter - 1), Connected(2, "b", quarter)
+    assert not watch_at(percent, less).refusal
+    assert not closed(less)
+    less.engine.buffered_bytes = LIMIT  # messages do not count: credit limits them
+    watch_at(percent, less)
+    assert not closed(less)
+    watch_at(percent, less, enough)
+    assert closed(less, enough) == [2]
+
+
+def test_below_the_mark_for_links_no_connection_is_closed() -> None:
     connection = Connected(1, "a", 500)
-    assert not watch_at(percent, connection).refusal
+    watch_at(84, connection)
     assert not closed(connection)
+
+
+def test_what_is_kept_of_opens_and_attaches_costs_memory() -> None:
+    engine = Connected(1, "a", 0).engine
+    engine.kept_bytes = engine.buffered_bytes = 7
+    assert cost_bytes(engine) == 7
+    engine.refused_count = 2
+    assert cost_bytes(engine) == 7 + 2 * REFUSED_LINK_BYTES
+
+
+def test_garbage_is_collected_before_anyone_pays_and_not_too_often() -> None:
+    """The memory in use falls with the collection."""
+    now, used, connection = [0.0], [950, 100, 950, 950], Connected(1, "a", 900)
+    watch = MemoryWatch(Budget(0), Recorder(), lambda: 950, lambda: used.pop(0), lambda: now[0])
+    watch.configure(1000)
+    watch.look(cast("list[ConnectionFacts]", [connection]))
+    assert not closed(connection)
+    watch.look(cast("list[ConnectionFacts]", [connection]))  # too early for another collection
+    assert closed(connection) == [1]
+
+
+@pytest.mark.parametrize("operator", [True, False])
+def test_a_few_operators_are_admitted_while_no_other_client_is(operator: bool) -> None:
+    watch = watch_at(95)
+    assert watch.refuses(busy=True)
+    assert not watch.refuses(busy=False)
+    assert [watch.admits(number, operator=operator) for number in range(OPERATORS + 1)] == [operator] * OPERATORS + [
+        False
+    ]
+    assert bool(watch.refuses(busy=False)) == operator
+    gone: list[ConnectionFacts] = []
+    watch.look(gone)
+    assert not watch.refuses(busy=False)  # the operators' connections have ended
 
 
 def test_where_no_user_takes_much_newcomers_are_refused() -> None:

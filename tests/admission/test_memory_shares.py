@@ -24,7 +24,7 @@ def test_a_user_takes_the_sum_of_its_connections() -> None:
     small, large, own = Remote(1, "a", 1), Remote(2, "a", 3), Remote(3, "b\x1b", 2)
     first, second = rows_of("user", small, large, own)
     assert first == {
-        "user": "a", "vhost": "v", "connections": 2, "sessions": 4, "links": 0, "messages": 0, "output": 0,
+        "user": "a", "vhost": "v", "connections": 2, "sessions": 4, "links": 0, "messages": 0, "kept": 0, "output": 0,
         "bytes": 2 * CONNECTION_BYTES + 4 * SESSION_BYTES,
     }  # fmt: skip
     assert second["user"] == "b\\x1b"

@@ -77,10 +77,12 @@ RUNGS: tuple[tuple[str, ...], ...] = (
     (
         "admission/test_alarms.py:test_memory_is_reported_at_each_mark_and_when_it_falls_below",
         "e2e/test_memory.py:test_no_client_gets_a_third_link_above_the_mark_before_and_requests_are_answered",
+        "e2e/test_kept_memory.py:test_the_client_whose_attaches_fill_the_memory_is_cut_off_and_others_may_log_in_again",
     ),
     (
         "admission/test_alarms.py:test_memory_is_reported_at_each_mark_and_when_it_falls_below",
-        "e2e/test_memory.py:test_no_client_may_connect_above_the_second_mark_and_connected_clients_go_on",
+        "e2e/test_memory.py:test_few_clients_may_connect_above_the_second_mark_and_connected_clients_go_on",
+        "e2e/test_kept_memory.py:test_an_operator_may_log_in_while_no_other_client_may",
         "e2e/test_memory.py:test_a_client_that_begins_sessions_until_memory_runs_out_loses_its_connection",
     ),
     (
@@ -159,6 +161,13 @@ def test_the_marks_of_memory_are_those_of_the_code() -> None:
         for mark in (memory.STARVE_AT, memory.REFUSE_LINKS_AT, memory.REFUSE_AT)
     ]
     assert [(rung.at, rung.ends) for rung in LADDER if rung.budget.startswith("memory of the process")] == marks
+
+
+def test_the_worst_ratio_of_the_page_is_that_of_the_fuzz_target() -> None:
+    target = (ROOT / "fuzz" / "kept.py").read_text(encoding="utf-8")
+    worst = re.search(r"^WORST_RATIO: Final = (\d+)$", target, re.MULTILINE)
+    assert worst is not None
+    assert f"more than {worst[1]} bytes of memory for each byte" in page()
 
 
 def test_no_limit_stands_there_twice() -> None:

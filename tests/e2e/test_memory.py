@@ -12,6 +12,7 @@ import pytest
 from tests.e2e.peer import Peer
 from tests.routers import RunningRouter, running
 from trouter.admission.denials import TOO_MANY_LINKS
+from trouter.admission.memory import OPERATORS
 from trouter.wire.performatives import Attach, Begin, Close, Detach, Flow, Source, Target
 
 CONFIGURATION = """
@@ -62,10 +63,13 @@ def limited(tmp_path: Path) -> Iterator[Limited]:
         yield Limited(router)
 
 
-def test_no_client_may_connect_above_the_second_mark_and_connected_clients_go_on(limited: Limited) -> None:
-    with Peer(limited.port) as peer:
+def test_few_clients_may_connect_above_the_second_mark_and_connected_clients_go_on(limited: Limited) -> None:
+    """Without a policy every client of this machine counts as an operator."""
+    with Peer(limited.port) as peer, ExitStack() as stack:
         limited.take(95)
         limited.router.wait_for_line("ALARM memory raised: .* the mark is 90")
+        for _ in range(OPERATORS):
+            stack.enter_context(Peer(limited.port)).be_heard()
         with Peer(limited.port, opened=False) as refused:
             refused.expect_end_of_stream()
         limited.router.wait_for_line("refused: 90 percent of maxMemoryBytes")

@@ -253,6 +253,8 @@ def test_every_limit_is_known_here() -> None:
     """
     assert {field.name for field in fields(EngineLimits)} == {
         "max_events",
+        "max_attach_nodes",
+        "whole_attaches",
         "max_frame_bytes",
         "channel_max",
         "handle_max",

@@ -19,7 +19,7 @@ FILES = [path for path in tracked_files() if path.suffix in TEXT]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / ".ci" / "run", *(ROOT / "docs").rglob("*.md")]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8", errors="replace")
 #: Maximum lines of a module, and of a function with its docstring.
-MAX_MODULE_LINES = 500
+MAX_MODULE_LINES = 600
 MAX_FUNCTION_LINES = 60
 SOURCES = sorted(path for folder in ("trouter", "plugins") for path in (ROOT / folder).rglob("*.py"))
 README = (ROOT / "README.md").read_text(encoding="utf-8", errors="replace")

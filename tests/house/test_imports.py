@@ -105,6 +105,7 @@ MAY_IMPORT = {
         "config",
         "app",
         "admission.memory",
+        "admission.process_memory",
         "tls.profiles",
         "net.sockets",
         "http",

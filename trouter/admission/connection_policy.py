@@ -102,16 +102,22 @@ class ConnectionPolicy:
         self._policing.deny(Denied.BEGIN, self._held, rule)
         return SESSION_DENIED
 
-    def count_sessions(self, count: int) -> None:
-        """Set the number of the peer's sessions; the memory of all but the first counts in its quotas."""
+    def count_sessions(self, count: int, open_bytes: int) -> None:
+        """Set the number of the peer's sessions and the bytes kept of its open.
+
+        The memory of the open and of all sessions but the first counts in the peer's quotas.
+        """
         share = self._held.share
         if share is not None:
-            share.keep(SESSION_BYTES * max(0, count - 1) - share.kept)
+            share.keep(open_bytes + SESSION_BYTES * max(0, count - 1) - share.kept)
 
-    def may_add_link(self, attach: Attach, address_key: str | None) -> Error | None:
-        """Return the error if quotas deny the peer another link, to the address of this key; None if they do not."""
+    def may_add_link(self, attach: Attach, address_key: str | None, kept_bytes: int) -> Error | None:
+        """Return the error if quotas deny the peer another link, to the address of this key; None if they do not.
+
+        ``kept_bytes`` of the attach are counted already.
+        """
         share = self._held.share
-        rule = "" if share is None else share.may_attach(address_key)
+        rule = "" if share is None else (kept_bytes and share.may_keep(0)) or share.may_attach(address_key)
         if not rule:
             return None
         self._deny_link(attach, rule)

@@ -20,6 +20,8 @@ from .lockout import LOOPBACK, Network, place_of, within
 GRACE_S: Final = 2.0
 #: Places whose arrivals are stored.
 MAX_PLACES: Final = 100_000
+#: Handshakes at a time, one of each place, while the router is short of memory.
+FEW: Final = 32
 #: The arrivals that a login counts as if it is refused because too many before it failed.
 IN_VAIN: Final = 10
 
@@ -135,6 +137,11 @@ class Handshakes:
         if rules.max_by_place and self._counts[kind, place_of(host)] >= rules.max_by_place:
             return f"maxHandshakesPerHost {rules.max_by_place} from {place_of(host)}"
         return ""
+
+    def busy(self, host: str, role: str) -> bool:
+        """Return whether ``host`` has a handshake under way, or all hosts together have ``FEW``."""
+        kind = role in ROUTER_ROLES
+        return self._counts[kind, ""] >= FEW or self._counts[kind, place_of(host)] > 0
 
     def begin(self, host: str, role: str) -> Newcomer:
         """Count a connection that ``too_many`` allows, and return it as a newcomer."""

@@ -1,21 +1,18 @@
 """The memory of the process, and the router's measures near its limit (docs/limits.md).
 
 Above 80 percent of the limit the connections that hold most bytes of messages get no more credit, until they hold
-less. Above 85 percent no client gets a link beyond its first two. Above 90 percent the router closes connections of the
-user who takes most; if no user takes much, it accepts no further connection. Each measure ends five points lower.
+less. Above 85 percent no client gets a link beyond its first two, and a user whose links and sessions take a quarter of
+the limit loses connections. Above 90 percent the router closes connections of the
+user who takes most; if no user takes much, it accepts no further connection, except of a few operators. Each measure
+ends five points lower. Memory that is only kept for new objects counts for credit, but not for the other two.
 """
 
 from __future__ import annotations
 
-import ctypes
 import heapq
 import logging
-import os
 from collections import defaultdict
 from collections.abc import Callable, Collection
-from contextlib import suppress
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
@@ -24,6 +21,8 @@ from trouter.core.terms import ROUTER_ROLES
 from trouter.engine.ports import Budget
 from trouter.records import Alarm
 from trouter.wire.performatives import Error
+
+from .process_memory import available_bytes, collect, give_back, resident_bytes, used_bytes
 
 if TYPE_CHECKING:
     from trouter.engine.connection import Connection
@@ -45,19 +44,20 @@ MESSAGES_PART: Final = 4
 #: Octets of a session and of a link without messages; `make bench` (chapter sessions) measures both.
 SESSION_BYTES: Final = 1500
 LINK_BYTES: Final = 5000
-#: A user takes much from 1/MUCH_PART of the limit on.
+#: Octets of a refused link that the peer has not detached.
+REFUSED_LINK_BYTES: Final = 250
+#: A user takes much from 1/MUCH_PART of the limit on, and too much without its messages from 1/HOGS_PART on.
 MUCH_PART: Final = 20
+HOGS_PART: Final = 4
 #: Connections whose users are compared, the largest of all; and those of one user that are closed in one check.
 COMPARED: Final = 1000
 CLOSED_AT_ONCE: Final = 16
 TAKES_MOST: Final = Error("amqp:resource-limit-exceeded", "the router is short of memory, and its user takes most")
-
-_STATM: Final = Path("/proc/self/statm")
-#: More than the file's size.
-_STATM_BYTES: Final = 256
-_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
-#: The memory limit of a container, in either version of control groups.
-_CONTAINER: Final = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+SHORT_OF_MEMORY: Final = Error("amqp:resource-limit-exceeded", "the router is short of memory")
+#: Operators that may connect while the router accepts no other client.
+OPERATORS: Final = 8
+#: Seconds between two searches for objects that only refer to each other.
+COLLECT_EVERY_S: Final = 10.0
 
 log = logging.getLogger("trouter.SERVER")
 
@@ -93,33 +93,26 @@ class Connected(Protocol):
     def values(self) -> Collection[Consumer]: ...
 
 
-def resident_bytes() -> int:
-    """Return the resident memory of the process, in bytes."""
-    return int(os.pread(_statm(os.getpid()), _STATM_BYTES, 0).split()[1]) * _PAGE_BYTES
-
-
-@cache
-def _statm(_process: int) -> int:
-    """Return a descriptor of the file, opened once per process: later there may be no descriptor left."""
-    return os.open(_STATM, os.O_RDONLY | os.O_CLOEXEC)
-
-
-def available_bytes() -> int:
-    """Return the memory of the machine in bytes, or the container's if that is less."""
-    available = _PAGE_BYTES * os.sysconf("SC_PHYS_PAGES")
-    for path in _CONTAINER:
-        with suppress(OSError, ValueError):  # absent, or "max"
-            available = min(available, int(path.read_text()))
-    return available
-
-
 class MemoryWatch:
-    """The memory watch of one router. ``budget`` is that of messages; ``resident`` returns the process's bytes."""
+    """The memory watch of one router. ``budget`` is that of messages.
 
-    def __init__(self, budget: Budget, recorder: Recorder, resident: Callable[[], int] = resident_bytes) -> None:
+    ``resident`` and ``used`` return the process's bytes, with and without those kept for new objects.
+    """
+
+    def __init__(
+        self,
+        budget: Budget,
+        recorder: Recorder,
+        resident: Callable[[], int] = resident_bytes,
+        used: Callable[[], int] = used_bytes,
+        now: Callable[[], float] = trio.current_time,
+    ) -> None:
         self._budget = budget
         self._recorder = recorder
         self._resident = resident
+        self._used = used
+        self._now = now
+        self._collected_at_s = float("-inf")
         self._resident()  # opens its file now: later there may be no descriptor left
         self._limit = available_bytes()
         self._raised = {mark: False for mark, _ in _MARKS}
@@ -127,6 +120,8 @@ class MemoryWatch:
         self._starved: dict[int, Consumer] = {}
         #: Connections that are being closed for their memory; meanwhile no others are.
         self._closing: set[int] = set()
+        #: Connections of operators that were admitted while no other client was.
+        self._operators: set[int] = set()
         self.configure(None)
 
     def configure(self, limit: int | None) -> None:
@@ -159,6 +154,22 @@ class MemoryWatch:
         full = self._raised[REFUSE_AT] and not self._closing
         return f"{REFUSE_AT} percent of maxMemoryBytes {self._limit} are taken" if full else ""
 
+    def refuses(self, busy: bool) -> str:
+        """Return why a client may not connect, even if it should be an operator; empty if it may.
+
+        ``busy`` says that its host has logins under way, or that there are many.
+        """
+        return self.refusal if busy or len(self._operators) >= OPERATORS else ""
+
+    def admits(self, number: int, *, operator: bool) -> bool:
+        """Return whether a client that has logged in may stay: any client, or a few operators if others may not."""
+        if not self.refusal:
+            return True
+        admitted = operator and len(self._operators) < OPERATORS
+        if admitted:
+            self._operators.add(number)
+        return admitted
+
     async def run(self, connections: Connected, hub: Hub) -> None:
         """Watch the memory until cancelled."""
         while True:
@@ -169,20 +180,37 @@ class MemoryWatch:
 
     def look(self, connections: Collection[Consumer]) -> bool:
         """Check the memory and take the measures; return whether any connection's credit has changed."""
-        taken = self._resident()
-        percent = taken * 100 // self._limit
+        resident, taken = self._measure()
         for mark, severity in _MARKS:
+            percent = (resident if mark == STARVE_AT else taken) * 100 // self._limit
             raised = percent >= (mark - LATITUDE if self._raised[mark] else mark)
             if raised != self._raised[mark]:
                 self._raised[mark] = raised
                 self._log_alarm(mark, severity, percent, raised)
-        self._closing &= {each.number for each in connections} if self._closing else set()
+        for numbers in (self._closing, self._operators):
+            if numbers:
+                numbers &= {each.number for each in connections}
         if not self._raised[STARVE_AT]:
             return self._starve({})
-        _give_back()
         if self._raised[REFUSE_AT] and not self._closing:
-            self._close(connections, taken - self._limit * (REFUSE_AT - LATITUDE) // 100)
+            self._close(connections, cost_bytes, MUCH_PART, taken - self._limit * (REFUSE_AT - LATITUDE) // 100)
+        elif self._raised[REFUSE_LINKS_AT] and not self._closing:
+            excess_bytes = taken - self._limit * (REFUSE_LINKS_AT - LATITUDE) // 100
+            self._close(connections, standing_bytes, HOGS_PART, excess_bytes)
         return self._starve(_largest(connections))
+
+    def _measure(self) -> tuple[int, int]:
+        """Return the resident bytes, and those in use, after returning free memory if the limit is near."""
+        resident = self._resident()
+        if resident * 100 < self._limit * (STARVE_AT - LATITUDE):
+            return resident, resident
+        give_back()
+        taken = self._used()
+        if taken * 100 >= self._limit * REFUSE_AT and self._now() - self._collected_at_s >= COLLECT_EVERY_S:
+            self._collected_at_s = self._now()
+            collect()
+            taken = self._used()
+        return self._resident(), taken
 
     def _starve(self, wanted: dict[int, Consumer]) -> bool:
         """Withhold credit from these connections only; return whether the set changed."""
@@ -195,10 +223,15 @@ class MemoryWatch:
                 connection.suspend_credit(True)
         return before.keys() != wanted.keys()
 
-    def _close(self, connections: Collection[Consumer], excess_bytes: int) -> None:
-        """Close connections of the user that takes most, the largest first, until the excess is covered."""
-        largest = _largest_user(connections)
-        if sum(cost for cost, _ in largest) * MUCH_PART < self._limit:
+    def _close(
+        self, connections: Collection[Consumer], cost_of: Callable[[Connection], int], part: int, excess_bytes: int
+    ) -> None:
+        """Close connections of the user that takes most, the largest first, until the excess is covered.
+
+        Close none if ``cost_of`` the user's connections is less than 1/``part`` of the limit.
+        """
+        largest = _largest_user(connections, cost_of)
+        if sum(cost for cost, _ in largest) * part < self._limit:
             return
         for cost, each in largest[:CLOSED_AT_ONCE]:
             log.warning(
@@ -248,21 +281,22 @@ def _largest(connections: Collection[Consumer]) -> dict[int, Consumer]:
 
 def cost_bytes(engine: Connection) -> int:
     """Return the bytes of a connection beyond an idle one: its messages, output, sessions and links."""
-    kept = engine.buffered_bytes + len(engine.out)
-    return kept + SESSION_BYTES * engine.session_count + LINK_BYTES * engine.link_count
+    return engine.buffered_bytes - engine.kept_bytes + len(engine.out) + standing_bytes(engine)
 
 
-def _largest_user(connections: Collection[Consumer]) -> list[tuple[int, Consumer]]:
+def standing_bytes(engine: Connection) -> int:
+    """Return the bytes that a connection keeps as long as it lives: of its open, its sessions and its links."""
+    refused_bytes = REFUSED_LINK_BYTES * engine.refused_count
+    return engine.kept_bytes + SESSION_BYTES * engine.session_count + LINK_BYTES * engine.link_count + refused_bytes
+
+
+def _largest_user(
+    connections: Collection[Consumer], cost_of: Callable[[Connection], int]
+) -> list[tuple[int, Consumer]]:
     """Return the cost in bytes of each connection of the user who takes most, the largest first; routers excluded."""
-    costs = [(cost_bytes(each.engine), each) for each in connections if each.role not in ROUTER_ROLES]
+    costs = [(cost_of(each.engine), each) for each in connections if each.role not in ROUTER_ROLES]
     users: defaultdict[tuple[object, object], list[tuple[int, Consumer]]] = defaultdict(list)
     for cost, each in heapq.nlargest(COMPARED, costs, key=lambda pair: pair[0]):
         about = each.about()
         users[about["vhost"], about["user"]].append((cost, each))
     return max(users.values(), key=lambda own: sum(cost for cost, _ in own), default=[])
-
-
-def _give_back() -> None:
-    """Let the C library return its free memory to the system."""
-    with suppress(AttributeError):  # not glibc
-        ctypes.CDLL(None).malloc_trim(0)

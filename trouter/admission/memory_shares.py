@@ -18,7 +18,7 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "user": ("user", "vhost"),
     "vhost": ("vhost",),
 }
-MEASURES: Final = ("connections", "sessions", "links", "messages", "output", "bytes")
+MEASURES: Final = ("connections", "sessions", "links", "messages", "kept", "output", "bytes")
 #: Octets of an idle connection; `make bench` (chapter idle) measures it.
 CONNECTION_BYTES: Final = 9000
 #: The largest groups have rows of their own, the others share one.
@@ -28,7 +28,8 @@ MAX_ROWS: Final = 20
 def shares(by: str, consumers: Collection[Consumer]) -> list[dict[str, object]]:
     """Return the memory in octets of connections, grouped ``by`` a key of KEYS, the largest group first.
 
-    ``messages`` are bytes held of received messages, ``output`` those that wait to be sent, ``bytes`` is everything.
+    ``messages`` are bytes held of received messages, ``kept`` those of opens and attaches beyond ordinary ones,
+    ``output`` those that wait to be sent, ``bytes`` is everything.
     Groups beyond ``MAX_ROWS`` share one row, with their number in ``others``. KeyError for another key.
     """
     keys = KEYS[by]
@@ -53,7 +54,8 @@ def shares(by: str, consumers: Collection[Consumer]) -> list[dict[str, object]]:
 def _measures(each: Consumer) -> list[int]:
     engine = each.engine
     whole = CONNECTION_BYTES + cost_bytes(engine)
-    return [1, engine.session_count, engine.link_count, engine.buffered_bytes, len(engine.out), whole]
+    messages_bytes = engine.buffered_bytes - engine.kept_bytes
+    return [1, engine.session_count, engine.link_count, messages_bytes, engine.kept_bytes, len(engine.out), whole]
 
 
 def _add(total: list[int], more: list[int]) -> None:

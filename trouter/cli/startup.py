@@ -159,7 +159,8 @@ def little_memory(configuration: Configuration) -> list[Problem]:
     limit = configuration.router.max_memory_bytes
     if limit is None:
         return []
-    from trouter.admission.memory import REFUSE_AT, resident_bytes  # noqa: PLC0415
+    from trouter.admission.memory import REFUSE_AT  # noqa: PLC0415
+    from trouter.admission.process_memory import resident_bytes  # noqa: PLC0415
 
     import_module("trouter.app.process")  # the whole router, whose memory is measured
 

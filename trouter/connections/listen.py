@@ -116,7 +116,8 @@ class Listener(AcceptingListener):
     def _lets_in(self, sock: socket.socket, remote: tuple[str, int], why_not: str = "") -> bool:
         """Count the connection and return True, unless there is a reason to close it: ``why_not`` or another."""
         guard, role, host = self._services.guard, self.entity.role, remote[0]
-        why_not = guard.memory.refusal or guard.blocks(host, role) or why_not or guard.handshakes.too_many(host, role)
+        short = guard.memory.refuses(guard.handshakes.busy(host, role))
+        why_not = short or guard.blocks(host, role) or why_not or guard.handshakes.too_many(host, role)
         refused = guard.turns_away(*remote, why_not) or not self._services.policing.accept(role, host)
         return self._take(sock, refused=refused)
 

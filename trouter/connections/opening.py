@@ -9,12 +9,14 @@ from typing import Final
 from trouter.admission.admitted import OpenRequest, PolicedConnection
 from trouter.admission.connection_policy import ConnectionPolicy
 from trouter.admission.denials import CONNECTION_DENIED
+from trouter.admission.memory import SHORT_OF_MEMORY
 from trouter.admission.tenancy import NoTenant, Tenancy
 from trouter.core.messagelog import MessageLog
 from trouter.core.tenants import Tenant
 from trouter.core.terms import ROUTER_ROLES, PeerTerms
 from trouter.engine.connection import Connection
 from trouter.hooks import PeerFacts
+from trouter.security.policy import Admission
 from trouter.security.settings import Settings
 from trouter.wire.performatives import Error, Open
 
@@ -24,6 +26,9 @@ from .shared import PeerSettings, Services
 
 #: The user of a client that did not authenticate.
 ANONYMOUS: Final = "anonymous"
+#: The level of users who may not manage the router, and the address of its management.
+NO_MANAGEMENT: Final = "none"
+MANAGEMENT: Final = "$management"
 
 server_log = logging.getLogger("trouter.SERVER")
 
@@ -65,6 +70,10 @@ class OpenAdmission:
         tenant = "" if self.tenant is None else self.tenant.name
         if policing.is_blocked(request, admission, tenant):
             return CONNECTION_DENIED
+        if not request.outgoing and not self._services.guard.memory.admits(
+            request.number, operator=is_operator(admission, self._facts, request.role)
+        ):
+            return SHORT_OF_MEMORY
         held = policing.hold(request, admission, holder, tenant)
         self.policy = ConnectionPolicy(policing, self._services.plugins, held, stamps=self._settings.stamp_user_id)
         return None
@@ -133,6 +142,15 @@ def first_open(settings: PeerSettings, number: int) -> Open:
     return replace(
         whole, properties={name: each for name, each in (whole.properties or {}).items() if name != "version"}
     )
+
+
+def is_operator(admission: Admission, facts: PeerFacts, role: str) -> bool:
+    """Return whether the peer is another router, or may manage this one; without a policy: a client on this machine."""
+    if role in ROUTER_ROLES:
+        return True
+    if admission.unrestricted:
+        return facts.loopback
+    return admission.settings.management != NO_MANAGEMENT and bool(admission.may_send(MANAGEMENT).allowed)
 
 
 def limit_by_group(settings: Settings, connection: Connection) -> None:

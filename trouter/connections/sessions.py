@@ -107,6 +107,7 @@ class Sessions:
         """Admit the open connection under these terms."""
         self._policy = policy
         self._connection.oversize_error = policy.oversize_error
+        policy.count_sessions(0, self._connection.open_bytes)
         self._go_by(self._under(terms, policy))
 
     def _go_by(self, terms: PeerTerms) -> None:
@@ -155,7 +156,7 @@ class Sessions:
         policy, router = self._policy_now(), self._hub.router
         self._connection.oversize_error = policy.oversize_error
         self._go_by(self._under(self.terms, policy))
-        policy.count_sessions(self._of_peer)
+        policy.count_sessions(self._of_peer, self._connection.open_bytes)
         kept = {True: 0, False: 0}
         for session in self._connection.sessions():
             session.count_in(self._shares())
@@ -260,7 +261,7 @@ class Sessions:
         self._connection.drop_session(session)
         self._own.pop(session, None)
         if self._begun.pop(session, None) is not None and self._policy is not None:
-            self._policy.count_sessions(self._of_peer)
+            self._policy.count_sessions(self._of_peer, self._connection.open_bytes)
 
     async def pass_on(self, event: LinkAttached | LinkDetached, nursery: trio.Nursery) -> None:
         """Answer an attach or detach; on an edge router pass it to its session's task in ``nursery``.
@@ -358,7 +359,7 @@ class Sessions:
         error = None
         if policy.share is not None:
             key = self._address_key(event.attach)
-            error = policy.may_add_link(event.attach, key)
+            error = policy.may_add_link(event.attach, key, link.kept_bytes)
         if error is None and (rule := self._full()):
             error = policy.too_many(event.attach, rule)
         error = error or policy.may_attach(event.attach, partial(self._count, link.incoming))
@@ -377,7 +378,7 @@ class Sessions:
         if isinstance(sink, Ingress | Egress):
             self._log_attached(link, event.attach)
         else:
-            write = partial(_log_attach, f"{self._label} Link refused", link.incoming, event.attach)
+            write = partial(_log_attach, f"{self._label} Link refused", link.incoming, _describe(event.attach))
             self._repeats.happened((self._label, "attach"), SINGLY, write)
 
     def _full(self) -> str:
@@ -390,7 +391,7 @@ class Sessions:
 
     def _log_attached(self, link: Link, attach: Attach) -> None:
         identity = getattr(link.sink, "identity", 0)
-        _log_attach(f"{self._label}[L{identity}] Link attached", link.incoming, attach)
+        _log_attach(f"{self._label}[L{identity}] Link attached", link.incoming, _describe(attach))
         self._records.attached(link, attach)
 
     def _count(self, incoming: bool) -> int:
@@ -461,16 +462,13 @@ def _taken(inbox: trio.MemoryReceiveChannel[LinkAttached | LinkDetached]) -> lis
     return events
 
 
-def _log_attach(what: str, incoming: bool, attach: Attach, count: int = 1) -> None:
+def _describe(attach: Attach) -> str:
+    return f"source={describe_terminus(attach.source)} target={describe_terminus(attach.target)}"
+
+
+def _log_attach(what: str, incoming: bool, termini: str, count: int = 1) -> None:
     """Log how an attach was answered, for ``count`` of them."""
-    core_log.info(
-        "%s: dir=%s source=%s target=%s%s",
-        what,
-        "in" if incoming else "out",
-        describe_terminus(attach.source),
-        describe_terminus(attach.target),
-        and_more(count),
-    )
+    core_log.info("%s: dir=%s %s%s", what, "in" if incoming else "out", termini, and_more(count))
 
 
 def _log_session_end(what: str, fault: object, count: int) -> None:

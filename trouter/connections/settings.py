@@ -12,6 +12,7 @@ from trouter.config.entities import ends
 from trouter.core.streams import STREAMING_LINKS
 from trouter.core.terms import ROUTER_ROLES
 from trouter.engine.limits import UNLIMITED, EngineLimits
+from trouter.wire.constants import MAX_ATTACH_NODES, MAX_CLIENT_ATTACH_NODES
 from trouter.wire.performatives import Open
 from trouter.wire.transfers import Undecodable
 from trouter.wire.types import Int
@@ -76,6 +77,8 @@ def _settings(router_id: str, entity: ListenerEntity | ConnectorEntity, own: dic
         max_events=EVENTS_AT_ONCE,
         max_links=min(ends.MAX_LINKS_GIVEN, 2 * max_links),  # with links that are refused and not detached yet
         max_buffered_bytes=_cap(entity, entity.max_buffered_bytes, ends.MAX_BUFFERED_BYTES),
+        max_attach_nodes=MAX_ATTACH_NODES if entity.role in ROUTER_ROLES else MAX_CLIENT_ATTACH_NODES,
+        whole_attaches=False,
     )
     if entity.role in ROUTER_ROLES:
         # A neighbour passes on what a client sent: that must not end the link to it.

@@ -79,8 +79,7 @@ def attach(router: EdgeRouterPort, link: Link, terms: PeerTerms, *, goes_up: boo
             _accept_outgoing(router, link, wanted, terms)
     except AttachRefused as refusal:
         if isinstance(wanted.target, Coordinator):
-            link.attach(wanted.source, None)
-            link.detach(True, refusal.error)
+            link.refuse(refusal.error, None, wanted.source)
         else:
             link.refuse(refusal.error, None if link.incoming else wanted.target)
         return refusal.error

@@ -109,6 +109,7 @@ class RoutedLink:
         ingress.join(egress)
         self._router.enter(endpoint, self._hop.container.number)
         far.attach(source, target, rcv_settle_mode=0, max_message_size=0)
+        near.keep_essentials()
 
     def _endpoint(self, link: Link, terms: PeerTerms, *, presettles: bool) -> RoutedIngress | RoutedEgress:
         router, entry = self._router, self._pattern.entry
@@ -264,6 +265,7 @@ class RoutedLink:
         asker.context = None
         other.context = None
         other.awaited = False
+        other.bury()
         return asker
 
     def _cut_short(self) -> None:

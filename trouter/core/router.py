@@ -102,6 +102,8 @@ class Router:
         endpoint = link.sink
         if isinstance(endpoint, Ingress | Egress) and endpoint.identity == 0:
             self.enter(endpoint, terms.connection_number)
+        if link.attached:
+            link.keep_essentials()
         return error
 
     def enter(self, endpoint: Ingress | Egress, connection_number: int) -> None:
@@ -140,6 +142,8 @@ class Router:
         if owner is None:
             return False
         owner.answered(link)
+        if link.attached:
+            link.keep_essentials()
         return True
 
     def give_up(self, trunk: Trunk) -> None:

@@ -8,16 +8,18 @@ an event.
 
 from __future__ import annotations
 
-from trouter.wire.constants import MAX_ATTACH_NODES, MAX_NODES
+from trouter.wire.constants import MAX_NODES
 from trouter.wire.errors import DecodeError
 from trouter.wire.framing import AMQP_HEADER, TLS_HEADER, FrameReader, FramingError
 from trouter.wire.performatives import Attach, Begin, Close, Detach, End, Open, Performative, decode_performative
 from trouter.wire.transfers import DispositionReader, FlowReader, TransferReader, read_descriptor
 
+from .attaches import charged_bytes, drop_unread
 from .connection_base import CLOSING, NAMES, ConnectionBase
 from .events import ConnectionClosed, ConnectionOpened, LinkAttached, LinkDetached, SessionBegun, SessionEnded
 from .faults import Fault, Misuse, PeerFault, Scope
 from .link import receive_attach
+from .refused import RefusedLink
 from .session import Session
 from .states import ConnectionState, ConnectionStep, IllegalStep, LinkState, SessionState
 
@@ -149,7 +151,8 @@ class Connection(ConnectionBase):
     def _receive_control(self, channel: int, code: int, data: bytes, start: int, end: int) -> None:
         if code not in NAMES:
             raise PeerFault(Fault.UNKNOWN_PERFORMATIVE, code=hex(code) if code >= 0 else "outside the standard")
-        nodes = MAX_ATTACH_NODES if code == _ATTACH else self.limits.max_open_nodes if code == _OPEN else MAX_NODES
+        limits = self.limits
+        nodes = limits.max_attach_nodes if code == _ATTACH else limits.max_open_nodes if code == _OPEN else MAX_NODES
         performative = decode_performative(data, start, end, nodes)[0]
         if isinstance(performative, Open):
             self._receive_open(performative)
@@ -173,7 +176,12 @@ class Connection(ConnectionBase):
             raise PeerFault(Fault.MAX_FRAME_SIZE, size=remote.max_frame_size)
         if len(remote.container_id.encode()) > self.limits.max_name_bytes:
             raise PeerFault(Fault.CONTAINER_ID_SIZE, limit=self.limits.max_name_bytes)
+        kept_bytes = charged_bytes(remote)
+        if kept_bytes > self.buffer_limit - self.buffered_bytes:
+            raise PeerFault(Fault.BUFFERED, limit=self.buffer_limit)
         self._step(ConnectionStep.RECEIVE_OPEN)
+        self._keep(kept_bytes)
+        self.open_bytes = kept_bytes
         self._reader.max_frame_bytes = self.limits.max_frame_bytes
         self.remote_open = remote
         self.remote_max_frame_bytes = min(remote.max_frame_size, _MAX_OUTGOING_FRAME)
@@ -232,6 +240,8 @@ class Connection(ConnectionBase):
             self._fail_below(session, None, fault)
 
     def _receive_attach(self, session: Session, attach: Attach) -> None:
+        if not self.limits.whole_attaches:
+            drop_unread(attach)
         link = receive_attach(session, attach)
         if link.state not in _DETACHING:
             self.report(LinkAttached(link, attach))
@@ -240,6 +250,9 @@ class Connection(ConnectionBase):
         link = session.links_by_remote_handle.get(detach.handle)
         if link is None:
             raise PeerFault(Fault.UNATTACHED_HANDLE, performative="detach", handle=detach.handle)
+        if isinstance(link, RefusedLink):
+            link.receive_detach(detach.handle)
+            return
         ours_first = link.state in _DETACHING
         link.receive_detach(detach.closed)
         if link.awaited or not ours_first:

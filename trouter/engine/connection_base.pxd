@@ -9,6 +9,7 @@ cdef class ConnectionBase(ConnectionPort):
     cdef public object limits
     cdef public object local_open
     cdef public object remote_open
+    cdef public Py_ssize_t open_bytes
     cdef public object state
     cdef public list events
     cdef public object oversize_error

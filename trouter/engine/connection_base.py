@@ -42,6 +42,7 @@ class ConnectionBase(ConnectionPort):
         "has_more",
         "limits",
         "local_open",
+        "open_bytes",
         "oversize_error",
         "remote_open",
         "sasl",
@@ -63,7 +64,9 @@ class ConnectionBase(ConnectionPort):
         self.high_water = limits.high_water_bytes
         self.buffer_limit = limits.max_buffered_bytes
         self.local_open = local_open
+        #: The peer's open, and the bytes of it that are charged to the connection.
         self.remote_open: Open | None = None
+        self.open_bytes = 0
         self.state = ConnectionState.START
         self.events: list[Event] = []
         #: ``receive_data`` has more input: it stopped because ``events`` held as many as it may.
@@ -171,6 +174,7 @@ class ConnectionBase(ConnectionPort):
         self.events.clear()
         self.sasl = None
         self.owner = None
+        self._keep(-self.kept_bytes)
 
     def forget_sessions(self, count: int) -> bool:
         """Forget up to ``count`` sessions, whose links the holder is done with; return whether more are left."""
@@ -181,6 +185,11 @@ class ConnectionBase(ConnectionPort):
             session.forget()
             count -= 1
         return bool(sessions)
+
+    def _keep(self, count: int) -> None:
+        """Count ``count`` bytes more of the peer's open as kept."""
+        self.kept_bytes += count
+        self.buffered_bytes += count
 
     @property
     def session_count(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from trouter.wire.constants import MAX_NODES
+from trouter.wire.constants import MAX_ATTACH_NODES, MAX_NODES
 from trouter.wire.transfers import Undecodable
 
 UNLIMITED: Final = 1 << 62
@@ -51,6 +51,10 @@ class EngineLimits:
     max_open_frame_bytes: int = 65536
     #: Values in the peer's open, nested ones included.
     max_open_nodes: int = MAX_NODES
+    #: Values in an attach, nested ones included.
+    max_attach_nodes: int = MAX_ATTACH_NODES
+    #: Attaches keep the fields that a router never reads: ``unsettled``, ``properties`` and the capabilities.
+    whole_attaches: bool = True
     #: The treatment of a delivery state that cannot be decoded.
     undecodable_states: Undecodable = Undecodable.REFUSED
     #: Bytes of a container-id; the older router has no limit.

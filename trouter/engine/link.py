@@ -58,7 +58,7 @@ def receive_attach(session: Session, attach: Attach) -> IncomingLink | OutgoingL
     if link is None:
         if len(attach.name.encode()) > session.limits.max_link_name_bytes:
             raise PeerFault(Fault.LINK_NAME_SIZE, limit=session.limits.max_link_name_bytes)
-        if session.connection.link_count >= session.limits.max_links:
+        if session.connection.link_count + session.connection.refused_count >= session.limits.max_links:
             raise PeerFault(Fault.LINK_COUNT, limit=session.limits.max_links)
         try:
             link = add_link(session, attach.name, incoming)
@@ -66,9 +66,9 @@ def receive_attach(session: Session, attach: Attach) -> IncomingLink | OutgoingL
             raise PeerFault(Fault.HANDLE_MAX, handle=attach.handle, handle_max=session.remote_handle_max) from None
     elif (link.state, LinkStep.RECEIVE_ATTACH) not in LINK_NEXT:
         raise PeerFault(Fault.LINK_NAME_IN_USE, name=attach.name)
+    link.keep(attach)
     link.step(LinkStep.RECEIVE_ATTACH)
     link.remote_handle = attach.handle
-    link.remote_attach = attach
     session.links_by_remote_handle[attach.handle] = link
     if incoming:
         link.delivery_count = attach.initial_delivery_count or 0

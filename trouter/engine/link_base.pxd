@@ -14,6 +14,7 @@ cdef class Link(LinkPort):
     cdef public Py_ssize_t handle
     cdef public Py_ssize_t remote_handle
     cdef public object remote_attach
+    cdef public Py_ssize_t kept_bytes
     cdef public object state
     cdef public bint attached
     cdef public bint closed

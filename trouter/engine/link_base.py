@@ -7,7 +7,9 @@ from typing import Any
 from trouter.wire.outgoing import write_link_flow
 from trouter.wire.performatives import Attach, Detach, Error
 
+from .attaches import charged_bytes, charged_essentials, essentials
 from .ports import LinkPort
+from .refused import bury
 from .session import Session
 from .states import LINK_NEXT, LinkState, LinkStep, advance
 
@@ -28,6 +30,7 @@ class Link(LinkPort):
         "flow_due",
         "handle",
         "incoming",
+        "kept_bytes",
         "name",
         "payload_bytes",
         "remote_attach",
@@ -43,7 +46,9 @@ class Link(LinkPort):
         self.incoming = incoming
         self.handle = 0
         self.remote_handle = -1
+        #: The peer's attach, and the bytes of it that are charged to the session.
         self.remote_attach: Attach | None = None
+        self.kept_bytes = 0
         self.state = LinkState.DETACHED
         #: True in state ATTACHED of a mapped session: transfers and flows may pass. Kept for the data path.
         self.attached = False
@@ -80,11 +85,38 @@ class Link(LinkPort):
             Attach(name=self.name, handle=self.handle, role=self.incoming, source=source, target=target, **fields)
         )
 
-    def refuse(self, error: Error | None, target: object = None) -> None:
-        """Answer the peer's attach with one that has no source, then a closing detach (2.6.3)."""
+    def keep(self, attach: Attach) -> None:
+        """Keep the peer's attach, and charge its bytes to the session; PeerFault beyond a limit."""
+        self._charge(charged_bytes(attach))
+        self.remote_attach = attach
+
+    def keep_essentials(self) -> None:
+        """Drop from the peer's attach what is not read after its answer."""
+        if self.remote_attach is not None:
+            self.remote_attach = essentials(self.remote_attach)
+            self._charge(min(self.kept_bytes, charged_essentials(self.remote_attach)))
+
+    def _charge(self, count: int) -> None:
+        """Charge ``count`` bytes of the attach to the session, instead of those charged before; PeerFault."""
+        if count != self.kept_bytes:
+            self._session.keep(count - self.kept_bytes)
+            self.kept_bytes = count
+
+    def refuse(self, error: Error | None, target: object = None, source: object = None) -> None:
+        """Answer the peer's attach with one that has no source or no target, then a closing detach (2.6.3).
+
+        The session forgets the link then, unless its holder waits for the peer's detach.
+        """
         if self.state in _UNANSWERED:
-            self.attach(None, target)
+            self.attach(source, target)
             self.detach(True, error)
+            self.bury()
+
+    def bury(self) -> None:
+        """Let the session forget the link, which was refused, unless its holder waits for the peer's detach."""
+        if self.state is LinkState.DETACH_SENT and not self.awaited and not self.reported:
+            self._charge(0)
+            bury(self._session, self)
 
     def detach(self, closed: bool, error: Error | None = None) -> None:
         """Send our detach, as the first or as the answer, after an attach that is still due; only once."""
@@ -115,6 +147,7 @@ class Link(LinkPort):
     def _drop_detached(self) -> None:
         """Release the handle once both sides have detached and the holder has answered."""
         if self.state is LinkState.DETACHED and not self.reported:
+            self._charge(0)
             self._session.drop(self, self.handle)
 
     def request_flow(self) -> None:

@@ -18,6 +18,8 @@ cdef class ConnectionPort:
     cdef public bint wrote
     cdef public bint silent
     cdef public Py_ssize_t link_count
+    cdef public Py_ssize_t refused_count
+    cdef public Py_ssize_t kept_bytes
     cdef public Py_ssize_t buffered_bytes
     cdef public Py_ssize_t buffer_limit
     cdef public Py_ssize_t promised_bytes
@@ -33,6 +35,7 @@ cdef class SessionPort:
     cdef public ConnectionPort connection
     cdef public int channel
     cdef public Py_ssize_t held_bytes
+    cdef public Py_ssize_t kept_bytes
     cdef public list shares
     cdef public int urgency
 

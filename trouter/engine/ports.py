@@ -42,12 +42,14 @@ class ConnectionPort:
         "buffer_limit",
         "buffered_bytes",
         "high_water",
+        "kept_bytes",
         "link_count",
         "out",
         "outbox",
         "owner",
         "paused",
         "promised_bytes",
+        "refused_count",
         "remote_max_frame_bytes",
         "silent",
         "touched",
@@ -68,7 +70,11 @@ class ConnectionPort:
         #: A close was sent or received: sessions and links write nothing more.
         self.silent = False
         self.link_count = 0
-        #: Bytes that its sessions hold, their limit, and the bytes that the first windows of the sessions allow.
+        #: Links that were refused and that the peer has not detached yet.
+        self.refused_count = 0
+        #: Bytes that are kept of the peer's open and attaches beyond those of ordinary ones.
+        self.kept_bytes = 0
+        #: Bytes that its sessions hold, with ``kept_bytes``; their limit; and those that the first windows allow.
         self.buffered_bytes = 0
         self.buffer_limit = 1 << 62
         self.promised_bytes = 0
@@ -94,14 +100,16 @@ class ConnectionPort:
 class SessionPort:
     """What links and their owners need of a session."""
 
-    __slots__ = ("channel", "connection", "held_bytes", "shares", "urgency")
+    __slots__ = ("channel", "connection", "held_bytes", "kept_bytes", "shares", "urgency")
 
     def __init__(self, connection: ConnectionPort, channel: int) -> None:
         self.connection = connection
         self.channel = channel
         #: Bytes received over this session and not yet sent on; they close its incoming window.
         self.held_bytes = 0
-        #: Budgets that count them besides the connection's; None for none. Set by ``count_in``.
+        #: Bytes kept of the attaches of its links.
+        self.kept_bytes = 0
+        #: Budgets that count both besides the connection's; None for none. Set by ``count_in``.
         self.shares: list[Budget] | None = None
         #: Sessions with a higher one resume first once the output has room again.
         self.urgency = 0

@@ -36,6 +36,7 @@ cdef class Session(SessionPort):
     cdef public dict links
     cdef public dict links_by_handle
     cdef public dict links_by_remote_handle
+    cdef public Py_ssize_t refused_count
     cdef public list waiting_links
     cdef public list due_links
     cdef public object context
@@ -67,6 +68,8 @@ cdef class Session(SessionPort):
     cpdef hold(self, Py_ssize_t count)
     @cython.locals(connection=ConnectionPort)
     cpdef release(self, Py_ssize_t count)
+    @cython.locals(connection=ConnectionPort)
+    cpdef keep(self, Py_ssize_t count)
     cpdef count_in(self, list shares)
     @cython.locals(budget=Budget)
     cdef _share(self, Py_ssize_t count)

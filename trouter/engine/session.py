@@ -54,6 +54,7 @@ class Session(SessionPort):
         "next_outgoing_id",
         "outgoing",
         "promised_bytes",
+        "refused_count",
         "remote_channel",
         "remote_handle_max",
         "remote_incoming_window",
@@ -99,6 +100,8 @@ class Session(SessionPort):
         self.links: dict[tuple[bool, str], Any] = {}
         self.links_by_handle: dict[int, Any] = {}
         self.links_by_remote_handle: dict[int, Any] = {}
+        #: Links that were refused and that the peer has not detached yet.
+        self.refused_count = 0
         self.waiting_links: list[LinkPort] = []
         self.due_links: list[LinkPort] = []
         self.context: Any = None
@@ -186,7 +189,8 @@ class Session(SessionPort):
 
     def free_handle(self) -> int:
         """Return a handle of ours without a link; Misuse if the peer's handle-max leaves none."""
-        handle = self._spare_handles.pop() if self._spare_handles else len(self.links_by_handle)
+        used = len(self.links_by_handle) + self.refused_count
+        handle = self._spare_handles.pop() if self._spare_handles else used
         if handle > self.remote_handle_max:
             raise Misuse(f"the peer allows no handle above {self.remote_handle_max}")
         return handle
@@ -200,11 +204,22 @@ class Session(SessionPort):
         """Forget a link that both sides have detached."""
         if self.links_by_handle.pop(handle, None) is not None:
             self.connection.link_count -= 1
-            self._spare_handles.append(handle)
+            self.spare_handle(handle)
+
+    def spare_handle(self, handle: int) -> None:
+        """Free this handle of ours for another link."""
+        self._spare_handles.append(handle)
+
+    def count_refused(self, count: int) -> None:
+        """Count ``count`` more links that were refused and that the peer has not detached."""
+        self.refused_count += count
+        self.connection.refused_count += count
 
     def forget(self) -> None:
         """Drop all links and deliveries, whose owners are done with them."""
         self.silence()
+        self.keep(-self.kept_bytes)
+        self.count_refused(-self.refused_count)
         self._marked = True  # so that no caller asks for a flush
         for link in self.links_by_handle.values():
             link.sink = _NO_OWNER
@@ -393,11 +408,24 @@ class Session(SessionPort):
         if self.incoming_window * 2 <= self.window_frames:
             self.mark()
 
+    def keep(self, count: int) -> None:
+        """Count ``count`` bytes more of attaches as kept, fewer if it is negative; PeerFault beyond the limit.
+
+        They neither narrow the window nor count in the budget of messages, which ends the sessions of other peers.
+        """
+        connection = self.connection
+        if count > 0 and count > connection.buffer_limit - connection.buffered_bytes:
+            raise PeerFault(Fault.BUFFERED, limit=connection.buffer_limit)
+        connection.buffered_bytes += count
+        connection.kept_bytes += count
+        self.kept_bytes += count
+        self._share(count)
+
     def count_in(self, shares: list[Budget] | None) -> None:
-        """Count held bytes in ``shares`` from now on, and no longer in the earlier ones."""
-        self._share(-self.held_bytes)
+        """Count held and kept bytes in ``shares`` from now on, and no longer in the earlier ones."""
+        self._share(-self.held_bytes - self.kept_bytes)
         self.shares = shares
-        self._share(self.held_bytes)
+        self._share(self.held_bytes + self.kept_bytes)
 
     def _share(self, count: int) -> None:
         for each in self.shares or ():

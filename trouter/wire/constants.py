@@ -34,3 +34,5 @@ MAX_ZERO_WIDTH_ITEMS: Final = 4096
 #: Values in one performative, nested ones included; an attach may list unsettled deliveries.
 MAX_NODES: Final = 1024
 MAX_ATTACH_NODES: Final = 65536
+#: The same in a client's attach: more than the unsettled deliveries that fit into a frame of 16 kB.
+MAX_CLIENT_ATTACH_NODES: Final = 8192

@@ -20,6 +20,7 @@ _TAKEN = (
     attribute("sessions", "sessions", formats.commas),
     attribute("links", "links", formats.commas),
     attribute("messages", "messages", formats.size),
+    attribute("kept", "kept", formats.size, needs=True),
     attribute("output", "output", formats.size),
     _TOTAL,
 )
