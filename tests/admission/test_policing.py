@@ -326,7 +326,10 @@ def test_a_denial_of_a_tenant_is_recorded_although_no_rule_reads_its_messages() 
 # --- connections without a vhost
 
 
-@pytest.mark.parametrize(("level", "rights"), [("none", NOTHING), ("read", Rights("read")), ("admin", EVERYTHING)])
+@pytest.mark.parametrize(
+    ("level", "rights"),
+    [("none", NOTHING), ("read", Rights("read", allow_dynamic_link_routes=False)), ("admin", EVERYTHING)],
+)
 def test_a_connection_without_a_vhost_has_the_rights_of_routers_under_a_policy(level: str, rights: Rights) -> None:
     made, _ = policing(POLICY.replace("defaultVhost:", f"defaultVhost: ,routerManagement: {level}", 1))
     router = request(7, role="inter-router")

@@ -47,7 +47,7 @@ NAMES_AND_LOGINS: dict[str, tuple[str, ...]] = {
     "1.6 R-1.6a passwords in clear": (
         "e2e.authentication.plain_is_neither_offered_nor_accepted_where_it_is_not_allowed",
         "e2e.authentication.a_password_from_another_machine_needs_the_listeners_yes",
-        "plugins.sasl_plain.passwords_in_clear_for_every_host_are_warned_about_once"),
+        "config.strictness.passwords_in_clear_are_allowed_by_the_switch"),
     "1.6 R-1.6b nothing is asked for in clear": (
         "tls.listeners.no_password_mechanism_is_offered_in_clear_where_tls_is_required",
         "e2e.denials_by_proton.clear_text_where_tls_is_required"),
@@ -277,7 +277,7 @@ BEYOND: dict[str, tuple[str, ...]] = {
                    "e2e.quotas.messages_that_come_too_fast_wait_for_credit",
                    "core.quotas.bytes_are_paid_for_when_they_have_come",
                    "admission.alarms.a_quota_is_reported_when_it_is_reached_and_when_it_clears"),
-    "8.5 memory": ("e2e.memory.no_client_may_connect_above_the_second_mark_and_connected_clients_go_on",
+    "8.5 memory": ("e2e.memory.few_clients_may_connect_above_the_second_mark_and_connected_clients_go_on",
                    "e2e.memory.only_the_user_with_the_most_memory_gets_no_credit_above_the_first_mark",
                    "admission.alarms.memory_is_reported_at_each_mark_and_when_it_falls_below"),
     "8.5 others do not notice": ("core.quotas.one_vhost_at_its_cap_leaves_the_credit_of_others_alone",),
