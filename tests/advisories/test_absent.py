@@ -105,10 +105,11 @@ def is_ours(pattern: ast.expr) -> bool:
     return False
 
 
+BEFORE_TEXT = "what may stand before a text in a configuration file, one of three constants"
 #: Patterns of other forms, with the reason why no peer can influence them.
 OTHERS = {
-    're.compile(before + \'"([^"\\\\\\\\\\\\n]*)"\')': "what stands before a text of a configuration file: one of three constants",
-    're.compile(before + \'"([^"\\\\\\\\\\\\n]*)"[ \\\\t]*:[ \\\\t]*"([^"\\\\\\\\\\\\n]*)"\')': "what stands before a text of a configuration file: one of three constants",
+    're.compile(before + \'"([^"\\\\\\\\\\\\n]*)"\')': BEFORE_TEXT,
+    ('re.compile(before + \'"([^"\\\\\\\\\\\\n]*)"[ \\\\t]*:[ \\\\t]*"([^"\\\\\\\\\\\\n]*)"\')'): BEFORE_TEXT,
     "re.compile(f'(?:[\\\\s{also}]+|#[^\\\\n]*)*')": "the separators of a configuration file, from a list of three",
     "re.compile(f'{USER_TOKEN.pattern}|\\\\*\\\\Z')": "the token of a user's name, a constant",
     "re.compile(f'{USER_TOKEN.pattern}|(?<![^./])[*#](?![^./])')": "as above, and the wildcards",
