@@ -482,14 +482,14 @@ def test_dispatch_883_properties_that_are_no_map(text: str) -> None:
     assert condition(before_open(open_with(bytes.fromhex(text)))) == DECODE
 
 
-@pytest.mark.parametrize("size", [1, 64, 65, 127, 128, 255, 256, 1024])
+@pytest.mark.parametrize("size", [1, 64, 65, 127, 128, 255, 256, 1024, 8192])
 def test_dispatch_2307_a_container_may_have_a_long_name(router: RunningRouter, size: int) -> None:
     with Peer(router.port, container_id="x" * size) as peer, node_of(router.port) as node:
         peer.attach_receiver("x")
         assert "x" * size in {row["container"] for row in node.query("connection")}
 
 
-@pytest.mark.parametrize("size", [1025, 4096])
+@pytest.mark.parametrize("size", [8193, 12_000])
 def test_dispatch_2307_a_container_may_not_have_a_longer_name(router: RunningRouter, size: int) -> None:
     with Peer(router.port, opened=False) as peer:
         peer.raw(AMQP_HEADER + encode(Open("x" * size)))
