@@ -49,7 +49,12 @@ class Demonstration:
 def children_of(parent: int) -> list[int]:
     """Return the processes that ``parent`` has started, in that order."""
     children = (path.read_text() for path in Path(f"/proc/{parent}/task").glob("*/children"))
-    return sorted(int(pid) for listed in children for pid in listed.split())
+    return sorted((int(pid) for listed in children for pid in listed.split()), key=started_at)
+
+
+def started_at(process: int) -> int:
+    """Return when a process started: its number does not say it, because numbers begin anew at the highest."""
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19])
 
 
 @contextmanager
