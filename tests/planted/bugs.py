@@ -143,7 +143,7 @@ BUGS: Final = (
         "an unbounded map",
         "a session takes in links for as long as the peer attaches some",
         "trouter/engine/link.py",
-        "        if session.connection.link_count >= session.limits.max_links:\n",
+        "        if session.connection.link_count + session.connection.refused_count >= session.limits.max_links:\n",
         "        if session.connection.link_count >= 1 << 31:\n",
         ("tests/engine/test_limits.py",),
         ("engine",),
