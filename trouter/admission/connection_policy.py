@@ -117,7 +117,10 @@ class ConnectionPolicy:
         ``kept_bytes`` of the attach are counted already.
         """
         share = self._held.share
-        rule = "" if share is None else (kept_bytes and share.may_keep(0)) or share.may_attach(address_key)
+        if share is None:
+            return None
+        over = share.may_keep(0) if kept_bytes else ""
+        rule = over or share.may_attach(address_key)
         if not rule:
             return None
         self._deny_link(attach, rule)

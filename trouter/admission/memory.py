@@ -2,9 +2,9 @@
 
 Above 80 percent of the limit the connections that hold most bytes of messages get no more credit, until they hold
 less. Above 85 percent no client gets a link beyond its first two, and a user whose links and sessions take a quarter of
-the limit loses connections. Above 90 percent the router closes connections of the
-user who takes most; if no user takes much, it accepts no further connection, except of a few operators. Each measure
-ends five points lower. Memory that is only kept for new objects counts for credit, but not for the other two.
+the limit loses connections. Above 90 percent the router closes connections of the user who takes most; if no user takes
+much, it accepts no further connection, except of a few operators. Each measure ends five points lower. Memory that is
+only kept for new objects counts for credit, but not for the other two.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ class Link(LinkPort):
             self.bury()
 
     def bury(self) -> None:
-        """Let the session forget the link, which was refused, unless its holder waits for the peer's detach."""
+        """Let the session forget the link if only the peer's detach is due and its holder does not wait for it."""
         if self.state is LinkState.DETACH_SENT and not self.awaited and not self.reported:
             self._charge(0)
             bury(self._session, self)
