@@ -42,7 +42,7 @@ def resident_bytes() -> int:
 
 
 def used_bytes() -> int:
-    """Return the resident memory without most of what is kept for new objects, in bytes; never too little.
+    """Return the resident memory without most of what is kept for new objects, in bytes; rather too much.
 
     The sum of the pages of files, of the memory that the C library has handed out, and of Python's objects, each
     counted as ``OBJECT_BYTES``. It is all resident memory if the C library does not report what it has handed out.

@@ -19,7 +19,7 @@ class Earlier(NamedTuple):
 
 _TCP: Final = "connect the programs by AMQP, or run a bridge for TCP beside the router"
 _HTTP: Final = "connect the programs by AMQP or AMQP over WebSockets (a listener with http: yes)"
-_NO_LOG: Final = "the module logs a part that is not here: leave it out"
+NO_LOG: Final = "the module logs a part that is not here: leave it out"
 
 #: Sections.
 SECTIONS: Final = {
@@ -40,7 +40,7 @@ SECTIONS: Final = {
     ),
 }
 #: Modules of a `log` section.
-MODULES: Final = dict.fromkeys(("TCP_ADAPTOR", "HTTP_ADAPTOR", "CONFIG", "DISPATCH"), _NO_LOG)
+MODULES: Final = dict.fromkeys(("TCP_ADAPTOR", "HTTP_ADAPTOR", "CONFIG", "DISPATCH"), NO_LOG)
 
 
 def earlier_section(spelling: str) -> Earlier | None:

@@ -11,6 +11,7 @@ from trouter.admission.connection_policy import ConnectionPolicy
 from trouter.admission.denials import CONNECTION_DENIED
 from trouter.admission.memory import SHORT_OF_MEMORY
 from trouter.admission.tenancy import NoTenant, Tenancy
+from trouter.config.entities.group import OPERATORS
 from trouter.core.messagelog import MessageLog
 from trouter.core.tenants import Tenant
 from trouter.core.terms import ROUTER_ROLES, PeerTerms
@@ -26,8 +27,7 @@ from .shared import PeerSettings, Services
 
 #: The user of a client that did not authenticate.
 ANONYMOUS: Final = "anonymous"
-#: The level of users who may not manage the router, and the address of its management.
-NO_MANAGEMENT: Final = "none"
+#: The address of the router's management.
 MANAGEMENT: Final = "$management"
 
 server_log = logging.getLogger("trouter.SERVER")
@@ -145,12 +145,12 @@ def first_open(settings: PeerSettings, number: int) -> Open:
 
 
 def is_operator(admission: Admission, facts: PeerFacts, role: str) -> bool:
-    """Return whether the peer is another router, or may manage this one; without a policy: a client on this machine."""
+    """Return whether the peer is another router, or may operate this one; without policy a local client."""
     if role in ROUTER_ROLES:
         return True
     if admission.unrestricted:
         return facts.loopback
-    return admission.settings.management != NO_MANAGEMENT and bool(admission.may_send(MANAGEMENT).allowed)
+    return admission.settings.management in OPERATORS and admission.may_send(MANAGEMENT).allowed
 
 
 def limit_by_group(settings: Settings, connection: Connection) -> None:

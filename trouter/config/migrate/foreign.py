@@ -12,8 +12,6 @@ from typing import Final
 from trouter.config import earlier
 from trouter.config.schema import same_name
 
-_NO_LOG: Final = "the module logs a part that is not here: leave it out"
-
 #: Sections.
 SECTIONS: Final = {
     **{name: row.instead for name, row in earlier.SECTIONS.items()},
@@ -33,7 +31,9 @@ VALUES: Final = {
     ("connector", "role"): {"inter-edge": "connect each edge router to an interior router (role: edge)"},
     ("log", "module"): {
         **earlier.MODULES,
-        **dict.fromkeys(("FLOW_LOG", "ADDRESS_WATCH", "HTTP1_OBSERVER", "HTTP2_OBSERVER", "HTTP2_DECODER"), _NO_LOG),
+        **dict.fromkeys(
+            ("FLOW_LOG", "ADDRESS_WATCH", "HTTP1_OBSERVER", "HTTP2_OBSERVER", "HTTP2_DECODER"), earlier.NO_LOG
+        ),
     },
 }
 
