@@ -179,17 +179,6 @@ def test_many_passwords_tried_at_once_are_not_judged_at_once(start_router: Start
     assert TEMPORARY in codes
 
 
-def test_an_outcome_that_is_delayed_comes_even_when_the_handshake_would_be_over(
-    start_router: StartRouter, users: Path
-) -> None:
-    more = "authDelayAfter: 1, authLongestDelaySeconds: 4"
-    patient, hasty = (LISTENER.format(f"PLAIN, initialHandshakeTimeoutSeconds: {limit}") for limit in (600, 3))
-    router = start_router(f"router {{ id: R, usersFile: {users}, {more} }}\n{patient}{hasty}")
-    for _ in range(3):
-        assert attempt(router, "alice", "wrong") == AUTH
-    assert attempt(router, "alice", SECRET, router.ports[1]) == OK
-
-
 # Floods
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.routers import RunningRouter, running
+from tests.routers import DEADLINE_S, RunningRouter, running
 from tests.tls.pki import Authority
 from trouter.cli import main
 from trouter.load.led import Led
@@ -30,6 +30,7 @@ listener {{
     authenticatePeer: yes
     clientCert: optional
     saslMechanisms: SCRAM-SHA-256 EXTERNAL
+    initialHandshakeTimeoutSeconds: {wait_s:.0f}
 }}
 """
 
@@ -52,7 +53,7 @@ class Site:
         """The options of a user with a password."""
         return [
             "--ssl-trustfile", str(self.authority.file), "--sasl-username", "alice",
-            "--sasl-password-file", str(self.folder / "password"),
+            "--sasl-password-file", str(self.folder / "password"), "--timeout", f"{DEADLINE_S:g}",
         ]  # fmt: skip
 
 
@@ -63,7 +64,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     put_user(folder / "users", "alice", PASSWORD.encode())
     (folder / "password").write_text(PASSWORD)
     server = authority.issue("CN=localhost", "localhost")
-    with running(ROUTER.format(folder=folder, server=server, authority=authority), folder) as router:
+    with running(ROUTER.format(folder=folder, server=server, authority=authority, wait_s=DEADLINE_S), folder) as router:
         yield Site(router, authority, folder)
 
 
