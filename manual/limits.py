@@ -69,8 +69,9 @@ LIMITS: Final = (
     ),
     Limit(
         "credit of a sender",
-        "250 deliveries; beyond it, as many as its credit ever was are still accepted, counted as "
-        "`overdrawnCount` of the link and `overdrawnDeliveries` of the router, and logged once a link",
+        "250 deliveries; beyond it, as many as its credit ever was (64 times as many from a `route-container`) are "
+        "still accepted, counted as `overdrawnCount` of the link and `overdrawnDeliveries` of the router, and logged "
+        "once a link",
         "link detached, `amqp:link:transfer-limit-exceeded`",
         set_by="listener `linkCapacity`",
         metric="`overdrawnCount`, `overdrawnDeliveries`",

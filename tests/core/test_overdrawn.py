@@ -7,6 +7,7 @@ import pytest
 from trouter.core.attach import PeerTerms
 from trouter.core.routes import LinkRoute
 from trouter.core.rows import link_row, router_row
+from trouter.core.terms import CONTAINER_OVERDRAFT
 from trouter.testing import MemoryReceiver, MemoryRouter, MemorySender, compose
 from trouter.testing.memory import LIMITS
 
@@ -70,10 +71,13 @@ def test_messages_beyond_the_credit_are_served_counted_and_reported_once(routed:
     assert 0 < ends.sender.credit <= 10
 
 
-@pytest.mark.parametrize("routed", [False, True])
-def test_more_than_as_much_again_ends_the_link(routed: bool) -> None:
+@pytest.mark.parametrize(("routed", "limit"), [(False, 10), (True, 10 * CONTAINER_OVERDRAFT)])
+def test_more_than_the_overdraft_ends_the_link(routed: bool, limit: int) -> None:
+    """A broker overdraws its credit once for every flow that crosses messages, a client once."""
     ends = Ends(routed=routed)
-    ends.overdraw(11)
+    ends.overdraw(limit)
+    assert ends.sender.error is None
+    ends.overdraw(1)
     assert ends.sender.error is not None
     assert ends.sender.error.condition == "amqp:link:transfer-limit-exceeded"
 

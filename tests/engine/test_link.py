@@ -82,6 +82,16 @@ def test_as_much_again_as_was_granted_is_borne_with_and_no_more() -> None:
     assert len(talk.sink.deliveries) == 4
 
 
+def test_the_owner_of_a_link_may_bear_with_more() -> None:
+    talk = receiving(credit=2)
+    talk.link.overdraft = 3
+    talk.script.peer_sends(*map(transfer, range(8))).engine_reports()
+    assert (talk.link.credit, talk.link.overdrawn) == (-6, 6)
+    talk.script.peer_sends(transfer(8)).engine_reports(
+        like(LinkDetached, link=talk.link, fault=like(PeerFault, fault=Fault.TRANSFER_LIMIT))
+    )
+
+
 def test_the_next_grant_makes_up_for_deliveries_beyond_the_credit() -> None:
     talk = receiving(credit=3)
     talk.script.peer_sends(*map(transfer, range(5)), flow(handle=0, delivery_count=serial(5), link_credit=0, echo=True))

@@ -19,6 +19,9 @@ from .tenants import Tenant
 DEFAULT_CAPACITY: Final = 250
 EDGE_ROLE: Final = "edge"
 ROUTE_CONTAINER: Final = "route-container"
+#: How often a broker may overdraw the most credit that a link of it had: RabbitMQ 3 adds the credit of every flow that
+#: crosses messages under way, so it overdraws by one such credit for each flow.
+CONTAINER_OVERDRAFT: Final = 64
 #: Roles of connections to other routers.
 ROUTER_ROLES: Final = frozenset({"inter-router", EDGE_ROLE})
 
@@ -77,6 +80,8 @@ def lay_on_ingress(ingress: Ingress, terms: PeerTerms) -> None:
     ingress.gate = terms.gate
     ingress.rewriter.only_traces = terms.only_traces
     ingress.of_container = terms.role == ROUTE_CONTAINER
+    if ingress.of_container:
+        ingress.link.overdraft = CONTAINER_OVERDRAFT
     if terms.max_message_bytes > 0:
         ingress.link.max_message_bytes = terms.max_message_bytes
 

@@ -21,6 +21,7 @@ cdef class IncomingLink(Link):
     cdef public bint keeps_tags
     cdef public Py_ssize_t max_message_bytes
     cdef public Py_ssize_t max_credit
+    cdef public Py_ssize_t overdraft
     cdef public Py_ssize_t overdrawn
     cdef public Delivery partial
     cdef Py_ssize_t _frames

@@ -87,6 +87,7 @@ class IncomingLink(Link):
         "keeps_tags",
         "max_message_bytes",
         "max_credit",
+        "overdraft",
         "overdrawn",
         "partial",
     )
@@ -94,8 +95,10 @@ class IncomingLink(Link):
     def __init__(self, session: Session, name: str) -> None:
         super().__init__(session, name, True)
         # Credit below zero counts what the sender began without credit; the next grant makes up for it.
-        #: The most credit that the sender had at once; it may overdraw its credit by as many deliveries.
+        #: The most credit that the sender had at once; it may overdraw its credit by ``overdraft`` times as many
+        #: deliveries. The owner of the link may set more.
         self.max_credit = 0
+        self.overdraft = 1
         #: Deliveries that came without credit and were accepted.
         self.overdrawn = 0
         self.draining = False
@@ -236,12 +239,13 @@ class IncomingLink(Link):
         return delivery
 
     def _overdraw(self) -> None:
-        """Accept a delivery without credit; PeerFault beyond the most credit that the sender ever had.
+        """Accept a delivery without credit; PeerFault beyond the overdraft.
 
         Some brokers add every flow's credit to what they have under way: after two flows in a row they send more than
-        both allow (2.6.7). The session's window and the limits on held bytes still apply.
+        both allow (2.6.7), after ten as much as ten allow. The session's window and the limits on held bytes still
+        apply.
         """
-        if -self.credit >= self.max_credit:
+        if -self.credit >= self.max_credit * self.overdraft:
             raise PeerFault(Fault.TRANSFER_LIMIT)
         self.overdrawn += 1
         self.sink.on_overdrawn(self)
