@@ -97,7 +97,7 @@ test("the overview reports a denied login and unserved configuration", async ({ 
   const alarms = page.getByRole("list", { name: "Alarms" });
   await expect(alarms.getByRole("link", { name: /2 parts of the configuration are not served/ })).toBeVisible();
   await expect(alarms.getByRole("link", { name: /logins? w(as|ere) denied/ })).toBeVisible();
-  await expect(page.getByRole("list", { name: "Findings" })).toContainText("will not be opened");
+  await expect(page.getByRole("list", { name: "Findings" })).toContainText("will open, and no TLS handshake with it will succeed");
   await inspect(page, "overview-policy");
   await alarms.getByRole("link", { name: /logins? w(as|ere) denied/ }).click();
   await expect(page.getByRole("grid", { name: "Denials" }).getByText("mallory")).toBeVisible();
