@@ -105,9 +105,9 @@ def test_a_hundred_at_once_then_fifty_a_second(handshakes: Handshakes, clock: Cl
 def test_a_failed_handshake_counts_as_more_than_one_arrival(handshakes: Handshakes, clock: Clock) -> None:
     for _ in range(9):
         assert handshakes.too_fast(HOST) == ""
-        handshakes.came_in_vain(HOST)
+        handshakes.count_failed_login(HOST)
     assert [bool(handshakes.too_fast(HOST)) for _ in range(2)] == [False, True]
-    handshakes.came_in_vain(HOST)  # the host's count of free arrivals is negative now
+    handshakes.count_failed_login(HOST)  # the host's count of free arrivals is negative now
     assert handshakes.too_fast("192.0.2.2") == ""
     clock.now_s += 0.2
     assert handshakes.too_fast(HOST)
@@ -117,7 +117,7 @@ def test_a_failed_handshake_counts_as_more_than_one_arrival(handshakes: Handshak
 
 def test_a_host_with_failed_handshakes_owes_no_more_than_one_burst(handshakes: Handshakes, clock: Clock) -> None:
     for _ in range(1000):
-        handshakes.came_in_vain(HOST)
+        handshakes.count_failed_login(HOST)
     assert handshakes.too_fast(HOST)
     clock.now_s += 2.03
     assert handshakes.too_fast(HOST) == ""
@@ -127,7 +127,7 @@ def test_a_host_with_failed_handshakes_owes_no_more_than_one_burst(handshakes: H
 def test_an_exempt_host_owes_no_arrivals(handshakes: Handshakes, rules: HandshakeRules) -> None:
     handshakes.rules = rules
     for _ in range(1000):
-        handshakes.came_in_vain(HOST)
+        handshakes.count_failed_login(HOST)
     assert not handshakes._arrivals
     assert handshakes.too_fast(HOST) == ""
 

@@ -14,7 +14,8 @@ import trio.testing
 from tests.e2e.neighbours import Neighbours
 from tests.e2e.peer import Peer
 from tests.routers import StartRouter, process
-from trouter.net.accepting import AcceptRate
+from trouter._buckets import Bucket
+from trouter.net.accepting import wait_for_token
 from trouter.wire.framing import frame
 from trouter.wire.performatives import Open
 
@@ -149,16 +150,16 @@ def test_no_more_connections_a_second_than_allowed(start_router: StartRouter) ->
 async def test_a_second_brings_as_many_turns_as_the_rate_and_waiting_costs_none(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    rate = AcceptRate(2)
+    rate = Bucket(2, trio.current_time())
     for expected_s in (0.0, 0.0, 0.5, 1.0, 1.5):
         for _ in range(3):
-            await rate.wait_turn()
-        rate.take()
+            await wait_for_token(rate)
+        rate.owe_tokens(1, trio.current_time())
         assert trio.current_time() == pytest.approx(expected_s)
     await trio.sleep(3600)
     for expected_s in (0.0, 0.0, 0.5):  # unused connections are not saved up
-        await rate.wait_turn()
-        rate.take()
+        await wait_for_token(rate)
+        rate.owe_tokens(1, trio.current_time())
         assert trio.current_time() == pytest.approx(3601.5 + expected_s)
 
 

@@ -21,7 +21,7 @@ MAY_IMPORT = {
     # A line of the log shows texts and frames of peers.
     "logs": ("config", "wire", "core.counters"),
     "management": ("config", "core", "wire", "engine", "logs"),
-    "http": ("config", "net.accepting", "security.buckets"),
+    "http": ("config", "net.accepting"),
     # The router's own rooms, each above those that it may import: the process is the top.
     "net": ("config", "core", "engine", "wire"),
     "telemetry": (
@@ -33,7 +33,6 @@ MAY_IMPORT = {
         "hooks",
         "management.ports",
         "records",
-        "security.buckets",
         "wire",
     ),
     "tls": ("net", "telemetry", "config", "hooks", "records", "wire"),
@@ -120,7 +119,7 @@ MAY_IMPORT = {
         "pipeline",
     ),
 }
-EVERYBODY_MAY_IMPORT = ("_disk", "_twin")
+EVERYBODY_MAY_IMPORT = ("_bell", "_buckets", "_disk", "_twin")
 #: The rooms of the router that wait, read and write.
 WAITING = {"net", "telemetry", "tls", "admission", "auth", "backbone", "connections", "app"}
 ONLY_IN = {

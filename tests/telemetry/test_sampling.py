@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from trouter._buckets import Bucket
 from trouter.config import ConfigurationError, load
 from trouter.records import MessageSampled
-from trouter.security.buckets import Bucket
 from trouter.telemetry.sampling import MAX_PER_SECOND, Sampling, sample_of, samplings_of
 from trouter.wire.codec import encode
 from trouter.wire.types import Described, Symbol, ULong

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from trouter._buckets import Bucket
 from trouter.core.terms import ROUTER_ROLES
 
 from .lockout import LOOPBACK, Network, place_of, within
@@ -84,7 +85,8 @@ class Handshakes:
         self._newcomers: dict[Newcomer, None] = {}
         #: By kind of role and place; the place is empty for all.
         self._counts: Counter[tuple[bool, str]] = Counter()
-        self._arrivals: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        #: By place: the connections that it may open now, the place that opened one last at the end.
+        self._arrivals: OrderedDict[str, Bucket] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._newcomers)
@@ -95,34 +97,38 @@ class Handshakes:
         if not rules.arrivals_per_second or within(rules.exempt, host):
             return ""
         place = place_of(host)
-        left = self._left(place)
-        if left < 1:
+        if not self._bucket(place).take_tokens(1, self._now()):
             return f"more than acceptRatePerHost {rules.arrivals_per_second} a second from {place}"
-        self._arrive(place, left - 1)
+        self._note_arrival(place)
         return ""
 
-    def came_in_vain(self, host: str) -> None:
+    def count_failed_login(self, host: str) -> None:
         """Count a login from ``host`` that was refused because too many before it failed.
 
         Closing a connection when it arrives costs much less than refusing its login.
         """
         if self.rules.arrivals_per_second and not within(self.rules.exempt, host):
-            place = place_of(host)
-            self._arrive(place, max(self._left(place) - IN_VAIN, -self._burst))
+            place, now_s = place_of(host), self._now()
+            bucket = self._bucket(place)
+            bucket.owe_tokens(min(IN_VAIN, bucket.tokens(now_s) + self._burst), now_s)
+            self._note_arrival(place)
 
     @property
     def _burst(self) -> int:
         return max(self.rules.arrivals_at_once, 1)
 
-    def _left(self, place: str) -> float:
-        """Return how many connections a place may open now; negative if it must wait."""
-        now_s = self._now()
-        left, then_s = self._arrivals.get(place, (float(self._burst), now_s))
-        return min(self._burst, left + (now_s - then_s) * self.rules.arrivals_per_second)
+    def _bucket(self, place: str) -> Bucket:
+        """Return the connections that a place may open now, by the present rules."""
+        rate, now_s = self.rules.arrivals_per_second, self._now()
+        bucket = self._arrivals.get(place)
+        if bucket is None:
+            bucket = self._arrivals[place] = Bucket(rate, now_s, self._burst)
+        else:
+            bucket.set_rate(rate, now_s, self._burst)
+        return bucket
 
-    def _arrive(self, place: str, left: float) -> None:
-        """Set how many connections a place may open from now on."""
-        self._arrivals[place] = (left, self._now())
+    def _note_arrival(self, place: str) -> None:
+        """Note that ``place`` opened a connection last; forget the one whose last is oldest if there are too many."""
         self._arrivals.move_to_end(place)
         if len(self._arrivals) > MAX_PLACES:
             self._arrivals.popitem(last=False)

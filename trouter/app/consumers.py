@@ -14,6 +14,8 @@ from typing import Final, NamedTuple
 
 import trio
 
+from trouter._bell import Bell
+from trouter._buckets import Bucket
 from trouter.admission.decisions import Decisions
 from trouter.admission.denials import Denied
 from trouter.admission.policing import Policing
@@ -24,7 +26,6 @@ from trouter.core.terms import ROUTER_ROLES
 from trouter.hooks import Consumer, ConsumerTerms, Decision, IncomingMessage, Plugins, Rejected
 from trouter.management.ports import REQUESTER
 from trouter.records.text import clean
-from trouter.security.buckets import Bucket
 from trouter.wire.codec import decode
 from trouter.wire.errors import DecodeError
 from trouter.wire.types import Described
@@ -93,7 +94,7 @@ class Consumers:
         self._flush = flush
         self._places: list[tuple[ConsumerAddress, Subscription]] = []
         self._line: deque[Waiting] = deque()
-        self._bell = trio.Event()
+        self._bell = Bell()
 
     def become(self, consumers: tuple[Consumer, ...]) -> None:
         """Replace the served consumers by ``consumers``."""
@@ -128,17 +129,16 @@ class Consumers:
 
     def put(self, waiting: Waiting, bucket: Bucket) -> bool:
         """Append a message to the queue; return False if the queue is full or the rate of its address is exceeded."""
-        if len(self._line) >= MAX_WAITING or not bucket.take(1, self.now()):
+        if len(self._line) >= MAX_WAITING or not bucket.take_tokens(1, self.now()):
             return False
         self._line.append(waiting)
-        self._bell.set()
+        self._bell.ring()
         return True
 
     async def run(self) -> None:
         """Pass one message after another to its consumer, until cancelled."""
         while True:
             while not self._line:
-                self._bell = trio.Event()
                 await self._bell.wait()
             self._consume(self._line.popleft())
             await trio.lowlevel.checkpoint()

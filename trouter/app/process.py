@@ -15,6 +15,7 @@ import trio
 
 import trouter
 from trouter import logs
+from trouter._bell import Bell
 from trouter.admission.host_names import keep_host_names
 from trouter.admission.pacing import keep_pace
 from trouter.backbone.contact import keep_in_touch
@@ -129,7 +130,9 @@ class RouterProcess:
             self._supervisor.ready()
             nursery.start_soon(self._supervisor.watch)
             gc.freeze()  # configured objects stay: the collector need not traverse them again and again
-            hups, usr1s = Bell(nursery, self._reload), Bell(nursery, self._dump)
+            hups, usr1s = Bell(), Bell()
+            nursery.start_soon(_answer_rings, hups, self._reload)
+            nursery.start_soon(_answer_rings, usr1s, self._dump)
             waiter = trio.CapacityLimiter(1)  # its own limiter: signals arrive while other threads are busy
             while True:
                 number = signal.Signals(
@@ -243,25 +246,14 @@ class RouterProcess:
         nursery.cancel_scope.cancel()
 
 
-class Bell:
-    """Runner of one action: rings that come while the action runs cause one more run."""
-
-    def __init__(self, nursery: trio.Nursery, answer: Callable[[], Awaitable[None]]) -> None:
-        self._answer = answer
-        self._rung, rings = trio.open_memory_channel[None](1)
-        nursery.start_soon(self._run, rings)
-
-    def ring(self) -> None:
-        """Request a run of the action."""
-        with suppress(trio.WouldBlock):
-            self._rung.send_nowait(None)
-
-    async def _run(self, rings: trio.MemoryReceiveChannel[None]) -> None:
-        async for _ in rings:
-            try:
-                await self._answer()
-            except Exception:  # noqa: BLE001 - a bug of ours must not end the router
-                main_log.exception("internal error, a signal had no effect")
+async def _answer_rings(bell: Bell, act: Callable[[], Awaitable[None]]) -> None:
+    """Act on every ring; rings that come meanwhile cause one more act."""
+    while True:
+        await bell.wait()
+        try:
+            await act()
+        except Exception:  # noqa: BLE001 - a bug of ours must not end the router
+            main_log.exception("internal error, a signal had no effect")
 
 
 def _do_nothing() -> None:

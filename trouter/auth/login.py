@@ -252,7 +252,7 @@ class Login:
     def _refuse(self, refusal: Refused) -> None:
         """Refuse the peer. The outcome says only whether it may try again later."""
         if refusal.reason == THROTTLED:
-            self._guard.handshakes.came_in_vain(self.facts.remote_host)
+            self._guard.handshakes.count_failed_login(self.facts.remote_host)
         code = SASL_SYS_TEMP if refusal.temporary else SASL_AUTH
         reason = REASONS.get(refusal.reason) or ("service" if refusal.temporary else "bad-credentials")
         self._record(code, refusal.user, reason, refusal.authorization_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import trio
 
-from trouter.security.buckets import Bucket
+from trouter._buckets import Bucket
 
 from .settings import TURNS_PER_S
 
@@ -19,5 +19,5 @@ class Pace:
 
     async def take_turn(self) -> None:
         """Let other tasks run, and wait until this client has a turn."""
-        self._turns.owe(1, trio.current_time())
+        self._turns.owe_tokens(1, trio.current_time())
         await trio.sleep(max(0.0, -self._turns.tokens(trio.current_time()) / TURNS_PER_S))

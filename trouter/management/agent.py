@@ -14,6 +14,7 @@ from typing import Final, Generic, TypeVar
 
 import trio
 
+from trouter._bell import Bell
 from trouter.config.changes import ChangeRefused
 from trouter.core.entry import AddressEntry
 from trouter.core.inprocess import InsideMessage
@@ -61,7 +62,7 @@ class Line(Generic[T]):
     def __init__(self) -> None:
         self._waiting: deque[tuple[int, T]] = deque()
         self._size = 0
-        self._bell = trio.Event()
+        self._bell = Bell()
 
     def put(self, item: T, size: int) -> bool:
         """Add an item; return False if there is no room."""
@@ -69,7 +70,7 @@ class Line(Generic[T]):
             return False
         self._waiting.append((size, item))
         self._size += size
-        self._bell.set()
+        self._bell.ring()
         return True
 
     def __len__(self) -> int:
@@ -78,7 +79,6 @@ class Line(Generic[T]):
     async def take(self) -> T:
         """Wait for the next item, and return it."""
         while not self._waiting:
-            self._bell = trio.Event()
             await self._bell.wait()
         size, item = self._waiting.popleft()
         self._size -= size

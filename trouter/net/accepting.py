@@ -11,6 +11,7 @@ from typing import Final
 
 import trio
 
+from trouter._buckets import Bucket
 from trouter.config import ListenerEntity
 
 from .sockets import close_all
@@ -20,29 +21,6 @@ ACCEPTS_IN_A_ROW: Final = 16
 #: Seconds to wait while the system has no descriptor or memory for a connection.
 OUT_OF_RESOURCES_PAUSE_S: Final = 0.1
 _OVERLOAD: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
-
-
-class AcceptRate:
-    """A token bucket: ``per_second`` connections on average and in a burst."""
-
-    def __init__(self, per_second: int) -> None:
-        self._per_second = per_second
-        self._tokens = float(per_second)
-        self._at_s = trio.current_time()
-
-    async def wait_turn(self) -> None:
-        """Wait until one more connection may be accepted."""
-        while True:
-            now_s = trio.current_time()
-            self._tokens = min(self._per_second, self._tokens + (now_s - self._at_s) * self._per_second)
-            self._at_s = now_s
-            if self._tokens >= 1:
-                return
-            await trio.sleep((1 - self._tokens) / self._per_second)
-
-    def take(self) -> None:
-        """Count an accepted connection."""
-        self._tokens -= 1
 
 
 class AcceptingListener(ABC):
@@ -62,7 +40,7 @@ class AcceptingListener(ABC):
     def configure(self, entity: ListenerEntity) -> None:
         """Serve future connections by ``entity``; sockets and open connections stay as they are."""
         self.entity = entity
-        self._rate = AcceptRate(entity.accept_rate) if entity.accept_rate else None
+        self._turns = Bucket(entity.accept_rate, trio.current_time()) if entity.accept_rate else None
 
     async def run(self) -> None:
         """Accept connections until ``stop``, and serve them until they end."""
@@ -112,8 +90,8 @@ class AcceptingListener(ABC):
         in_a_row = 0
         exhausted = False
         while True:
-            if self._rate is not None:
-                await self._rate.wait_turn()
+            if self._turns is not None:
+                await wait_for_token(self._turns)
             try:
                 accepted, address = sock.accept()
             except BlockingIOError:
@@ -140,8 +118,8 @@ class AcceptingListener(ABC):
             if self.stopped:  # the connection came in the pass in which the listener stopped
                 accepted.close()
                 return
-            if self.admit(accepted, address[:2], nursery) and self._rate is not None:
-                self._rate.take()
+            if self.admit(accepted, address[:2], nursery) and self._turns is not None:
+                self._turns.owe_tokens(1, trio.current_time())
             in_a_row += 1
             if in_a_row >= ACCEPTS_IN_A_ROW:
                 in_a_row = 0
@@ -150,6 +128,15 @@ class AcceptingListener(ABC):
     @property
     def _label(self) -> str:
         return self.entity.name or self.entity.port
+
+
+async def wait_for_token(bucket: Bucket) -> None:
+    """Wait until ``bucket`` has a token."""
+    while True:
+        wait_s = bucket.wait_s(trio.current_time())
+        if not wait_s:
+            return
+        await trio.sleep(wait_s)
 
 
 def _is_readable(sock: socket.socket) -> bool:

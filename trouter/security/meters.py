@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Protocol
 
-from trouter.security.buckets import Bucket
+from trouter._buckets import Bucket
 from trouter.security.quota_rules import ADDRESSES, LINKS, RATES, QuotaRule
 
 
@@ -66,7 +66,7 @@ class Meter:
             if rate is None:
                 self.buckets.pop(name, None)
             elif name in self.buckets:
-                self.buckets[name].become(rate, now_s)
+                self.buckets[name].set_rate(rate, now_s)
             else:
                 self.buckets[name] = Bucket(rate, now_s)
         limit = rule.limits.max_buffered_bytes

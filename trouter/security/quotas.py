@@ -160,7 +160,7 @@ class QuotaBook:
             for meter in meters:
                 for name in names:
                     if name in meter.buckets:
-                        meter.buckets[name].take(1, now_s)
+                        meter.buckets[name].take_tokens(1, now_s)
         return denied
 
     def may_attach(self, share: Share, address: str | None) -> str:
@@ -366,7 +366,7 @@ class Share:
             self.granted += allowed
             for meter in self.meters:
                 if meter.rule.enforced and MESSAGES_RATE in meter.buckets:
-                    meter.buckets[MESSAGES_RATE].take(allowed, now_s)
+                    meter.buckets[MESSAGES_RATE].take_tokens(allowed, now_s)
         if tight is not None:
             self._book.wait(link, self)
             if not allowed and credit <= 0:
@@ -405,7 +405,7 @@ class Share:
             self._paid[link] -= unused
             for meter in self.meters:
                 if meter.rule.enforced and MESSAGES_RATE in meter.buckets:
-                    meter.buckets[MESSAGES_RATE].give_back(unused)
+                    meter.buckets[MESSAGES_RATE].return_tokens(unused)
 
     # --- usage
 
@@ -435,9 +435,9 @@ class Share:
     def _owe(self, meter: Meter, name: str, came: int, now_s: float) -> None:
         """Take ``came`` from a rate; an excess of a rate that is not enforced raises an alarm and is forgiven."""
         bucket = meter.buckets[name]
-        bucket.owe(came, now_s)
+        bucket.owe_tokens(came, now_s)
         if came and bucket.tokens(now_s) < 0 and not meter.rule.enforced:
-            bucket.forgive()
+            bucket.cancel_debt()
             self._book.alarm(meter, name, now_s)
 
 

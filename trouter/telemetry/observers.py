@@ -9,6 +9,7 @@ from typing import Final
 
 import trio
 
+from trouter._bell import Bell
 from trouter.hooks import Culprit, Plugins
 from trouter.records import PluginFault, Record, RecordsDropped
 from trouter.records.segments import numbered
@@ -31,8 +32,8 @@ class Observers:
     def __init__(self, plugins: Plugins, recorder: Recorder) -> None:
         self._plugins = plugins
         self._recorder = recorder
-        self._rung = trio.Event()
-        self._stream = Stream(self._ring, limit=MAX_WAITING)
+        self._bell = Bell()
+        self._stream = Stream(self._bell.ring, limit=MAX_WAITING)
         self._thread = trio.CapacityLimiter(1)
         self._next = 0
         self._faults: Counter[Culprit] = Counter()
@@ -55,8 +56,7 @@ class Observers:
         try:
             while True:
                 with trio.move_on_after(LOOK_S):
-                    await self._rung.wait()
-                self._rung = trio.Event()
+                    await self._bell.wait()
                 self.follow()
                 if self._stream:
                     await self._hand_on()
@@ -94,6 +94,3 @@ class Observers:
         fields = json.loads(numbered(self._next, record))
         self._next += 1
         self._plugins.observe(MappingProxyType(fields))
-
-    def _ring(self) -> None:
-        self._rung.set()

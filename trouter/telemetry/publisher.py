@@ -6,6 +6,7 @@ from typing import Final
 
 import trio
 
+from trouter._bell import Bell
 from trouter.net.hub import Hub
 from trouter.records import Record, RecordsDropped
 from trouter.records.segments import numbered
@@ -28,13 +29,10 @@ class Publisher:
     def __init__(self, hub: Hub) -> None:
         #: The destination; empty for none.
         self.address = ""
-        self._rung = trio.Event()
-        self.stream = Stream(self._ring, limit=MAX_WAITING)
+        self._bell = Bell()
+        self.stream = Stream(self._bell.ring, limit=MAX_WAITING)
         self._hub = hub
         self._next = 0
-
-    def _ring(self) -> None:
-        self._rung.set()
 
     def put(self, record: Record) -> None:
         """Queue a record if there is a destination."""
@@ -44,8 +42,7 @@ class Publisher:
     async def run(self) -> None:
         """Send records until cancelled."""
         while True:
-            await self._rung.wait()
-            self._rung = trio.Event()
+            await self._bell.wait()
             records, lost = self.stream.take()
             for at in range(0, len(records), BATCH):
                 for record in records[at : at + BATCH]:

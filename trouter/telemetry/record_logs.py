@@ -13,6 +13,7 @@ from typing import Final
 
 import trio
 
+from trouter._bell import Bell
 from trouter.config import ConfigurationError, Problem, RecordLogEntity
 from trouter.config.entities import DROP_NEWEST
 from trouter.net.hub import Hub
@@ -44,8 +45,8 @@ class RecordLog:
         """Write the records that ``entity`` wants with ``writer``, which is open."""
         self._writer = writer
         self._recorder = recorder
-        self._rung = trio.Event()
-        self._stream = Stream(self._ring)
+        self._bell = Bell()
+        self._stream = Stream(self._bell.ring)
         self._publisher = Publisher(hub)
         self._running = trio.CancelScope()
         self._thread = trio.CapacityLimiter(1)
@@ -96,9 +97,8 @@ class RecordLog:
     async def _write_for_ever(self) -> None:
         while True:
             with trio.move_on_after(TICK_S):
-                await self._rung.wait()
+                await self._bell.wait()
                 await trio.sleep(LINGER_S)
-            self._rung = trio.Event()
             taken = self._stream.take()
             await self._in_thread(self._write, taken)
             while self._writer.news:
@@ -107,9 +107,6 @@ class RecordLog:
     async def _in_thread(self, work: Callable[[Taken], None], taken: Taken) -> None:
         """Do ``work`` in this log's only thread; on cancellation it continues without the caller."""
         await trio.to_thread.run_sync(work, taken, abandon_on_cancel=True, limiter=self._thread)
-
-    def _ring(self) -> None:
-        self._rung.set()
 
     def _write(self, taken: Taken) -> None:
         moment = now()

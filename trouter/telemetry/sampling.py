@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from trouter._buckets import Bucket
 from trouter.config import ConfigurationError, Problem, VhostEntity
 from trouter.config.files import opened, reason
 from trouter.core.messagelog import MessageLog
 from trouter.engine.link_base import Link
 from trouter.records import MessageSampled
-from trouter.security.buckets import Bucket
 from trouter.wire.codec import decode, skip
 from trouter.wire.errors import DecodeError
 from trouter.wire.types import Described
@@ -52,7 +52,7 @@ class Sampling:
     def is_due(self, now_s: float) -> bool:
         """Count a message; return whether to record it."""
         self.passed += 1
-        if self.passed < self.one_in or not self.bucket.take(1, now_s):
+        if self.passed < self.one_in or not self.bucket.take_tokens(1, now_s):
             return False
         self.passed = 0
         return True
