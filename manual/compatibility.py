@@ -1,4 +1,4 @@
-"""The manual's table of the older router's options and what trouter does with them (`make docs`).
+"""The manual's table of Qpid Dispatch's options and what trouter does with them (`make docs`).
 
 It is written from the tables that the router and its tools use.
 """
@@ -17,7 +17,7 @@ from trouter.config.types import CONFIGURED, TYPES
 from trouter.http.metrics import ALLOCATOR_FIELDS, COUNTER, TOTALS
 
 INTRODUCTION: Final = """\
-# Compatibility with the older router
+# Compatibility with Qpid Dispatch
 
 *This page is written from the tables that the router and its tools are made of (`make docs`).*
 
@@ -49,7 +49,7 @@ lists these in this order, and behind them the operations that only this router 
 TOOLS: Final = """\
 ## Options of the tools
 
-The programs `qdstat`, `qdmanage` and `qdrouterd` take these, and print and exit as the older ones do; `--help` tells
+The programs `qdstat`, `qdmanage` and `qdrouterd` take these, and print and exit as Qpid Dispatch's do; `--help` tells
 what each does.
 """
 LOGS: Final = """\
@@ -60,7 +60,7 @@ Each can be configured in a `log` section, and is counted in `logStats`. [loggin
 METRICS: Final = """\
 ## Metrics
 
-What `/metrics` of a listener with `http: yes` shows under the names of the older router, with the types it has there.
+What `/metrics` of a listener with `http: yes` shows under the names of Qpid Dispatch, with the types it has there.
 
 | series | type | what it counts |
 |---|---|---|
@@ -68,10 +68,10 @@ What `/metrics` of a listener with `http: yes` shows under the names of the olde
 BESIDE: Final = """\
 ## What is not here
 
-| of files of the older router's 1.19 or of skupper-router | instead |
+| of files of Qpid Dispatch's 1.19 or of skupper-router | instead |
 |---|---|
 """
-#: Modules that the older router does not have.
+#: Modules that Qpid Dispatch does not have.
 OWN_MODULES: Final = frozenset({"AUDIT"})
 
 
@@ -83,7 +83,7 @@ def page() -> str:
     parts = [INTRODUCTION, SETTABLE]
     parts += [_section(kind.section, kind) for kind in kinds]
     parts += [_section("vhost: groups", GROUP_SETTINGS)]
-    parts += [SHOWN + "".join(f"| `{kind.short}` | {_names(row.name for row in _older(kind))} |\n" for kind in shown)]
+    parts += [SHOWN + "".join(f"| `{kind.short}` | {_names(row.name for row in _kept(kind))} |\n" for kind in shown)]
     operations = [(kind, _names(dict.fromkeys((*kind.operations, *kind.inherited)))) for kind in known]
     parts += [OPERATIONS + "".join(f"| `{kind.short}` | {names} |\n" for kind, names in operations)]
     parts += [TOOLS, *(_program(make()) for make in PROGRAMS.values())]
@@ -97,8 +97,8 @@ def _names(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _older(kind: EntityType) -> list[Attribute]:
-    """Return the attributes that the older router has, too."""
+def _kept(kind: EntityType) -> list[Attribute]:
+    """Return the attributes that Qpid Dispatch has, too."""
     return [row for row in kind.own if not row.extra]
 
 
@@ -107,7 +107,7 @@ def _section(title: str, kind: EntityType) -> str:
     lines = [f"### {title}", ""]
     if kind.unserved:
         lines += [f"Accepted, and not served: {kind.unserved}.", ""]
-    if rows := _older(kind):
+    if rows := _kept(kind):
         lines += ["| attribute | old name | where | here |", "|---|---|---|---|"]
     here = "not served" if kind.unserved else ""
     lines += [

@@ -69,7 +69,7 @@ Sections may stand in any order. They take effect in this order: {order}.
 
 The router accepts an attribute that is *without effect*, with a warning. It checks a section that is *not served* and
 shows it in management, but does not put it into service, and logs a warning at the start; it refuses a management
-request for one. Attributes marked + are trouter's own; all others are those of the older router, with its defaults
+request for one. Attributes marked + are trouter's own; all others are those of Qpid Dispatch, with its defaults
 unless the text says otherwise.
 
 ## Changes

@@ -1,4 +1,4 @@
-"""The manual's page on migration from the older router, written from the table of strictness (`make docs`)."""
+"""The manual's page on migration from Qpid Dispatch, written from the table of strictness (`make docs`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trouter.config.problems import Severity
 from trouter.config.strictness import POINTS
 
 INTRODUCTION: Final = """\
-# From the older router
+# From Qpid Dispatch
 
 *This page is written from the table of strictness that the router decides by (`make docs`).*
 
@@ -26,7 +26,7 @@ the router section turns every point of the first table to its strict side; `tro
 skupper-router. In short:
 
 1. Run `trouter check FILE`. Exit status 0 means that all of the file is served. Mend what begins with `problem: `.
-2. Start trouter in the place of the older router. Tools, clients, brokers and neighbours stay as they are.
+2. Start trouter in the place of Qpid Dispatch. Tools, clients, brokers and neighbours stay as they are.
 3. Run `trouter migrate FILE -o NEW`, which writes today's names and reports each change.
 4. Run `trouter check --strict NEW`. Mend what begins with `unsafe: `, as far as the deployment needs it.
 5. Run `trouter migrate NEW --secure -o SECURE`, which writes `secureDefaults: yes`, or reports why it cannot.
@@ -49,9 +49,9 @@ TOLD: Final = """\
 STAY: Final = """\
 ## What stays different
 
-With the switch and without it, these are not as on the older router.
+With the switch and without it, these are not as on Qpid Dispatch.
 
-| what | the older router | here | why |
+| what | Qpid Dispatch | here | why |
 |---|---|---|---|
 """
 

@@ -1,4 +1,4 @@
-"""The differences to the older router that no configuration removes, and why: part of the manual's migration page."""
+"""The differences to Qpid Dispatch that no configuration removes, and why: part of the manual's migration page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 
 class Difference(NamedTuple):
-    """The older router's behaviour, trouter's behaviour, and the reason."""
+    """Qpid Dispatch's behaviour, trouter's behaviour, and the reason."""
 
     what: str
     there: str

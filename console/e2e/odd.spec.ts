@@ -1,10 +1,10 @@
-/** Management nodes that answer late, in part, in another order, or never; one with the older router's recorded answers; a clock that jumps. */
+/** Management nodes that answer late, in part, in another order, or never; one with Qpid Dispatch's recorded answers; a clock that jumps. */
 
 import type { Message } from "rhea";
 
 import { expect, openConsole, startRouter, test, watch } from "./support";
 import { startNode, type Answer } from "./support/large";
-import { olderRouter } from "./support/older";
+import { qpidDispatch } from "./support/older";
 import { consoleListener, section } from "./support/router";
 
 const PREFIX = "org.apache.qpid.dispatch.";
@@ -26,7 +26,7 @@ const wordOf = (message: Message, name: string): string => {
 };
 const idIn = (address: string): string => /_topo\/0\/(.+)\/\$management/.exec(address)?.[1] ?? "good";
 
-/** Return one row whose cells name the router and the column; refuse types that the older router lacks. */
+/** Return one row whose cells name the router and the column; refuse types that Qpid Dispatch lacks. */
 function plain(address: string, message: Message): { status: number; body: unknown } {
   const id = idIn(address);
   switch (wordOf(message, "operation")) {
@@ -89,9 +89,9 @@ test("routers that answer late, in part, in another order or never do not hide t
   expect(wrong).toEqual([]);
 });
 
-test("every page works with the recorded answers of the older router", async ({ page }) => {
+test("every page works with the recorded answers of Qpid Dispatch", async ({ page }) => {
   const wrong = watch(page);
-  const node = await startNode(olderRouter());
+  const node = await startNode(qpidDispatch());
   await page.goto(node.url);
   await expect(page.getByText("Connected to T")).toBeVisible();
   await expect(page.getByRole("grid", { name: "Routers" }).getByText("1.19.0")).toBeVisible();

@@ -37,7 +37,7 @@ qdstat -g
 if trouter manage update log/DEFAULT enable=debug+; then exit 1; fi
 kill -TERM "$router"
 wait "$router"
-# The same under the older router's name, as old unit files start it, and another message.
+# The same under Qpid Dispatch's name, as old unit files start it, and another message.
 setpriv --reuid trouter --regid trouter --init-groups qdrouterd -c /etc/trouter/trouter.conf 2>/tmp/qdrouterd.log &
 router=$!
 until grep -q Operational /tmp/qdrouterd.log; do kill -0 "$router"; sleep 0.2; done

@@ -117,7 +117,7 @@ class Plugin:
             except Unreadable:
                 if router.secure_defaults:
                     raise
-                return  # the router reports it, as the older one does, and serves the rest
+                return  # the router reports it, as Qpid Dispatch does, and serves the rest
             self._serves = True
 
     @hookimpl

@@ -1,4 +1,4 @@
-"""The trouter command under the names of the older router's programs, installed on the path."""
+"""The trouter command under the names of Qpid Dispatch's programs, installed on the path."""
 
 from __future__ import annotations
 

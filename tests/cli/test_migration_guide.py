@@ -23,7 +23,7 @@ DEADLINE_S = 120
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
-    """Yield a shell with the older programs; end the routers that a failed walk leaves."""
+    """Yield a shell with the programs of Qpid Dispatch; end the routers that a failed walk leaves."""
     typed = Shell(tmp_path, PORTS, deadline_s=DEADLINE_S)
     for name in ("qdstat", "qdmanage", "qdrouterd"):
         installed(tmp_path / "bin", name)

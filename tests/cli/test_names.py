@@ -1,4 +1,4 @@
-"""The tools under their older names: their output when they cannot connect."""
+"""The tools under the names of Qpid Dispatch's: their output when they cannot connect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The router under its older name: options, exit statuses, the daemon and its pid file."""
+"""The router under the name of Qpid Dispatch's: options, exit statuses, the daemon and its pid file."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_wrong_command_line_gives_usage_and_1(qdrouterd: Path, arguments: list
     assert message in done.stderr
 
 
-def test_the_default_configuration_has_the_path_of_the_older_router(qdrouterd: Path) -> None:
+def test_the_default_configuration_has_the_path_of_qpid_dispatch(qdrouterd: Path) -> None:
     assert "etc/qpid-dispatch/qdrouterd.conf" in re.sub(r"\s+", "", called(qdrouterd, "-h").stdout)
 
 

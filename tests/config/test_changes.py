@@ -239,7 +239,7 @@ ROLES = {
 
 
 @pytest.mark.parametrize(("mode", "short", "attributes", "text"), ROLES.values(), ids=ROLES)
-def test_an_error_of_a_role_has_the_bare_text_of_the_older_router(
+def test_an_error_of_a_role_has_the_bare_text_of_qpid_dispatch(
     mode: str, short: str, attributes: dict[str, object], text: str
 ) -> None:
     configuration = load(text=f"router {{ id: R, mode: {mode} }}\n")

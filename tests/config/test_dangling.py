@@ -50,7 +50,7 @@ def test_a_name_of_an_entity_is_no_problem(text: str) -> None:
 
 
 def test_a_link_route_whose_connection_another_router_has_is_worth_a_note() -> None:
-    """The older manual's network has the same linkRoute on all routers, and the connector on one."""
+    """The network in the manual of Qpid Dispatch has the same linkRoute on all routers, and the connector on one."""
     text = "router { mode: interior }\nlinkRoute { prefix: q, direction: in, connection: broker }"
     (found,) = [finding for finding in evaluate(load(text=text)) if finding.section == "linkRoute"]
     assert (found.point, found.severity) == ("connection-elsewhere", Severity.NOTE)

@@ -1,4 +1,4 @@
-"""A file of an earlier 1.x release of the older router is served without what 1.19 dropped, and the loss is reported."""
+"""A file of an earlier 1.x release of Qpid Dispatch is served without what 1.19 dropped, and the loss is reported."""
 
 from __future__ import annotations
 

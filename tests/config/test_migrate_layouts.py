@@ -61,7 +61,7 @@ def test_a_migrated_file_is_served_alike_and_a_second_migration_changes_nothing(
         try:
             before = load(path, old)
         except ConfigurationError:
-            continue  # one section too many, or both names of an attribute: the older router refuses it, too
+            continue  # one section too many, or both names of an attribute: Qpid Dispatch refuses it, too
         new = migrated(old, name).text
         assert served(load(path, new)) == served(before), new
         assert not migrated(new, name).changes, new

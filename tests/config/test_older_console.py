@@ -1,4 +1,4 @@
-"""The folder of the older router's console in `httpRootDir`, when it does not exist on this machine."""
+"""The folder of Qpid Dispatch's console in `httpRootDir`, when it does not exist on this machine."""
 
 from __future__ import annotations
 

@@ -211,8 +211,8 @@ def test_the_password_file_of_a_key_is_restricted_too(tmp_path: Path) -> None:
     with_secret(configured(f"secretDir: {tmp_path}"), "sslProfile", attributes)
 
 
-#: By attribute that names a file: the type of its entity, the other attributes it needs, and whether the older router
-#: has it.
+#: By attribute that names a file: the type of its entity, the other attributes it needs, and whether Qpid Dispatch:
+# has it.
 FILES: dict[str, tuple[str, dict[str, object], str, bool]] = {
     "caCertFile": ("sslProfile", {}, "{}", True),
     "certFile": ("sslProfile", {"privateKeyFile": "{}"}, "{}", True),

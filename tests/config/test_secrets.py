@@ -34,7 +34,7 @@ def test_a_password_in_the_configuration_itself(text: str, password: str) -> Non
     [("literal:a", "literal:a"), ("pass:a", "a"), ("a", "a"), ("literally:a", "literally:a"), ("literal:", "literal:")],
 )
 def test_the_password_of_a_connector_may_begin_with_literal(text: str, password: str) -> None:
-    """The prefix has a meaning only in an sslProfile, as with the older router."""
+    """The prefix has a meaning only in an sslProfile, as with Qpid Dispatch."""
     configuration = load(text=f'connector {{\n saslUsername: u\n saslPassword: "{text}"\n}}')
     (connector,) = configuration.connectors
     assert connector.sasl_password is not None

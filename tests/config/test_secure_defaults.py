@@ -14,7 +14,7 @@ def configured(text: str) -> Configuration:
     return load(text=SECURE + text)
 
 
-def test_without_secure_defaults_all_defaults_are_those_of_the_older_router() -> None:
+def test_without_secure_defaults_all_defaults_are_those_of_qpid_dispatch() -> None:
     configuration = load(text="listener { host: 0.0.0.0, port: 0 }\n")
     (listener,) = configuration.listeners
     assert not listener.authenticate_peer

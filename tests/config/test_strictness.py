@@ -116,7 +116,7 @@ READ_AS: dict[str, tuple[str, str, Callable[[Configuration], object], object]] =
 }  # fmt: skip
 
 
-#: Sections that the older router ignores, with a line in the log or without.
+#: Sections that Qpid Dispatch ignores, with a line in the log or without.
 LEFT_OUT: Final = {
     "phase": "address { prefix: a, ingressPhase: 12, egressPhase: 1 }",
     "priority": "address { prefix: a, priority: 10 }",
@@ -144,7 +144,7 @@ LEFT_OUT: Final = {
 
 
 @pytest.mark.parametrize("text", LEFT_OUT.values(), ids=LEFT_OUT)
-def test_a_section_that_the_older_router_leaves_out_is_left_out(text: str) -> None:
+def test_a_section_that_qpid_dispatch_leaves_out_is_left_out(text: str) -> None:
     configuration = load(text=text)
     found = [finding for finding in configuration.warnings if finding.point]
     assert [finding.point for finding in found] == ["left-out"]
@@ -169,7 +169,7 @@ def test_management_refuses_values_that_a_file_load_would_leave_out() -> None:
         created(load(text=""), kind, None, {"prefix": "a", "direction": "in", "operStatus": "active"})
 
 
-#: Configurations that the older router refuses, with or without the switch.
+#: Configurations that Qpid Dispatch refuses, with or without the switch.
 REFUSED_THERE: Final = {
     "a user in two groups": "vhost {\n hostname: a\n groups: {\n  g: { users: u }\n  h: { users: u }\n }\n}",
     "a vhost twice": "vhost { hostname: a }\nvhost { hostname: a }",
@@ -193,7 +193,7 @@ REFUSED_THERE: Final = {
 
 
 @pytest.mark.parametrize("text", REFUSED_THERE.values(), ids=REFUSED_THERE)
-def test_a_file_that_the_older_router_refuses_is_refused(text: str) -> None:
+def test_a_file_that_qpid_dispatch_refuses_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         load(text=text)
     assert len(refused.value.problems) == 1
@@ -201,7 +201,7 @@ def test_a_file_that_the_older_router_refuses_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(("point", "text", "get", "value"), READ_AS.values(), ids=READ_AS)
-def test_a_value_that_the_older_router_reads_in_its_own_way_is_read_alike(
+def test_a_value_that_qpid_dispatch_reads_in_its_own_way_is_read_alike(
     point: str, text: str, get: Callable[[Configuration], object], value: object
 ) -> None:
     configuration = load(text=text)

@@ -1,4 +1,4 @@
-"""The types are those of the older router, attribute by attribute; intended differences are in a list."""
+"""The types are those of Qpid Dispatch, attribute by attribute; intended differences are in a list."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ def kind_of(short: str) -> EntityType:
     return kind
 
 
-def test_the_types_stand_in_the_order_of_the_older_router() -> None:
+def test_the_types_stand_in_the_order_of_qpid_dispatch() -> None:
     assert [kind.short for kind in TYPES if not kind.extra] == [fact["type"] for fact in FACTS]
     assert len(FACTS) == 29
 
 
-def test_new_types_follow_the_types_of_the_older_router() -> None:
+def test_new_types_follow_the_types_of_qpid_dispatch() -> None:
     assert [kind.extra for kind in TYPES] == sorted(kind.extra for kind in TYPES)
 
 
 @pytest.mark.parametrize("fact", FACTS, ids=BY_TYPE)
-def test_a_type_equals_the_type_of_the_older_router(fact: dict[str, Any]) -> None:
+def test_a_type_equals_the_type_of_qpid_dispatch(fact: dict[str, Any]) -> None:
     kind = kind_of(fact["type"])
     flags = [name for name in ("singleton", "deprecated", "referenced") if getattr(kind, name)]
     assert (kind.key, list(kind.bases), flags) == (fact["key"], fact["bases"], fact["flags"])
@@ -74,7 +74,7 @@ def test_a_type_equals_the_type_of_the_older_router(fact: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize("fact", FACTS[1:], ids=list(BY_TYPE)[1:])
-def test_attributes_have_the_order_of_the_older_router_and_new_ones_follow(fact: dict[str, Any]) -> None:
+def test_attributes_have_the_order_of_qpid_dispatch_and_new_ones_follow(fact: dict[str, Any]) -> None:
     kind = kind_of(fact["type"])
     theirs = [attribute["name"] for attribute in fact["attributes"]]
     assert [attribute.name for attribute in kind.own if not attribute.extra] == theirs
@@ -85,7 +85,7 @@ def test_attributes_have_the_order_of_the_older_router_and_new_ones_follow(fact:
 @pytest.mark.parametrize(
     ("short", "fact"), ATTRIBUTES, ids=lambda value: value if isinstance(value, str) else value["name"]
 )
-def test_an_attribute_equals_the_attribute_of_the_older_router(short: str, fact: dict[str, Any]) -> None:
+def test_an_attribute_equals_the_attribute_of_qpid_dispatch(short: str, fact: dict[str, Any]) -> None:
     attribute = ours(short, fact["name"])
     name, flags = fact["name"], ("required", "unique", "graph", "deprecated")
     found = {"type": attribute.type_name, "default": attribute.schema_default or None}
@@ -102,7 +102,7 @@ def test_an_attribute_equals_the_attribute_of_the_older_router(short: str, fact:
 @pytest.mark.parametrize(
     ("short", "fact"), ATTRIBUTES, ids=lambda value: value if isinstance(value, str) else value["name"]
 )
-def test_an_attribute_that_the_older_router_sets_can_be_set_here(short: str, fact: dict[str, Any]) -> None:
+def test_an_attribute_that_qpid_dispatch_sets_can_be_set_here(short: str, fact: dict[str, Any]) -> None:
     attribute, flags = ours(short, fact["name"]), fact.get("flags", ())
     assert attribute.create or "create" not in flags or kind_of(short).entity is None
     assert attribute.update or "update" not in flags
@@ -129,7 +129,7 @@ def test_an_attribute_is_found_by_its_old_name_and_by_its_twin() -> None:
     assert kind_of("listener").attribute("nonsense") is None
 
 
-def test_more_can_be_done_than_with_the_older_router() -> None:
+def test_more_can_be_done_than_with_qpid_dispatch() -> None:
     assert "UPDATE" not in kind_of("listener").operations
     assert kind_of("listener").all_operations == ("CREATE", "DELETE", "READ", "UPDATE")
     assert kind_of("router.link").all_operations == ("UPDATE", "READ")
@@ -162,4 +162,4 @@ def test_every_entity_that_is_declared_is_held() -> None:
 def test_the_columns_of_rows_are_in_the_schema() -> None:
     for short, columns in CORE_COLUMNS.items():
         names = {name for attribute in kind_of(short).attributes for name in (attribute.name, attribute.twin)}
-        assert set(columns) - names <= {"linksBlocked"}, short  # the older router's schema has blockedLinkCount
+        assert set(columns) - names <= {"linksBlocked"}, short  # Qpid Dispatch's schema has blockedLinkCount

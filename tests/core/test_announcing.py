@@ -43,7 +43,7 @@ class Above:
     ("key", "pattern", "direction"),
     [("Cb", "b/#", "in"), ("Db.c", "b.c/#", "out"), ("Ea.*.b.#", "a.*.b.#", "in"), ("F#", "#", "out")],
 )
-def test_a_route_is_requested_like_the_older_router_requests_routes(key: str, pattern: str, direction: str) -> None:
+def test_a_route_is_requested_like_qpid_dispatch_requests_routes(key: str, pattern: str, direction: str) -> None:
     above = Above()
     above.announcer.add(key)
     (note,) = above.asked

@@ -1,6 +1,6 @@
 """Long messages between an edge router and the one above it: each has a link of its own, in both directions.
 
-The test is the other end, and behaves as the older router does (docs/edge.md).
+The test is the other end, and behaves as Qpid Dispatch does (docs/edge.md).
 """
 
 from __future__ import annotations
@@ -392,7 +392,7 @@ def test_a_message_that_has_not_gone_up_in_full_is_released(how: Callable[[Below
     assert sent.outcome == Released()
 
 
-# ------------------------------------------------------------------------------------------- from older routers
+# ----------------------------------------------------------------------------------------- from Qpid Dispatch
 
 
 def test_a_long_message_of_an_edge_router_may_come_on_any_link_and_session() -> None:

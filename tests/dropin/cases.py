@@ -1,6 +1,6 @@
 """The drop-in cases: for each configuration in `files/` and `manual/` the messages that must flow through it.
 
-`files/` has forty configurations of the kinds that the older router's packages and manual show; `manual/` has the
+`files/` has forty configurations of the kinds that Qpid Dispatch's packages and manual show; `manual/` has the
 examples of that manual, named after their sections. The folder of a case has one file for each router; the test starts
 them in the order of their names. In a file ``@A.1@`` stands for the port of A's second listener, ``@broker@`` and
 ``@broker2@`` for those of brokers beside the routers, ``@dir@`` for a folder with the files that the configuration
@@ -162,7 +162,7 @@ CASES: Final = (
 _ALICE: Final = Login(user="alice")
 _TRADER: Final = Login(user="trader-1", vhost="traders.com")
 
-#: The examples of the older router's manual by section: 3 to 5 of the upstream manual, 8 of the product's.
+#: The examples of Qpid Dispatch's manual by section: 3 to 5 of the upstream manual, 8 of the product's.
 MANUAL: Final = (
     Case(
         "3.4-link-routing",

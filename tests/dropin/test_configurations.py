@@ -1,4 +1,4 @@
-"""Configurations of the older kind: each starts with the older router's command line, and its traffic flows.
+"""Configurations of Qpid Dispatch: each starts with Qpid Dispatch's command line, and its traffic flows.
 
 `check` finds nothing in it that would not be served. With `secureDefaults: yes` each is served, or refused with the
 reason and the cure.
@@ -61,14 +61,14 @@ def written(name: str, text: str, path: Path, names: dict[str, str]) -> Path:
 
 
 def unchanged(file: Path) -> None:
-    """Leave a file as the older router has it."""
+    """Leave a file as Qpid Dispatch has it."""
 
 
 @contextmanager
 def network(
     case: Case, path: Path, folder: Folder, change: Callable[[Path], None] = unchanged
 ) -> Iterator[dict[str, RunningRouter]]:
-    """Start the routers of a case, each as the older unit file does, after a ``change`` of its file."""
+    """Start the routers of a case, each as its unit file does, after a ``change`` of its file."""
     routers: dict[str, RunningRouter] = {}
     names = {"dir": str(folder.path)}
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""`trouter migrate` over the configurations of the older kind: it writes the same configuration in new names.
+"""`trouter migrate` over the configurations of Qpid Dispatch: it writes the same configuration in new names.
 
 A second run changes nothing, and `check` reports no more than for the old file. Some are started, and route.
 """

@@ -141,7 +141,7 @@ def test_each_refusal_and_each_death_of_the_service_has_its_outcome(start_router
                 peer.expect_end_of_stream()
 
 
-@pytest.mark.parametrize("secure", [False, True], ids=["as the older router", "secureDefaults"])
+@pytest.mark.parametrize("secure", [False, True], ids=["as Qpid Dispatch", "secureDefaults"])
 def test_existing_services_let_users_in_unless_defaults_are_secure(
     start_router: StartRouter, tmp_path: Path, secure: bool
 ) -> None:

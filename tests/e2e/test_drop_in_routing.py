@@ -1,4 +1,4 @@
-"""Routing behaviour that users of the older router rely on, seen by an unmodified client, python-qpid-proton."""
+"""Routing behaviour that users of Qpid Dispatch rely on, seen by an unmodified client, python-qpid-proton."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_all_of_many_addresses_arrive_whole(start_router: StartRouter, count: in
 
 
 def test_all_of_many_links_arrive_whole_in_pages(start_router: StartRouter) -> None:
-    """All attributes, 500 rows at a time, until a page is shorter, as the older router's tools request them.
+    """All attributes, 500 rows at a time, until a page is shorter, as Qpid Dispatch's tools request them.
 
     One connection has all links, with the default limits of a listener.
     """

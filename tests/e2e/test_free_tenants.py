@@ -1,4 +1,4 @@
-"""A multi-tenant listener as on the older router: peers choose their tenant, and may leave its space."""
+"""A multi-tenant listener as on Qpid Dispatch: peers choose their tenant, and may leave its space."""
 
 from __future__ import annotations
 

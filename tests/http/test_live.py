@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from proton import ConnectionException, Message
 from proton.utils import BlockingConnection
 
-from tests.http.test_metrics import OLDER_ROUTERS
+from tests.http.test_metrics import QPID_DISPATCH
 from tests.routers import DEADLINE_S, RunningRouter, StartRouter, process, running, start_router
 
 __all__ = ["start_router"]
@@ -73,9 +73,9 @@ def test_a_router_that_runs_is_healthy(shared: RunningRouter, path: str) -> None
     assert get(http_port(shared), path) == (200, "OK")
 
 
-def test_the_series_of_the_older_router_are_there(shared: RunningRouter) -> None:
+def test_the_series_of_qpid_dispatch_are_there(shared: RunningRouter) -> None:
     figures = scrape(http_port(shared))
-    assert {name for name in figures if name.startswith("qdr_") and ":" not in name} == set(OLDER_ROUTERS)
+    assert {name for name in figures if name.startswith("qdr_") and ":" not in name} == set(QPID_DISPATCH)
 
 
 def test_messages_of_clients_show_in_the_metrics(shared: RunningRouter) -> None:

@@ -18,8 +18,8 @@ from trouter.http import CertificateExpiry, Figures, ListenerFigures, MemoryOwne
 from trouter.http.figures import NetworkFigures, TenantFigures
 from trouter.http.metrics import MAX_LABEL_VALUES, TOTALS, column_of, exposition, tenant_exposition
 
-#: The names that dashboards of the older router use.
-OLDER_ROUTERS = {
+#: The names that dashboards of Qpid Dispatch use.
+QPID_DISPATCH = {
     "qdr_connections_total": "gauge",
     "qdr_links_total": "gauge",
     "qdr_addresses_total": "gauge",
@@ -61,13 +61,13 @@ def samples_of(figures: Figures) -> dict[str, float]:
     }
 
 
-def test_the_series_of_the_older_router_have_its_names_types_and_no_labels() -> None:
+def test_the_series_of_qpid_dispatch_have_its_names_types_and_no_labels() -> None:
     lines = lines_of(PLAIN)
     types = dict(line.split()[2:4] for line in lines if line.startswith("# TYPE qdr_"))
-    assert types == OLDER_ROUTERS
+    assert types == QPID_DISPATCH
     samples = [line for line in lines if line.startswith("qdr_")]
-    assert {line.split()[0] for line in samples} == set(OLDER_ROUTERS)
-    assert len(samples) == len(OLDER_ROUTERS) == 22
+    assert {line.split()[0] for line in samples} == set(QPID_DISPATCH)
+    assert len(samples) == len(QPID_DISPATCH) == 22
 
 
 def test_each_total_stands_in_its_own_series() -> None:

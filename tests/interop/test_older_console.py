@@ -1,4 +1,4 @@
-"""The requests of the older router's console, unchanged, to routers of a network."""
+"""The requests of Qpid Dispatch's console, unchanged, to routers of a network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Descriptions that programs compare, in the older router's words (docs/management.md, "Answers")."""
+"""Descriptions that programs compare, in Qpid Dispatch's words (docs/management.md, "Answers")."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NAMELESS = "No name or identity provided"
         ("DELETE", PREFIX + "router", {"identity": "1"}, {}, 403, "Forbidden"),
     ],
 )
-def test_a_refusal_is_worded_as_by_the_older_router(
+def test_a_refusal_is_worded_as_by_qpid_dispatch(
     node: Node, operation: str, kind: str, which: dict[str, str], body: Any, status: int, description: str
 ) -> None:
     named = {"type": kind, **which} if kind else which

@@ -58,7 +58,7 @@ def test_the_router_has_its_counts_for_every_requester(node: Node) -> None:
 def test_the_router_shows_the_time_limit_of_a_handshake_that_is_in_force(node: Node) -> None:
     assert node.get("READ", type="listener", name="l0")["initialHandshakeTimeoutSeconds"] == 10
     described = node.node("GET-SCHEMA")["entityTypes"]["listener"]["attributes"]["initialHandshakeTimeoutSeconds"]
-    assert "default" not in described  # 0, as in the older router's schema
+    assert "default" not in described  # 0, as in Qpid Dispatch's schema
 
 
 def test_a_connection_is_read_by_either(node: Node) -> None:

@@ -40,7 +40,7 @@ def test_every_operation_that_works_is_listed_and_every_listed_one_works(node: N
 
 
 @pytest.mark.parametrize("fact", RECORDED, ids=[fact["type"] for fact in RECORDED])
-def test_the_operations_of_the_older_router_come_first_in_its_order(node: Node, fact: dict[str, object]) -> None:
+def test_the_operations_of_qpid_dispatch_come_first_in_its_order(node: Node, fact: dict[str, object]) -> None:
     theirs = fact["effective"]
     assert isinstance(theirs, list)
     listed = node.node("GET-OPERATIONS")[f"{PREFIX}{fact['type']}"]

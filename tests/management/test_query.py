@@ -120,7 +120,7 @@ def test_no_count_is_everything(node: Node, count: int | str) -> None:
     assert len(node.query("log", offset="15", count=wanted)) == 3
 
 
-def test_a_pool_that_is_not_there_is_empty_and_has_the_limits_of_the_older_router(node: Node) -> None:
+def test_a_pool_that_is_not_there_is_empty_and_has_the_limits_of_qpid_dispatch(node: Node) -> None:
     rows = {row["typeName"]: row for row in node.query("allocator")}
     assert len(rows) == 41
     columns = "transferBatchSize", "localFreeListMax", "totalAllocFromHeap", "heldByThreads"

@@ -133,7 +133,7 @@ def test_the_complaint_names_the_connection_of_the_forger(network: Network, vict
 
 
 def test_what_a_router_says_by_all_ways_is_no_fault(network: Network) -> None:
-    """The older router sends changes of addresses by all ways: a copy may come here before the one that counts."""
+    """Qpid Dispatch sends changes of addresses by all ways: a copy may come here before the one that counts."""
     change = MobileAddressUpdate("R4", 4, added=("M0new",))
     network.receive(change, over=FORGER)
     assert "M0new" not in network.mesh.addresses_of("R4")

@@ -22,7 +22,7 @@ vhost {{
 """
 #: By configuration: the level of a group without the attribute, and that of requests from the other router.
 SWITCHES = {
-    "as the older router": ("", "", "", "admin", "admin"),
+    "as Qpid Dispatch": ("", "", "", "admin", "admin"),
     "secureDefaults": ("secureDefaults: yes", "", "", "none", "none"),
     "given": ("", ", routerManagement: read", ", management: operate", "operate", "read"),
     "given with secureDefaults": (

@@ -73,8 +73,8 @@ LEVELS = {
     "an operator without the attribute": ("allowDynamicLinkRoutes: no, management: operate", True, 403, 403),
     "nothing": ("", True, 403, 403),
     "read": ("management: read", True, 403, 403),
-    "as the older router": ("", False, 201, 201),
-    "as the older router, forbidden": ("allowDynamicLinkRoutes: no", False, 403, 403),
+    "as Qpid Dispatch": ("", False, 201, 201),
+    "as Qpid Dispatch, forbidden": ("allowDynamicLinkRoutes: no", False, 403, 403),
     "without secureDefaults, none": ("management: none", False, 403, 403),
 }
 

@@ -32,7 +32,7 @@ def rabbit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMQ]:
 
 @pytest.fixture(scope="module")
 def isolated(rabbit: RabbitMQ, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, RunningRouter]]:
-    """Run the routers of the older manual: Ra beside the broker and Rb beside the client dial Rp, which is public."""
+    """Run the routers in Qpid Dispatch's manual: Ra beside the broker and Rb beside the client dial the public Rp."""
     routes = "".join(
         f"linkRoute {{ prefix: {prefix}, dir: {way}, connection: broker }}\n"
         for prefix in ("b2", "/queue", "/amq/queue")

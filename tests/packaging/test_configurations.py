@@ -26,7 +26,7 @@ def moved(path: Path) -> str:
     return re.sub(r"port: .*", "port: 0", path.read_text(encoding="utf-8"))
 
 
-#: The views of the older router's tool; --log is for those who may operate the router.
+#: The views of Qpid Dispatch's tool; --log is for those who may operate the router.
 VIEWS = (
     "-g", "-c", "-l", "-n", "-e", "-a", "-m", "--autolinks", "--linkroutes", "--vhosts", "--vhostgroups",
     "--vhoststats", "--policy",

@@ -1,4 +1,4 @@
-"""`trouter manage` against a running router: what scripts written for the older tool rely on."""
+"""`trouter manage` against a running router: what scripts written for qdmanage rely on."""
 
 from __future__ import annotations
 

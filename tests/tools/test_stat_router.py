@@ -1,4 +1,4 @@
-"""Output for a fresh router that scripts rely on, the count of rows, and improvements over the older tool."""
+"""Output for a fresh router that scripts rely on, the count of rows, and improvements over Qpid Dispatch's qdstat."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def test_a_fresh_router_has_one_connection_and_nothing_else(fresh: Running
     assert ran.out.count("QDR.A") == 2
 
 
-async def test_the_pools_have_the_names_of_the_older_router(fresh: RunningRouter) -> None:
+async def test_the_pools_have_the_names_of_qpid_dispatch(fresh: RunningRouter) -> None:
     assert re.search(r"qdr_address_t\s+[0-9]+", (await stat(fresh, "-m")).out)
 
 

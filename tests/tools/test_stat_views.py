@@ -61,7 +61,7 @@ def connection(**attributes: object) -> dict[str, object]:
     ("attributes", "security", "authentication"),
     [
         ({"isAuthenticated": False, "sasl": None, "user": None}, "no-security", "no-auth"),
-        ({}, "no-security", "anonymous-user"),  # as in the older router
+        ({}, "no-security", "anonymous-user"),  # as in Qpid Dispatch
         ({"isAuthenticated": False}, "no-security", "anonymous-user"),
         ({"sasl": "PLAIN", "user": "ann"}, "no-security", "ann(PLAIN)"),
         ({"sasl": "GSSAPI", "user": "ann", "isEncrypted": True}, "Kerberos", "ann(Kerberos)"),
@@ -81,7 +81,7 @@ def test_a_connection_shows_its_security_and_its_authentication(
     assert (cells["security"], cells["authentication"]) == (security, authentication)
 
 
-def test_columns_that_an_older_router_does_not_have_are_left_out() -> None:
+def test_columns_that_qpid_dispatch_does_not_have_are_left_out() -> None:
     old = connection(protocol="AMQP")
     assert shown(CONNECTIONS, [old]) == table(
         """

@@ -398,7 +398,7 @@ def test_a_multiple_field_is_written_in_the_form_of_its_source(
 
 
 def test_one_value_of_a_multiple_field_is_written_bare_where_the_field_may_be_absent() -> None:
-    # An older interior router takes a link for a router's only by a bare symbol.
+    # An interior router of Qpid Dispatch takes a link for a router's only by a bare symbol.
     found = decode_all(composite.encode(p.Source(capabilities=("qd.router",)))).value[10]
     assert type(found) is Symbol
     assert found == "qd.router"

@@ -1,4 +1,4 @@
-"""The log lines of denials and of closed connections (module POLICY), in the older router's words for its tools.
+"""The log lines of denials and of closed connections (module POLICY), in Qpid Dispatch's words for its tools.
 
 Texts that a client chose, its user name and its vhost, are quoted so that they cannot end their quotes.
 """
@@ -11,7 +11,7 @@ from trouter.logs.peer_text import quoted
 
 from .policy_counts import VhostCounts
 
-#: The limits on links of the older router, with its names.
+#: The limits on links of Qpid Dispatch, with its names.
 _LINK_LIMITS: Final = ("maxSenders", "maxReceivers")
 _MAX_RULE: Final = 256
 

@@ -12,7 +12,7 @@ from trouter.core.tenants import fault_of
 from trouter.hooks import CertificateFacts, PeerFacts, Plugins, Refused, SslProfileFacts
 from trouter.wire.performatives import Error
 
-#: In the words of the older router's policy.
+#: In the words of Qpid Dispatch's policy.
 DISALLOWED: Final = Error("amqp:unauthorized-access", "connection disallowed by local policy")
 
 

@@ -41,7 +41,7 @@ from .rules import Rules
 from .service import Service, service_of
 
 BAD_REQUEST: Final = 400
-#: The status that the older router answers, and its tools expect, if a log file cannot be opened.
+#: The status that Qpid Dispatch answers, and its tools expect, if a log file cannot be opened.
 FAILED: Final = 500
 #: The beginning of the answer then.
 C_ERROR: Final = "CError: Configuration: "
@@ -127,7 +127,7 @@ class Preparation:
         return change
 
     def _of_system(self, message: str) -> str:
-        """Return the text for a failure of the operating system, in the older router's form for its tools."""
+        """Return the text for a failure of the operating system, in Qpid Dispatch's form for its tools."""
         return f"{C_ERROR}{message}" if self._occasion is Occasion.REQUEST else message
 
     @contextmanager

@@ -1,7 +1,7 @@
 """Which listeners and connectors are served, and which are withheld because the router cannot do what they ask for.
 
 An entity that asks for a feature that this version lacks is withheld, and so is a connector whose certificate is
-missing; the log says so. A listener whose certificate is missing opens, as on the older router, and refuses its clients
+missing; the log says so. A listener whose certificate is missing opens, as on Qpid Dispatch, and refuses its clients
 (``tls/secure.py``).
 """
 

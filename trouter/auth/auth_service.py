@@ -52,7 +52,7 @@ from .grants import BadGrant, permissions_of, user_of
 LIMITS: Final = EngineLimits(
     max_frame_bytes=1024 * 1024, max_open_frame_bytes=1024 * 1024, max_open_nodes=65536, idle_timeout_s=0.0
 )
-#: Tells the service that the router applies rights; an array, because services for the older router expect one.
+#: Tells the service that the router applies rights; an array, because services for Qpid Dispatch expect one.
 CAPABILITIES: Final = ArrayForm(("ADDRESS-AUTHZ",))
 READ_BYTES: Final = 65536
 

@@ -237,7 +237,7 @@ class Backbone:
             )
 
     def _log_paths(self) -> None:
-        """Log the computed paths in the words of the older router: programs draw networks from these lines."""
+        """Log the computed paths in the words of Qpid Dispatch: programs draw networks from these lines."""
         paths = self.mesh.paths
         links_log.info("Computed next hops: %r", dict(sorted(paths.next_hop.items())))
         links_log.info("Computed costs: %r", dict(sorted(paths.cost.items())))

@@ -1,4 +1,4 @@
-"""Formats messages between routers as the older router logs them at level trace."""
+"""Formats messages between routers as Qpid Dispatch logs them at level trace."""
 
 from __future__ import annotations
 

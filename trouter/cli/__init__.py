@@ -42,7 +42,7 @@ COMMANDS: Final = (
     "version",
     "completion",
 )
-#: Names of the older router's programs, under which the command may be called.
+#: Names of Qpid Dispatch's programs, under which the command may be called.
 OLDER_NAMES: Final = ("qdstat", "qdmanage", "qdrouterd")
 #: Top-level module that not every installation has -> the extra that brings it.
 EXTRAS: Final = {

@@ -1,4 +1,4 @@
-"""Programs that run one command of trouter: the older router's, with its command lines, and `trouter-passwd`."""
+"""Programs that run one command of trouter: those of Qpid Dispatch, with its command lines, and `trouter-passwd`."""
 
 from __future__ import annotations
 
@@ -68,5 +68,5 @@ def trouter_passwd() -> int:
     return obey(parser, sys.argv[1:])
 
 
-#: The older router's programs, with the functions that return their command lines.
+#: Qpid Dispatch's programs, with the functions that return their command lines.
 PROGRAMS: Final = {"qdstat": qdstat_parser, "qdmanage": qdmanage_parser, "qdrouterd": qdrouterd_parser}

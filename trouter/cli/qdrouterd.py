@@ -1,4 +1,4 @@
-"""`qdrouterd`: the router with the options of the older daemon, in the foreground or in the background.
+"""`qdrouterd`: the router with the options of Qpid Dispatch's daemon, in the foreground or in the background.
 
 With -d the calling process waits until every listener is open; stderr is the caller's until then, and shows why a start
 fails.

@@ -28,7 +28,7 @@ from trouter.config.values import CONVERTERS, as_node, convert
 __all__ = ["ChangeRefused", "Changes", "Updated", "compare", "created", "deleted", "row", "updated"]
 
 BAD_REQUEST, FORBIDDEN, NOT_FOUND, NOT_IMPLEMENTED = 400, 403, 404, 501
-#: The status that the older router answers, and its tools expect, if a vhost is invalid.
+#: The status that Qpid Dispatch answers, and its tools expect, if a vhost is invalid.
 POLICY_ERROR: Final = 500
 
 
@@ -173,7 +173,7 @@ def _description(draft: Draft, problems: Collection[Problem]) -> str:
     return text
 
 
-#: Entities whose errors are shown as bare texts, as programs know them from the older router.
+#: Entities whose errors are shown as bare texts, as programs know them from Qpid Dispatch.
 BARE: Final[tuple[type | None, ...]] = (ExchangeEntity, BindingEntity)
 #: The beginnings of further bare texts: a role that the mode of the router forbids.
 BARE_TEXTS: Final = ("role=", "openProperties not allowed for role ")

@@ -28,7 +28,7 @@ from trouter.core.patterns import PatternError, pattern_tokens, prefix_pattern
 Get = Callable[[str], Any]
 
 
-#: The older router's text about a second route, exchange or address of one name.
+#: Qpid Dispatch's text about a second route, exchange or address of one name.
 NAME_CONFLICT: Final = "Name conflicts with an existing entity"
 MERGE: Final = "make one section of the two"
 ANOTHER_HOST: Final = "leave one of the two out"

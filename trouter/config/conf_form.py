@@ -1,6 +1,6 @@
 """The `.conf` form: text to sections.
 
-The language is a superset of the older router's, of the form its manual shows and of the form it really reads.
+The language is a superset of Qpid Dispatch's, of the form its manual shows and of the form it really reads.
 Whatever that router reads keeps its meaning, escapes of JSON in values without quotes too, except that quotes around a
 whole value now quote it:
 

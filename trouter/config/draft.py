@@ -40,9 +40,9 @@ LOG_STARTS: Final[dict[str, tuple[object, object]]] = {
 }
 
 
-#: Types that the older router creates one by one, so that it goes on without an invalid one.
+#: Types that Qpid Dispatch creates one by one, so that it goes on without an invalid one.
 ROUTES: Final = (AddressEntity, LinkRouteEntity, AutoLinkEntity, ExchangeEntity, BindingEntity)
-#: Types whose numbers the older router checks against their bounds; elsewhere it takes any.
+#: Types whose numbers Qpid Dispatch checks against their bounds; elsewhere it takes any.
 BOUNDED: Final = (PolicyEntity, VhostEntity)
 #: Attributes that identify an entity and cannot be set.
 IDENTIFIES: Final = frozenset({"type", "identity"})
@@ -100,11 +100,11 @@ class Draft:
         self.findings.warning(self.place(field_name), message, section=self.section.name, key=key)
 
     def doubt(self, point: str, message: str, field_name: str = "", suggestion: str = "") -> bool:
-        """Report something that the older router serves in its own way; return whether it is served so here."""
+        """Report something that Qpid Dispatch serves in its own way; return whether it is served so here."""
         return doubt(self.findings, point, self.place(field_name), message, **self.about(field_name, suggestion))
 
     def leave_out(self, message: str, field_name: str = "", suggestion: str = "") -> None:
-        """Leave out a section, as the older router does, and report it; an error if management requested it."""
+        """Leave out a section, as Qpid Dispatch does, and report it; an error if management requested it."""
         if self.findings.single:
             self.error(message, field_name, suggestion)
         else:
@@ -124,12 +124,12 @@ def draft_section(section: Section, findings: Findings) -> Draft | None:
     """Return the draft of one section; None, and a report, for one of an unknown type or of an earlier release."""
     if (kind := type_of_section(section.name)) is not None:
         if module := earlier_module(kind, section):
-            message = f"only earlier releases of the older router have the module {module}; nothing is logged for it"
+            message = f"only earlier releases of Qpid Dispatch have the module {module}; nothing is logged for it"
             _of_earlier_release(section, findings, message, MODULES[module])
             return None
         return draft_of(kind, section, findings)
     if (row := earlier_section(section.name)) is not None:
-        message = f"only earlier releases of the older router have this section; {row.loss}"
+        message = f"only earlier releases of Qpid Dispatch have this section; {row.loss}"
         _of_earlier_release(section, findings, message, row.instead)
         return None
     names = [name for kind in CONFIGURED for name in kind.sections]
@@ -139,7 +139,7 @@ def draft_section(section: Section, findings: Findings) -> Draft | None:
 
 
 def _of_earlier_release(section: Section, findings: Findings, message: str, instead: str) -> None:
-    """Report a section that only earlier releases of the older router knew; the file is served without it."""
+    """Report a section that only earlier releases of Qpid Dispatch knew; the file is served without it."""
     doubt(findings, "earlier-release", section.place, message, section=section.name, suggestion=instead)
 
 
@@ -191,7 +191,7 @@ def _take(draft: Draft, entry: Entry) -> None:
 
 
 def _serve(draft: Draft, row: Attribute, entry: Entry, bad: BadValue) -> None:
-    """Report a wrong value, and use the value that the older router uses instead, if that is served."""
+    """Report a wrong value, and use the value that Qpid Dispatch uses instead, if that is served."""
     if _report(draft, row, bad):
         draft.written[row.field] = _written(row, entry)
         draft.values[row.field] = bad.value  # type: ignore[attr-defined]

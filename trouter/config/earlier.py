@@ -1,4 +1,4 @@
-"""Sections and log modules that earlier 1.x releases of the older router knew and 1.19 does not: a file is served
+"""Sections and log modules that earlier 1.x releases of Qpid Dispatch knew and 1.19 does not: a file is served
 without them, and the findings say what does not work, and what to do instead.
 """
 

@@ -1,4 +1,4 @@
-"""Backslashes in values without quotes: the escapes of JSON, as the older router reads them."""
+"""Backslashes in values without quotes: the escapes of JSON, as Qpid Dispatch reads them."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Once: TypeAlias = Callable[[list[tuple[str, object]]], dict[str, object]]
 KERNEL_FOLDERS = ("/dev", "/proc", "/sys")
 #: The point of the table of strictness about files that cannot be read.
 UNREADABLE = "unreadable-file"
-#: Where packages of the older router put its console; files name it in httpRootDir.
+#: Where packages of Qpid Dispatch put its console; files name it in httpRootDir.
 _OLDER_CONSOLE = re.compile(r"(?:/[\w.-]+)*/share/qpid-dispatch/console(?:/[\w.-]+)*/?")
 
 
@@ -70,7 +70,7 @@ def name_map(path: str) -> str | None:
 def served_folder(path: str) -> str:
     """Return a directory whose files can be listed, "" for none. Doubt for another: it is served all the same.
 
-    The folder where packages of the older router put its console may be absent.
+    The folder where packages of Qpid Dispatch put its console may be absent.
     """
     if is_absent_console(path):
         return path
@@ -81,7 +81,7 @@ def served_folder(path: str) -> str:
 
 
 def is_absent_console(path: str | None) -> bool:
-    """Return whether files of the older router name this folder for its console, and it is not on this machine."""
+    """Return whether files of Qpid Dispatch name this folder for its console, and it is not on this machine."""
     return path is not None and _OLDER_CONSOLE.fullmatch(path) is not None and not Path(path).exists()
 
 

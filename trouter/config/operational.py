@@ -14,16 +14,24 @@ NODE_OPERATIONS: Final = (
 #: Declare a type of running objects or events of a router.
 operational: Final = partial(EntityType, bases=BASES["operational"])
 
-ENTITY: Final = EntityType("entity", "What every type is.", inherited=())
+ENTITY: Final = EntityType("entity", "The base of all types.", inherited=())
 CONFIGURATION: Final = EntityType(
-    "configurationEntity", "What can be configured.", bases=("entity",), operations=("READ",), inherited=()
+    "configurationEntity",
+    "The base of all types that can be configured.",
+    bases=("entity",),
+    operations=("READ",),
+    inherited=(),
 )
 OPERATIONAL: Final = EntityType(
-    "operationalEntity", "What is or happens in a router.", bases=("entity",), operations=("READ",), inherited=()
+    "operationalEntity",
+    "The base of all types of running objects, counters and events of a router.",
+    bases=("entity",),
+    operations=("READ",),
+    inherited=(),
 )
 NODE: Final = operational(
     "org.amqp.management",
-    "The management node, as the AMQP management draft knows it.",
+    "The management node as the draft of AMQP Management defines it.",
     operations=NODE_OPERATIONS,
 )
 MANAGEMENT_NODE: Final = EntityType(
@@ -37,9 +45,9 @@ MANAGEMENT_NODE: Final = EntityType(
 
 LOG_STATS: Final = operational(
     "logStats",
-    "How much one module had to say, logged or not.",
+    "Number of log events of one module, written or not.",
     columns=tuple(
-        column(f"{level}Count", Kind.INTEGER, f"Events of the level {level}.", graph=True)
+        column(f"{level}Count", Kind.INTEGER, f"Number of events of the level {level}.", graph=True)
         for level in ("trace", "debug", "info", "notice", "warning", "error", "critical")
     ),
 )
@@ -53,73 +61,100 @@ LINK: Final = operational(
         column(
             "adminStatus",
             Kind.ENUM,
-            "What was asked of the link.",
+            "Administrative state of the link; a change has no effect.",
             values=("enabled", "disabled"),
             default="enabled",
             update=True,
         ),
-        column("operStatus", Kind.ENUM, "How the link is.", values=("up", "down", "quiescing", "idle")),
-        column("linkName", Kind.STRING, "The name from its attach."),
+        column("operStatus", Kind.ENUM, "Operational state of the link.", values=("up", "down", "quiescing", "idle")),
+        column("linkName", Kind.STRING, "Name of the link, from its attach."),
         column(
             "linkType",
             Kind.ENUM,
-            "Whose messages it carries.",
+            "Type of the link: `endpoint` for links of clients and brokers, the others for links between routers.",
             values=("endpoint", "router-control", "inter-router", "edge-downlink"),
         ),
-        column("linkDir", Kind.ENUM, "Whether messages come or go.", values=("in", "out")),
-        column("owningAddr", Kind.STRING, "The key of the address it is bound to."),
-        column("capacity", Kind.INTEGER, "The credit that the router gives at most."),
-        column("peer", Kind.STRING, "The identity of the link it is joined to, when it is routed."),
-        column("undeliveredCount", Kind.INTEGER, "Deliveries that wait to be sent.", graph=True),
-        column("unsettledCount", Kind.INTEGER, "Deliveries sent or received and not settled.", graph=True),
-        column("deliveryCount", Kind.INTEGER, "Deliveries since it was attached.", graph=True),
-        column("presettledCount", Kind.INTEGER, "Those that came settled.", graph=True),
-        column("droppedPresettledCount", Kind.INTEGER, "Those that came settled and were dropped.", graph=True),
-        column("acceptedCount", Kind.INTEGER, "Those accepted.", graph=True),
-        column("rejectedCount", Kind.INTEGER, "Those rejected.", graph=True),
-        column("releasedCount", Kind.INTEGER, "Those released.", graph=True),
-        column("modifiedCount", Kind.INTEGER, "Those modified.", graph=True),
-        column("deliveriesDelayed1Sec", Kind.INTEGER, "Those settled after 1 to 10 seconds.", graph=True),
-        column("deliveriesDelayed10Sec", Kind.INTEGER, "Those settled after more than 10 seconds.", graph=True),
-        column("deliveriesStuck", Kind.INTEGER, "Those unsettled for more than 10 seconds now.", graph=True),
-        column("creditAvailable", Kind.INTEGER, "Credit left on the link.", graph=True),
-        column("zeroCreditSeconds", Kind.INTEGER, "For how long there has been no credit."),
-        column("settleRate", Kind.INTEGER, "Deliveries settled in a second, over the last five.", graph=True),
-        column("ingressHistogram", Kind.LIST, "Deliveries sent, by the router they came into the network at."),
-        column("priority", Kind.INTEGER, "The priority of the link's messages."),
-        column("overdrawnCount", Kind.INTEGER, "Deliveries that came without credit.", graph=True, extra=True),
-        column("connectionId", Kind.STRING, "The identity of the connection that it is on.", extra=True),
+        column(
+            "linkDir",
+            Kind.ENUM,
+            "Direction of the messages: `in` to the router, `out` to the peer.",
+            values=("in", "out"),
+        ),
+        column("owningAddr", Kind.STRING, "Key of the address that the link is bound to."),
+        column("capacity", Kind.INTEGER, "Largest credit that the router grants on the link."),
+        column("peer", Kind.STRING, "For a routed link: identity of the link at its other end."),
+        column("undeliveredCount", Kind.INTEGER, "Deliveries that wait for credit or room to be sent.", graph=True),
+        column(
+            "unsettledCount", Kind.INTEGER, "Deliveries sent or received on the link and not settled yet.", graph=True
+        ),
+        column("deliveryCount", Kind.INTEGER, "Deliveries on the link since it was attached.", graph=True),
+        column(
+            "presettledCount", Kind.INTEGER, "Deliveries that the sender had settled already (pre-settled).", graph=True
+        ),
+        column(
+            "droppedPresettledCount",
+            Kind.INTEGER,
+            "Pre-settled deliveries that were dropped, because no receiver could take them.",
+            graph=True,
+        ),
+        column("acceptedCount", Kind.INTEGER, "Deliveries with the outcome accepted.", graph=True),
+        column("rejectedCount", Kind.INTEGER, "Deliveries with the outcome rejected.", graph=True),
+        column("releasedCount", Kind.INTEGER, "Deliveries with the outcome released.", graph=True),
+        column("modifiedCount", Kind.INTEGER, "Deliveries with the outcome modified.", graph=True),
+        column("deliveriesDelayed1Sec", Kind.INTEGER, "Deliveries settled after 1 to 10 seconds.", graph=True),
+        column("deliveriesDelayed10Sec", Kind.INTEGER, "Deliveries settled after more than 10 seconds.", graph=True),
+        column(
+            "deliveriesStuck", Kind.INTEGER, "Deliveries that have been unsettled for more than 10 seconds.", graph=True
+        ),
+        column("creditAvailable", Kind.INTEGER, "Credit available on the link.", graph=True),
+        column("zeroCreditSeconds", Kind.INTEGER, "Seconds since the link ran out of credit; 0 while it has credit."),
+        column(
+            "settleRate",
+            Kind.INTEGER,
+            "Deliveries settled per second, averaged over the last five seconds.",
+            graph=True,
+        ),
+        column(
+            "ingressHistogram", Kind.LIST, "Deliveries sent on the link, by the router where they entered the network."
+        ),
+        column("priority", Kind.INTEGER, "Priority of the messages on the link."),
+        column("overdrawnCount", Kind.INTEGER, "Deliveries that arrived without credit.", graph=True, extra=True),
+        column("connectionId", Kind.STRING, "Identity of the connection that the link belongs to.", extra=True),
     ),
 )
 
 ADDRESS: Final = operational(
     "router.address",
-    "An address that is in use.",
+    "An address in use on the router.",
     core=True,
     columns=(
         column(
             "distribution",
             Kind.ENUM,
-            "To which consumers a message goes.",
+            "Distribution: which consumers get a message.",
             values=("flood", "multicast", "closest", "balanced", "linkBalanced", "unavailable"),
         ),
-        column("inProcess", Kind.INTEGER, "Consumers within the router."),
-        column("subscriberCount", Kind.INTEGER, "Consumers connected to this router.", graph=True),
-        column("remoteCount", Kind.INTEGER, "Other routers with consumers.", graph=True),
-        column("containerCount", Kind.INTEGER, "Brokers to which links are routed.", graph=True),
-        column("deliveriesIngress", Kind.INTEGER, "Deliveries that clients sent to it here.", graph=True),
-        column("deliveriesEgress", Kind.INTEGER, "Deliveries sent from it to clients here.", graph=True),
-        column("deliveriesTransit", Kind.INTEGER, "Deliveries passed on to other routers.", graph=True),
-        column("deliveriesToContainer", Kind.INTEGER, "Deliveries to consumers within the router.", graph=True),
-        column("deliveriesFromContainer", Kind.INTEGER, "Deliveries sent from within the router.", graph=True),
-        column("deliveriesIngressRouteContainer", Kind.INTEGER, "Deliveries that brokers sent to it.", graph=True),
-        column("deliveriesEgressRouteContainer", Kind.INTEGER, "Deliveries sent from it to brokers.", graph=True),
-        column("deliveriesRedirectedToFallback", Kind.INTEGER, "Deliveries that went to a fallback.", graph=True),
-        column("key", Kind.STRING, "Its class, its phase if it has one, and the address."),
-        column("remoteHostRouters", Kind.LIST, "The ids of the other routers with consumers."),
-        column("transitOutstanding", Kind.LIST, "Unsettled deliveries, by the router they were passed on to."),
-        column("trackedDeliveries", Kind.INTEGER, "Deliveries held until they are settled."),
-        column("priority", Kind.INTEGER, "The priority of its messages; -1 when each has its own."),
+        column("inProcess", Kind.INTEGER, "Number of consumers inside the router."),
+        column("subscriberCount", Kind.INTEGER, "Number of consumers attached to this router.", graph=True),
+        column("remoteCount", Kind.INTEGER, "Number of other routers with consumers.", graph=True),
+        column(
+            "containerCount", Kind.INTEGER, "Number of brokers to which links with this address are routed.", graph=True
+        ),
+        column("deliveriesIngress", Kind.INTEGER, "Deliveries from clients of this router to the address.", graph=True),
+        column("deliveriesEgress", Kind.INTEGER, "Deliveries from the address to clients of this router.", graph=True),
+        column("deliveriesTransit", Kind.INTEGER, "Deliveries forwarded to other routers.", graph=True),
+        column("deliveriesToContainer", Kind.INTEGER, "Deliveries to consumers inside the router.", graph=True),
+        column("deliveriesFromContainer", Kind.INTEGER, "Deliveries from senders inside the router.", graph=True),
+        column("deliveriesIngressRouteContainer", Kind.INTEGER, "Deliveries from brokers to the address.", graph=True),
+        column("deliveriesEgressRouteContainer", Kind.INTEGER, "Deliveries from the address to brokers.", graph=True),
+        column(
+            "deliveriesRedirectedToFallback", Kind.INTEGER, "Deliveries redirected to a fallback consumer.", graph=True
+        ),
+        column("key", Kind.STRING, "Key of the address: its class, its phase if it has one, and its text."),
+        column("remoteHostRouters", Kind.LIST, "Ids of the other routers with consumers."),
+        column("transitOutstanding", Kind.LIST, "Unsettled deliveries, by the router that they were forwarded to."),
+        column("trackedDeliveries", Kind.INTEGER, "Deliveries that the router keeps until they are settled."),
+        column("priority", Kind.INTEGER, "Priority of messages to the address; -1 if each message has its own."),
     ),
 )
 
@@ -127,181 +162,222 @@ ROUTER_NODE: Final = operational(
     "router.node",
     "A router of the network.",
     columns=(
-        column("id", Kind.STRING, "Its id."),
-        column("protocolVersion", Kind.INTEGER, "The version of the routing protocol it speaks."),
-        column("instance", Kind.INTEGER, "When it started: milliseconds since 1970, seconds from older routers."),
-        column("linkState", Kind.LIST, "The ids of its neighbours."),
-        column("nextHop", Kind.STRING, "The neighbour through which it is reached; `(self)` for this router."),
-        column("validOrigins", Kind.LIST, "The routers whose messages to it come this way, among up to 300 routers."),
-        column("address", Kind.STRING, "Its address."),
-        column("routerLink", Kind.ENTITY_ID, "The link to it, when it is a neighbour."),
-        column("cost", Kind.INTEGER, "What it costs to reach it."),
-        column("lastTopoChange", Kind.INTEGER, "When the network changed last, in seconds since 1970."),
-        column("index", Kind.INTEGER, "Its place in lists by router."),
-        column("linkCosts", Kind.MAP, "What the way to each neighbour of its costs, as it says.", extra=True),
+        column("id", Kind.STRING, "Id of the router."),
+        column("protocolVersion", Kind.INTEGER, "Version of the routing protocol that the router uses."),
+        column(
+            "instance", Kind.INTEGER, "Start time of the router: milliseconds since 1970, for Qpid Dispatch seconds."
+        ),
+        column("linkState", Kind.LIST, "Ids of the neighbours of the router."),
+        column(
+            "nextHop",
+            Kind.STRING,
+            "Next hop: the neighbour through which the router is reached; `(self)` for this router.",
+        ),
+        column(
+            "validOrigins",
+            Kind.LIST,
+            "Valid origins: routers whose messages to it pass through this one, in networks of up to 300.",
+        ),
+        column("address", Kind.STRING, "Address of the router."),
+        column("routerLink", Kind.ENTITY_ID, "Link to the router, if it is a neighbour."),
+        column("cost", Kind.INTEGER, "Cost of the path to the router."),
+        column("lastTopoChange", Kind.INTEGER, "Time of the last change of the topology, in seconds since 1970."),
+        column("index", Kind.INTEGER, "Index of the router in lists by router."),
+        column(
+            "linkCosts",
+            Kind.MAP,
+            "Cost of each of the router's links, by neighbour, as the router advertises them.",
+            extra=True,
+        ),
     ),
 )
 
 TOPOLOGY_CHANGE: Final = operational(
     "topologyChange",
-    "A change of the network, from its first sign until the network was at rest; the last 100 are remembered.",
+    "A change of the topology, from the first event until the paths were stable again; the router keeps the last 100.",
     extra=True,
     columns=(
-        column("began", Kind.INTEGER, "When its first sign came, in milliseconds since 1970."),
-        column("why", Kind.STRING, "What its first sign was."),
-        column("cause", Kind.STRING, "Whose links changed, and which of its link states it was: the same everywhere."),
-        column("settled", Kind.BOOLEAN, "Whether the network was at rest afterwards; else it goes on."),
-        column("convergenceMs", Kind.INTEGER, "From the first sign to the last change, in milliseconds."),
-        column("rounds", Kind.INTEGER, "How often the ways were set anew."),
-        column("movedCount", Kind.INTEGER, "Routers that are reached another way, or no longer, or again."),
-        column("moved", Kind.LIST, "Their ids, 100 of them."),
-        column("reachableCount", Kind.INTEGER, "Routers in reach afterwards."),
-        column("events", Kind.LIST, "What happened, a line for each thing, 50 of them."),
+        column("began", Kind.INTEGER, "Time of the first event, in milliseconds since 1970."),
+        column("why", Kind.STRING, "The first event."),
+        column(
+            "cause",
+            Kind.STRING,
+            "Router whose links changed, and the sequence number of its link state; the same at every router.",
+        ),
+        column("settled", Kind.BOOLEAN, "Whether the change is complete; if not, it is under way."),
+        column(
+            "convergenceMs", Kind.INTEGER, "Time from the first event to the last change of a path, in milliseconds."
+        ),
+        column("rounds", Kind.INTEGER, "Number of recomputations of the paths."),
+        column(
+            "movedCount",
+            Kind.INTEGER,
+            "Number of routers whose path changed, that became unreachable, or reachable again.",
+        ),
+        column("moved", Kind.LIST, "Ids of these routers, at most 100."),
+        column("reachableCount", Kind.INTEGER, "Number of reachable routers after the change."),
+        column("events", Kind.LIST, "What happened: a line for each event, at most 50."),
     ),
 )
 
 CONNECTION: Final = operational(
     "connection",
-    "A connection to the router or from it.",
+    "A connection that a peer or the router has opened.",
     extra_operations=("UPDATE",),
     core=True,
     columns=(
         column(
             "adminStatus",
             Kind.ENUM,
-            "What was asked of it; `deleted` closes it.",
+            "Administrative state of the connection; setting it to `deleted` closes the connection.",
             values=("enabled", "deleted"),
             default="enabled",
             update=True,
         ),
-        column("operStatus", Kind.ENUM, "How it is.", values=("up", "closing")),
-        column("protocol", Kind.STRING, "What is spoken on it."),
-        column("container", Kind.STRING, "The container id of the peer."),
-        column("opened", Kind.BOOLEAN, "Whether the peer has sent its Open."),
-        column("host", Kind.STRING, "The address and the port of the peer."),
-        column("dir", Kind.ENUM, "Who called whom: `in` when the peer did.", values=("in", "out")),
-        column("role", Kind.STRING, "The role of its listener or connector."),
-        column("isAuthenticated", Kind.BOOLEAN, "Whether the peer has proved who it is."),
-        column("isEncrypted", Kind.BOOLEAN, "Whether it is encrypted."),
-        column("enableProtocolTrace", Kind.BOOLEAN, "Whether its frames are logged.", default=False, update=True),
-        column("sasl", Kind.STRING, "The mechanism by which the peer authenticated."),
-        column("user", Kind.STRING, "Who the peer is."),
-        column("ssl", Kind.BOOLEAN, "Whether it uses TLS."),
-        column("sslProto", Kind.STRING, "The version of TLS."),
-        column("sslCipher", Kind.STRING, "The cipher."),
-        column("sslSsf", Kind.INTEGER, "The strength of the cipher in bits."),
-        column("tenant", Kind.STRING, "The space of addresses it is held to."),
-        column("uptimeSeconds", Kind.INTEGER, "Since it was opened.", graph=True),
-        column("properties", Kind.MAP, "The properties from the Open of the peer."),
-        column("lastDlvSeconds", Kind.INTEGER, "Since the last delivery.", graph=True),
-        column("active", Kind.BOOLEAN, "No only for an uplink that stands by.", extra=True),
+        column("operStatus", Kind.ENUM, "Operational state of the connection.", values=("up", "closing")),
+        column("protocol", Kind.STRING, "Protocol of the connection."),
+        column("container", Kind.STRING, "Container id of the peer."),
+        column("opened", Kind.BOOLEAN, "Whether the peer has sent its open."),
+        column("host", Kind.STRING, "Address and port of the peer."),
+        column(
+            "dir", Kind.ENUM, "Direction: `in` if the peer connected, `out` if the router did.", values=("in", "out")
+        ),
+        column("role", Kind.STRING, "Role of the listener or connector."),
+        column("isAuthenticated", Kind.BOOLEAN, "Whether the peer is authenticated."),
+        column("isEncrypted", Kind.BOOLEAN, "Whether the connection is encrypted."),
+        column(
+            "enableProtocolTrace",
+            Kind.BOOLEAN,
+            "Whether the router logs the frames of the connection.",
+            default=False,
+            update=True,
+        ),
+        column("sasl", Kind.STRING, "SASL mechanism with which the peer authenticated."),
+        column("user", Kind.STRING, "User of the connection."),
+        column("ssl", Kind.BOOLEAN, "Whether the connection uses TLS."),
+        column("sslProto", Kind.STRING, "Version of TLS."),
+        column("sslCipher", Kind.STRING, "TLS cipher."),
+        column("sslSsf", Kind.INTEGER, "Strength of the cipher, in bits."),
+        column("tenant", Kind.STRING, "Tenant to whose addresses the connection is restricted."),
+        column("uptimeSeconds", Kind.INTEGER, "Seconds since the connection was opened.", graph=True),
+        column("properties", Kind.MAP, "Properties from the open of the peer."),
+        column("lastDlvSeconds", Kind.INTEGER, "Seconds since the last delivery on the connection.", graph=True),
+        column("active", Kind.BOOLEAN, "False for a standby uplink of an edge router, else true.", extra=True),
     ),
 )
 
 ALLOCATOR: Final = operational(
     "allocator",
-    "The memory that objects of one kind take.",
+    "Memory used by objects of one type.",
     columns=(
-        column("typeName", Kind.STRING, "What the objects are."),
-        column("typeSize", Kind.INTEGER, "The size of one in bytes."),
-        column("transferBatchSize", Kind.INTEGER, "How many are moved between pools at once."),
-        column("localFreeListMax", Kind.INTEGER, "How many a thread keeps at most.", graph=True),
-        column("globalFreeListMax", Kind.INTEGER, "How many the program keeps at most.", graph=True),
-        column("totalAllocFromHeap", Kind.INTEGER, "How many there are.", graph=True),
-        column("totalFreeToHeap", Kind.INTEGER, "How many were given back.", graph=True),
-        column("heldByThreads", Kind.INTEGER, "How many are in use.", graph=True),
-        column("batchesRebalancedToThreads", Kind.INTEGER, "Batches moved to threads.", graph=True),
-        column("batchesRebalancedToGlobal", Kind.INTEGER, "Batches moved from threads.", graph=True),
+        column("typeName", Kind.STRING, "Type of the objects."),
+        column("typeSize", Kind.INTEGER, "Size of an object, in bytes."),
+        column("transferBatchSize", Kind.INTEGER, "Number of objects moved between pools at once."),
+        column("localFreeListMax", Kind.INTEGER, "Largest number of free objects that a thread keeps.", graph=True),
+        column("globalFreeListMax", Kind.INTEGER, "Largest number of free objects that the process keeps.", graph=True),
+        column("totalAllocFromHeap", Kind.INTEGER, "Number of objects allocated.", graph=True),
+        column("totalFreeToHeap", Kind.INTEGER, "Number of objects freed.", graph=True),
+        column("heldByThreads", Kind.INTEGER, "Number of objects in use.", graph=True),
+        column("batchesRebalancedToThreads", Kind.INTEGER, "Number of batches moved to threads.", graph=True),
+        column("batchesRebalancedToGlobal", Kind.INTEGER, "Number of batches moved from threads.", graph=True),
     ),
 )
 
 VHOST_STATS: Final = operational(
     "vhostStats",
-    "What was allowed and refused under a host name.",
+    "Connections, sessions, links and messages that a vhost allowed and refused.",
     columns=(
-        column("id", Kind.STRING, "The host name."),
-        column("hostname", Kind.STRING, "The host name."),
-        column("connectionsApproved", Kind.INTEGER, "Connections allowed.", graph=True),
-        column("connectionsDenied", Kind.INTEGER, "Connections refused.", graph=True),
-        column("connectionsCurrent", Kind.INTEGER, "Connections open now.", graph=True),
-        column("perUserState", Kind.MAP, "The connections of each user."),
-        column("perHostState", Kind.MAP, "The connections from each host."),
-        column("sessionDenied", Kind.INTEGER, "Sessions refused.", graph=True),
-        column("senderDenied", Kind.INTEGER, "Senders refused.", graph=True),
-        column("receiverDenied", Kind.INTEGER, "Receivers refused.", graph=True),
-        column("maxMessageSizeDenied", Kind.INTEGER, "Messages refused as too large.", graph=True),
-        column("quotaAlarms", Kind.INTEGER, "Alarms about quotas, those of its groups too.", graph=True, extra=True),
-        column("quotaAlarmsRaised", Kind.LIST, "Those that are raised now.", extra=True),
+        column("id", Kind.STRING, "Host name of the vhost."),
+        column("hostname", Kind.STRING, "Host name of the vhost."),
+        column("connectionsApproved", Kind.INTEGER, "Number of connections allowed.", graph=True),
+        column("connectionsDenied", Kind.INTEGER, "Number of connections refused.", graph=True),
+        column("connectionsCurrent", Kind.INTEGER, "Number of open connections.", graph=True),
+        column("perUserState", Kind.MAP, "Open connections by user."),
+        column("perHostState", Kind.MAP, "Open connections by host."),
+        column("sessionDenied", Kind.INTEGER, "Number of sessions refused.", graph=True),
+        column("senderDenied", Kind.INTEGER, "Number of senders refused.", graph=True),
+        column("receiverDenied", Kind.INTEGER, "Number of receivers refused.", graph=True),
+        column(
+            "maxMessageSizeDenied", Kind.INTEGER, "Number of messages refused because they were too large.", graph=True
+        ),
+        column(
+            "quotaAlarms", Kind.INTEGER, "Number of quota alarms of the vhost and its groups.", graph=True, extra=True
+        ),
+        column("quotaAlarmsRaised", Kind.LIST, "Quota alarms that are active.", extra=True),
     ),
 )
 
 AUTH_LOCKOUT: Final = operational(
     "authLockout",
-    "Failed logins of a user from a place, or of all from a place, while they are remembered.",
+    "Recent failed logins of one user from one host, or of all users from one host.",
     extra=True,
     operations=("DELETE",),
     columns=(
-        column("host", Kind.STRING, "The place: an address, or an IPv6 network of 64 bits."),
-        column("user", Kind.STRING, "The user whose name was tried; nothing where all from the place are meant."),
-        column("failures", Kind.INTEGER, "Failed logins since the first that is remembered.", graph=True),
-        column("delaySeconds", Kind.INTEGER, "How long the next login has to wait."),
-        column("locked", Kind.BOOLEAN, "Whether the user is locked out there."),
-        column("lockedSeconds", Kind.INTEGER, "For how long yet."),
+        column("host", Kind.STRING, "Host: an address, or an IPv6 network of 64 bits."),
+        column("user", Kind.STRING, "User name that was tried; absent for all users from the host."),
+        column("failures", Kind.INTEGER, "Number of failed logins that count.", graph=True),
+        column("delaySeconds", Kind.INTEGER, "Seconds that the next login has to wait."),
+        column("locked", Kind.BOOLEAN, "Whether the user is locked out at the host."),
+        column("lockedSeconds", Kind.INTEGER, "Seconds until the lockout ends."),
     ),
 )
 
 DECISION: Final = operational(
     "decision",
-    "A decision about a user, a host or a tenant that was sent to the router, while it is in force.",
+    "A decision in force: a program sent it to lock a user, to block a host or to slow a tenant.",
     extra=True,
     operations=("DELETE",),
     columns=(
-        column("id", Kind.STRING, "The id that it came with."),
-        column("action", Kind.ENUM, "What is done.", values=("lock-user", "block-host", "slow-tenant")),
-        column("subject", Kind.STRING, "About whom: the user, the address of the host, or the tenant."),
-        column("vhost", Kind.STRING, "The vhost or tenant that the user is locked out of; nothing for all."),
-        column("rate", Kind.INTEGER, "The messages a second that the tenant is held to."),
-        column("reason", Kind.STRING, "Why, as the decision says."),
-        column("evidence", Kind.LIST, "The numbers of records that it rests upon."),
-        column("decidedBy", Kind.STRING, "The user who sent it."),
-        column("secondsLeft", Kind.INTEGER, "For how long yet."),
+        column("id", Kind.STRING, "Id of the decision, given by its sender."),
+        column("action", Kind.ENUM, "Action of the router.", values=("lock-user", "block-host", "slow-tenant")),
+        column("subject", Kind.STRING, "Subject of the decision: the user, the address of the host, or the tenant."),
+        column("vhost", Kind.STRING, "Vhost or tenant from which the user is locked out; absent for all."),
+        column("rate", Kind.INTEGER, "Messages per second to which the tenant is limited."),
+        column("reason", Kind.STRING, "Reason that the sender gave."),
+        column("evidence", Kind.LIST, "Numbers of the records that justify the decision."),
+        column("decidedBy", Kind.STRING, "User who sent the decision."),
+        column("secondsLeft", Kind.INTEGER, "Seconds remaining."),
     ),
 )
 
 FINDING: Final = operational(
     "finding",
-    "What is to be told of the configuration in force: what is not served, what is unsafe, what is worth knowing.",
+    "A finding about the configuration in force: what is not served, what is unsafe, what is worth knowing.",
     extra=True,
     columns=(
-        column("severity", Kind.ENUM, "How much it matters.", values=("problem", "unsafe", "warning", "accepted")),
-        column("entity", Kind.STRING, "The identity of what it is about, if that is one entity."),
-        column("section", Kind.STRING, "The section of the file."),
-        column("attribute", Kind.STRING, "The attribute, where it is about one."),
-        column("message", Kind.STRING, "The consequence: what will not be served, or who is let in."),
-        column("cure", Kind.STRING, "What to write."),
-        column("place", Kind.STRING, "Where it stands: file, line and column."),
-        column("point", Kind.STRING, "The row of the migration table, where it has one."),
-        column("page", Kind.STRING, "The page of the manual."),
-        column("reason", Kind.STRING, "Why the operator accepts it, where the file says so."),
+        column("severity", Kind.ENUM, "Severity of the finding.", values=("problem", "unsafe", "warning", "accepted")),
+        column("entity", Kind.STRING, "Identity of the entity concerned, if it is one entity."),
+        column("section", Kind.STRING, "Section of the configuration file."),
+        column("attribute", Kind.STRING, "Attribute concerned, if it is one attribute."),
+        column("message", Kind.STRING, "Consequence: what is not served, or who is admitted."),
+        column("cure", Kind.STRING, "What to write instead."),
+        column("place", Kind.STRING, "Place in the configuration: file, line and column."),
+        column("point", Kind.STRING, "Row of the table of the migration page, if there is one."),
+        column("page", Kind.STRING, "Page of the manual about it."),
+        column("reason", Kind.STRING, "Reason for which the operator accepts the finding, if the file gives one."),
     ),
 )
 
 DENIAL: Final = operational(
     "denial",
-    "What a peer was denied lately, refused logins too; the last 100 that differ are remembered.",
+    "A recent denial, also of a login; the router keeps the last 100 different ones.",
     extra=True,
     columns=(
-        column("at", Kind.INTEGER, "When it happened last, in milliseconds since 1970."),
-        column("count", Kind.INTEGER, "How often it happened while it is remembered.", graph=True),
+        column("at", Kind.INTEGER, "Time of the last occurrence, in milliseconds since 1970."),
+        column("count", Kind.INTEGER, "Number of occurrences.", graph=True),
         column(
-            "operation", Kind.STRING, "What was denied: `login`, `accept`, `open`, `begin`, `attach`, `send`, `manage`."
+            "operation",
+            Kind.STRING,
+            "Operation denied: `login`, `accept`, `open`, `begin`, `attach`, `send` or `manage`.",
         ),
-        column("reason", Kind.STRING, "Why, as records call it."),
-        column("user", Kind.STRING, "The user, as far as it is known."),
-        column("host", Kind.STRING, "The address that the connection came from."),
-        column("vhost", Kind.STRING, "The vhost that decided."),
-        column("rule", Kind.STRING, "The rule that decided, as in docs/policy.md; of a login the listener."),
-        column("about", Kind.STRING, "The address, the request, the host name or the mechanism that it was about."),
+        column("reason", Kind.STRING, "Reason, as in records."),
+        column("user", Kind.STRING, "User, if known."),
+        column("host", Kind.STRING, "Host from which the connection came."),
+        column("vhost", Kind.STRING, "Vhost whose policy denied it."),
+        column("rule", Kind.STRING, "Rule that denied it, as in docs/policy.md; for a login, the listener."),
+        column(
+            "about", Kind.STRING, "Object of the operation: the address, the request, the host name or the mechanism."
+        ),
     ),
 )
 
@@ -312,14 +388,14 @@ CONNECTION_LINK_ROUTE: Final = EntityType(
     operations=("CREATE", "DELETE"),
     core=True,
     columns=(
-        column("pattern", Kind.STRING, "Matches by tokens between `.` or `/`.", required=True),
+        column("pattern", Kind.STRING, "Pattern of the addresses, by tokens between `.` or `/`.", required=True),
         column(
             "direction",
             Kind.ENUM,
-            "Whose links: `in` of senders, `out` of receivers.",
+            "Direction of the links: `in` for senders, `out` for receivers.",
             values=("in", "out"),
             required=True,
         ),
-        column("containerId", Kind.STRING, "The container id of the client."),
+        column("containerId", Kind.STRING, "Container id of the client."),
     ),
 )

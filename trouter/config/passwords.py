@@ -56,7 +56,7 @@ def password_of(text: str) -> Secret:
 
 
 def sasl_password_of(text: str) -> Secret:
-    """Return the same for ``saslPassword``, where `literal:` is a part of the password, as with the older router."""
+    """Return the same for ``saslPassword``, where `literal:` is a part of the password, as with Qpid Dispatch."""
     return _in_clear(text) if text.startswith("literal:") else password_of(text)
 
 

@@ -36,7 +36,7 @@ _BLANK = frozenset(" \t\r\f\v")
 _BLANKS = re.compile(r"[ \t\r\f\v]*")
 _REST_IS_EMPTY = re.compile(r"[ \t\r\f\v]*(?:#[^\n]*)?(?=\n|\Z)")
 _KEY = re.compile(BARE_KEY)
-# The older manual prints maps and sections so, and the older router reads none of them.
+# The manual of Qpid Dispatch prints maps and sections so, and the program reads none of them.
 _EQUALS = re.compile(r"[ \t]*=[ \t]*\{")
 _ITEM = re.compile(r"[^,\]\n#]+")
 # `{` opens a map when a name and a colon follow, or `}`; `{user}` is text.

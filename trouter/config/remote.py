@@ -60,7 +60,7 @@ def withheld_file(configuration: Configuration, attribute: Attribute, text: str)
     """Return why management may not have the file or the folder that this text names; empty if it may.
 
     Call this before the file is opened, so that the answer does not show whether it exists and what it holds.
-    Attributes of the older router are held to it with secureDefaults only.
+    Attributes of Qpid Dispatch are held to it with secureDefaults only.
     """
     if attribute.field not in FILES or not (text := _path_in(attribute, text)):
         return ""

@@ -392,7 +392,7 @@ def _vhost(draft: Draft) -> None:
 
 BOTH_FILES: Final = "certFile and privateKeyFile must be given together"
 NO_SUCH: Final = "there is no {} of this name"
-#: Type -> the older router's text about a missing reference.
+#: Type -> Qpid Dispatch's text about a missing reference.
 NO_SUCH_OF: Final[dict[type | None, str]] = {ExchangeEntity: "Named exchange does not exist"}
 NEEDED: Final = "add a section {} with this name"
 EXAMPLES: Final = {"prefix": "e.g. news", "pattern": "e.g. news/*/#"}

@@ -81,7 +81,7 @@ class BadValue(Exception):
 
 
 class Doubt(BadValue):
-    """A value that the older router reads in its own way, as ``value``.
+    """A value that Qpid Dispatch reads in its own way, as ``value``.
 
     Without secureDefaults the router uses ``value``, with the warning of the ``point`` in the table of strictness;
     with secureDefaults it refuses the value.
@@ -144,14 +144,14 @@ class Attribute:
     twin: str = ""
     #: The value that rows and the schema show if it is not given; None for the default.
     shown: Any = None
-    #: The value that rows and the schema show as the older router does if it is not given; another one is in force.
+    #: The value that rows and the schema show as Qpid Dispatch does if it is not given; another one is in force.
     unset: Any = Unset.DEFAULT
-    #: The default that the schema names, if the older router has another than the one in force.
+    #: The default that the schema names, if Qpid Dispatch has another than the one in force.
     older_default: Any = Unset.DEFAULT
     required: bool = False
     #: The error if it is required and missing.
     missing: str = ""
-    #: The older router's error for a malformed value; empty if it has none.
+    #: Qpid Dispatch's error for a malformed value; empty if it has none.
     wrong: str = ""
     #: `create`: a file or CREATE may give it; `update`: UPDATE may change it.
     create: bool = False
@@ -329,7 +329,7 @@ class EntityType:
     columns: tuple[Attribute, ...] = ()
     #: The short names of its base types, the nearest first.
     bases: tuple[str, ...] = ()
-    #: The operations of the older router, those inherited from the bases, and those that only trouter has.
+    #: The operations of Qpid Dispatch, those inherited from the bases, and those that only trouter has.
     operations: tuple[str, ...] = ()
     inherited: tuple[str, ...] = ("READ",)
     extra_operations: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
 """The table of strictness: what `secureDefaults` changes, and what is reported as unsafe with and without it.
 
-The router serves the files of the older router, and reports what is unsafe in them (docs/decisions/0010). With
+The router serves the files of Qpid Dispatch, and reports what is unsafe in them (docs/decisions/0010). With
 `secureDefaults: yes` in the router section each point has its strict side. The code that decides takes the texts from
 `POINTS`; a test goes through all rows with and without the switch.
 """
@@ -73,7 +73,7 @@ DEFAULTS: Final = (
     Point(
         "sessions",
         "listener.maxSessions",
-        "1024 on listeners of role normal, unless it is given (the older router: 32768)",
+        "1024 on listeners of role normal, unless it is given (Qpid Dispatch: 32768)",
         "256 there, unless it is given",
         page="limits.md",
     ),
@@ -88,7 +88,7 @@ DEFAULTS: Final = (
     ),
 )
 
-#: Settings that the older router serves, and the switch forbids.
+#: Settings that Qpid Dispatch serves, and the switch forbids.
 FORBIDDEN: Final = (
     Point(
         "unproven-router",
@@ -324,9 +324,9 @@ REPORTED: Final = (
     Point(
         "older-console",
         "listener.httpRootDir",
-        "where the folder of the older router's console is not on this machine, the router's own console is served",
+        "where the folder of Qpid Dispatch's console is not on this machine, the router's own console is served",
         "",
-        "this folder of the older router's console is not on this machine: will serve the router's own console",
+        "this folder of Qpid Dispatch's console is not on this machine: will serve the router's own console",
         "leave it out",
         "console.md",
         Severity.NOTE,
@@ -352,7 +352,7 @@ REFUSED: Final = "with secureDefaults it is refused"
 
 
 def doubt(findings: Findings, point: str, place: SourcePosition, message: str, **about: Unpack[About]) -> bool:
-    """Report a doubtful value at ``place``; return whether it is served, in the way of the older router.
+    """Report a doubtful value at ``place``; return whether it is served, in the way of Qpid Dispatch.
 
     With secureDefaults it is an error, and so is a PROBLEM in a management request. The default suggestion is the cure
     of the point.

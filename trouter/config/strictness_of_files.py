@@ -1,4 +1,4 @@
-"""The points of strictness about files: contents that the older router reads in its own way."""
+"""The points of strictness about files: contents that Qpid Dispatch reads in its own way."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _read_as(
     return Point(name, subject, compatible, strict, warning, cure, page, severity)
 
 
-#: Contents of a file that the older router reads in its own way.
+#: Contents of a file that Qpid Dispatch reads in its own way.
 READ_AS: Final = (
     _read_as(
         "unknown-in-group",

@@ -48,7 +48,7 @@ def tenant_source(text: str) -> TenantSource:
 def why_no_tenants(get: Callable[[str], Any], vhost_policy: bool, secure: bool) -> str:
     """Return why a listener with the fields of ``get`` cannot hold tenants apart; empty if it can, or need not.
 
-    Clients may choose their tenant by the hostname of their open, as with the older router, unless the configuration
+    Clients may choose their tenant by the hostname of their open, as with Qpid Dispatch, unless the configuration
     is ``secure`` (secureDefaults).
     """
     if not get("multi_tenant"):

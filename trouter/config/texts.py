@@ -80,7 +80,7 @@ def port(text: str) -> str:
 
 
 def listed_port(text: str) -> str:
-    """Parse a port as ``port`` does; Doubt for one above 65535, of which the older router takes the lowest 16 bits."""
+    """Parse a port as ``port`` does; Doubt for one above 65535, of which Qpid Dispatch takes the lowest 16 bits."""
     if re.fullmatch("[0-9]{5,20}", text) and int(text) > MAX_PORT:
         cure = "a number from 0 to 65535, or a service name"
         raise Doubt("port-too-high", str(int(text) % (MAX_PORT + 1)), "is not a port", cure)

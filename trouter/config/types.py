@@ -1,4 +1,4 @@
-"""All types of entities, in the order in which management lists them: the older router's, then trouter's own."""
+"""All types of entities, in the order in which management lists them: Qpid Dispatch's, then trouter's own."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ class ListedConnection:
         }
 
     def row(self, now_s: float) -> dict[str, object]:
-        """Return the row in management, in the order of the older router's columns (management.md 11)."""
+        """Return the row in management, in the order of Qpid Dispatch's columns (management.md 11)."""
         remote, tls, tenant = self.engine.remote_open, self.facts.tls, self.tenant
         last_delivery_s = self._connections.last_delivery_s(self.number, now_s)
         return {

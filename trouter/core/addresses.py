@@ -27,7 +27,7 @@ PHASES: Final = frozenset("0123456789F")
 #: The number of the fallback phase in annotations: its letter's distance from "0" (inter-router.md 2.7).
 FALLBACK_NUMBER: Final = ord(FALLBACK_PHASE) - ord(FIRST_PHASE)
 
-#: More than the older router's 15, so that a client cannot find one by trying (security.md 7.4).
+#: More than Qpid Dispatch's 15, so that a client cannot find one by trying (security.md 7.4).
 TEMPORARY_LENGTH: Final = 22
 #: The beginning of the keys of dynamic sources, and of made-up addresses.
 TEMPORARY_KEY: Final = "Ltemp."

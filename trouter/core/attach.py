@@ -51,7 +51,7 @@ NO_COORDINATOR: Final = Error(
     "transactions.",
 )
 TOO_LONG: Final = Error("amqp:invalid-field", f"addresses are limited to {MAX_ADDRESS_BYTES} bytes")
-#: In the words of the older router's policy.
+#: In the words of Qpid Dispatch's policy.
 DISALLOWED: Final = Error("amqp:unauthorized-access", "link disallowed by local policy")
 UNFIT: Final = Error("amqp:invalid-field", "an address must not contain control characters")
 

@@ -37,7 +37,7 @@ TOO_MANY_ANNOTATIONS = rejected_state(
 )
 NO_ADDRESS = rejected_state("amqp:precondition-failed", "Routing failure: no address present")
 UNAVAILABLE = rejected_state("amqp:not-found", "Deliveries cannot be sent to an unavailable address")
-#: In the words of the older router's policy.
+#: In the words of Qpid Dispatch's policy.
 CLOSED = rejected_state("amqp:unauthorized-access", "policy violation on target")
 TOO_LARGE_INSIDE = rejected_state(
     "amqp:link:message-size-exceeded", f"messages to this address are limited to {MAX_INSIDE_BYTES} bytes"

@@ -34,7 +34,7 @@ class Note:
 
 
 def write(note: Note) -> bytes:
-    """Return the encoded message, without annotations, in the encodings of the older router."""
+    """Return the encoded message, without annotations, in the encodings of Qpid Dispatch."""
     sections = [] if note.headless else [_HEADER]
     if note.to is not None or note.reply_to is not None or note.correlation_id is not None:
         fields = [None, None, note.to, None, note.reply_to, note.correlation_id]

@@ -57,7 +57,7 @@ class EngineLimits:
     whole_attaches: bool = True
     #: The treatment of a delivery state that cannot be decoded.
     undecodable_states: Undecodable = Undecodable.REFUSED
-    #: Bytes of a container-id; the older router has no limit.
+    #: Bytes of a container-id; Qpid Dispatch has no limit.
     max_name_bytes: int = 8192
     #: Bytes of a link's name: clients make it of their container-id and an address, which may have 4,096.
     max_link_name_bytes: int = 8192

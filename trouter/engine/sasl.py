@@ -39,7 +39,7 @@ SASL_AUTH = 1
 SASL_SYS = 2
 SASL_SYS_TEMP = 4
 
-#: The error for a peer that skips a layer, in the words of the older router's log.
+#: The error for a peer that skips a layer, in the words of Qpid Dispatch's log.
 UNENCRYPTED: Final = "Client connection unencrypted - forbidden"
 UNAUTHENTICATED: Final = "Client skipped authentication - forbidden"
 

@@ -11,7 +11,7 @@ from trouter.hooks.facts import AuthServiceFacts
 from trouter.hooks.policy import AnnotationFilter, Permissions, VhostPolicy
 from trouter.hooks.sasl import Authenticated, AuthService, Challenge, Refused, SaslExchange
 
-#: As many as the older router advertises; a longer answer counts as one of the wrong type (security.md 1.2).
+#: As many as Qpid Dispatch advertises; a longer answer counts as one of the wrong type (security.md 1.2).
 MAX_MECHANISMS: Final = 32
 #: As long as other names may be; a name in a certificate may have a hundred times as many.
 MAX_CERTIFICATE_USER_BYTES: Final = 8192

@@ -1,6 +1,6 @@
 """The figures as Prometheus text: this module has names, types and help, ``Figures`` the numbers.
 
-The `qdr_*` series keep the names and types that dashboards of the older router use, even gauges that end in `_total`.
+The `qdr_*` series keep the names and types that dashboards of Qpid Dispatch use, even gauges that end in `_total`.
 Other series have correct types. No client can choose the value of a label.
 """
 
@@ -36,22 +36,22 @@ TOTALS: Final = (
     ("routers", GAUGE, "Other routers known."),
     ("link_routes", GAUGE, "Link routes, active or not."),
     ("auto_links", GAUGE, "Auto links, active or not."),
-    ("presettled_deliveries", COUNTER, "Deliveries that came settled."),
-    ("dropped_presettled_deliveries", COUNTER, "Settled deliveries dropped for want of room or credit."),
+    ("presettled_deliveries", COUNTER, "Deliveries that the sender had settled already (pre-settled)."),
+    ("dropped_presettled_deliveries", COUNTER, "Pre-settled deliveries dropped for want of room or credit."),
     ("accepted_deliveries", COUNTER, "Deliveries that ended accepted."),
     ("released_deliveries", COUNTER, "Deliveries that ended released."),
     ("rejected_deliveries", COUNTER, "Deliveries that ended rejected."),
     ("modified_deliveries", COUNTER, "Deliveries that ended modified."),
     ("deliveries_ingress", COUNTER, "Deliveries that clients sent to this router."),
     ("deliveries_egress", COUNTER, "Deliveries that this router sent to clients."),
-    ("deliveries_transit", COUNTER, "Deliveries passed from one router to another."),
-    ("deliveries_ingress_route_container", COUNTER, "Deliveries that came from route containers."),
-    ("deliveries_egress_route_container", COUNTER, "Deliveries that went to route containers."),
+    ("deliveries_transit", COUNTER, "Deliveries forwarded to other routers."),
+    ("deliveries_ingress_route_container", COUNTER, "Deliveries from brokers (route containers)."),
+    ("deliveries_egress_route_container", COUNTER, "Deliveries to brokers (route containers)."),
     ("deliveries_delayed_1sec", COUNTER, "Deliveries that took between 1 and 10 seconds to settle."),
     ("deliveries_delayed_10sec", COUNTER, "Deliveries that took more than 10 seconds to settle."),
     ("deliveries_stuck", GAUGE, "Deliveries that have not been settled for more than 10 seconds."),
     ("links_blocked", GAUGE, "Links that have had no credit for more than 10 seconds."),
-    ("deliveries_redirected_to_fallback", COUNTER, "Deliveries that went to a fallback destination."),
+    ("deliveries_redirected_to_fallback", COUNTER, "Deliveries redirected to a fallback consumer."),
 )
 #: Totals whose column in the router's row has another name.
 _COLUMNS: Final = {
@@ -61,7 +61,7 @@ _COLUMNS: Final = {
     "deliveries_delayed_1sec": "deliveriesDelayed1Sec",
     "deliveries_delayed_10sec": "deliveriesDelayed10Sec",
 }
-#: The older router's allocator gauges, `qdr_allocator_<type>:<field>_bytes`: objects, in spite of the name. Without
+#: Qpid Dispatch's allocator gauges, `qdr_allocator_<type>:<field>_bytes`: objects, in spite of the name. Without
 #: pools, all objects are allocated and held, and none is rebalanced.
 ALLOCATOR_FIELDS: Final = (
     ("total_alloc_from_heap", 1),
@@ -129,19 +129,23 @@ def _allocators(figures: Figures) -> Iterator[Metric]:
     for owner in figures.memory:
         for name, share in ALLOCATOR_FIELDS:
             series = f"qdr_allocator_{owner.name}:{name}_bytes"
-            yield GaugeMetricFamily(series, "As the older router counts its objects.", value=owner.count * share)
+            yield GaugeMetricFamily(series, "As Qpid Dispatch counts its objects.", value=owner.count * share)
 
 
 def _about_the_process(figures: Figures) -> Iterator[Metric]:
-    build = GaugeMetricFamily("trouter_build_info", "What runs; always 1.", labels=("version", "twin", "python"))
+    build = GaugeMetricFamily(
+        "trouter_build_info", "Version, twin and Python of the router; always 1.", labels=("version", "twin", "python")
+    )
     build.add_metric((figures.version, figures.twin, platform.python_version()), 1)
     yield build
-    yield GaugeMetricFamily("trouter_uptime_seconds", "Since the router started.", value=figures.uptime_s)
+    yield GaugeMetricFamily("trouter_uptime_seconds", "Seconds since the router started.", value=figures.uptime_s)
     yield GaugeMetricFamily(
         "trouter_ready", "1 while all that is configured is served, else 0.", value=int(figures.ready)
     )
     findings = GaugeMetricFamily(
-        "trouter_configuration_findings", "What `trouter check` would tell of.", labels=("severity",)
+        "trouter_configuration_findings",
+        "Findings of `trouter check` about the configuration in force.",
+        labels=("severity",),
     )
     for severity, count in figures.findings.items():
         findings.add_metric((severity,), count)
@@ -151,8 +155,12 @@ def _about_the_process(figures: Figures) -> Iterator[Metric]:
 def _connections(figures: Figures) -> Iterator[Metric]:
     listeners = _bounded_listeners(figures.listeners)
     now = GaugeMetricFamily("trouter_connections", "Open connections by listener.", labels=("listener",))
-    accepted = CounterMetricFamily("trouter_connections_accepted", "Connections taken.", labels=("listener",))
-    refused = CounterMetricFamily("trouter_connections_refused", "Connections turned away.", labels=("listener",))
+    accepted = CounterMetricFamily(
+        "trouter_connections_accepted", "Connections accepted by listener.", labels=("listener",)
+    )
+    refused = CounterMetricFamily(
+        "trouter_connections_refused", "Connections refused by listener.", labels=("listener",)
+    )
     for listener in listeners:
         labels = (printable(listener.name),)
         now.add_metric(labels, listener.connections)
@@ -163,10 +171,10 @@ def _connections(figures: Figures) -> Iterator[Metric]:
     for name, count in _bounded(figures.vhost_connections).items():
         vhosts.add_metric((printable(name),), count)
     yield vhosts
-    met = CounterMetricFamily("trouter_vhost_quota_alarms", "Alarms about quotas.", labels=("vhost",))
+    met = CounterMetricFamily("trouter_vhost_quota_alarms", "Quota alarms by vhost.", labels=("vhost",))
     for name, count in _bounded(figures.quota_alarms).items():
         met.add_metric((printable(name),), count)
-    raised = GaugeMetricFamily("trouter_vhost_quota_alarms_raised", "Those that are raised now.", labels=("vhost",))
+    raised = GaugeMetricFamily("trouter_vhost_quota_alarms_raised", "Active quota alarms by vhost.", labels=("vhost",))
     for name, count in _bounded(figures.quota_alarms_raised).items():
         raised.add_metric((printable(name),), count)
     yield from (met, raised)
@@ -174,12 +182,12 @@ def _connections(figures: Figures) -> Iterator[Metric]:
 
 def _deliveries(figures: Figures) -> Iterator[Metric]:
     labels = ("address_class", "outcome")
-    ended = CounterMetricFamily("trouter_deliveries", "Deliveries that ended.", labels=labels)
+    ended = CounterMetricFamily("trouter_deliveries", "Deliveries with an outcome.", labels=labels)
     for class_and_outcome, count in figures.deliveries.items():
         ended.add_metric(class_and_outcome, count)
     yield ended
     latency = HistogramMetricFamily(
-        "trouter_settle_latency_seconds", "From the arrival of a message to its settlement.", labels=labels
+        "trouter_settle_latency_seconds", "Time from the arrival of a message to its settlement.", labels=labels
     )
     bounds = [*(str(float(bound_s)) for bound_s in figures.latency_bounds_s), "+Inf"]
     for class_and_outcome, histogram in figures.settle_latency.items():
@@ -189,14 +197,14 @@ def _deliveries(figures: Figures) -> Iterator[Metric]:
 
 
 def _memory(figures: Figures) -> Iterator[Metric]:
-    size = GaugeMetricFamily("trouter_memory_bytes", "Memory by the type of its objects.", labels=("owner",))
+    size = GaugeMetricFamily("trouter_memory_bytes", "Memory by type of objects.", labels=("owner",))
     count = GaugeMetricFamily("trouter_memory_objects", "Objects alive by type.", labels=("owner",))
     for owner in figures.memory:
         size.add_metric((owner.name,), owner.size_bytes * owner.count)
         count.add_metric((owner.name,), owner.count)
     yield from (size, count)
-    yield GaugeMetricFamily("trouter_held_message_bytes", "Messages under way.", value=figures.held_bytes)
-    limit = "How much of messages under way may be held."
+    yield GaugeMetricFamily("trouter_held_message_bytes", "Bytes of messages under way.", value=figures.held_bytes)
+    limit = "Largest number of bytes of messages under way."
     yield GaugeMetricFamily("trouter_held_message_bytes_limit", limit, value=figures.held_limit_bytes)
 
 
@@ -211,7 +219,7 @@ def _logs(figures: Figures) -> Iterator[Metric]:
 
 def _certificates(figures: Figures) -> Iterator[Metric]:
     ends = GaugeMetricFamily(
-        "trouter_tls_cert_not_after_seconds", "When a certificate ends, since 1970.", labels=("ssl_profile",)
+        "trouter_tls_cert_not_after_seconds", "Expiry of a certificate, in seconds since 1970.", labels=("ssl_profile",)
     )
     for certificate in figures.certificates:
         ends.add_metric((printable(certificate.profile),), certificate.not_after_s)
@@ -221,14 +229,16 @@ def _certificates(figures: Figures) -> Iterator[Metric]:
 def _network(network: NetworkFigures) -> Iterator[Metric]:
     gauge, counter = GaugeMetricFamily, CounterMetricFamily
     yield gauge("trouter_network_routers", "Other routers known.", value=network.known)
-    yield gauge("trouter_network_routers_reachable", "Those of them to which there is a way.", value=network.reachable)
-    yield gauge("trouter_network_neighbours", "Those that are neighbours.", value=network.neighbours)
-    yield gauge("trouter_network_duplicate_ids", "Ids that two routers have.", value=network.duplicate_ids)
-    yield counter("trouter_network_changes", "Changes of the network.", value=network.changes)
+    yield gauge("trouter_network_routers_reachable", "Other routers that can be reached.", value=network.reachable)
+    yield gauge("trouter_network_neighbours", "Routers that are neighbours.", value=network.neighbours)
+    yield gauge("trouter_network_duplicate_ids", "Router ids that two routers have.", value=network.duplicate_ids)
+    yield counter("trouter_network_changes", "Changes of the topology.", value=network.changes)
     messages = counter("trouter_network_control_messages", "Messages between routers.", labels=("direction",))
     messages.add_metric(("in",), network.control_in)
     messages.add_metric(("out",), network.control_out)
-    faults = counter("trouter_network_faults", "What other routers sent and was not believed.", labels=("fault",))
+    faults = counter(
+        "trouter_network_faults", "Messages of other routers that were ignored, by fault.", labels=("fault",)
+    )
     for fault, count in network.faults.items():
         faults.add_metric((fault,), count)
     yield from (messages, faults)
@@ -241,7 +251,7 @@ def _tenants(tenants: Iterable[TenantFigures]) -> Iterator[Metric]:
         "addresses": GaugeMetricFamily("trouter_tenant_addresses", "Addresses known by tenant.", labels=_TENANT),
     }
     ended = CounterMetricFamily(
-        "trouter_tenant_deliveries", "Deliveries that a tenant sent and that ended.", labels=(*_TENANT, "outcome")
+        "trouter_tenant_deliveries", "Deliveries of a tenant with an outcome.", labels=(*_TENANT, "outcome")
     )
     for tenant in tenants:
         name = printable(tenant.name)

@@ -1,4 +1,4 @@
-"""Log lines as the older router writes them (docs/logging.md), over the standard `logging`.
+"""Log lines as Qpid Dispatch writes them (docs/logging.md), over the standard `logging`.
 
 Code logs to `trouter.<MODULE>`, for instance `logging.getLogger("trouter.SERVER")`, also available as `of("SERVER")`.
 One handler at `trouter` applies the settings of the record's module: each module has its own levels and output, and one

@@ -9,7 +9,7 @@ that look like the start of one.
     [C5]:FRAME: 0 -> @transfer(20) [handle=0x0, delivery-id=0x0, delivery-tag=b"1", settled=true] (1024) "..."
     [C5]:FRAME: 0 <- EMPTY FRAME
 
-The form is that of the older router's engine, since programs read it. Payloads are not shown.
+The form is that of Qpid Dispatch's engine, since programs read it. Payloads are not shown.
 """
 
 from __future__ import annotations

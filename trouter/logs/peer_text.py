@@ -15,7 +15,7 @@ _DURABILITY: Final = {1: "config", 2: "unsettled-state"}
 
 
 def word(text: str) -> str:
-    """Return a peer's text as one field of a line in the older router's form: cut, its blanks escaped.
+    """Return a peer's text as one field of a line in Qpid Dispatch's form: cut, its blanks escaped.
 
     So a peer cannot add fields to the line. The log itself escapes unprintable characters.
     """
@@ -28,7 +28,7 @@ def name_word(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a peer's text in single quotes as in the older router: cut, and unable to end them."""
+    """Return a peer's text in single quotes as in Qpid Dispatch: cut, and unable to end them."""
     inner = text[:_MAX_QUOTED].replace("\\", "\\x5c").replace("'", "\\x27")
     return f"'{inner}'"
 

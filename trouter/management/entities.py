@@ -56,7 +56,7 @@ async def on_found(node: Node, request: Request, operation: str, found: Found) -
 
 
 def nameless(kind: EntityType | None) -> str:
-    """Return the description for a request without name and identity, in the older router's words."""
+    """Return the description for a request without name and identity, in Qpid Dispatch's words."""
     whose = "" if kind is None or kind.core else f"{kind.full_name}: "
     return f"{whose}No name or identity provided"
 

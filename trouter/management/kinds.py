@@ -17,7 +17,7 @@ NODE_TYPES: Final = frozenset({MANAGEMENT, "org.amqp.management"})
 #: The name and identity of the management node.
 SELF: Final = "self"
 
-#: The columns of the types that the core reports, in the order of the older router.
+#: The columns of the types that the core reports, in the order of Qpid Dispatch.
 CORE_COLUMNS: Final[dict[str, tuple[str, ...]]] = {
     "router": (
         "name", "identity", "id", "type", "mode", "area", "version", "metadata", "addrCount", "linkCount", "nodeCount",
@@ -87,7 +87,7 @@ def is_base(kind: EntityType) -> bool:
 
 
 def listed_operations(kind: EntityType, of_node: Iterable[str]) -> tuple[str, ...]:
-    """Return the operations that work of a type: those of the older router in its order, then the others.
+    """Return the operations that work of a type: those of Qpid Dispatch in its order, then the others.
 
     ``of_node`` are those of the management node. A base type has those that all entities below it have.
     """
@@ -101,7 +101,7 @@ def attribute_names(kind: EntityType) -> tuple[str, ...]:
 
 
 def _columns(kind: EntityType) -> tuple[str, ...]:
-    """Return the columns of a type in the order of the older router, then our own attributes."""
+    """Return the columns of a type in the order of Qpid Dispatch, then our own attributes."""
     shared = (each.name for each in kind.attributes if not each.extra or kind.extra)
     return tuple(dict.fromkeys((*CORE_COLUMNS.get(kind.short, ()), *shared, *attribute_names(kind))))
 

@@ -65,7 +65,7 @@ def _boolean(name: str, value: object) -> bool:
 
 
 async def _update_link(_: Node, attributes: Mapping[str, Any], found: Found, row: Mapping[str, Any]) -> Answer:
-    """Accept the administrative status of a link, which changes nothing, as in the older router; Refusal."""
+    """Accept the administrative status of a link, which changes nothing, as in Qpid Dispatch; Refusal."""
     for name, value in attributes.items():
         if name == "adminStatus":
             if value not in (None, "enabled", "disabled"):

@@ -25,7 +25,7 @@ PORTION_S: Final = 0.002
 MAX_NAMES: Final = 1000
 #: The longest answer: it is held in one piece.
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
-#: python-qpid-proton, which the older router's tools use, reads 65,535 values of a message and drops the others
+#: python-qpid-proton, which Qpid Dispatch's tools use, reads 65,535 values of a message and drops the others
 #: silently. If all attributes are requested, long lists beyond this many values become null.
 MAX_VALUES: Final = 60_000
 #: Lists up to this length are kept.

@@ -14,7 +14,7 @@ from .ports import Rights
 from .status import Refusal, forbidden
 
 NONE, READ, OPERATE, ADMIN = LEVELS
-#: In the older router's words.
+#: In Qpid Dispatch's words.
 NOT_ALLOWED: Final = "You are not allowed to perform this operation."
 
 #: Operations that only read, of whatever type; not GET-LOG, because the log shows more of other clients.

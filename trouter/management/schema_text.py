@@ -57,7 +57,7 @@ def _attribute(attribute: Attribute) -> dict[str, Any]:
             "deprecated": attribute.deprecated,
             "description": attribute.doc,
             "graph": attribute.graph,
-            # The older router leaves out what a client may set; its tools read past it.
+            # Qpid Dispatch leaves out what a client may set; its tools read past it.
             "create": attribute.create,
             "update": attribute.update,
         }

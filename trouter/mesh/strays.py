@@ -1,6 +1,6 @@
 """What other routers are said to have, in messages that were not believed, until they say so themselves.
 
-A message of a router may come by a way that does not lead there: while the network changes, and where an older router
+A message of a router may come by a way that does not lead there: while the network changes, and where Qpid Dispatch
 sends it by all ways. Its router then says the same by the right way soon. Only if it does not, the message is a fault.
 """
 

@@ -11,7 +11,7 @@ from trouter.config.entities import GroupSettings
 from trouter.config.entities.group import OPERATORS
 
 UNLIMITED: Final = 2**31 - 1
-#: The defaults in the older router's manual: they are upper bounds, so configuring them leaves the listener's values.
+#: The defaults in Qpid Dispatch's manual: they are upper bounds, so configuring them leaves the listener's values.
 BOUNDS: Final = {"max_frame_size": 2**31 - 1, "max_sessions": 65535, "max_session_window": 2**31 - 1}
 
 

@@ -1,4 +1,4 @@
-"""Subjects of certificates as text: RFC 2253, escaped as the older router does."""
+"""Subjects of certificates as text: RFC 2253, escaped as Qpid Dispatch does."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The errors of tools, printed as `ClassName: text` on stderr, with exit status 1.
 
-Scripts read those names, which are those of the older router's tools.
+Scripts read those names, which are those of Qpid Dispatch's tools.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DEBUG_VARIABLE: Final = "_QPID_DISPATCH_TOOLS_DEBUG_"
 
 
 class StatusError(Exception):
-    """The router refused a request; `kind` is the class name that the older tools print."""
+    """The router refused a request; `kind` is the class name that Qpid Dispatch's tools print."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)
@@ -58,7 +58,7 @@ class UsageError(argparse.ArgumentTypeError):
 
 
 class WrongOption(UsageError, ValueError):
-    """The value of an option is invalid; the older router's tools tell it as a ValueError."""
+    """The value of an option is invalid; Qpid Dispatch's tools tell it as a ValueError."""
 
 
 def status_error(code: int, description: str) -> StatusError:
@@ -74,7 +74,7 @@ def status_error(code: int, description: str) -> StatusError:
 def as_text(failure: BaseException, *, older: bool = False) -> str:
     """Return `ClassName: text`; of a group, that of its first member; of a file, its path and what is wrong with it.
 
-    older: with the class of every failure, as the older router's tools.
+    older: with the class of every failure, as Qpid Dispatch's tools.
     """
     while isinstance(failure, BaseExceptionGroup):
         failure = failure.exceptions[0]
@@ -93,7 +93,7 @@ def _is_usage(failure: Exception, older: bool) -> bool:
 def run_tool(work: Callable[[], Awaitable[None]], *, older: bool = False) -> int:
     """Run a tool; return its exit status. UsageError, Ctrl-C and a closed output are left to the caller.
 
-    older: print failures on stdout, and end with 1 after Ctrl-C, as the older router's tools do.
+    older: print failures on stdout, and end with 1 after Ctrl-C, as Qpid Dispatch's tools do.
     """
     try:
         import trio  # noqa: PLC0415  # commands that do not connect do without

@@ -166,7 +166,7 @@ def _multiple_to_wire(field: Field, value: Any) -> Any:
     """Return None for no value, the bare value for one, else an array; an array also for ArrayForm and mandatory
     fields.
 
-    The older router recognises the links of other routers only by a bare symbol.
+    Qpid Dispatch recognises the links of other routers only by a bare symbol.
     """
     if not field.mandatory:
         if not value:

@@ -1,4 +1,4 @@
-/** The recorded answers of the older router, 1.19.0, to its own tools, for the console. */
+/** The recorded answers of Qpid Dispatch, 1.19.0, to its own tools, for the console. */
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -47,7 +47,7 @@ function recorded(): { bodies: Map<string, unknown>; tables: Map<string, Table> 
 const isTable = (body: unknown): body is Table => typeof body === "object" && body !== null && "attributeNames" in body;
 
 /** Return a node with the recorded answers; tables that no tool requested are empty, and types that the router lacks are refused. */
-export function olderRouter(): Answer {
+export function qpidDispatch(): Answer {
   const { bodies, tables } = recorded();
   const { entityTypes } = bodies.get("GET-SCHEMA") as { entityTypes: Readonly<Record<string, { fullyQualifiedType: string }>> };
   const known = new Set(Object.values(entityTypes).map(({ fullyQualifiedType: name }) => name));

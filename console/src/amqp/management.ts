@@ -26,7 +26,7 @@ export interface ManagementRequest {
   readonly body?: Value;
 }
 
-/** Return the full name of a type; the older router finds the tables of its core by full names only. */
+/** Return the full name of a type; Qpid Dispatch finds the tables of its core by full names only. */
 export function fullName(entity: Entity): string {
   return entity.startsWith("org.") ? entity : PREFIX + entity;
 }

@@ -6,7 +6,7 @@ import { tableOf } from "./rows";
 import { shown } from "./text";
 import type { Row, RouterTables } from "./types";
 
-/** A link without credit for this time is blocked, in s; the older router counts blocked links by the same time. */
+/** A link without credit for this time is blocked, in s; Qpid Dispatch counts blocked links by the same time. */
 export const BLOCKED_AFTER_S = 10;
 
 /** Return the route of the page that explains an address. */

@@ -46,7 +46,7 @@ export function peerKind(connection: Row): PeerKind {
   }
 }
 
-/** Return whether the client is a console: trouter's or the older router's. */
+/** Return whether the client is a console: trouter's or Qpid Dispatch's. */
 export function isConsole(connection: Row): boolean {
   return "console_identifier" in mapAt(connection, "properties");
 }

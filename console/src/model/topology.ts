@@ -209,7 +209,7 @@ function costsBetween(snapshot: Snapshot): ReadonlyMap<string, number> {
       const id = textAt(row, "id");
       for (const [neighbour, cost] of Object.entries(mapAt(row, "linkCosts")))
         if (typeof cost === "number" || typeof cost === "bigint") costs.set(`${id}>${neighbour}`, Number(cost));
-      // The older router reports only the cost of the path to its neighbour.
+      // Qpid Dispatch reports only the cost of the path to its neighbour.
       if (textAt(row, "nextHop") === "" && id !== router.id && !costs.has(`${router.id}>${id}`))
         costs.set(`${router.id}>${id}`, numberAt(row, "cost", 1));
     }

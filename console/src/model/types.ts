@@ -47,7 +47,7 @@ export interface SchemaAttribute {
   readonly deprecated: boolean;
   /** The attribute is a counter or gauge that charts can show. */
   readonly graph: boolean;
-  /** Whether CREATE and UPDATE take the attribute; the older router does not report this, both are false. */
+  /** Whether CREATE and UPDATE take the attribute; Qpid Dispatch does not report this, both are false. */
   readonly create: boolean;
   readonly update: boolean;
   readonly description: string;

@@ -38,7 +38,7 @@ const ALL: Rights = { level: "admin", isTenant: false, mayCloseConnections: true
 /** The rights before a login. */
 export const NO_RIGHTS: Rights = { level: "none", isTenant: false, mayCloseConnections: false };
 
-/** Return the rights of this login; all rights if the router does not report them, as the older router. */
+/** Return the rights of this login; all rights if the router does not report them, as Qpid Dispatch. */
 export async function fetchRights(): Promise<Rights> {
   try {
     const answer = await manage("", { operation: "GET-RIGHTS" });

@@ -53,7 +53,7 @@ const store = create<Session>((_set, get) => ({
     (isOutsideSchema(operation, entity) || (schemaNow().types[entity]?.operations.includes(operation) ?? false)),
 }));
 
-/** An UPDATE closes a connection, although the schema of the older router does not list the operation. */
+/** An UPDATE closes a connection, although the schema of Qpid Dispatch does not list the operation. */
 const isOutsideSchema = (operation: string, entity: Entity): boolean => operation === "UPDATE" && entity === "connection";
 
 /** Counts logins and logouts, so that late results of an earlier login are dropped. */

@@ -1,4 +1,4 @@
-"""The intended differences between trouter's answers and the older router's, each with its reason."""
+"""The intended differences between trouter's answers and Qpid Dispatch's, each with its reason."""
 
 from __future__ import annotations
 

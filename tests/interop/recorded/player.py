@@ -1,6 +1,6 @@
 """Play one side of a recorded conversation to trouter, and compare its answers with those of the other side.
 
-The player waits for each frame that the older router sent before it goes on, so that the conversation keeps its order.
+The player waits for each frame that Qpid Dispatch sent before it goes on, so that the conversation keeps its order.
 It sends the recorded bytes, except for values that trouter chose itself: ids of deliveries, names of its links, its
 channels, the addresses that it generated.
 """

@@ -154,7 +154,7 @@ def _steps(text: str) -> Iterator[Step]:
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference between trouter's answer and the older router's.
+    """A difference between trouter's answer and Qpid Dispatch's.
 
     ``kind`` is ``width`` for one value in two encodings of its type, ``default`` for a null and its default value,
     ``order`` for a map with its keys in another order, ``missing`` for a frame that did not arrive, else ``value``.

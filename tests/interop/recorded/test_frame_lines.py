@@ -1,4 +1,4 @@
-"""Frames in the log in the older router's form: its recorded frames, beside the lines that it wrote about them."""
+"""Frames in the log in Qpid Dispatch's form: its recorded frames, beside the lines that it wrote about them."""
 
 from __future__ import annotations
 

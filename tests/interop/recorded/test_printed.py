@@ -1,4 +1,4 @@
-"""trouter's `qdstat` and `qdmanage` print like the older router's tools: titles, columns in their order, statuses.
+"""trouter's `qdstat` and `qdmanage` print like Qpid Dispatch's tools: titles, columns in their order, statuses.
 
 ``data/printed.json`` has each recorded command's exit status and lines: titles, heads of columns, and, for views of one
 object, the names of its attributes; all lines of commands that failed.
@@ -36,7 +36,7 @@ def router(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRouter]:
 
 
 def printed(command: str, port: int) -> tuple[int, str]:
-    """Run a command line of the older router; return its exit status and output."""
+    """Run a command line of Qpid Dispatch; return its exit status and output."""
     name, *words = command.split()
     program = Path(sys.executable).parent / name
     done = subprocess.run(

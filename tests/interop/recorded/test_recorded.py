@@ -1,4 +1,4 @@
-"""trouter's answers to an older router, compared with an older router's answers, value by value."""
+"""trouter's answers to Qpid Dispatch, compared with those of Qpid Dispatch, value by value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorded requests of the older router's unmodified tools, sent to trouter: each answer must equal the recorded one.
+"""Recorded requests of Qpid Dispatch's unmodified tools, sent to trouter: each answer must equal the recorded one.
 
 The tables below have the intended differences with their reasons; every other difference fails.
 """

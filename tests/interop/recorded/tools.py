@@ -1,4 +1,4 @@
-"""Recorded conversations of the older router's unmodified tools with that router, played to trouter.
+"""Recorded conversations of Qpid Dispatch's unmodified tools with that router, played to trouter.
 
 ``data/tools.json`` has one conversation for each command: its ``steps`` are the tool's bytes, each with the count of
 attaches and of messages that the tool had received before (``after``); its ``answers`` are the messages that it

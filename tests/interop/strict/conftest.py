@@ -1,4 +1,4 @@
-"""trouter between four routers of the older kind: neighbours on both sides, and an edge router below."""
+"""trouter between four Qpid Dispatch routers: neighbours on both sides, and an edge router below."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.routers import DEADLINE_S, RunningRouter, running, start_router
 
 __all__ = ["start_router"]
 
-#: Addresses that each older neighbour accepts (its name is appended) or holds, and the prefix routed to a container
+#: Addresses that each such neighbour accepts (its name is appended) or holds, and the prefix routed to a container
 #: there.
 TAKEN, HELD, ROUTED = "taken", "held", "lr"
 LONG = "long." + "n" * 4_000
@@ -33,7 +33,7 @@ class Net:
 
 
 def listening() -> socket.socket:
-    """Return a listening socket of an older router."""
+    """Return a listening socket of a Qpid Dispatch router."""
     server = socket.create_server(("127.0.0.1", 0))
     server.settimeout(DEADLINE_S)
     return server
@@ -73,7 +73,7 @@ def net(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Net]:
 
 @pytest.fixture(autouse=True)
 def peers() -> Iterator[list[End]]:
-    """Collect the older routers of a test, and check at the end that they found no fault in trouter."""
+    """Collect the Qpid Dispatch routers of a test, and check at the end that they found no fault in trouter."""
     added: list[End] = []
     yield added
     faults = [fault for each in added for fault in each.faults]

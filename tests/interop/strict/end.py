@@ -1,7 +1,7 @@
-"""The older router's end of a connection: the AMQP that it writes and accepts, its limits, and its timeouts.
+"""Qpid Dispatch's end of a connection: the AMQP that it writes and accepts, its limits, and its timeouts.
 
 It runs in a thread of its own. It sends each request once, and waits for the answer. If the router at the other end
-sends something that the older router refuses, skips or loses, that is a fault; a test must end with none.
+sends something that Qpid Dispatch refuses, skips or loses, that is a fault; a test must end with none.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class End:
             self._sock.sendall(b"\x00\x00\x00\x08\x02\x00\x00\x00")
 
     def fault(self, what: str) -> None:
-        """Record something that the older router would not accept."""
+        """Record something that Qpid Dispatch would not accept."""
         self.faults.append(what)
 
     # --- input

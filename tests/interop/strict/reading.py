@@ -1,4 +1,4 @@
-"""The older router's reader, and its reaction to other encodings: it skips a value of a type that it does not know.
+"""Qpid Dispatch's reader, and its reaction to other encodings: it skips a value of a type that it does not know.
 
 The functions take forms (`tests.interop.recorded.forms`), which distinguish a symbol from an array of one symbol.
 """
@@ -38,7 +38,7 @@ SOURCE_CAPABILITIES, TARGET_CAPABILITIES = 10, 6
 
 
 class Unread(ValueError):
-    """The older router refuses this; the text has the reason."""
+    """Qpid Dispatch refuses this; the text has the reason."""
 
 
 def item(form: Form, place: int) -> Form:
@@ -67,7 +67,7 @@ def capability(attach: Frame) -> str:
 
 
 def offers(opened: Frame, name: str) -> bool:
-    """Return whether an open offers a capability; the older router reads arrays of several here, too."""
+    """Return whether an open offers a capability; Qpid Dispatch reads arrays of several here, too."""
     form = item(opened.form, OFFERED)
     return (form[0] in SYMBOL and form[1] == name) or (
         form[0].startswith("array") and (("sym32", name) in form[1] or ("sym8", name) in form[1])
@@ -87,7 +87,7 @@ def properties(opened: Frame) -> dict[str, Form]:
 
 @dataclass
 class Annotations:
-    """The annotations of a message. ``lost`` has the keys at positions where the older router does not read them."""
+    """The annotations of a message. ``lost`` has the keys at positions where Qpid Dispatch does not read them."""
 
     own: dict[str, Any] = field(default_factory=dict)
     phase: int = 0

@@ -1,6 +1,6 @@
-"""The older routers that trouter meets: an interior one beside it, an edge one below it, an interior one above.
+"""The Qpid Dispatch routers that trouter meets: an interior one beside it, an edge one below it, an interior one above.
 
-They learn the network as the older router does, and at the same times: it counts its hello ticks, requests links once,
+They learn the network as Qpid Dispatch does, and at the same times: it counts its hello ticks, requests links once,
 in the tick in which it sends a hello, and drops a neighbour that is silent for the maximum age.
 """
 

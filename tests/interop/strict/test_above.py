@@ -1,4 +1,4 @@
-"""trouter as an edge router below an interior router of the older kind."""
+"""trouter as an edge router below an interior router of Qpid Dispatch."""
 
 from __future__ import annotations
 

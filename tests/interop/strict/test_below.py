@@ -1,4 +1,4 @@
-"""trouter above an edge router of the older kind."""
+"""trouter above an edge router of Qpid Dispatch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""trouter between neighbours of the older kind, one that dials it and one that it dials."""
+"""trouter between neighbours of Qpid Dispatch, one that dials it and one that it dials."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_a_tag_that_is_too_long_costs_its_delivery_and_nothing_else(between: Net
 
 
 @pytest.mark.parametrize(("size", "outcome"), [(32, Accepted), (33, Rejected)])
-def test_a_tag_of_a_client_passes_up_to_the_length_that_the_older_router_takes(
+def test_a_tag_of_a_client_passes_up_to_the_length_that_qpid_dispatch_takes(
     between: Net, size: int, outcome: type
 ) -> None:
     address = f"{ROUTED}.E.client{size}"

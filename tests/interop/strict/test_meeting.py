@@ -1,4 +1,4 @@
-"""The first hellos between trouter and an older router, and a connector that has not met any router yet."""
+"""The first hellos between trouter and Qpid Dispatch, and a connector that has not met any router yet."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUERY = mapped((text("operation"), text("QUERY")), (text("entityType"), text("or
 
 
 @pytest.mark.parametrize("ours_dials", [False, True])
-def test_two_ticks_of_an_older_router_are_enough_to_become_neighbours(
+def test_two_ticks_of_qpid_dispatch_are_enough_to_become_neighbours(
     start_router: StartRouter, peers: list[End], ours_dials: bool
 ) -> None:
     with listening() as server:

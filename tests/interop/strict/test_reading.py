@@ -1,4 +1,4 @@
-"""The strict reader itself: it reads the older router's recorded frames, and no other encodings."""
+"""The strict reader itself: it reads Qpid Dispatch's recorded frames, and no other encodings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def said(name: str) -> list[Frame]:
 
 
 @pytest.mark.parametrize("name", ["interior", "edge"])
-def test_recorded_frames_of_an_older_router_are_read(name: str) -> None:
+def test_recorded_frames_of_qpid_dispatch_are_read(name: str) -> None:
     frames = said(name)
     messages = [frame.payload for frame in frames if frame.kind == "transfer"]
     assert [reading.way_of(each).lost for each in messages] == [[]] * len(messages)

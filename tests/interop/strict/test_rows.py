@@ -1,4 +1,4 @@
-"""The needs of networks with older routers, and the tests that fail where trouter does not meet one.
+"""The needs of networks with Qpid Dispatch routers, and the tests that fail where trouter does not meet one.
 
 A test is named as folder.module.function, without the common tests. and test_. The first of a row, if it is of this
 folder, uses the strict peer; the others concern a part that another test checks better.
@@ -19,7 +19,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         f"{HERE}.reading.a_capability_is_one_bare_symbol",
     ),
     "neighbours are confirmed at the first hello, and in reach at once": (
-        f"{HERE}.meeting.two_ticks_of_an_older_router_are_enough_to_become_neighbours",
+        f"{HERE}.meeting.two_ticks_of_qpid_dispatch_are_enough_to_become_neighbours",
         f"{HERE}.beside.the_router_sends_hellos_and_address_updates_in_order_while_running",
         "mesh.hellos.every_tick_has_its_hello_though_some_come_late_and_the_next_not",
         "sim.first_messages.unreachable_routers_are_not_listed",
@@ -33,7 +33,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     ),
     "a delivery-tag over 32 bytes": (
         f"{HERE}.beside.a_tag_that_is_too_long_costs_its_delivery_and_nothing_else",
-        f"{HERE}.beside.a_tag_of_a_client_passes_up_to_the_length_that_the_older_router_takes",
+        f"{HERE}.beside.a_tag_of_a_client_passes_up_to_the_length_that_qpid_dispatch_takes",
     ),
     "long names": (
         f"{HERE}.beside.names_are_as_long_as_addresses_may_be_and_more",
@@ -75,7 +75,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     ),
     "texts that programs match": (
         f"{HERE}.below.a_link_route_of_the_edge_router_is_known_everywhere_until_it_is_deleted",
-        "management.descriptions.a_refusal_is_worded_as_by_the_older_router",
+        "management.descriptions.a_refusal_is_worded_as_by_qpid_dispatch",
         "e2e.log_readers.a_log_reader_finds_the_router_id_the_mode_and_the_version",
     ),
 }  # fmt: skip

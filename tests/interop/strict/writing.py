@@ -1,4 +1,4 @@
-"""The older router's writer: values in its encodings, performatives, and messages with their sections."""
+"""Qpid Dispatch's writer: values in its encodings, performatives, and messages with their sections."""
 
 from __future__ import annotations
 

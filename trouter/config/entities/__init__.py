@@ -1,6 +1,6 @@
 """The table of everything that can be configured: one frozen dataclass for each kind of section.
 
-Names, types and defaults are those of the older router; where trouter differs on purpose the text of the attribute
+Names, types and defaults are those of Qpid Dispatch; where trouter differs on purpose the text of the attribute
 says so. schema.py explains the declarations, types.py lists all types.
 """
 

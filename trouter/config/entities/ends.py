@@ -90,7 +90,7 @@ def _cap(doc: str, text: str, high: int = 2**53) -> Any:
 def max_session_frames() -> Any:
     return integer(
         "The incoming window of a session, in transfer frames; 0 means no limit. Without it the window is bounded, "
-        "unlike the older router's.",
+        "unlike Qpid Dispatch's.",
         default_doc="a bounded window",
         reload=NEXT,
     )

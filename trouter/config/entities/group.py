@@ -37,28 +37,34 @@ class _Rights:
         entries=True,
     )
     max_connections_per_user: int | None = integer(
-        "Instead of the vhost's.", default_doc="the vhost's", high=MAX_CONNECTIONS
+        "Connections of one user open at once; replaces the limit of the vhost.",
+        default_doc="the vhost's",
+        high=MAX_CONNECTIONS,
     )
     max_connections_per_host: int | None = integer(
-        "Instead of the vhost's.",
+        "Connections from one host open at once; replaces the limit of the vhost.",
         default_doc="the vhost's",
         high=MAX_CONNECTIONS,
         old_names=("maxConnectionsPerRemoteHost",),
     )
     max_message_size: int | None = integer(
-        "Instead of the vhost's; 0 means no limit.", default_doc="the vhost's", high=2**63 - 1
+        "The largest message in bytes, 0 means no limit; replaces the limit of the vhost.",
+        default_doc="the vhost's",
+        high=2**63 - 1,
     )
     max_frame_size: int | None = integer(
-        "Instead of the listener's, in bytes; 0 means the listener's.",
+        "The largest frame in bytes; replaces that of the listener, unless it is 0.",
         default_doc="the listener's",
         parse=access.frame_size,
     )
     max_session_window: int | None = integer(
-        "The incoming window of a session, in bytes, instead of the listener's; 0 means the listener's.",
+        "The incoming window of a session in bytes; replaces that of the listener, unless it is 0.",
         default_doc="the listener's",
     )
     max_sessions: int | None = integer(
-        "Instead of the listener's; 0 means the listener's.", default_doc="the listener's", high=65535
+        "Sessions on one connection; replaces the limit of the listener, unless it is 0.",
+        default_doc="the listener's",
+        high=65535,
     )
     max_senders: int = integer("Senders of one connection.", 2**31 - 1)
     max_receivers: int = integer("Receivers of one connection.", 2**31 - 1)
@@ -95,8 +101,8 @@ class _Rights:
         entries=True,
     )
     management: str = choice(
-        "What they may do through `$management`, if targets let them reach it: nothing, look, operate what runs, or "
-        "everything.",
+        "What they may do through `$management`, if targets let them reach it: nothing, read, also operate what "
+        "runs, or everything.",
         "admin",
         values=LEVELS,
         default_doc="`admin`; with secureDefaults `none`",

@@ -98,7 +98,7 @@ class ListenerEntity(Socketed):
     idle_timeout_seconds: int = ends.idle_timeout_seconds()
     initial_handshake_timeout_seconds: int = integer(
         "How long a peer may take from connecting to its Open; 0 means for ever. The schema names 0, the default of "
-        "the older router; the limit in force, 10 seconds if none is given, is the one that is shown.",
+        "Qpid Dispatch; the limit in force, 10 seconds if none is given, is the one that is shown.",
         10,
         older_default=0,
         high=ends.MAX_SECONDS,
@@ -121,7 +121,7 @@ class ListenerEntity(Socketed):
     http: bool = boolean("Serve HTTP and WebSockets instead of AMQP.", False)
     http_root_dir: str | None = path(
         "A directory of files to serve over HTTP; it implies http. If it is not given, or names the folder of "
-        "the older router's console and that folder is not on this machine, a listener with http and websockets "
+        "Qpid Dispatch's console and that folder is not on this machine, a listener with http and websockets "
         "serves the web console.",
         old_names=("httpRoot",),
         parse=files.served_folder,

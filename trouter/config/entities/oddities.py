@@ -1,4 +1,4 @@
-"""Kept from the older router: its console, and the type that tools are tested with."""
+"""Kept from Qpid Dispatch: its console, and the type that tools are tested with."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NO_CONSOLE = "trouter starts no other programs; a listener with http serves the 
 
 @entity(
     "console",
-    "Starts the proxy of an old console in the older router.",
+    "In Qpid Dispatch: starts the proxy of an old console. Here without effect.",
     "console",
     instead="it does nothing",
     singleton=True,

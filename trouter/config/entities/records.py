@@ -61,7 +61,7 @@ class RecordLogEntity(Entity):
         high=100_000,
     )
     max_bytes: int = integer(
-        "The size of all files of this router, at most, in bytes.", 2 << 30, low=1 << 20, high=_LARGEST
+        "The largest total size of the files of this router, in bytes.", 2 << 30, low=1 << 20, high=_LARGEST
     )
     min_free_bytes: int = integer(
         "The space that must stay free in the file system, in bytes.", 64 << 20, high=_LARGEST
@@ -72,7 +72,7 @@ class RecordLogEntity(Entity):
         DELETE_OLDEST,
         values=(DELETE_OLDEST, DROP_NEWEST),
     )
-    keep_days: int = integer("The router deletes files that are older; 0 keeps them.", 0, high=36500)
+    keep_days: int = integer("Days after which the router deletes files; 0 keeps them.", 0, high=36500)
     segment_bytes: int = integer(
         "When a file reaches this size, in bytes, the router completes it and begins the next.", 64 << 20, low=64 << 10
     )

@@ -37,13 +37,13 @@ class RouterEntity(Entity):
         reload=RESTART,
     )
     ready_without_uplink: bool = boolean(
-        "Whether an edge router without a usable uplink counts as ready: it is to serve its own clients alone.",
+        "Whether an edge router without a usable uplink counts as ready, to serve its own clients alone.",
         False,
         extra=True,
     )
     area: str = string("The only area is 0.", "0", unset=None, inert="there is one area")
-    version: None = reported(Kind.STRING, "The version of the program.")
-    host_name: None = reported(Kind.STRING, "The name of the machine it runs on.")
+    version: None = reported(Kind.STRING, "The version of trouter.")
+    host_name: None = reported(Kind.STRING, "The host name of the machine.")
     hello_interval_seconds: int = integer(
         "The time between two hellos to a neighbour.", 1, low=1, old_names=("helloInterval",)
     )
@@ -57,13 +57,13 @@ class RouterEntity(Entity):
         "The time between two router advertisements while the network changes.", 4, low=1, old_names=("raIntervalFlux",)
     )
     remote_ls_max_age_seconds: int = integer(
-        "The router forgets another router from which no news comes for this time.",
+        "The router forgets another router from which no routing message arrives for this time.",
         60,
         low=1,
         old_names=("remoteLsMaxAge",),
     )
     worker_threads: int = integer(
-        "The number of threads of the older router; management shows 1.", 4, low=1, inert="trouter runs in one thread"
+        "The number of threads of Qpid Dispatch; management shows 1.", 4, low=1, inert="trouter runs in one thread"
     )
     debug_dump_file: str | None = path(
         "The file into which the router writes its state on the signal USR1.",
@@ -89,7 +89,7 @@ class RouterEntity(Entity):
         default_doc="`%Y-%m-%d %H:%M:%S.%%06lu %z`",
     )
     allow_unsettled_multicast: bool = boolean(
-        "Kept from the older router.", False, inert="unsettled multicast is always allowed, end to end"
+        "Kept from Qpid Dispatch.", False, inert="unsettled multicast is always allowed, end to end"
     )
     default_distribution: str = choice(
         "How messages to an address without an `address` section are distributed.",
@@ -106,15 +106,15 @@ class RouterEntity(Entity):
     mesh_faults: None = reported(
         Kind.MAP, "How often the router ignored a message of another router, by the fault in it.", extra=True
     )
-    overdrawn_deliveries: None = counter("Deliveries that came without credit and were accepted.", extra=True)
+    overdrawn_deliveries: None = counter("Deliveries that arrived without credit and were accepted.", extra=True)
     logins_denied: None = counter("Logins refused since the start.", extra=True)
     log_lines_lost: None = counter("Log lines that could not be written.", extra=True)
     link_route_count: None = counter("Link routes configured now.")
     auto_link_count: None = counter("Auto links configured now.")
     connection_count: None = counter("Connections open now.")
-    presettled_deliveries: None = counter("Deliveries that came settled.")
+    presettled_deliveries: None = counter("Deliveries that the sender had settled already (pre-settled).")
     dropped_presettled_deliveries: None = counter(
-        "Deliveries that came settled and were dropped because no receiver took them."
+        "Pre-settled deliveries that were dropped, because no receiver could take them."
     )
     accepted_deliveries: None = counter("Deliveries accepted.")
     rejected_deliveries: None = counter("Deliveries rejected.")
@@ -131,7 +131,7 @@ class RouterEntity(Entity):
     deliveries_ingress_route_container: None = counter("Deliveries that brokers sent to this router.")
     deliveries_egress_route_container: None = counter("Deliveries that this router sent to brokers.")
     deliveries_redirected_to_fallback: None = counter("Deliveries that went to a fallback consumer.")
-    uptime_seconds: None = counter("Since the start of the program.")
+    uptime_seconds: None = counter("Seconds since the start of the process.")
     memory_usage: None = counter("The memory of the program in bytes, if the system shows it.")
     users_file: str | None = path(
         "Users and salted password hashes for PLAIN and SCRAM, as `trouter passwd` writes them; of mode 0600.",
@@ -160,8 +160,8 @@ class RouterEntity(Entity):
     )
     oauth_tenant_claim: str | None = string("The claim of a token that names the tenant of the user.", extra=True)
     secure_defaults: bool = boolean(
-        "Whether attributes that the file does not give have secure defaults instead of those of the older "
-        "router. Then listeners authenticate their peers; listeners on other than loopback addresses require "
+        "Whether attributes that the file does not give have secure defaults instead of those of "
+        "Qpid Dispatch. Then listeners authenticate their peers; listeners on other than loopback addresses require "
         "TLS and do not serve healthz; and the rules of a vhost apply to every client.",
         False,
         reload=RESTART,

@@ -43,7 +43,7 @@ class AddressEntity(Numbered):
         reload=NEXT,
     )
     distribution: str = choice(
-        "To which consumers a message goes.", "balanced", values=DISTRIBUTIONS, update=False, reload=NEXT
+        "Distribution: which consumers get a message.", "balanced", values=DISTRIBUTIONS, update=False, reload=NEXT
     )
     waypoint: bool = boolean("Messages to the address pass through a broker.", False, update=False, reload=NEXT)
     ingress_phase: int = phase_of("The phase of the address that senders use; to be given together with egressPhase.")
@@ -64,7 +64,7 @@ class AddressEntity(Numbered):
 
 @entity(
     "router.config.linkRoute",
-    "Links to some addresses are routed to a broker as a whole.",
+    "A link route: links to some addresses are routed to a broker as a whole. Any number.",
     "linkRoute",
     schema_key="linkRoute",
     operations=CREATE_DELETE,
@@ -95,7 +95,7 @@ class LinkRouteEntity(Numbered):
         update=False,
     )
     direction: str = choice(
-        "Which links: `in` those of clients that send, `out` those of clients that receive.",
+        "Direction of the links: `in` for clients that send, `out` for clients that receive.",
         values=DIRECTIONS,
         old_names=("dir",),
         twin="dir",
@@ -103,12 +103,14 @@ class LinkRouteEntity(Numbered):
         missing="No 'direction' attribute provided - it is mandatory",
         update=False,
     )
-    oper_status: None = reported(Kind.ENUM, "Whether its broker is connected.", values=("inactive", "active"))
+    oper_status: None = reported(
+        Kind.ENUM, "Operational state: `active` while the broker is connected.", values=("inactive", "active")
+    )
 
 
 @entity(
     "router.config.autoLink",
-    "A link that the router attaches to a broker by itself.",
+    "An auto link: a link that the router attaches to a broker by itself. Any number.",
     "autoLink",
     schema_key="autoLink",
     operations=CREATE_DELETE,
@@ -127,7 +129,7 @@ class AutoLinkEntity(Numbered):
         update=False,
     )
     direction: str = choice(
-        "`in` takes messages from the broker, `out` sends them there.",
+        "Direction: `in` takes messages from the broker, `out` sends them there.",
         values=DIRECTIONS,
         old_names=("dir",),
         twin="dir",
@@ -150,18 +152,18 @@ class AutoLinkEntity(Numbered):
         update=False,
     )
     fallback: bool = boolean("The broker receives the messages that have no other consumer.", False, update=False)
-    link_ref: None = reported(Kind.STRING, "The identity of its link.")
+    link_ref: None = reported(Kind.STRING, "Identity of the link.")
     oper_status: None = reported(
         Kind.ENUM,
-        "The state of the link.",
+        "Operational state of the link.",
         values=("inactive", "attaching", "failed", "active", "quiescing", "idle"),
     )
-    last_error: None = reported(Kind.STRING, "Why the link failed.")
+    last_error: None = reported(Kind.STRING, "Last error of the link.")
 
 
 @entity(
     "router.config.exchange",
-    "An address whose messages are distributed by their subjects.",
+    "An exchange: an address whose messages are distributed by their subjects. Any number.",
     "exchange",
     schema_key="exchange",
     operations=CREATE_DELETE,
@@ -175,7 +177,7 @@ class ExchangeEntity(Numbered):
         "The address that senders use.", required=True, missing="exchange address is mandatory", update=False
     )
     phase: int = hop_phase("The phase of that address.")
-    alternate_address: str | None = string("Where messages without another receiver go.", update=False)
+    alternate_address: str | None = string("The address for messages that have no other receiver.", update=False)
     alternate_phase: int = hop_phase("The phase of that address.")
     match_method: str = choice(
         "How binding keys are written: `a.*.#` (amqp) or `a/+/#` (mqtt).",
@@ -184,8 +186,8 @@ class ExchangeEntity(Numbered):
         wrong="Exchange matchMethod must be either 'amqp' or 'mqtt'",
         update=False,
     )
-    binding_count: None = reported(Kind.INTEGER, "The number of its bindings.")
-    received_count: None = reported(Kind.INTEGER, "Messages that came to it.")
+    binding_count: None = reported(Kind.INTEGER, "Number of bindings of the exchange.")
+    received_count: None = reported(Kind.INTEGER, "Messages received by the exchange.")
     dropped_count: None = reported(Kind.INTEGER, "Received messages that had no receiver.")
     forwarded_count: None = reported(Kind.INTEGER, "Received messages that had a receiver.")
     diverted_count: None = reported(Kind.INTEGER, "Received messages that went only to the alternate address.")
@@ -193,7 +195,7 @@ class ExchangeEntity(Numbered):
 
 @entity(
     "router.config.binding",
-    "Where an exchange sends messages with some subjects.",
+    "A binding: where an exchange sends messages with some subjects. Any number.",
     "binding",
     schema_key="binding",
     operations=CREATE_DELETE,
@@ -206,9 +208,9 @@ class BindingEntity(Numbered):
     exchange_name: str = string(
         "The name of the exchange.", required=True, missing="Binding configuration requires an exchange", update=False
     )
-    binding_key: str | None = string("The subjects, by tokens.", default_doc="`#`, all", update=False)
+    binding_key: str | None = string("Pattern of the subjects, by tokens.", default_doc="`#`, all", update=False)
     next_hop_address: str = string(
-        "Where the messages go.", required=True, missing="No next hop specified", update=False
+        "The address to which the messages go.", required=True, missing="No next hop specified", update=False
     )
     next_hop_phase: int = hop_phase("The phase of that address.")
-    matched_count: None = reported(Kind.INTEGER, "Messages whose subject fitted the key.")
+    matched_count: None = reported(Kind.INTEGER, "Messages whose subject matched the key.")

@@ -158,7 +158,7 @@ class AuthServicePluginEntity(Entity):
     host: str = string("The host of the service.", "", parse=texts.host, reload=NEXT)
     port: str = string("Its port, a number or a service name.", "amqp", parse=texts.remote_port, reload=NEXT)
     realm: str | None = string(
-        "The host name that the service is asked for in SASL.", old_names=("saslInitHostname",), reload=NEXT
+        "The host name sent to the service in SASL.", old_names=("saslInitHostname",), reload=NEXT
     )
     ssl_profile: str | None = string(
         "The section with the certificates for TLS to the service.", old_names=("authSslProfile",), reload=NEXT

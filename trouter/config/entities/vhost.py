@@ -39,8 +39,7 @@ class PolicyEntity(Single):
         "The vhost of connections that ask for a vhost that does not exist; empty: the router refuses them.", "$default"
     )
     oversize_action: str = choice(
-        "What the router ends after a message that is too large: the link, or the connection, as the older "
-        "router does.",
+        "What the router ends after a message that is too large: the link, or the connection, as Qpid Dispatch does.",
         "connection",
         values=("link", "connection"),
         reload=NEXT,
@@ -73,8 +72,10 @@ class PolicyEntity(Single):
     connections_denied: None = counter("Connections refused.")
     connections_current: None = counter("Connections open now.")
     links_denied: None = counter("Links refused.")
-    max_message_size_denied: None = counter("Messages refused as too large.")
-    total_denials: None = counter("Connections refused for their number, sessions, links and messages too large.")
+    max_message_size_denied: None = counter("Messages refused because they were too large.")
+    total_denials: None = counter(
+        "Denials in total: of connections over a limit, sessions, links, and messages too large."
+    )
     vhost_connections_denied: None = counter("Connections that the policy refused when they opened.", extra=True)
     messages_denied: None = counter("Messages on anonymous links, refused because of their address.", extra=True)
     user_id_denied: None = counter("Messages refused because their user-id names another user.", extra=True)

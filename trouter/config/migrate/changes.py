@@ -70,7 +70,7 @@ class Migrated:
 def migrated(text: str, file: str, *, secure: bool = False) -> Migrated:
     """Return an old text in today's form; ``secure``: with secureDefaults, and the vhost that clients then need.
 
-    Raise ConfigurationError for a text that is no configuration, or that the older router would not start with.
+    Raise ConfigurationError for a text that is no configuration, or that Qpid Dispatch would not start with.
     """
     with held_back():
         return _Migration(text, file).result(secure=secure)
@@ -136,7 +136,7 @@ class _Migration:
         self._remove(draft.section, draft.section.name, reason)
 
     def _section(self, draft: Draft) -> None:
-        """Migrate one section that is served, or that the older router served in another way."""
+        """Migrate one section that is served, or that Qpid Dispatch served in another way."""
         kind, section = draft.type, draft.section
         if kind.unserved:
             self._remove(section, section.name, kind.unserved, unsupported=True)

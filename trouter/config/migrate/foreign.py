@@ -1,7 +1,7 @@
 """Parts of files of related routers that trouter does not serve, each with what to use instead.
 
-skupper-router reads the JSON form, with most of the sections of the older router; AMQP between routers and clients is
-what the two have in common. Bridges for TCP and HTTP, of it and of earlier releases of the older router, have no
+skupper-router reads the JSON form, with most of the sections of Qpid Dispatch; AMQP between routers and clients is
+what the two have in common. Bridges for TCP and HTTP, of it and of earlier releases of Qpid Dispatch, have no
 counterpart here.
 """
 

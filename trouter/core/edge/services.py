@@ -90,7 +90,7 @@ def open_edge_streams(
 ) -> None:
     """Provide links for unfinished messages on connection ``number``; ``begin`` and ``end`` as in ``Streams``.
 
-    Like the older router's they have no addresses; the annotations of each message name its address.
+    Like Qpid Dispatch's they have no addresses; the annotations of each message name its address.
     """
 
     def attach(session: Session) -> Egress:

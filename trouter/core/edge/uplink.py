@@ -162,7 +162,7 @@ class Uplink:
         self._needed.attach(_TRACKING, self._tracking.link)
 
     def _attach_to(self, session: Session, service: str) -> Egress:
-        """Return a link to a service of the interior router; it has no source, like the older router's."""
+        """Return a link to a service of the interior router; it has no source, like Qpid Dispatch's."""
         return self._send_on(session, Target(service), has_source=False)
 
     def _send_on(

@@ -1,10 +1,10 @@
-"""The memory pools of the older router, by name, for programs that watch them."""
+"""The memory pools of Qpid Dispatch, by name, for programs that watch them."""
 
 from __future__ import annotations
 
 from typing import Final
 
-#: By pool: the objects that a thread of the older router takes at once, and those that it keeps.
+#: By pool: the objects that a thread of Qpid Dispatch takes at once, and those that it keeps.
 BATCH: Final = 64
 THREAD_MAX: Final = 128
 LARGE_BATCH: Final = 16

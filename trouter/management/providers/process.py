@@ -118,7 +118,7 @@ def log_counts(book: LogBook) -> Iterator[tuple[str, Row]]:
 
 
 def pools(router: Router, control: Control) -> Iterator[tuple[str, Row]]:
-    """Yield the router's objects by kind, under the names of the older router's pools.
+    """Yield the router's objects by kind, under the names of Qpid Dispatch's pools.
 
     Nothing is pooled here: all objects are in use, and pools without objects of this router are empty.
     """

@@ -31,7 +31,7 @@ VIEWS = (
     LOG,
 )
 
-#: Those that the older tool does not have.
+#: Those that qdstat does not have.
 OWN_VIEWS = (OWNERS, TOPOLOGY)
 
 #: The views that --all-entities shows, one after the other.

@@ -45,7 +45,7 @@ class Field:
     head: str
     value: Callable[[Row], object]
     show: Callable[[object], str] = formats.plain
-    #: Left out when the answer knows no such attribute, as of an older router.
+    #: Left out when the answer knows no such attribute, as that of Qpid Dispatch.
     needs: str = ""
     #: Only with -v.
     detail: bool = False

@@ -69,7 +69,7 @@ def _owners(reply: object) -> Rows:
 
 
 def _groups(key: str, reply: object) -> Rows:
-    """Return the rows of GET-MEMORY ``by`` something; an older router answers with its owners, which lack ``key``."""
+    """Return the rows of GET-MEMORY ``by`` something; an earlier release answers with owners without ``key``."""
     return [row for row in _maps(reply) if key in row]
 
 

@@ -98,7 +98,7 @@ def _out_of_reach(at: str, end: str, routers: Mapping[str, Row]) -> str:
 
 
 def _costs(routers: Mapping[str, Row], router: str) -> dict[str, int]:
-    """Return the cost of each neighbour of a router; none if the answering router is an older one without costs."""
+    """Return the cost of each neighbour of a router; none if the answering router does not report costs."""
     costs = routers.get(router, {}).get("linkCosts")
     found = costs if isinstance(costs, Mapping) else {}
     return {str(neighbour): cost for neighbour, cost in found.items() if isinstance(cost, int)}

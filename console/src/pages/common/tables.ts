@@ -7,7 +7,7 @@ import { useSchema, useTables, type Wanted } from "../../store";
 /** Attributes that every router reports, although its schema may not list them. */
 const ALWAYS_REPORTED: ReadonlySet<string> = new Set(["identity", "name", "connectionId"]);
 
-/** Keep the wanted tables fresh without types and attributes that the schema lacks (the older router has fewer); see useTables. */
+/** Keep the wanted tables fresh without types and attributes that the schema lacks (Qpid Dispatch has fewer); see useTables. */
 export function useSupportedTables(wanted: Wanted, everyMs: number, routers?: readonly string[]): Snapshot {
   const { types } = useSchema();
   const supportedTables = useMemo(

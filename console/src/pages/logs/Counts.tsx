@@ -14,7 +14,7 @@ interface CountRow {
 const text = (row: Row | undefined, name: string): string => (typeof row?.[name] === "string" ? row[name] : "");
 const moduleOf = (row: Row): string => text(row, "name").replace(/^logStats\//, "") || text(row, "identity").replace(/^logStats\//, "");
 
-/** The values of `enable` of a module that logs the levels of the module DEFAULT; the older router reports "default". */
+/** The values of `enable` of a module that logs the levels of the module DEFAULT; Qpid Dispatch reports "default". */
 const FROM_DEFAULT: ReadonlySet<string> = new Set(["", "default"]);
 
 const COLUMNS: readonly Column<CountRow>[] = [
