@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import trio
 
+from tests.proton_build import WITH_TLS
 from tests.routers import RunningRouter, running
 from tests.tls.pki import Authority, Pair
 from trouter.client import AuthenticationFailed, Message, connect
@@ -387,6 +388,7 @@ async def test_scram_is_bound_to_the_channel(scene: Scene, kind: str) -> None:
         await opened_as(scene, "scram", None, Scram("SCRAM-SHA-256-PLUS", "bob", "wonderland", (kind, elsewhere)))
 
 
+@WITH_TLS
 def test_proton_comes_in_with_its_certificate(scene: Scene) -> None:
     from proton import SSLDomain
     from proton.utils import BlockingConnection
