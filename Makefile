@@ -14,7 +14,7 @@ export PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD = 1
 # The tests start Python thousands of times: without bytecode each start compiles the router's sources, which takes half of its time.
 unexport PYTHONDONTWRITEBYTECODE
 HEADER  = $$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h
-HOT    := $(shell find trouter -name '*.pxd' -o -name '*.py')
+HOT    := setup.py $(shell find trouter -name '*.pxd' -o -name '*.py')
 ARGS   ?=
 
 # $(call install,debian packages): install them without starting their services, now or at boot: tests run their own.

@@ -1,7 +1,9 @@
 """Build the compiled twin of the hot modules; pyproject.toml has everything else about the project.
 
 `[tool.trouter] compiled` lists the modules. A compilation error fails the build, because a router that
-runs interpreted without notice is only slow. The build installs the manual's pages if `make man` has written them.
+runs interpreted without notice is only slow. Beside the compiled modules the build writes `compiled.sha256`, the hashes
+of the sources that they were made from: the tests refuse modules that are older than their sources (tests/compiled.py).
+The build installs the manual's pages if `make man` has written them.
 Two switches:
 TROUTER_PURE=1              build nothing: the interpreted twin only
 TROUTER_ALLOW_PURE_BUILD=1  if a module fails to compile, print a warning and install the interpreted twin
@@ -9,6 +11,7 @@ TROUTER_ALLOW_PURE_BUILD=1  if a module fails to compile, print a warning and in
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 import tomllib
@@ -34,6 +37,17 @@ def compiled_sources() -> list[tuple[str, str]]:
     if missing := [module for module, path in sources if not (ROOT / path).is_file()]:
         raise FileNotFoundError(f"listed as compiled in pyproject.toml, but absent: {', '.join(missing)}")
     return sources
+
+
+def hashes() -> str:
+    """Return the hashes of the sources that compiled modules are made from, a line each, as `sha256sum` prints them.
+
+    Types of any module may be compiled into any other, so these are all files with types, and the listed modules.
+    """
+    sources = {path for _, path in compiled_sources()} | {
+        path.relative_to(ROOT).as_posix() for path in (ROOT / "trouter").rglob("*.pxd")
+    }
+    return "".join(f"{hashlib.sha256((ROOT / path).read_bytes()).hexdigest()}  {path}\n" for path in sorted(sources))
 
 
 def extensions() -> list[Extension]:
@@ -85,8 +99,12 @@ class BuildAllOrNone(build_ext):  # type: ignore[misc]  # setuptools ships no ty
         self.parallel = self.parallel or os.cpu_count()
 
     def run(self) -> None:
+        record = Path(self.get_ext_fullpath("trouter.compiled")).with_name("compiled.sha256")
+        record.unlink(missing_ok=True)
         try:
             super().run()
+            if self.extensions:
+                record.write_text(HASHES, encoding="ascii")
         except Exception as failure:
             if not tolerates(failure):
                 raise
@@ -106,6 +124,9 @@ def tolerates(failure: Exception) -> bool:
             source.with_name(source.stem + suffix).unlink(missing_ok=True)
     return True
 
+
+#: From before the build: a source that changes meanwhile counts as changed.
+HASHES = hashes()
 
 try:
     modules = extensions()

@@ -1,14 +1,20 @@
-"""Hypothesis profiles (chosen with --hypothesis-profile), assertion rewriting and signal handlers for all tests."""
+"""Hypothesis profiles (chosen with --hypothesis-profile), assertion rewriting and signal handlers for all tests.
+
+Without TROUTER_PURE no test runs while compiled modules are older than their sources.
+"""
 
 from __future__ import annotations
 
 import gc
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+import trouter
+from tests.compiled import stale_modules
 from tests.own_process import pytest_addoption, pytest_collection_modifyitems, pytest_configure  # noqa: F401 - hooks
 
 # Modules that several folders of tests share: their failed assertions show the compared values.
@@ -32,6 +38,14 @@ settings.register_profile(
 )
 settings.register_profile("deep", deadline=None, max_examples=20_000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+def pytest_sessionstart() -> None:
+    """Raise UsageError if the compiled modules, which Python prefers, are not those of the sources."""
+    stale = [] if os.environ.get("TROUTER_PURE") else stale_modules(Path(trouter.__file__).parent)
+    if stale:
+        lines = "\n  ".join(stale)
+        raise pytest.UsageError(f"run `make build`, or set TROUTER_PURE=1; compiled modules are stale:\n  {lines}")
 
 
 def pytest_collection_finish() -> None:
