@@ -72,7 +72,7 @@ def test_memory_is_reported_at_each_mark_and_when_it_falls_below() -> None:
 
     def at(percent: int) -> list[tuple[str | None, ...]]:
         taken[0] = percent * 10
-        watch.look(())
+        watch.check(())
         return alarms.take()
 
     starve, refuse = ("memory", "warning", f"{STARVE_AT} percent"), ("memory", "critical", f"{REFUSE_AT} percent")

@@ -300,10 +300,10 @@ async def test_names_are_looked_up_again(resolver: dict[str, list[str] | None]) 
     names, who = HostNames(), request(hostname="named")
     assert made.admit(who) is None
     resolver["some.where.example"] = ["192.0.2.1"]
-    await host_names.look_again(made, names)
+    await host_names.look_names_up_again(made, names)
     holder = enter(made, who)
     resolver["some.where.example"] = ["192.0.2.9"]
-    await host_names.look_again(made, names)
+    await host_names.look_names_up_again(made, names)
     assert not holder.errors  # connected clients stay
     assert made.admit(request(2, hostname="named")) is None
 

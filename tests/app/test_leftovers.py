@@ -20,7 +20,6 @@ from trouter.core.ingress import Ingress
 from trouter.engine.connection import Connection
 from trouter.engine.ports import Delivery
 from trouter.hooks import Plugins
-from trouter.net.ticker import Ticker
 from trouter.tools.node import open_node
 from trouter.tools.options import ConnectionOptions
 from trouter.wire.performatives import Error
@@ -102,8 +101,8 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         monkeypatch.setattr(owner, name, counting)
 
     counted(Plugins, "refresh")
-    counted(Ticker, "_tick")
-    monkeypatch.setattr("trouter.connections.standing.LOOK_S", 0.01)
+    counted(Peer, "_tick")
+    monkeypatch.setattr("trouter.connections.standing.CHECK_S", 0.01)
     return counts
 
 

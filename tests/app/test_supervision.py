@@ -12,7 +12,6 @@ from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
-import trio
 
 from tests.routers import DEADLINE_S, PLAIN_LISTENER, ROOT, running
 from trouter.app.supervision import Supervisor
@@ -40,7 +39,8 @@ def test_the_service_manager_is_notified_of_ready_watchdog_and_stop(
 def test_without_a_service_manager_no_notification_is_sent() -> None:
     supervisor = Supervisor({})
     supervisor.ready()
-    trio.run(supervisor.watch)  # with no manager
+    assert supervisor.pause_s is None
+    supervisor.send_sign_of_life()  # with no manager
 
 
 def test_a_watchdog_for_another_process_is_ignored() -> None:

@@ -197,13 +197,15 @@ class Line:
 class Site:
     """A router with its clients."""
 
-    def __init__(self, name: str, boot: int, now: Callable[[], float]) -> None:
+    def __init__(
+        self, name: str, boot: int, now: Callable[[], float], spread_news: Callable[[Site, float], None]
+    ) -> None:
         """Start a router; a name that begins with E makes it an edge router."""
         self.name = name
         self.is_edge = name.startswith("E")
         self.memory = MemoryRouter(RULES, router_id=name, mode="edge" if self.is_edge else "interior")
         core = self.memory.core
-        self.backbone = None if self.is_edge else Backbone(core, boot, TIMERS, now)
+        self.backbone = None if self.is_edge else Backbone(core, boot, TIMERS, now, partial(spread_news, self))
         self.uplinks = Uplinks(Hub(core)) if self.is_edge else None
         self.ends: list[End] = []
         self.receivers: list[Receiver] = []
@@ -292,10 +294,8 @@ class Network:
 
     def start(self, *names: str) -> None:
         for place, name in enumerate(names):
-            site = self.sites[name] = Site(name, next(self._boots), lambda: self.now_s)
+            site = self.sites[name] = Site(name, next(self._boots), lambda: self.now_s, self._spread_news)
             self._later(0.1 + place * 0.07, partial(self._tick, site))
-            if site.backbone is not None:
-                site.backbone.on_news = partial(self._spread_news, site)
 
     def stop(self, name: str) -> None:
         """Kill the router's process."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
@@ -9,8 +11,9 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from tests.sim.routers import TIMERS, Network, Posted
 from tests.sim.test_first_messages import DELAY_S, connected
 from trouter.backbone.backbone import NEWS_AFTER_S, Backbone
-from trouter.backbone.contact import keep_in_touch
+from trouter.backbone.contact import MeshClock
 from trouter.net.hub import Hub
+from trouter.net.timers import TimerQueue
 from trouter.testing import MemoryRouter, MemorySender
 from trouter.wire.performatives import Accepted, Released
 
@@ -88,12 +91,13 @@ def test_a_sender_elsewhere_goes_on_as_soon_as_a_receiver_is_back(count: int) ->
     assert network.now_s % 1 < QUIET_UNTIL_S
 
 
-async def test_the_task_of_the_backbone_wakes_for_news(mock_clock: MockClock) -> None:
+async def test_the_clock_of_the_backbone_wakes_for_news(mock_clock: MockClock) -> None:
     core = MemoryRouter(router_id="R", mode="interior").core
-    backbone = Backbone(core, 1, TIMERS, trio.current_time)
+    queue = TimerQueue()
+    backbone = MeshClock(queue, partial(Backbone, core, 1, TIMERS, trio.current_time)).backbone
     changed_at_s: list[float] = []
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(keep_in_touch, backbone, Hub(core))
+        nursery.start_soon(queue.run, Hub(core))
         await wait_all_tasks_blocked()
         mock_clock.jump(0.5)
         core.network.on_local("M0a", 1, True)

@@ -78,8 +78,9 @@ class Scene:
 
     async def look(self) -> None:
         """Run the periodic check: a changed file is used when it is seen to change no more."""
-        await self.process.services.secure.look()
-        await self.process.services.secure.look()
+        for _ in range(2):
+            if await self.process.services.secure.renew_profiles():
+                await self.process.control.retry_withheld()
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ import trio
 
 from trouter.config.operational import DECISION
 from trouter.hooks import Decision, Rejected
+from trouter.net.timers import TimerQueue
 from trouter.records.text import clean
 from trouter.telemetry.change_records import ChangeRecords
 
@@ -43,6 +44,7 @@ class Decisions:
         lockout: Lockout,
         records: ChangeRecords,
         flush: Callable[[], None],
+        queue: TimerQueue,
         calendar: Callable[[], float] = time.time,
         now: Callable[[], float] = trio.current_time,
     ) -> None:
@@ -53,7 +55,8 @@ class Decisions:
         self._flush = flush
         self._calendar = calendar
         self._now = now
-        self._bell = trio.Event()
+        self._queue = queue
+        self._timer = queue.add(self._end_over)
 
     def carry_out(self, decision: Decision, by: str, limit: int) -> Rejected | None:
         """Carry a decision out; return why not, or None. At most ``limit`` sanctions are in force at a time."""
@@ -84,7 +87,7 @@ class Decisions:
             return Rejected(why, NOT_ALLOWED)
         self._sanctions.put(Sanction(target, decision, by, self._now() + lasts_s))
         self._sanctions.remember(decision)
-        self._bell.set()
+        self._queue.advance(self._timer, self._sanctions.next_s)
         log.warning(
             "decision %.128r of user %.128r: %s %.128r%s for %d s%s: %.256r",
             decision.id,
@@ -126,14 +129,11 @@ class Decisions:
         self._flush()
         return True
 
-    async def run(self) -> None:
-        """End the sanctions whose time is over, until cancelled."""
-        while True:
-            self._bell = trio.Event()
-            with trio.move_on_at(self._sanctions.next_s):
-                await self._bell.wait()
-            for sanction in self._sanctions.over():
-                self._end(sanction.target, "its time is over")
+    def _end_over(self, _: float) -> float:
+        """End the sanctions whose time is over; return when that of the next one is."""
+        for sanction in self._sanctions.over():
+            self._end(sanction.target, "its time is over")
+        return self._sanctions.next_s
 
     # --- the entities of type decision
 

@@ -56,14 +56,7 @@ class HostNames:
         return wanted
 
 
-async def keep_host_names(policing: Policing, names: HostNames) -> None:
-    """Look names up at the policy's interval, until cancelled."""
-    while True:
-        await trio.sleep(policing.policy.entity.host_names_seconds)
-        await look_again(policing, names)
-
-
-async def look_again(policing: Policing, names: HostNames) -> None:
+async def look_names_up_again(policing: Policing, names: HostNames) -> None:
     """Look the policy's names up again, and apply what is found."""
     policy, before = policing.policy, names.found
     if not policy.host_names:

@@ -26,11 +26,10 @@ from .process_memory import available_bytes, collect, give_back, resident_bytes,
 
 if TYPE_CHECKING:
     from trouter.engine.connection import Connection
-    from trouter.net.hub import Hub
     from trouter.telemetry.recorder import Recorder
 
 #: Seconds between two checks.
-LOOK_S: Final = 0.5
+CHECK_S: Final = 0.5
 #: The percentages of the limit at which each begins; it ends at LATITUDE less.
 STARVE_AT: Final = 80
 REFUSE_LINKS_AT: Final = 85
@@ -85,12 +84,6 @@ class Consumer(Protocol):
 
     def suspend_credit(self, suspended: bool) -> None:
         """Withhold the peer's credit, or grant again what is owed."""
-
-
-class Connected(Protocol):
-    """The open connections."""
-
-    def values(self) -> Collection[Consumer]: ...
 
 
 class MemoryWatch:
@@ -170,16 +163,11 @@ class MemoryWatch:
             self._operators.add(number)
         return admitted
 
-    async def run(self, connections: Connected, hub: Hub) -> None:
-        """Watch the memory until cancelled."""
-        while True:
-            await trio.sleep(LOOK_S)
-            hub.update_clock()
-            if self.look(connections.values()):
-                hub.flush()
+    def check(self, connections: Collection[Consumer]) -> bool:
+        """Check the memory and take the measures; return whether any connection's credit has changed.
 
-    def look(self, connections: Collection[Consumer]) -> bool:
-        """Check the memory and take the measures; return whether any connection's credit has changed."""
+        To be called every ``CHECK_S`` seconds.
+        """
         resident, taken = self._measure()
         for mark, severity in _MARKS:
             percent = (resident if mark == STARVE_AT else taken) * 100 // self._limit

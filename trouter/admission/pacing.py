@@ -1,27 +1,27 @@
-"""Grant credit that quotas withheld, as time passes; one task serves all connections."""
+"""Grants credit that quotas withheld, as time passes, and checks quotas."""
 
 from __future__ import annotations
 
 from typing import Final
 
-import trio
-
-from trouter.net.hub import Hub
 from trouter.security.quotas import QuotaBook
 
 #: Seconds between two rounds of granting while quotas are in use, and between two checks of received octets.
 TICK_S: Final = 0.1
-LOOK_S: Final = 1.0
+CHECK_S: Final = 1.0
 
 
-async def keep_pace(quotas: QuotaBook, hub: Hub) -> None:
-    """Grant credit and check quotas until cancelled."""
-    looked_at_s = 0.0
-    while True:
-        await trio.sleep(TICK_S if quotas.busy else LOOK_S)
-        hub.update_clock()
-        if quotas.tick():
-            hub.flush()
-        if trio.current_time() - looked_at_s >= LOOK_S:
-            looked_at_s = trio.current_time()
-            quotas.look()
+class QuotaClock:
+    """Calls the quotas of a router."""
+
+    def __init__(self, quotas: QuotaBook) -> None:
+        self._quotas = quotas
+        self._checked_at_s = 0.0
+
+    def call(self) -> None:
+        """Grant credit, and check quotas once in ``CHECK_S``; to be called every ``TICK_S`` while quotas are in use."""
+        self._quotas.tick()
+        now_s = self._quotas.now()
+        if now_s - self._checked_at_s >= CHECK_S:
+            self._checked_at_s = now_s
+            self._quotas.look()

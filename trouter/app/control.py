@@ -211,10 +211,9 @@ class Control:
             raise ListenError(*unfit.lines) from unfit
 
     def run_in(self, nursery: trio.Nursery) -> None:
-        """Run listeners, connectors, decisions and consumers in ``nursery``."""
+        """Run listeners, connectors and consumers in ``nursery``."""
         self.listeners.run_in(nursery)
         self.connectors.run_in(nursery)
-        nursery.start_soon(self._decisions.run)
         nursery.start_soon(self._consumers.run)
         self._consume()
 
@@ -255,7 +254,7 @@ class Control:
         router, connectors = self._configuration.router, self.connectors.standing
         return ordered([*self._findings, *uplink_findings(router, self._uplinks, connectors)])
 
-    async def take_up(self) -> None:
+    async def retry_withheld(self) -> None:
         """Put into service the withheld parts that can be served now."""
         with suppress(ChangeRefused):
             async with self._turn():

@@ -16,13 +16,8 @@ import trio
 import trouter
 from trouter import logs
 from trouter._bell import Bell
-from trouter.admission.host_names import keep_host_names
-from trouter.admission.pacing import keep_pace
-from trouter.backbone.contact import keep_in_touch
 from trouter.config import ChangeRefused, Configuration
-from trouter.connections.heartbeats import drop_silent
 from trouter.connections.listeners import Standing
-from trouter.connections.standing import keep_standing
 from trouter.connections.transport import LINGER_S
 from trouter.core.edge.downlinks import HEARTBEAT
 from trouter.hooks import Plugins
@@ -32,9 +27,9 @@ from trouter.net.sockets import ListenError
 from trouter.telemetry.observers import Observers
 from trouter.wire.performatives import Error
 
+from .periodic import periodic_work, start
 from .privileges import PrivilegeError, forbid_core_files
 from .python_log import python_logged
-from .rounds import make_rounds
 from .supervision import Supervisor
 from .wiring import assemble
 
@@ -128,7 +123,6 @@ class RouterProcess:
         async with self._recording(), trio.open_nursery() as nursery:
             await self._start(nursery, change)
             self._supervisor.ready()
-            nursery.start_soon(self._supervisor.watch)
             gc.freeze()  # configured objects stay: the collector need not traverse them again and again
             hups, usr1s = Bell(), Bell()
             nursery.start_soon(_answer_rings, hups, self._reload)
@@ -164,7 +158,10 @@ class RouterProcess:
             observers = Observers(self.services.plugins, self.services.recorder)
             observers.follow()
             nursery.start_soon(observers.run)
-            yield
+            try:
+                yield
+            finally:
+                self._assembly.telemetry.end()
             nursery.cancel_scope.cancel()
 
     async def _start(self, nursery: trio.Nursery, change: Change) -> None:
@@ -178,30 +175,18 @@ class RouterProcess:
         agent = Agent(self.router, self.control, logs.book, trio.current_time, self.services.hub.flush)
         await nursery.start(agent.run)
         change.apply()
-        nursery.start_soon(self._assembly.telemetry.run)  # begins by checking whether records are wanted
+        self._assembly.telemetry.begin()  # the configuration says whether records are wanted
         self.control.record_start()
         log.log(logs.NOTICE, "Operational, 1 Threads Running (process ID %d)", os.getpid())
         self._ready()
 
     def _look_after(self, nursery: trio.Nursery) -> None:
-        """Start the poller, the ticker and the periodic checks, each in a task."""
-        services, assembly = self.services, self._assembly
-        hub, connections, guard = services.hub, services.connections, services.guard
-        nursery.start_soon(services.ticker.run, hub)
+        """Start the poller, the timers and the periodic work."""
+        services = self.services
         nursery.start_soon(services.poller.run)
-        nursery.start_soon(make_rounds, hub, connections, services.recorder.links, guard)
-        nursery.start_soon(services.secure.run)
-        nursery.start_soon(guard.memory.run, connections, hub)
-        nursery.start_soon(keep_pace, services.policing.quotas, hub)
-        nursery.start_soon(keep_standing, services.plugins, connections)
-        nursery.start_soon(keep_host_names, services.policing, assembly.parts.host_names)
-        nursery.start_soon(assembly.own_links.run)
-        nursery.start_soon(assembly.owed_credit.run)
-        if services.backbone is not None:
-            nursery.start_soon(keep_in_touch, services.backbone, hub)
-            nursery.start_soon(drop_silent, hub, connections)
-        if services.uplinks is not None:
-            nursery.start_soon(services.uplinks.run)
+        nursery.start_soon(services.timers.run, services.hub)
+        for row in periodic_work(self._assembly, self._supervisor):
+            start(row, services.timers, nursery)
 
     def _keep_heartbeat(self) -> None:
         """Keep the address of the heartbeats in the table even without an edge router."""

@@ -7,8 +7,6 @@ import socket
 from collections.abc import MutableMapping
 from typing import Final
 
-import trio
-
 _MICROSECONDS: Final = 1_000_000
 #: Signs of life within one period of the watchdog.
 SIGNS: Final = 3
@@ -25,7 +23,7 @@ class Supervisor:
         pid = environment.pop("WATCHDOG_PID", str(os.getpid()))
         due = alarm.isdecimal() and int(alarm) > 0 and pid == str(os.getpid())
         #: Seconds between two signs of life; None if the manager waits for none.
-        self.pause_s = int(alarm) / _MICROSECONDS / SIGNS if due else None
+        self.pause_s = int(alarm) / _MICROSECONDS / SIGNS if due and self._address else None
 
     def ready(self) -> None:
         """Notify the manager that every listener is open."""
@@ -35,11 +33,9 @@ class Supervisor:
         """Notify the manager that the router is stopping."""
         self._notify("STOPPING=1")
 
-    async def watch(self) -> None:
-        """Send signs of life until cancelled; return at once if the manager wants none."""
-        while self.pause_s is not None and self._address:
-            self._notify("WATCHDOG=1")
-            await trio.sleep(self.pause_s)
+    def send_sign_of_life(self) -> None:
+        """Notify the manager that the router is alive; to be called every ``pause_s``."""
+        self._notify("WATCHDOG=1")
 
     def _notify(self, line: str) -> None:
         if not self._address:

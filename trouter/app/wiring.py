@@ -32,7 +32,7 @@ from trouter.hooks import Plugins
 from trouter.net.hub import Hub
 from trouter.net.owed import OwedCredit
 from trouter.net.poller import Poller
-from trouter.net.ticker import Ticker
+from trouter.net.timers import TimerQueue
 from trouter.telemetry.change_records import ChangeRecords
 from trouter.telemetry.periodic import Telemetry
 from trouter.telemetry.record_logs import RecordLogs
@@ -64,8 +64,6 @@ class Assembly:
     decisions: Decisions
     consumers: Consumers
     telemetry: Telemetry
-    own_links: OwnLinks
-    owed_credit: OwedCredit
     state_dump: StateDump
     makers: Makers
 
@@ -129,6 +127,8 @@ def assemble(
     router.table.tenants_confined = own.secure_defaults
     services = _services(configuration, router, plugins, calendar)
     recorder, hub = services.recorder, services.hub
+    OwnLinks(hub, services.timers)
+    OwedCredit(hub, services.timers)
     record_logs = RecordLogs(own.id, recorder, hub)
     telemetry = Telemetry(
         router, recorder, plugins, lambda: record_logs.interval_s, lambda: record_logs.latency_addresses
@@ -137,14 +137,13 @@ def assemble(
     parts = _parts(services, makers, record_logs)
     records = ChangeRecords(recorder, services.connections)
     guard, policing = services.guard, services.policing
-    decisions = Decisions(guard.sanctions, policing, guard.lockout, records, hub.flush)
+    decisions = Decisions(guard.sanctions, policing, guard.lockout, records, hub.flush, services.timers)
     consumers = Consumers(router, plugins, policing, decisions, hub.flush)
     topology = None if services.backbone is None else services.backbone.topology
     control = Control(
         configuration, read, parts, records, decisions, consumers, recorder.denials, topology, services.uplinks
     )
     makers.serve_pages_of(control)
-    services.secure.take_up = control.take_up
     return Assembly(
         router,
         services,
@@ -153,8 +152,6 @@ def assemble(
         decisions,
         consumers,
         telemetry,
-        OwnLinks(hub),
-        OwedCredit(hub),
         StateDump(router, services),
         makers,
     )
@@ -165,13 +162,13 @@ def _services(
 ) -> Services:
     """Make what all connections share."""
     own = configuration.router
-    hub, recorder, connections = Hub(router), Recorder(), Connections()
+    hub, recorder, connections, timers = Hub(router), Recorder(), Connections(), TimerQueue()
     budget, sanctions = Budget(0), Sanctions(trio.current_time)
     secure = Secure(plugins, connections, recorder, calendar)
     return Services(
         hub=hub,
         poller=Poller(hub),
-        ticker=Ticker(),
+        timers=timers,
         plugins=plugins,
         budget=budget,
         connections=connections,
@@ -180,7 +177,7 @@ def _services(
         secure=secure,
         policing=Policing(recorder, plugins, sanctions=sanctions),
         auth_services=AuthServices(secure, recorder, secure_defaults=own.secure_defaults),
-        backbone=make_backbone(router, own, calendar, recorder) if own.mode == "interior" else None,
+        backbone=make_backbone(router, own, calendar, recorder, timers) if own.mode == "interior" else None,
         uplinks=Uplinks(hub) if own.mode == "edge" else None,
         secure_defaults=own.secure_defaults,
     )

@@ -74,10 +74,14 @@ class Backbone:
         instance: int,
         timers: Timers,
         now: Callable[[], float],
+        wake: Callable[[float], None],
         recorder: Recorder | None = None,
         calendar: Callable[[], float] = time.time,
     ) -> None:
-        """``instance`` is that of ``Mesh``; ``now`` returns the time in seconds, ``calendar`` seconds since 1970."""
+        """``instance`` is that of ``Mesh``; ``now`` returns the time in seconds, ``calendar`` seconds since 1970.
+
+        ``wake`` is called with the time at which ``advertise_news`` must be called.
+        """
         self.mesh = Mesh(router.table.router_id, instance, timers)
         #: A change is over once the routers no longer consider the network in flux.
         quiet_s = 2 * timers.ra_interval_flux_s
@@ -95,8 +99,7 @@ class Backbone:
         self._scrubbed_s = float("-inf")
         #: When changes of our addresses are to be advertised; inf while there are none.
         self.news_at_s = _NO_NEWS
-        #: Called with this time when the first change since then has come.
-        self.on_news: Callable[[float], None] = _ignore_time
+        self._wake = wake
         network = router.network
         network.on_control = self._take
         network.on_local = self._advertise_local
@@ -178,7 +181,7 @@ class Backbone:
             self.mesh.delete_address(key)
         if self.news_at_s == _NO_NEWS:
             self.news_at_s = self._now() + NEWS_AFTER_S
-            self.on_news(self.news_at_s)
+            self._wake(self.news_at_s)
 
     def advertise_news(self) -> None:
         """Advertise the changes of our addresses, at ``news_at_s``."""
@@ -282,10 +285,6 @@ def _log_of(message: Message | Newer) -> logging.Logger:
     if isinstance(message, Hello):
         return hello_log
     return mobile_log if isinstance(message, MobileAddressRequest | MobileAddressUpdate) else links_log
-
-
-def _ignore_time(_: float) -> None:
-    """Ignore the time: no task waits for it."""
 
 
 def _trace_received(data: bytes) -> None:

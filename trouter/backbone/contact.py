@@ -1,4 +1,4 @@
-"""Makes the backbone and calls it once a second."""
+"""Makes the backbone, and calls it by the clock."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trouter.config import RouterEntity
 from trouter.core.router import Router
 from trouter.mesh.hellos import TICK_S
 from trouter.mesh.mesh import Timers
-from trouter.net.hub import Hub
+from trouter.net.timers import TimerQueue
 from trouter.telemetry.recorder import Recorder
 
 from .backbone import Backbone
@@ -21,8 +21,10 @@ from .backbone import Backbone
 _AFTER_S: Final = 0.001
 
 
-def make_backbone(router: Router, entity: RouterEntity, calendar: Callable[[], float], recorder: Recorder) -> Backbone:
-    """Return the backbone of ``router``; ``calendar`` returns seconds since 1970.
+def make_backbone(
+    router: Router, entity: RouterEntity, calendar: Callable[[], float], recorder: Recorder, queue: TimerQueue
+) -> Backbone:
+    """Return the backbone of ``router``, which ``queue`` calls; ``calendar`` returns seconds since 1970.
 
     Other routers distinguish starts of this one by the instance, so that is the time in milliseconds.
     """
@@ -33,38 +35,41 @@ def make_backbone(router: Router, entity: RouterEntity, calendar: Callable[[], f
         ra_interval_flux_s=float(entity.ra_interval_flux_seconds),
         remote_ls_max_age_s=float(entity.remote_ls_max_age_seconds),
     )
-    return Backbone(router, int(calendar() * 1000), timers, trio.current_time, recorder, calendar)
+
+    def make(wake: Callable[[float], None]) -> Backbone:
+        return Backbone(router, int(calendar() * 1000), timers, trio.current_time, wake, recorder, calendar)
+
+    return MeshClock(queue, make).backbone
 
 
-async def keep_in_touch(backbone: Backbone, hub: Hub) -> None:
-    """Tick at the same moment of every second, however long a tick takes.
+class MeshClock:
+    """Calls a backbone at the same moment of every second, however long a call takes.
 
-    Between ticks, check silent neighbours, and advertise changes of the addresses soon.
+    Between these calls it checks silent neighbours, and advertises changes of the addresses soon.
     """
-    due_s = trio.current_time()
-    nap = trio.CancelScope()
 
-    def wake(when_s: float) -> None:
-        nap.deadline = min(nap.deadline, when_s)
+    def __init__(self, queue: TimerQueue, make: Callable[[Callable[[float], None]], Backbone]) -> None:
+        """Make the backbone with ``make``, which gets the function that wakes this object at a time."""
+        self._queue = queue
+        self._timer = queue.add(self._do, 0.0)
+        #: When the next call of the second is due; None before the first.
+        self._tick_s: float | None = None
+        self.backbone = make(self._wake)
 
-    backbone.on_news = wake
-    while True:
-        hub.update_clock()
-        backbone.tick()
-        hub.flush()
-        due_s = next_due_s(due_s, trio.current_time())
-        while trio.current_time() < due_s:
-            silent_s = backbone.silent_at_s + _AFTER_S
-            nap = trio.CancelScope(deadline=min(due_s, silent_s, backbone.news_at_s))
-            with nap:
-                await trio.sleep_forever()
-            now_s = trio.current_time()
-            hub.update_clock()
-            if now_s >= silent_s:
+    def _wake(self, when_s: float) -> None:
+        self._queue.advance(self._timer, when_s)
+
+    def _do(self, now_s: float) -> float:
+        backbone, tick_s = self.backbone, self._tick_s
+        if tick_s is None or now_s >= tick_s:
+            backbone.tick()
+            self._tick_s = tick_s = next_due_s(now_s if tick_s is None else tick_s, trio.current_time())
+        else:
+            if now_s >= backbone.silent_at_s + _AFTER_S:
                 backbone.check_silence()
             if now_s >= backbone.news_at_s:
                 backbone.advertise_news()
-            hub.flush()
+        return min(tick_s, backbone.silent_at_s + _AFTER_S, backbone.news_at_s)
 
 
 def next_due_s(due_s: float, now_s: float) -> float:

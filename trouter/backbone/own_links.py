@@ -18,6 +18,7 @@ from trouter.engine.link_base import Link
 from trouter.logs.peer_text import name_word, quoted
 from trouter.net.hub import Hub
 from trouter.net.owner import owner_of
+from trouter.net.timers import NEVER, TimerQueue
 
 log = logging.getLogger("trouter.ROUTER_CORE")
 
@@ -25,11 +26,11 @@ log = logging.getLogger("trouter.ROUTER_CORE")
 class OwnLinks(RouterObserver):
     """The observer of the router's own links, with the failed ones that wait for a retry."""
 
-    def __init__(self, hub: Hub) -> None:
-        self._hub = hub
+    def __init__(self, hub: Hub, queue: TimerQueue) -> None:
         #: Failed auto link -> time of its retry, in seconds on the clock of the event loop.
         self._due: dict[Activation, float] = {}
-        self._bell = trio.Event()
+        self._queue = queue
+        self._timer = queue.add(self._retry_due)
         hub.router.observer = self
         hub.router.routes.changed = self._route_changed
 
@@ -51,8 +52,8 @@ class OwnLinks(RouterObserver):
         auto = activation.auto
         where = _where(auto.rule.connection, activation.container)
         log.info("Auto Link Activation Failed. %s %s on %s", activation.why, quoted(auto.rule.name), where)
-        self._due[activation] = trio.current_time() + auto.next_retry_s()
-        self._bell.set()
+        self._due[activation] = due_s = trio.current_time() + auto.next_retry_s()
+        self._queue.advance(self._timer, due_s)
 
     def idle(self, activation: Activation) -> None:
         """See ``RouterObserver``."""
@@ -64,17 +65,12 @@ class OwnLinks(RouterObserver):
 
     # --- the clock
 
-    async def run(self) -> None:
-        """Retry failed links when they are due, until cancelled."""
-        while True:
-            self._bell = trio.Event()
-            with trio.move_on_at(min(self._due.values(), default=float("inf"))):
-                await self._bell.wait()
-            now_s = trio.current_time()
-            for activation in [each for each, due_s in self._due.items() if due_s <= now_s]:
-                del self._due[activation]
-                activation.retry()
-            self._hub.flush()
+    def _retry_due(self, now_s: float) -> float:
+        """Retry the failed links that are due; return when the next one is."""
+        for activation in [each for each, due_s in self._due.items() if due_s <= now_s]:
+            del self._due[activation]
+            activation.retry()
+        return min(self._due.values(), default=NEVER)
 
 
 def _where(connection: str, container: Container) -> str:

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 import trio
 
 from trouter.core.containers import Container
-from trouter.core.edge.uplink import BEAT_S, SESSIONS, Uplink
+from trouter.core.edge.uplink import SESSIONS, Uplink
 from trouter.core.lookups import LOOKUP_S, LookupResult, Query, question
 from trouter.core.refusals import AttachRefused
 from trouter.core.terms import PeerTerms
@@ -178,10 +178,7 @@ class Uplinks:
             uplink.give_up(query)
         return {link: query.answer for link, query, _ in queries}
 
-    async def run(self) -> None:
-        """Send heartbeats to the interior router, until cancelled."""
-        while True:
-            await trio.sleep(BEAT_S)
-            if self._active is not None:
-                self._active.beat()
-                self._hub.flush()
+    def send_heartbeat(self) -> None:
+        """Send a heartbeat to the interior router; to be called every ``BEAT_S`` seconds."""
+        if self._active is not None:
+            self._active.beat()

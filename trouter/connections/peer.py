@@ -30,6 +30,7 @@ from trouter.engine.link_base import Link
 from trouter.hooks import PeerFacts
 from trouter.logs import TRACE
 from trouter.logs.frame_log import FrameLog
+from trouter.net.timers import NEVER, Timer
 from trouter.security.policy import Admission
 from trouter.telemetry.connection_records import Account, describe_open
 from trouter.tls.secure import SecurityLayer
@@ -55,7 +56,8 @@ class Peer:
 
     __slots__ = (
         "_account", "_admission", "_hub", "_login", "_membership", "_number", "_nursery", "_security", "_services",
-        "_sessions", "_settings", "_transport", "_watcher", "connection", "lifetime", "listed", "write_nowait",
+        "_sessions", "_settings", "_timer", "_transport", "_watcher", "connection", "lifetime", "listed",
+        "write_nowait",
     )  # fmt: skip
 
     def __init__(
@@ -78,6 +80,7 @@ class Peer:
         self._login = login
         self._watcher = watcher
         self._account = Account(services.recorder)
+        self._timer: Timer | None = None  # calls _tick; None without heartbeats and idle time-out
         self.connection = self._converse(facts)
         self.connection.owner = self
         frames = FrameLog(lifetime.label, self.connection.out)
@@ -245,7 +248,8 @@ class Peer:
         self._membership.join(remote)
         services.connections.add(listed)
         listed.follow_log()
-        services.ticker.add(self.connection)
+        if self.connection.tick_period_s:
+            self._timer = services.timers.add(self._tick, trio.current_time() + self.connection.tick_period_s)
         line = describe_open(listed, remote)
         core_log.info("%s", line)
         self._account.open(listed, remote)
@@ -298,8 +302,15 @@ class Peer:
         """Detach a link of the connection that the router ends by itself."""
         self._sessions.ended(link, reason)
 
-    def idle(self) -> None:
-        """End the connection, which exceeded its idle time-out."""
+    def _tick(self, now_s: float) -> float:
+        """Send a heartbeat if one is due, and end the connection if it exceeded its idle time-out."""
+        self.connection.tick(now_s)
+        if self.connection.finished:
+            self._end_idle()
+            return NEVER
+        return now_s + self.connection.tick_period_s
+
+    def _end_idle(self) -> None:
         for event in self.connection.events:
             if isinstance(event, ConnectionClosed):
                 self._close(event)
@@ -313,7 +324,8 @@ class Peer:
         """Release everything; not async, so that no cancellation can skip it."""
         self._transport.stop()
         self._login.close()
-        self._services.ticker.remove(self.connection)
+        if self._timer is not None:
+            self._services.timers.cancel(self._timer)
         self._services.connections.remove(self._number)
         self._membership.lose_all_links()
         if self._admission.policy is not None:

@@ -16,7 +16,7 @@ from trouter.engine.ports import Budget
 from trouter.hooks import Plugins
 from trouter.net.hub import Hub
 from trouter.net.poller import Poller
-from trouter.net.ticker import Ticker
+from trouter.net.timers import TimerQueue
 from trouter.telemetry.recorder import Recorder
 from trouter.tls.secure import Secure
 from trouter.wire.performatives import Open
@@ -63,7 +63,7 @@ class Services:
 
     hub: Hub
     poller: Poller
-    ticker: Ticker
+    timers: TimerQueue
     plugins: Plugins
     #: The octets of messages that all connections hold together.
     budget: Budget

@@ -11,26 +11,31 @@ from trouter.hooks import Plugins
 from .registry import Connections
 
 #: Seconds between two checks: a changed file is in force, and an invalid login ended, after at most this time.
-LOOK_S: Final = 2.0
+CHECK_S: Final = 2.0
 #: Connections checked before other tasks get their turn.
 PORTION: Final = 500
 
 
-async def keep_standing(plugins: Plugins, connections: Connections) -> None:
-    """Check all logins repeatedly until cancelled."""
-    waiter = trio.CapacityLimiter(1)  # its own, because threads that check passwords may be busy
-    while True:
-        await trio.sleep(LOOK_S)
-        if await trio.to_thread.run_sync(plugins.refresh, limiter=waiter, abandon_on_cancel=True):
+class LoginChecks:
+    """The repeated checks of all logins of a router."""
+
+    def __init__(self, plugins: Plugins, connections: Connections) -> None:
+        self._plugins = plugins
+        self._connections = connections
+        self._waiter = trio.CapacityLimiter(1)  # its own, because threads that check passwords may be busy
+
+    async def check_all(self) -> None:
+        """Reload the plugins' files, then check every login; to be called every ``CHECK_S`` seconds."""
+        plugins, connections = self._plugins, self._connections
+        if await trio.to_thread.run_sync(plugins.refresh, limiter=self._waiter, abandon_on_cancel=True):
             plugins.forget_offers()
-        for asked, number in enumerate(connections, 1):
-            _ask(connections, number)
-            if asked % PORTION == 0:
+        for checked, number in enumerate(connections, 1):
+            self._check(number)
+            if checked % PORTION == 0:
                 await trio.lowlevel.checkpoint()
 
-
-def _ask(connections: Connections, number: int) -> None:
-    """Check one connection, apart from the loop, whose local variables would keep it alive."""
-    connection = connections.get(number)
-    if connection is not None:
-        connection.check_standing()
+    def _check(self, number: int) -> None:
+        """Check one connection, apart from the loop, whose local variables would keep it alive."""
+        connection = self._connections.get(number)
+        if connection is not None:
+            connection.check_standing()

@@ -11,6 +11,7 @@ from typing import Final
 import trio
 
 from .hub import Hub
+from .timers import NEVER, TimerQueue
 
 #: Seconds without a delivery after which a link gets its owed credit.
 MOMENT_S: Final = 0.01
@@ -19,23 +20,18 @@ PORTION: Final = 500
 
 
 class OwedCredit:
-    """Grants owed credit while there is some, and sleeps while there is none."""
+    """Grants owed credit while there is some, and is never due while there is none."""
 
-    def __init__(self, hub: Hub) -> None:
-        self._hub = hub
-        self._bell = trio.Event()
-        hub.router.pulse.on_owing = self._ring
+    def __init__(self, hub: Hub, queue: TimerQueue) -> None:
+        self._router = hub.router
+        self._queue = queue
+        self._timer = queue.add(self._grant)
+        hub.router.pulse.on_owing = self._wake
 
-    def _ring(self) -> None:
-        self._bell.set()
+    def _wake(self) -> None:
+        self._queue.advance(self._timer, trio.current_time() + MOMENT_S)
 
-    async def run(self) -> None:
-        """Grant owed credit until cancelled."""
-        while True:
-            await self._bell.wait()
-            self._bell = trio.Event()
-            more = True
-            while more:
-                await trio.sleep(MOMENT_S)
-                more = self._hub.router.return_owed_credit(PORTION)
-                self._hub.flush()
+    def _grant(self, now_s: float) -> float:
+        """Grant owed credit; return when more is to be granted."""
+        more = self._router.return_owed_credit(PORTION)
+        return now_s + MOMENT_S if more else NEVER

@@ -24,9 +24,6 @@ class ConnectionOwner(Protocol):
     def link_ended(self, link: Link, reason: DetachReason) -> None:
         """Send the peer the detach of a link that the router ends by itself."""
 
-    def idle(self) -> None:
-        """End the connection, which exceeded its idle time-out."""
-
 
 def owner_of(link: Any) -> ConnectionOwner | None:
     """Return the owner of the connection of ``link``, a link of the engine; None once it has ended."""

@@ -18,8 +18,8 @@ from trouter.records.sketch import BITS, bucket_of, merged
 from .clocks import mono_us, now_us
 from .recorder import Recorder
 
-#: Interval of checks, and links per turn of the event loop: about a millisecond.
-LOOK_S: Final = 1.0
+#: Interval of the work, and links per turn of the event loop: about a millisecond.
+PERIOD_S: Final = 1.0
 PORTION: Final = 256
 #: Interval of the counts of links, unless configured.
 DEFAULT_INTERVAL_S: Final = 60
@@ -54,28 +54,30 @@ class Telemetry:
         self._sketched_at_s = 0.0
         self._offset_us = _offset_us()
 
-    async def run(self) -> None:
-        """Do the periodic work until cancelled, and a last time at the end."""
+    def begin(self) -> None:
+        """Time addresses from now on, if that is wanted."""
         self._time_addresses(self._addresses())
-        try:
-            while True:
-                await trio.sleep(LOOK_S)
-                self._recorder.repeats.write()
-                if self._recorder.active:
-                    await self._look()
-                else:
-                    self._idle()
-        finally:
-            self._recorder.repeats.write()
-            self._record_faults()
-            self._record_latency()
 
-    async def _look(self) -> None:
-        self._look_at_clock()
+    async def work(self) -> None:
+        """Do the work of each second; to be called every ``PERIOD_S``."""
+        self._recorder.repeats.write()
+        if self._recorder.active:
+            await self._record_counts()
+        else:
+            self._idle()
+
+    def end(self) -> None:
+        """Record what has accumulated since the last second."""
+        self._recorder.repeats.write()
+        self._record_faults()
+        self._record_latency()
+
+    async def _record_counts(self) -> None:
+        self._check_clock()
         self._record_faults()
         self._time_addresses(self._addresses())
         interval_s = self._interval_s() or DEFAULT_INTERVAL_S
-        self._due = min(self._due + len(self._router.links) * LOOK_S / interval_s, len(self._router.links))
+        self._due = min(self._due + len(self._router.links) * PERIOD_S / interval_s, len(self._router.links))
         while self._due >= 1:
             portion = min(PORTION, int(self._due))
             self._due -= portion
@@ -123,7 +125,7 @@ class Telemetry:
             pulse.times.take()
             pulse.times = None
 
-    def _look_at_clock(self) -> None:
+    def _check_clock(self) -> None:
         offset_us = _offset_us()
         if abs(offset_us - self._offset_us) > STEP_US:
             self._recorder.emit(ClockStep(old_offset=self._offset_us, new_offset=offset_us))

@@ -9,7 +9,7 @@ import logging
 import socket
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -116,8 +116,6 @@ class Secure:
         self._recorder = recorder
         self._clock = clock
         self._profiles: TlsProfiles | None = None
-        #: Called when an unusable profile has become usable, to start the connectors that need it.
-        self.take_up: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
 
     # --- another configuration
 
@@ -310,21 +308,18 @@ class Secure:
 
     # --- as time goes by
 
-    async def run(self) -> None:
-        """Look at files and recheck connections periodically, until cancelled."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(_every, WATCH_S, self.look)
-            nursery.start_soon(_every, RECHECK_S, self.recheck)
+    async def renew_profiles(self) -> bool:
+        """Renew changed profiles, and warn of certificates that expire soon.
 
-    async def look(self) -> None:
-        """Renew changed profiles, and warn of certificates that expire soon."""
+        To be called every ``WATCH_S``. Return whether an unusable profile may have become usable, so that the
+        connectors that need it can start.
+        """
         profiles = self._profiles
         if profiles is None:
-            return
+            return False
         for renewal in await profiles.renew():
             self.log_renewal(renewal)
-        if await profiles.mended():
-            await self.take_up()
+        mended = await profiles.mended()
         for name, days, left_s in profiles.endings():
             left = f"ends in {left_s / 86_400:.1f} days" if left_s > 0 else "has ended"
             log.warning("sslProfile %s: its certificate %s", name, left)
@@ -338,9 +333,10 @@ class Secure:
                     limit=str(days),
                 )
             )
+        return mended
 
     async def recheck(self) -> None:
-        """Close connections whose certificates have expired or been revoked."""
+        """Close connections whose certificates have expired or been revoked; to be called every ``RECHECK_S``."""
         shown = iter([each for each in self._connections.values() if each.security.chain])
         async with trio.open_nursery() as nursery:
             for _ in range(RECHECKS_AT_ONCE):
@@ -399,15 +395,6 @@ def _client_channel(
         if session is not None:  # the session belongs to a context from before a renewal
             return _client_channel(context, host, use)
         raise TlsFailed("TLS: this host name cannot appear in a certificate") from None
-
-
-async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
-    """Run ``work`` repeatedly at intervals of ``seconds``, first after one; its own duration does not add to them."""
-    at_s = trio.current_time()
-    while True:
-        at_s = max(at_s + seconds, trio.current_time())
-        await trio.sleep_until(at_s)
-        await work()
 
 
 def _outcome(facts: PeerFacts, *, ok: bool, **texts: str) -> TlsOutcome:

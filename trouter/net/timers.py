@@ -1,0 +1,137 @@
+"""What is due: one queue for all work that the router does by the clock, and one task that serves it.
+
+Work is a plain function that says when it is due again. Work that has to wait runs in a task of its own, which the
+queue wakes (``repeat``). ``app/periodic.py`` lists what a router does periodically; the others are the heartbeats and
+idle time-outs of connections (AMQP 1.0 part 2, 2.4.5).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Awaitable, Callable
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from trouter._bell import Bell
+
+if TYPE_CHECKING:
+    from .hub import Hub
+
+#: The due time of work that waits until it is made due.
+NEVER: Final = float("inf")
+#: Cancelled timers that the queue may hold before it is cleared of them.
+_SPARE_TIMERS: Final = 64
+
+#: Called with the time, by the loop's clock; returns when it is due again, in the same seconds.
+Work = Callable[[float], float]
+
+
+class Timer:
+    """One entry of the queue; ``TimerQueue`` makes it."""
+
+    __slots__ = ("due_s", "work")
+
+    def __init__(self, work: Work | None) -> None:
+        #: None once cancelled, so that the queue keeps nothing of an ended connection until the timer would be due.
+        self.work = work
+        #: When it is due, by the loop's clock.
+        self.due_s = NEVER
+
+
+class TimerQueue:
+    """The timers of one router. ``run`` serves them; until it runs, nothing is due."""
+
+    def __init__(self) -> None:
+        #: Times and timers; a timer whose ``due_s`` is another time by now has a later entry, or none.
+        self._due: list[tuple[float, int, Timer]] = []
+        self._numbers = count()
+        self._cancelled = 0
+        self._sleep = trio.CancelScope()
+
+    def add(self, work: Work, due_s: float = NEVER) -> Timer:
+        """Return a timer of ``work``, due at ``due_s``."""
+        timer = Timer(work)
+        self._schedule(timer, due_s)
+        return timer
+
+    def advance(self, timer: Timer, due_s: float) -> None:
+        """Make a timer due at ``due_s`` at the latest."""
+        if due_s < timer.due_s:
+            self._schedule(timer, due_s)
+
+    def cancel(self, timer: Timer) -> None:
+        """Make a timer due never again; a second call does nothing."""
+        if timer.work is None:
+            return
+        timer.work = None
+        self._cancelled += 1
+        if self._cancelled > len(self._due) // 2 + _SPARE_TIMERS:
+            self._cancelled = 0
+            self._due = [entry for entry in self._due if entry[2].work is not None]
+            heapq.heapify(self._due)
+
+    async def repeat(self, period_s: Callable[[], float], work: Callable[[], Awaitable[object]]) -> None:
+        """Await ``work`` every ``period_s`` seconds until cancelled, first after one period.
+
+        The duration of the work does not add to the period, which is asked for each time.
+        """
+        bell = Bell()
+
+        def ring(_: float) -> float:
+            bell.ring()
+            return NEVER
+
+        at_s = trio.current_time() + period_s()
+        timer = self.add(ring, at_s)
+        try:
+            while True:
+                await bell.wait()
+                await work()
+                at_s = max(at_s + period_s(), trio.current_time())
+                self.advance(timer, at_s)
+        finally:
+            self.cancel(timer)
+
+    async def run(self, hub: Hub) -> None:
+        """Do what is due, and write the output that this causes, until cancelled."""
+        while True:
+            hub.update_clock()
+            self.do_due(trio.current_time())
+            hub.flush()
+            with trio.CancelScope(deadline=self._due[0][0] if self._due else NEVER) as self._sleep:
+                await trio.sleep_forever()
+
+    def do_due(self, now_s: float) -> None:
+        """Do what is due, each once.
+
+        It is apart from ``run``, whose local variables would keep an ended connection alive while it sleeps.
+        """
+        ready: list[Timer] = []
+        while self._due and self._due[0][0] <= now_s:
+            due_s, _, timer = heapq.heappop(self._due)
+            if timer.work is None:
+                self._cancelled = max(0, self._cancelled - 1)
+            elif timer.due_s == due_s:
+                ready.append(timer)
+        for timer in ready:
+            if timer.work is not None:  # else an earlier one has cancelled it
+                timer.due_s = NEVER
+                self.advance(timer, timer.work(now_s))
+
+    def _schedule(self, timer: Timer, due_s: float) -> None:
+        timer.due_s = due_s
+        if due_s != NEVER:
+            heapq.heappush(self._due, (due_s, next(self._numbers), timer))
+            self._sleep.deadline = min(self._sleep.deadline, due_s)
+
+
+def every(period_s: Callable[[], float], work: Callable[[], object]) -> Work:
+    """Return ``work`` as work that is due again ``period_s`` seconds after it was done."""
+
+    def do(now_s: float) -> float:
+        work()
+        return now_s + period_s()
+
+    return do
