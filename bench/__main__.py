@@ -8,7 +8,9 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +19,7 @@ from trouter.load.fleet import raise_descriptor_limit
 from trouter.load.plan import LoadError
 
 from . import environment, plot, table
+from .against import compare
 from .chapters import CHAPTERS, Bench
 from .plan import FULL, QUICK
 from .results import Results
@@ -33,6 +36,11 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="about two minutes in place of a quarter of an hour")
     parser.add_argument("--only", nargs="+", choices=CHAPTERS, metavar="CHAPTER", help=f"of: {', '.join(CHAPTERS)}")
+    parser.add_argument(
+        "--against",
+        metavar="PYTHON",
+        help="compare with the router of another environment instead: the Python in its .venv",
+    )
     parser.add_argument("--repetitions", type=int, metavar="N", help="of each run (full 5, quick 3)")
     parser.add_argument("--seconds", type=float, metavar="S", help="of each run (full 1.5, quick 0.4)")
     parser.add_argument("--out", type=Path, default=OUT, metavar="FOLDER", help="for bench.json, bench.png, bench.svg")
@@ -56,7 +64,11 @@ def main() -> int:
     results = Results({**environment.describe(), "extent": extent.name, "repetitions": repetitions, "seconds": seconds})
     with tempfile.TemporaryDirectory(prefix="trouter-bench-") as folder:
         extent = replace(extent, repetitions=repetitions, seconds=seconds)
-        complete = run(Bench(extent, Path(folder), results, progress), asked.only or list(CHAPTERS))
+        bench = Bench(extent, Path(folder), results, progress)
+        if asked.against is None:
+            complete = run(bench, {name: CHAPTERS[name] for name in asked.only or CHAPTERS})
+        else:
+            complete = run(bench, {"against": partial(compare, python=asked.against)})
     text = table.render(results)
     print(text)
     leave(results, asked.out)
@@ -65,13 +77,13 @@ def main() -> int:
     return 0 if complete else 1
 
 
-def run(bench: Bench, chapters: list[str]) -> bool:
+def run(bench: Bench, chapters: Mapping[str, Callable[[Bench], None]]) -> bool:
     """Run the chapters one after the other; return False if one of them failed."""
     complete = True
-    for name in chapters:
+    for name, chapter in chapters.items():
         bench.say(f"{name}:")
         try:
-            CHAPTERS[name](bench)
+            chapter(bench)
         except (LoadError, ServerError) as error:
             bench.remark(f"{name}: not finished: {error}")
             complete = False

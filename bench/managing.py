@@ -33,13 +33,13 @@ LISTING_S: Final = 4.0
 _PATIENCE_S: Final = 60.0
 
 
-def start_s(folder: Path) -> float:
-    """Return the seconds from the call of the program to the line that the router is operational."""
+def start_s(folder: Path, python: str = sys.executable) -> float:
+    """Return the seconds from the call of the program in the environment of ``python`` until it is operational."""
     folder.mkdir(parents=True)
     configuration = folder / "router.conf"
     configuration.write_text("router { id: Bench }\nlistener { host: 127.0.0.1, port: 0 }\n")
     began_s = time.perf_counter()
-    command = [sys.executable, "-m", "trouter", "run", "-c", str(configuration)]
+    command = [python, "-P", "-m", "trouter", "run", "-c", str(configuration)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as router:
         assert router.stderr is not None
         for line in router.stderr:

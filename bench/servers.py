@@ -189,14 +189,18 @@ class Router(Server):
         more: str = "",
         mode: str = "standalone",
         router_id: str = "Bench",
+        python: str = sys.executable,
     ) -> None:
-        """Start a router; ``own`` has attributes of the router, ``more`` has sections of the configuration."""
+        """Start a router; ``own`` has attributes of the router, ``more`` has sections of the configuration.
+
+        ``python`` is the interpreter of the environment whose trouter runs.
+        """
         port = port or free_port()
         folder.mkdir(parents=True)
         configuration = folder / "router.conf"
         text = ROUTER_CONF.format(port=port, capacity=capacity, folder=folder, own=own, mode=mode, router_id=router_id)
         configuration.write_text(text + more)
-        command = [sys.executable, "-m", "trouter", "run", "-c", str(configuration)]
+        command = [python, "-P", "-m", "trouter", "run", "-c", str(configuration)]
         super().__init__(command, folder, {"TROUTER_PURE": "1"} if pure else {}, port)
 
 
