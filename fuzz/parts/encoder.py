@@ -16,12 +16,12 @@ from uuid import UUID
 
 from tests.script import encode as frame_of
 from trouter.client import Message
-from trouter.client.message import Header, Properties
 from trouter.mesh import messages
 from trouter.wire import types
 from trouter.wire.annotations import compose_annotations
 from trouter.wire.codec import encode
 from trouter.wire.framing import AMQP_HEADER, SASL_HEADER
+from trouter.wire.message import Header, Properties
 from trouter.wire.performatives import (
     Accepted,
     Attach,

@@ -14,7 +14,7 @@ import trio
 
 from tests.lines import Namespace
 from trouter.client import ACCEPTED, ClientError, Connection, Message, Receiver, Sender, Tracker, connect
-from trouter.client.message import Header
+from trouter.wire.message import Header
 
 from .ledger import Heard, Ledger, Recovery
 

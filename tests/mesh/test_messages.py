@@ -166,7 +166,7 @@ def test_hints_that_do_not_fit_the_addresses_are_ignored(hints: list[int]) -> No
     [
         (b"", "no body"),
         (b"\x00\x53\x77", "cut short"),
-        (encode("HELLO"), "without its descriptor"),
+        (encode("HELLO"), "not a section of a message"),
         (encode(Described(ULong(0x77), {"id": "RB"})), "no opcode"),
         (encode(Described(ULong(0x76), ["RB"])), "a section that router messages do not have"),
         (encode(Described(ULong(0x74), {"opcode": "RA"})), "no body"),
@@ -189,7 +189,7 @@ def test_hints_that_do_not_fit_the_addresses_are_ignored(hints: list[int]) -> No
         (body("LSU", id="RB", ls={"ls_seq": 1, "peers": {"RA": "1"}}), "the cost in peers"),
         (body("LSU", id="RB", ls={"ls_seq": 1, "peers": {"RA": 2**31}}), "the cost in peers"),
         (body("LSU", id="RB", ls={"ls_seq": 1, "peers": {7: 1}}), "a key of peers"),
-        (b"\x00\x45" + body("RA", id="RB"), "a section that router messages do not have"),
+        (b"\x00\x45" + body("RA", id="RB"), "not a section of a message"),
         (body("HELLO", id="RB", seen=["R" * 4097]), "seen has a text of more than"),
         (body("MAU", id="RB", mobile_seq=1, exist=["M0" + "a" * 4095]), "exist has a text of more than"),
         (b"\x00" * (MAX_MESSAGE_BYTES + 1), "bytes; at most"),

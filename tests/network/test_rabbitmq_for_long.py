@@ -21,7 +21,7 @@ from tests.rabbitmq import RabbitMQ, connector, declare, needs_rabbitmq, nodes
 from tests.routers import DEADLINE_S, running
 from tests.waiting import until
 from trouter.client import ACCEPTED, Message, connect
-from trouter.client.message import Header
+from trouter.wire.message import Header
 
 pytestmark = [pytest.mark.long, pytest.mark.interop, needs_rabbitmq]
 

@@ -26,17 +26,15 @@ from trouter.core.terms import ROUTER_ROLES
 from trouter.hooks import Consumer, ConsumerTerms, Decision, IncomingMessage, Plugins, Rejected
 from trouter.management.ports import REQUESTER
 from trouter.records.text import clean
-from trouter.wire.codec import decode
+from trouter.wire.constants import AMQP_VALUE, APPLICATION_PROPERTIES, DATA, FOOTER, PROPERTIES
 from trouter.wire.errors import DecodeError
-from trouter.wire.types import Described
+from trouter.wire.message import SectionReader
 
 #: Limit of the messages that wait to be decoded, of all consumers together.
 MAX_WAITING: Final = 100
 UNAUTHORIZED: Final = "amqp:unauthorized-access"
 TOO_LARGE: Final = "amqp:link:message-size-exceeded"
-_PROPERTIES, _DATA, _VALUE = 0x73, 0x75, 0x77
 _SUBJECT, _CONTENT_TYPE = 3, 6
-_BODIES: Final = (0x75, 0x76, 0x77)
 
 log = logging.getLogger("trouter.POLICY")
 
@@ -177,23 +175,20 @@ def _reject(received: InsideMessage, reason: str, condition: str) -> None:
 
 def read_message(data: bytes, user: str) -> IncomingMessage:
     """Return the message in ``data`` as a consumer sees it; DecodeError if it is malformed."""
-    offset, bodies, subject, content_type = 0, 0, "", ""
+    bodies, subject, content_type = 0, "", ""
     body: bytes | None = None
-    while offset < len(data):
-        section, offset = decode(data, offset, len(data))
-        code = section.descriptor if isinstance(section, Described) else None
-        if not isinstance(section, Described) or not isinstance(code, int):
-            raise DecodeError("not a section of a message", offset)
-        value: object = section.value
-        if code == _PROPERTIES and isinstance(value, list):
+    reader = SectionReader(data)
+    while code := reader.next():
+        value = reader.value()
+        if code == PROPERTIES and isinstance(value, list):
             row = [*value, *[None] * (_CONTENT_TYPE + 1)]
             subject, content_type = (
                 str(each) if isinstance(each, str) else "" for each in (row[_SUBJECT], row[_CONTENT_TYPE])
             )
-        elif code in _BODIES:
+        elif APPLICATION_PROPERTIES < code < FOOTER:
             bodies += 1
-            if code == _DATA and isinstance(value, bytes):
+            if code == DATA and isinstance(value, bytes):
                 body = value
-            elif code == _VALUE and isinstance(value, str):
+            elif code == AMQP_VALUE and isinstance(value, str):
                 body = value.encode("utf-8", "surrogatepass")
     return IncomingMessage(body if bodies == 1 else None, subject, content_type, user)

@@ -36,6 +36,8 @@ from trouter.http.figures import (
     TenantFigures,
 )
 from trouter.http.ports import Secured
+from trouter.wire.constants import AMQP_VALUE
+from trouter.wire.message import section
 
 from .control import Control
 
@@ -232,7 +234,7 @@ class RouterSite:
 class Echo:
     """Receiver of the message that a health check sends to itself."""
 
-    MESSAGE: Final = b"\0\x53\x77\x40"
+    MESSAGE: Final = section(AMQP_VALUE, None)
 
     def __init__(self) -> None:
         self.heard = 0

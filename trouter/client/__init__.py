@@ -1,6 +1,7 @@
 """An AMQP 1.0 client for trio: ``connect``, ``open_sender``, ``open_receiver``; `docs/client.md` is its manual."""
 
 from trouter.wire.errors import DecodeError, EncodeError
+from trouter.wire.message import BodyKind, Header, Message, Properties
 from trouter.wire.performatives import (
     ACCEPTED,
     MODIFIED,
@@ -32,10 +33,9 @@ from .errors import (
 )
 from .inlet import Inlet
 from .link import ReceiverSettleMode, SenderSettleMode
-from .message import BodyKind, Encoded, Header, Message, Properties
 from .receiver import Receiver
 from .sasl import Anonymous, External, Plain, SaslMechanism, Scram
-from .sender import Outcome, Pipeline, Sender, Tracker
+from .sender import Encoded, Outcome, Pipeline, Sender, Tracker
 from .servers import Servers
 from .session import Session
 

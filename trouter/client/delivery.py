@@ -9,13 +9,13 @@ from typing import Any, Final, Protocol
 import trio
 
 from trouter.engine.ports import Delivery as EngineDelivery
+from trouter.wire.message import Message
 from trouter.wire.performatives import ACCEPTED, RELEASED, Error, Modified, Rejected, State, decode_state, encode_state
+from trouter.wire.pieces import BodyReader
 from trouter.wire.types import Described
 
 from .errors import DeliveryAborted
 from .link import ReceiverSettleMode
-from .message import Message
-from .pieces import BodyReader
 from .ports import ConnectionPort, SessionPort
 
 #: Shorter pieces are joined, so that tiny frames do not cost an object each, in bytes.

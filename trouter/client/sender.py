@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 import trio
@@ -16,13 +17,13 @@ from trouter.engine.ports import Delivery as EngineDelivery
 from trouter.engine.ports import LinkPort
 from trouter.wire.constants import RECEIVED
 from trouter.wire.errors import DecodeError
+from trouter.wire.message import Message
 from trouter.wire.performatives import State, decode_state
+from trouter.wire.pieces import BodyWriter
 from trouter.wire.types import Described
 
 from .errors import OutcomeUnknown
 from .link import Link, OutgoingLink, SenderSettleMode, terminus_address
-from .message import Encoded, Message
-from .pieces import BodyWriter
 from .ports import SessionPort
 
 #: The outcome of a delivery: Accepted, Rejected, Released, Modified, an unknown state as ``Described``, or None if it
@@ -30,6 +31,16 @@ from .ports import SessionPort
 Outcome = State | Described | None
 
 BytesLike = bytes | bytearray | memoryview
+
+
+@dataclass(slots=True, frozen=True)
+class Encoded:
+    """An encoded message, sent unchanged. ``message_format`` 0 is AMQP's own (part 2, 2.8.11)."""
+
+    data: bytes
+    message_format: int = 0
+
+
 M = TypeVar("M", bound=Message | Encoded)
 
 

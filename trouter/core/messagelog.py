@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from trouter.wire.codec import decode, skip
+from trouter.wire import constants
 from trouter.wire.errors import DecodeError
-from trouter.wire.types import Char, Decimal32, Decimal64, Decimal128, Described, PairMap, Symbol, Timestamp
+from trouter.wire.message import SectionReader
+from trouter.wire.types import Char, Decimal32, Decimal64, Decimal128, PairMap, Symbol, Timestamp
 
 if TYPE_CHECKING:
     from trouter.engine.link_base import Link
@@ -45,8 +46,6 @@ PROPERTIES: Final = {
 APPLICATION_PROPERTIES: Final = "app-properties"
 COMPONENTS: Final = (*PROPERTIES, APPLICATION_PROPERTIES)
 
-_SECTIONS: Final = {"amqp:properties:list": 0x73, "amqp:application-properties:map": 0x74}
-_FIRST_BODY: Final = 0x75
 _UNSHOWN: Final = (float, Decimal32, Decimal64, Decimal128, uuid.UUID, Char)
 
 
@@ -147,23 +146,15 @@ def _read(message: bytes) -> tuple[list[object], object]:
     """Return the properties and the application properties, as far as they are readable."""
     properties: list[object] = []
     application: object = None
-    offset, end = 0, len(message)
+    reader = SectionReader(message)
     try:
-        while offset < end:
-            code = message[offset + 2] if message[offset : offset + 2] == b"\0\x53" else 0
-            if code >= _FIRST_BODY:
-                break
-            behind = skip(message, offset, end)
-            if code in (0, 0x73, 0x74):
-                section = decode(message, offset, behind)[0]
-                if not isinstance(section, Described):
-                    break
-                found = _SECTIONS.get(str(section.descriptor), section.descriptor)
-                if found == 0x73 and isinstance(section.value, list):
-                    properties = section.value
-                elif found == 0x74 and isinstance(section.value, dict | PairMap):
-                    application = section.value
-            offset = behind
-    except (DecodeError, IndexError):
+        while (code := reader.next()) and code <= constants.APPLICATION_PROPERTIES:
+            if code == constants.PROPERTIES:
+                fields = reader.value()
+                properties = fields if isinstance(fields, list) else properties
+            elif code == constants.APPLICATION_PROPERTIES:
+                entries = reader.value()
+                application = entries if isinstance(entries, dict | PairMap) else None
+    except DecodeError:
         pass
     return properties, application

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from trouter.wire.codec import decode, encode
-from trouter.wire.errors import DecodeError
-from trouter.wire.types import Described
+from trouter.wire.codec import encode
+from trouter.wire.constants import AMQP_VALUE, APPLICATION_PROPERTIES, HEADER, PROPERTIES
+from trouter.wire.message import SectionReader, encoded_section
+from trouter.wire.parts import wide_list, wide_map
 
-_HEADER: Final = b"\x00\x53\x70\xd0\x00\x00\x00\x05\x00\x00\x00\x01\x42"  # durable=false
-_PROPERTIES, _APPLICATION_PROPERTIES, _VALUE = 0x73, 0x74, 0x77
+_NOT_DURABLE: Final = encoded_section(HEADER, wide_list([encode(False)]))
 _REPLY_TO, _CORRELATION_ID = 4, 5
 _NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
 
@@ -35,29 +35,26 @@ class Note:
 
 def write(note: Note) -> bytes:
     """Return the encoded message, without annotations, in the encodings of Qpid Dispatch."""
-    sections = [] if note.headless else [_HEADER]
+    sections = [] if note.headless else [_NOT_DURABLE]
     if note.to is not None or note.reply_to is not None or note.correlation_id is not None:
         fields = [None, None, note.to, None, note.reply_to, note.correlation_id]
-        sections.append(_section(_PROPERTIES, fields))
+        sections.append(encoded_section(PROPERTIES, _wide(fields)))
     if note.properties:
-        sections.append(_section(_APPLICATION_PROPERTIES, dict(note.properties)))
-    sections.append(_section(_VALUE, note.body))
+        sections.append(encoded_section(APPLICATION_PROPERTIES, _wide(dict(note.properties))))
+    sections.append(encoded_section(AMQP_VALUE, _wide(note.body)))
     return b"".join(sections)
 
 
 def read(data: bytes) -> Note:
     """Return the note of an encoded message; DecodeError."""
-    offset, end = 0, len(data)
-    found: dict[object, object] = {}
-    while offset < end:
-        section, offset = decode(data, offset, end)
-        if not isinstance(section, Described):
-            raise DecodeError("a section without its descriptor", offset)
-        found.setdefault(section.descriptor, section.value)
-    fields, properties = found.get(_PROPERTIES), found.get(_APPLICATION_PROPERTIES)
+    found: dict[int, object] = {}
+    reader = SectionReader(data)
+    while code := reader.next():
+        found.setdefault(code, reader.value())
+    fields, properties = found.get(PROPERTIES), found.get(APPLICATION_PROPERTIES)
     fields = fields if isinstance(fields, list) else []
     return Note(
-        body=found.get(_VALUE),
+        body=found.get(AMQP_VALUE),
         reply_to=_text(fields, _REPLY_TO),
         correlation_id=fields[_CORRELATION_ID] if len(fields) > _CORRELATION_ID else None,
         properties=properties if isinstance(properties, dict) else _NOTHING,
@@ -69,17 +66,8 @@ def _text(fields: list[object], place: int) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _section(code: int, value: object) -> bytes:
-    return b"\x00\x53" + bytes([code]) + _wide(value)
-
-
 def _wide(value: object) -> bytes:
     """Return an encoded value; lists and maps with sizes of 32 bits."""
     if isinstance(value, dict):
-        code, items = b"\xd1", [item for pair in value.items() for item in pair]
-    elif isinstance(value, list):
-        code, items = b"\xd0", value
-    else:
-        return encode(value)
-    body = b"".join(map(encode, items))
-    return code + (len(body) + 4).to_bytes(4, "big") + len(items).to_bytes(4, "big") + body
+        return wide_map(encode(each) for pair in value.items() for each in pair)
+    return wide_list(map(encode, value)) if isinstance(value, list) else encode(value)

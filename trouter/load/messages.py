@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from trouter.wire.codec import encode
-from trouter.wire.types import Described, ULong
+from trouter.wire.constants import PROPERTIES
+from trouter.wire.message import data_section, section
 
-_PROPERTIES: Final = 0x73
-_DATA: Final = b"\x00\x53\x75"
 #: Bytes of a body that are held in memory for each message; the filler makes up the rest.
 _WHOLE_BYTES: Final = 1 << 20
 _FILLER: Final = bytes(range(256)) * 1024
@@ -28,7 +26,6 @@ def make_messages(size: int, to: tuple[str, ...] = ()) -> Messages:
     """Return messages with a data section of ``size`` bytes: one for each address in ``to``, or one without."""
     repeats = 0 if size <= _WHOLE_BYTES else size // len(_FILLER)
     own = size - repeats * len(_FILLER)
-    length = b"\xa0" + size.to_bytes(1, "big") if size < 256 else b"\xb0" + size.to_bytes(4, "big")
-    body = _DATA + length + (_FILLER * (own // len(_FILLER) + 1))[:own]
-    heads = [encode(Described(ULong(_PROPERTIES), [None, None, address])) for address in to] or [b""]
+    body = data_section(size) + (_FILLER * (own // len(_FILLER) + 1))[:own]
+    heads = [section(PROPERTIES, [None, None, address]) for address in to] or [b""]
     return Messages([head + body for head in heads], _FILLER, repeats)

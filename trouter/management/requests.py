@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from trouter.wire.codec import decode
+from trouter.wire.constants import AMQP_SEQUENCE, AMQP_VALUE, APPLICATION_PROPERTIES, DATA, PROPERTIES
 from trouter.wire.errors import DecodeError
-from trouter.wire.types import Described, Symbol, ULong
+from trouter.wire.message import SectionReader
+from trouter.wire.types import Described, ULong
 
 from .status import Refusal, bad_request
 
@@ -21,20 +22,6 @@ MAX_REPLY_TO_BYTES: Final = 4096
 _SHOWN: Final = 80
 _NO_BODY: Final = object()
 
-_PROPERTIES: Final = "amqp:properties:list"
-_APPLICATION_PROPERTIES: Final = "amqp:application-properties:map"
-_VALUE: Final = "amqp:amqp-value:*"
-_CODES: Final = {
-    0x70: "amqp:header:list",
-    0x71: "amqp:delivery-annotations:map",
-    0x72: "amqp:message-annotations:map",
-    0x73: _PROPERTIES,
-    0x74: _APPLICATION_PROPERTIES,
-    0x75: "amqp:data:binary",
-    0x76: "amqp:amqp-sequence:list",
-    0x77: _VALUE,
-    0x78: "amqp:footer:map",
-}
 _MESSAGE_ID: Final = 0
 _REPLY_TO: Final = 4
 _CORRELATION_ID: Final = 5
@@ -147,38 +134,26 @@ def read_request(data: bytes) -> Request:
 
 
 def _read(request: Request, data: bytes) -> None:
-    offset = 0
     too_large = len(data) > MAX_REQUEST_BYTES
     if too_large:
         request.malformed = bad_request(
             f"the request has {len(data)} bytes; at most {MAX_REQUEST_BYTES} bytes are accepted"
         )
-    end = min(len(data), MAX_REQUEST_BYTES)
-    while offset < end:
-        value, offset = decode(data, offset, end)
-        section = _section_of(value)
-        if section == _PROPERTIES:
-            _take_properties(request, value.value)
+    reader = SectionReader(data, MAX_REQUEST_BYTES)
+    while code := reader.next():
+        value = reader.value()
+        if code == PROPERTIES:
+            _take_properties(request, value)
             if too_large:
                 return
-        elif section == _APPLICATION_PROPERTIES:
-            if not isinstance(value.value, dict):
-                raise DecodeError("application-properties hold a map with unique keys", offset)
-            request.properties = value.value
-        elif section == _VALUE:
-            request.body = value.value
-        elif section in ("amqp:data:binary", "amqp:amqp-sequence:list"):
+        elif code == APPLICATION_PROPERTIES:
+            if not isinstance(value, dict):
+                raise DecodeError("application-properties hold a map with unique keys", reader.start)
+            request.properties = value
+        elif code == AMQP_VALUE:
             request.body = value
-
-
-def _section_of(value: object) -> str:
-    if isinstance(value, Described):
-        descriptor = value.descriptor
-        if type(descriptor) is ULong and descriptor in _CODES:
-            return _CODES[descriptor]
-        if type(descriptor) is Symbol:
-            return descriptor
-    raise DecodeError("not a section of a message", 0)
+        elif code in (DATA, AMQP_SEQUENCE):
+            request.body = Described(ULong(code), value)
 
 
 def _take_properties(request: Request, fields: object) -> None:

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from trouter.wire.codec import encode
-from trouter.wire.types import Described, Int, ULong
+from trouter.wire.constants import AMQP_VALUE, APPLICATION_PROPERTIES, HEADER, PROPERTIES
+from trouter.wire.message import encoded_section, section
+from trouter.wire.parts import wide_list, wide_map
+from trouter.wire.types import Int
 
 from .requests import Request
 from .status import OK, REASONS
@@ -16,12 +19,7 @@ from .values import to_wire
 #: The longest description in characters: it may contain a client's text.
 MAX_DESCRIPTION: Final = 2000
 
-_HEADER: Final = encode(Described(ULong(0x70), [False]))
-_PROPERTIES: Final = 0x73
-_APPLICATION_PROPERTIES: Final = 0x74
-_VALUE_SECTION: Final = b"\x00\x53\x77"
-_MAP32: Final = b"\xd1"
-_LIST32: Final = b"\xd0"
+_NOT_DURABLE: Final = section(HEADER, [False])
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,28 +43,20 @@ def refusal(status: int, description: str) -> Answer:
 
 def table(names: Sequence[str], rows: Iterable[bytes]) -> Answer:
     """Return the answer to a QUERY from encoded rows."""
-    encoded = list(rows)
-    results = _compound(_LIST32, len(encoded), b"".join(encoded))
-    content = b"".join((encode("attributeNames"), encode(list(names)), encode("results"), results))
-    return Answer(OK, _compound(_MAP32, 4, content))
-
-
-def _compound(code: bytes, count: int, content: bytes) -> bytes:
-    return b"".join((code, (len(content) + 4).to_bytes(4, "big"), count.to_bytes(4, "big"), content))
+    columns = (encode("attributeNames"), encode(list(names)))
+    return Answer(OK, wide_map((*columns, encode("results"), wide_list(rows))))
 
 
 def compose(request: Request, given: Answer) -> bytes:
     """Return the message that answers ``request``."""
     description = given.description or REASONS[given.status]
     properties = [None, None, request.reply_to, None, None, request.correlation_id]
-    head = (
-        _HEADER,
-        encode(Described(ULong(_PROPERTIES), properties[:5] if properties[5] is None else properties)),
-        encode(
-            Described(
-                ULong(_APPLICATION_PROPERTIES),
-                {"statusCode": Int(given.status), "statusDescription": description[:MAX_DESCRIPTION]},
-            )
-        ),
+    status = {"statusCode": Int(given.status), "statusDescription": description[:MAX_DESCRIPTION]}
+    return b"".join(
+        (
+            _NOT_DURABLE,
+            section(PROPERTIES, properties[:5] if properties[5] is None else properties),
+            section(APPLICATION_PROPERTIES, status),
+            encoded_section(AMQP_VALUE, given.body),
+        )
     )
-    return b"".join((*head, _VALUE_SECTION, given.body))

@@ -5,15 +5,24 @@ The sender may be hostile: ``parse`` raises DecodeError for anything but these s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
 from trouter.wire.annotations import compose_annotations
-from trouter.wire.codec import decode, skip
+from trouter.wire.codec import encode
+from trouter.wire.constants import (
+    AMQP_VALUE,
+    APPLICATION_PROPERTIES,
+    DELIVERY_ANNOTATIONS,
+    HEADER,
+    MESSAGE_ANNOTATIONS,
+    PROPERTIES,
+)
 from trouter.wire.errors import DecodeError
+from trouter.wire.message import SectionReader, encoded_section
+from trouter.wire.parts import NULL, encode_int, encode_long, encode_string, encode_symbol, wide_list, wide_map
 
 #: The protocol's version, which every message carries as ``pv``.
 VERSION: Final = 1
@@ -31,16 +40,12 @@ HELLO_TO: Final = "amqp:/_local/qdhello"
 ALL_ROUTERS_TO: Final = "amqp:/_topo/0/all/qdrouter"
 ALL_ADDRESSES_TO: Final = "_topo/0/all/qdrouter.ma"
 
-_HEADER: Final = b"\x00\x53\x70\xd0\x00\x00\x00\x05\x00\x00\x00\x01\x42"  # durable=false
-_PROPERTIES: Final = b"\x00\x53\x73"
-_APPLICATION_PROPERTIES: Final = b"\x00\x53\x74"
-_VALUE: Final = b"\x00\x53\x77"
-_NULL: Final = b"\x40"
-_LIST0: Final = b"\x45"
-_BODY_CODE: Final = 0x77
-#: The sections that a message may have, and those that are read.
-_SECTION_CODES: Final = frozenset((0x70, 0x71, 0x72, 0x73, 0x74, _BODY_CODE))
-_READ_CODES: Final = frozenset((0x74, _BODY_CODE))
+#: The sections that a message may have.
+_SECTIONS: Final = frozenset(
+    (HEADER, DELIVERY_ANNOTATIONS, MESSAGE_ANNOTATIONS, PROPERTIES, APPLICATION_PROPERTIES, AMQP_VALUE)
+)
+_LIST0: Final = encode([])
+_NOT_DURABLE: Final = encoded_section(HEADER, wide_list([encode(False)]))
 _NO_PEERS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
@@ -131,18 +136,15 @@ def compose(message: Message, to: str) -> bytes:
     mobile = isinstance(message, MobileAddressRequest | MobileAddressUpdate)
     opcode, body = _SYMBOLS.body(message) if mobile else _STRINGS.body(message)
     nulls = (2, 0) if mobile else (2, 3)  # the fields before and behind `to`
-    properties = [_NULL] * nulls[0] + [_string(to)] + [_NULL] * nulls[1]
+    properties = [NULL] * nulls[0] + [_string(to)] + [NULL] * nulls[1]
     key = _symbol("opcode") if mobile else _string("opcode")
     return b"".join(
         (
-            _HEADER,
+            _NOT_DURABLE,
             annotations,
-            _PROPERTIES,
-            _list(properties),
-            _APPLICATION_PROPERTIES,
-            _map([key, _string(opcode)]),
-            _VALUE,
-            _map(body),
+            encoded_section(PROPERTIES, wide_list(properties)),
+            encoded_section(APPLICATION_PROPERTIES, wide_map([key, _string(opcode)])),
+            encoded_section(AMQP_VALUE, wide_map(body)),
         )
     )
 
@@ -165,43 +167,12 @@ def parse(data: bytes) -> Message | Newer:
 # --- writing
 
 
-def _compound(code: bytes, items: Iterable[bytes]) -> bytes:
-    items = list(items)
-    body = b"".join(items)
-    return code + (len(body) + 4).to_bytes(4, "big") + len(items).to_bytes(4, "big") + body
-
-
-_list: Final = partial(_compound, b"\xd0")
-_map: Final = partial(_compound, b"\xd1")
-
-
-def _text(text: str, short: bytes, long: bytes) -> bytes:
-    encoded = text.encode()
-    size = len(encoded)
-    return (short + bytes([size]) if size < 256 else long + size.to_bytes(4, "big")) + encoded
-
-
 def _string(text: str) -> bytes:
-    return _text(text, b"\xa1", b"\xb1")
+    return encode_string(text.encode())
 
 
 def _symbol(text: str) -> bytes:
-    return _text(text, b"\xa3", b"\xb3")
-
-
-def _int(number: int) -> bytes:
-    """Return an encoded int in its shorter form; a long beyond 32 bits."""
-    if -128 <= number < 128:
-        return b"\x54" + number.to_bytes(1, "big", signed=True)
-    if -(2**31) <= number < 2**31:
-        return b"\x71" + number.to_bytes(4, "big", signed=True)
-    return b"\x81" + number.to_bytes(8, "big", signed=True)
-
-
-def _long(number: int) -> bytes:
-    if -128 <= number < 128:
-        return b"\x55" + number.to_bytes(1, "big", signed=True)
-    return b"\x81" + number.to_bytes(8, "big", signed=True)
+    return encode_symbol(text.encode())
 
 
 class _Writer:
@@ -222,7 +193,7 @@ class _Writer:
         match message:
             case Hello(instance=instance, seen=seen):
                 pairs.append(("instance", self._number(instance)))
-                pairs.append(("seen", _list(map(_string, seen)) if seen else _LIST0))
+                pairs.append(("seen", wide_list(map(_string, seen)) if seen else _LIST0))
             case RouterAdvertisement(instance=instance, link_sequence=link, mobile_sequence=mobile):
                 pairs.append(("instance", self._number(instance)))
                 pairs.append(("ls_seq", self._number(link)))
@@ -239,24 +210,28 @@ class _Writer:
         return opcode, [encoded for key, value in pairs for encoded in (self._key(key), value)]
 
     def _link_state(self, message: LinkStateUpdate) -> bytes:
-        peers = [encoded for peer, cost in message.peers.items() for encoded in (_string(peer), _int(cost))]
+        peers = [encoded for peer, cost in message.peers.items() for encoded in (_string(peer), encode_int(cost))]
         pairs = (
             ("id", _string(message.id)),
             ("area", _string(AREA)),
             ("ls_seq", self._number(message.link_sequence)),
-            ("peers", _map(peers)),
+            ("peers", wide_map(peers)),
         )
-        return _map(encoded for key, value in pairs for encoded in (self._key(key), value))
+        return wide_map(encoded for key, value in pairs for encoded in (self._key(key), value))
 
     def _addresses(self, message: MobileAddressUpdate) -> list[tuple[str, bytes]]:
-        hints = ("hints", _list(map(_int, message.hints)))
+        hints = ("hints", wide_list(map(encode_int, message.hints)))
         if message.exist is not None:
-            return [("exist", _list(map(_string, message.exist))), hints]
-        return [hints, ("add", _list(map(_string, message.added))), ("del", _list(map(_string, message.deleted)))]
+            return [("exist", wide_list(map(_string, message.exist))), hints]
+        return [
+            hints,
+            ("add", wide_list(map(_string, message.added))),
+            ("del", wide_list(map(_string, message.deleted))),
+        ]
 
 
-_STRINGS: Final = _Writer(_string, _int)
-_SYMBOLS: Final = _Writer(_symbol, _long)
+_STRINGS: Final = _Writer(_string, encode_int)
+_SYMBOLS: Final = _Writer(_symbol, encode_long)
 _OPCODES: Final[dict[type, str]] = {
     Hello: "HELLO",
     RouterAdvertisement: "RA",
@@ -272,26 +247,22 @@ _OPCODES: Final[dict[type, str]] = {
 
 def _read(data: bytes) -> tuple[str, dict[Any, Any]]:
     """Return the opcode and the body's map; DecodeError."""
-    offset, end = 0, len(data)
+    reader = SectionReader(data, max_values=MAX_VALUES)
     opcode: object = None
-    while offset < end:
-        if data[offset] != 0:
-            raise DecodeError("a section without its descriptor", offset)
-        code, content = decode(data, offset + 1, end)
-        if not isinstance(code, int) or code not in _SECTION_CODES:
-            raise DecodeError("a section that router messages do not have", offset)
-        if code not in _READ_CODES:
-            offset = skip(data, content, end)
-            continue
-        value, offset = decode(data, content, end, MAX_VALUES)
-        if code == _BODY_CODE:
+    while code := reader.next():
+        if code not in _SECTIONS:
+            raise DecodeError("a section that router messages do not have", reader.start)
+        if code == APPLICATION_PROPERTIES:
+            value = reader.value()
+            opcode = value.get("opcode") if isinstance(value, dict) else None
+        elif code == AMQP_VALUE:
+            value = reader.value()
             if not isinstance(value, dict):
-                raise DecodeError("the body is not a map", offset)
+                raise DecodeError("the body is not a map", reader.start)
             if not isinstance(opcode, str):
-                raise DecodeError("there is no opcode", offset)
+                raise DecodeError("there is no opcode", reader.start)
             return opcode, value
-        opcode = value.get("opcode") if isinstance(value, dict) else None
-    raise DecodeError("there is no body", offset)
+    raise DecodeError("there is no body", reader.start)
 
 
 class _Fields:

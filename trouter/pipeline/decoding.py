@@ -13,8 +13,20 @@ from trouter.pipeline.columns import Lists, Numbers, Texts
 from trouter.pipeline.fields import content_of, put_flag, put_text, put_time, put_whole, typed_key
 from trouter.pipeline.values import ValueReader
 from trouter.wire.codec import be32, decode, skip
+from trouter.wire.constants import (
+    AMQP_SEQUENCE,
+    AMQP_VALUE,
+    APPLICATION_PROPERTIES,
+    DATA,
+    DELIVERY_ANNOTATIONS,
+    FOOTER,
+    HEADER,
+    MESSAGE_ANNOTATIONS,
+    PROPERTIES,
+    SECTION_RANKS,
+    SECTION_SYMBOLS,
+)
 from trouter.wire.errors import DecodeError
-from trouter.wire.sections import SECTIONS_BY_SYMBOL
 from trouter.wire.types import Symbol, ULong
 
 #: Entries of one map of annotations or properties.
@@ -26,21 +38,19 @@ _HEAD_BYTES: Final = 31
 _GUARD_BYTES: Final = 8
 _MASK32: Final = 1 << 32
 
-_HEADER: Final = 0x70
-_DELIVERY_ANNOTATIONS: Final = 0x71
-_MESSAGE_ANNOTATIONS: Final = 0x72
-_PROPERTIES: Final = 0x73
-_APPLICATION_PROPERTIES: Final = 0x74
-_DATA: Final = 0x75
-_SEQUENCE: Final = 0x76
-_VALUE: Final = 0x77
-_FOOTER: Final = 0x78
+_HEADER: Final = HEADER
+_DELIVERY_ANNOTATIONS: Final = DELIVERY_ANNOTATIONS
+_MESSAGE_ANNOTATIONS: Final = MESSAGE_ANNOTATIONS
+_PROPERTIES: Final = PROPERTIES
+_APPLICATION_PROPERTIES: Final = APPLICATION_PROPERTIES
+_DATA: Final = DATA
+_SEQUENCE: Final = AMQP_SEQUENCE
+_VALUE: Final = AMQP_VALUE
+_FOOTER: Final = FOOTER
 
-#: The rank of each section from 0x70 on; body sections exclude one another.
-_RANKS: Final = bytes((1, 2, 3, 4, 5, 6, 6, 6, 7))
-_NAMES: Final = [
-    symbol.decode().split(":")[1] for symbol in sorted(SECTIONS_BY_SYMBOL, key=SECTIONS_BY_SYMBOL.__getitem__)
-]
+#: The ranks and the names of the sections, by their codes from that of the header on.
+_RANKS: Final = bytes(SECTION_RANKS.values())
+_NAMES: Final = [symbol.split(":")[1] for symbol in SECTION_SYMBOLS]
 _IDS: Final = frozenset((b"string", b"ulong", b"uuid", b"binary"))
 _COLON: Final = b":"
 _STRING: Final = b"string"
@@ -352,7 +362,7 @@ class Rows:
             raise DecodeError("not a section of a message", offset)
         descriptor, self._items = decode(data, offset + 1, end, 16)
         if type(descriptor) is Symbol:
-            return SECTIONS_BY_SYMBOL.get(descriptor.encode(), 0)
+            return SECTION_SYMBOLS.get(descriptor, 0)
         return int(descriptor) if type(descriptor) is ULong and descriptor < 256 else 0
 
     def _open(self, data: bytes, offset: int, end: int, short: int) -> int:
@@ -386,13 +396,13 @@ class Rows:
             if place == 0:
                 offset = put_flag(self._durable, row, data, offset, behind, "durable")
             elif place == 1:
-                offset = put_whole(self._priority, row, data, offset, behind, "priority", 0x50)
+                offset = put_whole(self._priority, row, data, offset, behind, "priority", False)
             elif place == 2:
-                offset = put_whole(self._ttl, row, data, offset, behind, "ttl", 0x70)
+                offset = put_whole(self._ttl, row, data, offset, behind, "ttl", True)
             elif place == 3:
                 offset = put_flag(self._first_acquirer, row, data, offset, behind, "first-acquirer")
             else:
-                offset = put_whole(self._delivery_count, row, data, offset, behind, "delivery-count", 0x70)
+                offset = put_whole(self._delivery_count, row, data, offset, behind, "delivery-count", True)
         if offset != behind:
             raise DecodeError("bytes behind the last field of the header", offset)
         return behind
@@ -416,7 +426,7 @@ class Rows:
             elif place == 9:
                 offset = put_time(self._creation_time, row, data, offset, behind, "creation-time")
             elif place == 11:
-                offset = put_whole(self._group_sequence, row, data, offset, behind, "group-sequence", 0x70)
+                offset = put_whole(self._group_sequence, row, data, offset, behind, "group-sequence", True)
             else:
                 name, column = self._texts[place]
                 offset = put_text(column, row, data, offset, behind, name)

@@ -14,6 +14,6 @@ cpdef Py_ssize_t put_text(Texts column, Py_ssize_t row, bytes data, Py_ssize_t o
 @cython.locals(behind=Py_ssize_t, code=Py_ssize_t)
 cpdef Py_ssize_t put_flag(Numbers column, Py_ssize_t row, bytes data, Py_ssize_t offset, Py_ssize_t end, str name) except -1
 @cython.locals(behind=Py_ssize_t, code=Py_ssize_t)
-cpdef Py_ssize_t put_whole(Numbers column, Py_ssize_t row, bytes data, Py_ssize_t offset, Py_ssize_t end, str name, Py_ssize_t wanted) except -1
+cpdef Py_ssize_t put_whole(Numbers column, Py_ssize_t row, bytes data, Py_ssize_t offset, Py_ssize_t end, str name, bint wide) except -1
 @cython.locals(behind=Py_ssize_t, high=Py_ssize_t, ms=Py_ssize_t)
 cpdef Py_ssize_t put_time(Numbers column, Py_ssize_t row, bytes data, Py_ssize_t offset, Py_ssize_t end, str name) except -1

@@ -67,15 +67,15 @@ def put_flag(column: Numbers, row: int, data: bytes, offset: int, end: int, name
     return behind
 
 
-def put_whole(column: Numbers, row: int, data: bytes, offset: int, end: int, name: str, wanted: int) -> int:
-    """Put a ubyte (``wanted`` 0x50) or a uint (0x70); return its end. DecodeError."""
+def put_whole(column: Numbers, row: int, data: bytes, offset: int, end: int, name: str, wide: bool) -> int:
+    """Put a uint (``wide``) or a ubyte; return its end. DecodeError."""
     behind = skip(data, offset, end)
     code = data[offset]
-    if code == (0x50 if wanted == 0x50 else 0x52):
+    if code == (0x52 if wide else 0x50):
         column.put(row, data[offset + 1])
-    elif code == 0x43 and wanted == 0x70:
+    elif wide and code == 0x43:
         column.put(row, 0)
-    elif code == 0x70 and wanted == 0x70:
+    elif wide and code == 0x70:
         column.put(row, be32(data, offset + 1))
     elif code != 0x40:
         raise DecodeError(f"{name} has format code {code:#04x}", offset)

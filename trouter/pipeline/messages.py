@@ -15,10 +15,20 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from trouter.client import Header
-from trouter.client.message import data_section
 from trouter.pipeline.typed import BadValue, from_json, from_text, key_from_text
 from trouter.wire import codec, composite
+from trouter.wire.constants import (
+    AMQP_SEQUENCE,
+    AMQP_VALUE,
+    APPLICATION_PROPERTIES,
+    DELIVERY_ANNOTATIONS,
+    FOOTER,
+    MESSAGE_ANNOTATIONS,
+)
+from trouter.wire.constants import PROPERTIES as PROPERTIES_SECTION
 from trouter.wire.errors import EncodeError
+from trouter.wire.message import data_section, encoded_section, section
+from trouter.wire.parts import NULL, encode_binary, encode_string, encode_symbol, join_list, join_map
 from trouter.wire.types import Symbol, UInt
 
 TEXT: Final = frozenset(("string",))
@@ -53,10 +63,10 @@ PROPERTIES: Final = {
 }
 #: Map sections in the order of the wire, with their codes.
 MAPS: Final = {
-    "delivery_annotations": 0x71,
-    "message_annotations": 0x72,
-    "application_properties": 0x74,
-    "footer": 0x78,
+    "delivery_annotations": DELIVERY_ANNOTATIONS,
+    "message_annotations": MESSAGE_ANNOTATIONS,
+    "application_properties": APPLICATION_PROPERTIES,
+    "footer": FOOTER,
 }
 #: The other columns by name.
 OTHERS: Final = {
@@ -76,11 +86,7 @@ CAME: Final = frozenset((
     "spool_id", "seq", "ingest_time", "shard", "address", "delivery_tag", "message_format", "settled", "error", "raw",
 ))  # fmt: skip
 
-NULL: Final = b"\x40"
-_LIST: Final = 0xC0
-_MAP: Final = 0xC1
-_WIDE: Final = 0x10
-_NULL_BODY: Final = b"\0\x53\x77\x40"
+_NULL_BODY: Final = section(AMQP_VALUE, None)
 
 
 class BadColumns(ValueError):
@@ -201,23 +207,24 @@ class Encoder:
         nulls = [NULL] * len(rows)
         count = len(fields)
         contents = map(b"".join, zip(*(field or nulls for field in fields), strict=True))
-        return [b"\0\x53\x73" + _compound(_LIST, content, count) for content in contents]
+        return [encoded_section(PROPERTIES_SECTION, join_list(content, count)) for content in contents]
 
     def _ids(self, columns: Mapping[str, pa.Array], rows: range) -> list[bytes]:
         """Return the id of each row, made for those that have none."""
         given = _field(columns, "message_id") if "message_id" in columns else [NULL] * len(rows)
         prefix = self._id
         return [
-            _string(b"%b%d" % (prefix, row)) if value is NULL else value for value, row in zip(given, rows, strict=True)
+            encode_string(b"%b%d" % (prefix, row)) if value is NULL else value
+            for value, row in zip(given, rows, strict=True)
         ]
 
     def _application_properties(self, columns: Mapping[str, pa.Array], rows: range) -> list[bytes]:
         ours = [b"%b\x81%b" % (self._ours, row.to_bytes(8)) for row in rows]
         if "application_properties" not in columns:
-            return [b"\0\x53\x74" + _compound(_MAP, each, 8) for each in ours]
+            return [encoded_section(APPLICATION_PROPERTIES, join_map(each, 8)) for each in ours]
         entries = _entries(columns["application_properties"], "application_properties")
         return [
-            b"\0\x53\x74" + _compound(_MAP, content + each, count + 8)
+            encoded_section(APPLICATION_PROPERTIES, join_map(content + each, count + 8))
             for (content, count), each in zip(entries, ours, strict=True)
         ]
 
@@ -225,29 +232,10 @@ class Encoder:
 # --- values
 
 
-def _compound(code: int, content: bytes, count: int) -> bytes:
-    """Return a list or a map in the smallest encoding that fits."""
-    size = len(content)
-    if size < 255 and count < 256:
-        return bytes((code, size + 1, count)) + content
-    return b"".join(((code + _WIDE).to_bytes(), (size + 4).to_bytes(4), count.to_bytes(4), content))
-
-
-def _string(octets: bytes) -> bytes:
-    size = len(octets)
-    return bytes((0xA1, size)) + octets if size < 256 else b"\xb1" + size.to_bytes(4) + octets
-
-
 def _symbol(octets: bytes) -> bytes:
     if not octets.isascii():
         raise BadValue(f"{octets.decode()[:64]!r} is not ASCII")
-    size = len(octets)
-    return bytes((0xA3, size)) + octets if size < 256 else b"\xb3" + size.to_bytes(4) + octets
-
-
-def _binary(octets: bytes) -> bytes:
-    size = len(octets)
-    return bytes((0xA0, size)) + octets if size < 256 else b"\xb0" + size.to_bytes(4) + octets
+    return encode_symbol(octets)
 
 
 def _milliseconds(microseconds: int) -> bytes:
@@ -263,7 +251,7 @@ def _ulong(number: int) -> bytes:
 
 
 _ENCODE: Final[dict[str, Callable[[Any], bytes]]] = {
-    "user_id": _binary,
+    "user_id": encode_binary,
     "content_type": _symbol,
     "content_encoding": _symbol,
     "absolute_expiry_time": _milliseconds,
@@ -289,7 +277,7 @@ def _field(columns: Mapping[str, pa.Array], name: str) -> list[bytes]:
     try:
         if name in {"message_id", "correlation_id"}:
             return _ids(column, columns.get(f"{name}_type"))
-        encode = _ENCODE.get(name, _string)
+        encode = _ENCODE.get(name, encode_string)
         return [NULL if value is None else encode(value) for value in _raw(column)]
     except (BadValue, EncodeError, OverflowError, ValueError) as error:
         raise BadValue(f"{name}: {error}") from None
@@ -298,11 +286,11 @@ def _field(columns: Mapping[str, pa.Array], name: str) -> list[bytes]:
 def _ids(column: pa.Array, kinds: pa.Array | None) -> list[bytes]:
     encode: Callable[[Any], bytes]
     if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-        encode = _binary
+        encode = encode_binary
     elif pa.types.is_integer(column.type) or pa.types.is_decimal(column.type):
         encode = _ulong
     elif kinds is None:
-        encode = _string
+        encode = encode_string
     else:
         pairs = zip(column.to_pylist(), kinds.to_pylist(), strict=True)
         return [NULL if text is None else _typed_id(kind or "string", text) for text, kind in pairs]
@@ -332,9 +320,10 @@ def _header(given: Mapping[str, Any] | None) -> bytes:
 
 def _map(columns: Mapping[str, pa.Array], name: str) -> list[bytes]:
     """Return a section for each row, b"" without entries."""
-    code = bytes((0, 0x53, MAPS[name]))
+    code = MAPS[name]
     return [
-        code + _compound(_MAP, content, count) if count else b"" for content, count in _entries(columns[name], name)
+        encoded_section(code, join_map(content, count)) if count else b""
+        for content, count in _entries(columns[name], name)
     ]
 
 
@@ -370,7 +359,7 @@ def _annotation_key(key: str) -> bytes:
 
 def _map_value(value: Any) -> bytes:
     if type(value) is str:
-        return _string(value.encode())
+        return encode_string(value.encode())
     if type(value) is dict:
         kind = value["type"]
         return NULL if kind is None else codec.encode(from_text(kind, value["value"]))
@@ -422,7 +411,7 @@ def _plain_bodies(column: pa.Array, kinds: list[str | None] | None) -> list[byte
         elif kind == "data":
             found.append(data_section(len(octets)) + octets)
         elif kind == "value":
-            found.append(b"\0\x53\x77" + (_string(octets) if text else _binary(octets)))
+            found.append(encoded_section(AMQP_VALUE, encode_string(octets) if text else encode_binary(octets)))
         elif kind == "sequence":
             raise BadValue("body_kind is 'sequence': give the items in body_value")
         else:
@@ -435,5 +424,5 @@ def _value_body(text: str, kind: str | None) -> bytes:
     if kind == "sequence":
         if not isinstance(value, list) or not all(isinstance(each, list) for each in value):
             raise BadValue("a sequence is a list of lists")
-        return b"".join(b"\0\x53\x76" + codec.encode(each) for each in value)
-    return b"\0\x53\x77" + codec.encode(value)
+        return b"".join(encoded_section(AMQP_SEQUENCE, codec.encode(each)) for each in value)
+    return encoded_section(AMQP_VALUE, codec.encode(value))

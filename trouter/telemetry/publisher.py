@@ -11,16 +11,15 @@ from trouter.net.hub import Hub
 from trouter.records import Record, RecordsDropped
 from trouter.records.segments import numbered
 from trouter.records.stream import Stream
-from trouter.wire.codec import encode
-from trouter.wire.types import Described, Symbol, ULong
+from trouter.wire.constants import DATA, HEADER, PROPERTIES
+from trouter.wire.message import section
+from trouter.wire.types import Symbol
 
 #: Records that may wait to be sent, and those sent in one turn.
 MAX_WAITING: Final = 4096
 BATCH: Final = 256
 
-_HEADER: Final = encode(Described(ULong(0x70), [False]))
-_PROPERTIES: Final = 0x73
-_DATA: Final = 0x75
+_NOT_DURABLE: Final = section(HEADER, [False])
 
 
 class Publisher:
@@ -73,4 +72,4 @@ class Publisher:
 def message_of(kind: str, body: bytes) -> bytes:
     """Return a message with a record's kind as subject and its JSON as body."""
     properties: list[object] = [None, None, None, kind, None, None, Symbol("application/json")]
-    return b"".join((_HEADER, encode(Described(ULong(_PROPERTIES), properties)), encode(Described(ULong(_DATA), body))))
+    return b"".join((_NOT_DURABLE, section(PROPERTIES, properties), section(DATA, body)))

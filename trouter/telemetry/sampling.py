@@ -21,9 +21,9 @@ from trouter.config.files import opened, reason
 from trouter.core.messagelog import MessageLog
 from trouter.engine.link_base import Link
 from trouter.records import MessageSampled
-from trouter.wire.codec import decode, skip
+from trouter.wire.constants import AMQP_VALUE, APPLICATION_PROPERTIES, DATA, PROPERTIES
 from trouter.wire.errors import DecodeError
-from trouter.wire.types import Described
+from trouter.wire.message import SectionReader
 
 #: Samples of a vhost in a second, because a sample costs as much as thirty messages.
 MAX_PER_SECOND: Final = 100
@@ -31,8 +31,6 @@ MAX_PER_SECOND: Final = 100
 MAX_SEARCHED_BYTES: Final = 65_536
 MIN_KEY_BYTES, MAX_KEY_BYTES = 16, 4096
 _DIGITS: Final = 32
-_PROPERTIES, _DATA, _VALUE = 0x73, 0x75, 0x77
-_FIRST_BODY: Final = 0x75
 _CONTENT_TYPE: Final = 6
 ALL: Final = "*"
 
@@ -156,24 +154,23 @@ def sample_of(
 
 def read_body(message: bytes) -> tuple[str, bytes, bool]:
     """Return content type, body and whether the body is complete; never raises for a malformed message."""
-    offset, content_type = 0, ""
+    content_type = ""
+    reader = SectionReader(message)
     try:
-        while offset < len(message):
-            behind = skip(message, offset, len(message))
-            section = decode(message, offset, behind)[0]
-            if isinstance(section, Described):
-                code, value = section.descriptor, section.value
-                if code == _PROPERTIES and isinstance(value, list) and len(value) > _CONTENT_TYPE:
-                    content_type = str(value[_CONTENT_TYPE] or "")
-                elif code == _DATA and isinstance(value, bytes):
-                    return content_type, value, behind == len(message)
-                elif code == _VALUE and isinstance(value, str):
+        while code := reader.next():
+            if code == PROPERTIES:
+                fields = reader.value()
+                if isinstance(fields, list) and len(fields) > _CONTENT_TYPE:
+                    content_type = str(fields[_CONTENT_TYPE] or "")
+            elif code > APPLICATION_PROPERTIES:
+                value = reader.value()
+                if code == DATA and isinstance(value, bytes):
+                    return content_type, value, reader.end() == len(message)
+                if code == AMQP_VALUE and isinstance(value, str):
                     return content_type, value.encode("utf-8", "surrogatepass"), True
-                elif isinstance(code, int) and code >= _FIRST_BODY:
-                    return content_type, message[offset:], True
-            offset = behind
+                return content_type, message[reader.start :], True
     except DecodeError:  # only the beginning has come, or it is malformed
-        return content_type, message[offset:], False
+        return content_type, message[reader.start :], False
     return content_type, b"", True
 
 

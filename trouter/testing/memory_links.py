@@ -10,11 +10,10 @@ from trouter.engine.link import IncomingLink, OutgoingLink
 from trouter.engine.link_base import Link
 from trouter.engine.ports import Delivery, LinkSink
 from trouter.wire.codec import decode
+from trouter.wire.constants import DATA
 from trouter.wire.performatives import Accepted, Attach, Error, Source, Target, decode_state, encode_state
 from trouter.wire.sections import MessageScan
 from trouter.wire.types import Described
-
-from .messages import DATA
 
 _AS_REQUESTED: Final = object()
 

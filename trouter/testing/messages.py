@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from trouter.wire.codec import encode
-from trouter.wire.types import Described, Symbol, UByte, ULong
-
-DATA: Final = 0x75
+from trouter.wire.constants import (
+    APPLICATION_PROPERTIES,
+    DATA,
+    DELIVERY_ANNOTATIONS,
+    HEADER,
+    MESSAGE_ANNOTATIONS,
+    PROPERTIES,
+)
+from trouter.wire.message import section
+from trouter.wire.types import Symbol, UByte
 
 
 def compose(
@@ -24,22 +28,18 @@ def compose(
     """Return an encoded message with ``body`` in one data section, and the sections for the other arguments."""
     sections: list[bytes] = []
     if priority is not None:
-        sections.append(_section(0x70, [None, UByte(priority)]))
+        sections.append(section(HEADER, [None, UByte(priority)]))
     if delivery_annotations is not None:
-        sections.append(_section(0x71, _symbols(delivery_annotations)))
+        sections.append(section(DELIVERY_ANNOTATIONS, _symbols(delivery_annotations)))
     if annotations is not None:
-        sections.append(_section(0x72, _symbols(annotations)))
+        sections.append(section(MESSAGE_ANNOTATIONS, _symbols(annotations)))
     if to is not None or user_id is not None or subject is not None:
         properties = [None, user_id, to, subject]
-        sections.append(_section(0x73, properties[:3] if subject is None else properties))
+        sections.append(section(PROPERTIES, properties[:3] if subject is None else properties))
     if application_properties is not None:
-        sections.append(_section(0x74, application_properties))
-    sections.append(_section(DATA, body))
+        sections.append(section(APPLICATION_PROPERTIES, application_properties))
+    sections.append(section(DATA, body))
     return b"".join(sections)
-
-
-def _section(code: int, value: object) -> bytes:
-    return encode(Described(ULong(code), value))
 
 
 def _symbols(annotations: dict[str, object]) -> dict[Symbol, object]:

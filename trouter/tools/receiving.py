@@ -21,7 +21,7 @@ from trouter.client import (
     Receiver,
     Rejected,
 )
-from trouter.client.pieces import BodyReader
+from trouter.wire.pieces import BodyReader
 
 from .messages import body_bytes
 from .tally import Tally

@@ -54,12 +54,13 @@ _OF_ONE_OCTET = [
     for code in range(256)
 ]
 _LIST0: Final = 0x45
-_MANY: Final = 1 << 62
+#: No limit to the number of values.
+MANY: Final = 1 << 62
 # A sender can choose many such keys with equal hashes: they contain parts, or are as wide as a hash or wider.
 _CHOSEN_HASHES: Final = frozenset({UUID, Described, Array, PairMap})
 
 
-def decode(data: bytes, offset: int, end: int, nodes: int = _MANY) -> tuple[Any, int]:
+def decode(data: bytes, offset: int, end: int, nodes: int = MANY) -> tuple[Any, int]:
     """Return the value at ``offset`` and the offset behind it; DecodeError if it passes ``end`` or is malformed.
 
     It may consist of at most ``nodes`` values; each field, key and item counts as one.
@@ -127,7 +128,7 @@ def _skip(data: bytes, offset: int, end: int, depth: int) -> int:
 class Reader:
     """A cursor over ``data[offset:end]``; ``value`` reads the next value and moves ``offset`` behind it."""
 
-    def __init__(self, data: bytes, offset: int, end: int, nodes: int = _MANY) -> None:
+    def __init__(self, data: bytes, offset: int, end: int, nodes: int = MANY) -> None:
         if not 0 <= offset <= end <= len(data):
             raise DecodeError("range outside the data", offset)
         self.data = data

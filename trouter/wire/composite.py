@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import Any, ClassVar, Final, get_type_hints
+from typing import Any, ClassVar, Final, TypeVar, get_type_hints
 
 from trouter.wire import codec, types
 from trouter.wire.errors import DecodeError, EncodeError
 
+_C = TypeVar("_C", bound="Composite")
 _MISSING: Final = dataclasses.MISSING
 #: The position of each further word in a class's name.
 _CAPITAL: Final = re.compile(r"(?<!^)(?=[A-Z])")
@@ -193,7 +194,11 @@ def from_described(described: types.Described) -> Composite:
     cls = class_of(described.descriptor)
     if cls is None:
         raise DecodeError(f"unknown descriptor {_show(described.descriptor)}")
-    values = described.value
+    return from_values(cls, described.value)
+
+
+def from_values(cls: type[_C], values: Any) -> _C:
+    """Return the composite of type ``cls`` with decoded values; DecodeError names the type and the faulty field."""
     if not isinstance(values, list):
         raise DecodeError(f"{_label(cls)} is not a list")
     table = _TABLES[cls]

@@ -21,6 +21,30 @@ DATA: Final = 0x75
 AMQP_SEQUENCE: Final = 0x76
 AMQP_VALUE: Final = 0x77
 FOOTER: Final = 0x78
+#: The sections by their symbolic descriptors.
+SECTION_SYMBOLS: Final = {
+    "amqp:header:list": HEADER,
+    "amqp:delivery-annotations:map": DELIVERY_ANNOTATIONS,
+    "amqp:message-annotations:map": MESSAGE_ANNOTATIONS,
+    "amqp:properties:list": PROPERTIES,
+    "amqp:application-properties:map": APPLICATION_PROPERTIES,
+    "amqp:data:binary": DATA,
+    "amqp:amqp-sequence:list": AMQP_SEQUENCE,
+    "amqp:amqp-value:*": AMQP_VALUE,
+    "amqp:footer:map": FOOTER,
+}
+#: The order of the sections; those of a body exclude one another.
+SECTION_RANKS: Final = {
+    HEADER: 1,
+    DELIVERY_ANNOTATIONS: 2,
+    MESSAGE_ANNOTATIONS: 3,
+    PROPERTIES: 4,
+    APPLICATION_PROPERTIES: 5,
+    DATA: 6,
+    AMQP_SEQUENCE: 6,
+    AMQP_VALUE: 6,
+    FOOTER: 7,
+}
 
 # Registered ports (part 2, 2.1; part 5, 5.2.1).
 PORT: Final = 5672

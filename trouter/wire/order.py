@@ -10,13 +10,14 @@ from __future__ import annotations
 from typing import Final
 
 from trouter.wire.codec import be32
+from trouter.wire.constants import AMQP_SEQUENCE, DATA, FOOTER, HEADER
 
 from .sections import SECTIONS_BY_SYMBOL, InvalidMessage
 
-_FIRST: Final = 0x70
-_DATA: Final = 0x75
-_SEQUENCE: Final = 0x76
-_FOOTER: Final = 0x78
+_FIRST: Final = HEADER
+_DATA: Final = DATA
+_SEQUENCE: Final = AMQP_SEQUENCE
+_FOOTER: Final = FOOTER
 #: No head of a section or value is longer, so more octets without a whole head are no section.
 _MAX_HEAD_BYTES: Final = 48
 _ZERO_WIDE: Final = bytes(7)

@@ -10,6 +10,14 @@ from __future__ import annotations
 from typing import Final
 
 from trouter.wire.codec import be32, skip
+from trouter.wire.constants import (
+    DELIVERY_ANNOTATIONS,
+    FOOTER,
+    HEADER,
+    MESSAGE_ANNOTATIONS,
+    PROPERTIES,
+    SECTION_SYMBOLS,
+)
 from trouter.wire.errors import DecodeError
 
 NEED_MORE: Final = 0
@@ -24,28 +32,18 @@ MAX_SECTION_BYTES: Final = 1 << 20
 #: The largest map of delivery or message annotations (security.md R-6.2b).
 MAX_ANNOTATIONS_BYTES: Final = 8192
 
-_HEADER: Final = 0x70
-_DELIVERY_ANNOTATIONS: Final = 0x71
-_MESSAGE_ANNOTATIONS: Final = 0x72
-_PROPERTIES: Final = 0x73
-_FOOTER: Final = 0x78
+_HEADER: Final = HEADER
+_DELIVERY_ANNOTATIONS: Final = DELIVERY_ANNOTATIONS
+_MESSAGE_ANNOTATIONS: Final = MESSAGE_ANNOTATIONS
+_PROPERTIES: Final = PROPERTIES
+_FOOTER: Final = FOOTER
 _OTHER: Final = -1  # not a section
 _CUT: Final = -2  # could become a section with more octets
 _MAX_SECTION_BYTES: Final = MAX_SECTION_BYTES
 _MAX_ANNOTATIONS_BYTES: Final = MAX_ANNOTATIONS_BYTES
 
 #: The codes of the sections by their symbolic descriptors.
-SECTIONS_BY_SYMBOL: Final[dict[bytes, int]] = {
-    b"amqp:header:list": 0x70,
-    b"amqp:delivery-annotations:map": 0x71,
-    b"amqp:message-annotations:map": 0x72,
-    b"amqp:properties:list": 0x73,
-    b"amqp:application-properties:map": 0x74,
-    b"amqp:data:binary": 0x75,
-    b"amqp:amqp-sequence:list": 0x76,
-    b"amqp:amqp-value:*": 0x77,
-    b"amqp:footer:map": 0x78,
-}
+SECTIONS_BY_SYMBOL: Final = {symbol.encode(): code for symbol, code in SECTION_SYMBOLS.items()}
 _SYMBOLS: Final = SECTIONS_BY_SYMBOL
 _LONGEST_SYMBOL: Final = max(map(len, _SYMBOLS))
 _WIDE_ULONG: Final = bytes((0, 0x80, 0, 0, 0, 0, 0, 0, 0))  # a wide descriptor without its last octet

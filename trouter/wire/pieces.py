@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from trouter.wire import codec
 from trouter.wire.constants import DATA, FOOTER
 from trouter.wire.errors import DecodeError
 
-from .message import BodyKind, Message, data_section, section_code
+from .message import BodyKind, Message, SectionReader, data_section
 
 #: The most bytes that are held of the sections before the body, or after it.
 MAX_HEAD_BYTES: Final = 1 << 20
@@ -122,7 +121,7 @@ class BodyReader:
                 raise DecodeError(f"more than {MAX_HEAD_BYTES} bytes before the body")
             if Message.decode(self._before).kind is not BodyKind.ABSENT:
                 raise DecodeError("the body of the message is not data")
-        elif self._past_body or section_code(codec.decode(section, 0, len(section))[0]) != FOOTER:
+        elif self._past_body or not _is_footer(section):
             raise DecodeError("a section behind the data that is neither data nor the footer")
         else:
             self._past_body = True
@@ -168,6 +167,14 @@ def _wanted(section: bytearray) -> int:
 
 def _is_data(section: bytearray | bytes, end: int) -> bool:
     return section[end] in {0xA0, 0xB0} and bytes(section[:end]) in _DATA_DESCRIPTORS
+
+
+def _is_footer(section: bytes) -> bool:
+    """Return whether the whole ``section`` is a footer; DecodeError if it is none of a message."""
+    reader = SectionReader(section)
+    found = reader.next() == FOOTER
+    reader.value()
+    return found
 
 
 def _data_size(section: bytes) -> int:

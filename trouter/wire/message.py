@@ -1,7 +1,8 @@
 """Messages as their sections (AMQP 1.0 part 3, 3.2), to bytes and back.
 
-An empty section is not sent, and an absent one reads as empty: the standard makes no difference. The three kinds of
-body are distinct. ``decode`` raises only DecodeError.
+``Message`` is a whole message. ``SectionReader`` reads the sections one by one, for what needs only some of them, and
+``section`` writes one; they raise only DecodeError and EncodeError. The scan of the data path is in ``sections.py``,
+``order.py`` and ``stamp.py``, and messages that come and go in pieces are in ``pieces.py``.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from trouter.wire.constants import (
     MAX_SYMBOL_BYTES,
     MESSAGE_ANNOTATIONS,
     PROPERTIES,
+    SECTION_RANKS,
+    SECTION_SYMBOLS,
 )
 from trouter.wire.errors import DecodeError, EncodeError
 from trouter.wire.performatives import (
@@ -36,6 +39,97 @@ from trouter.wire.performatives import (
     UIntField,
 )
 from trouter.wire.types import Described, Symbol, ULong
+
+#: Sections that a message may have more than once.
+_REPEATABLE: Final = frozenset((DATA, AMQP_SEQUENCE))
+#: The most values in the descriptor of a section.
+_MAX_DESCRIPTOR_VALUES: Final = 16
+
+
+class SectionReader:
+    """A cursor over the sections of ``data``, which are not trusted: ``next`` moves it, ``value`` reads a content.
+
+    The sections must be in the order of the standard. A section that is not read is skipped by its size.
+    """
+
+    __slots__ = ("_behind", "_content", "_data", "_end", "_max_values", "code", "start")
+
+    def __init__(self, data: bytes, end: int = -1, max_values: int = codec.MANY) -> None:
+        """Begin before the first section; a content may consist of at most ``max_values`` values."""
+        self._data = data
+        self._end = len(data) if end < 0 else min(end, len(data))
+        self._max_values = max_values
+        #: Descriptor code and first byte of the current section; code 0 before the first one and behind the last.
+        self.code = 0
+        self.start = 0
+        self._content = 0
+        self._behind = 0  # -1 if the current section is not read
+
+    def next(self) -> int:
+        """Move to the next section and return its code, 0 behind the last one; DecodeError."""
+        data = self._data
+        if self._behind < 0:
+            self._behind = codec.skip(data, self._content, self._end)
+        start = self.start = self._behind
+        if start >= self._end:
+            self.code = 0
+            return 0
+        if self._end - start > 3 and data[start] == 0 and data[start + 1] == 0x53:
+            code = data[start + 2]
+            self._content = start + 3
+        else:
+            code, self._content = _read_descriptor(data, start, self._end)
+        last = self.code
+        rank = SECTION_RANKS.get(code)
+        if rank is None:
+            raise DecodeError("not a section of a message", start)
+        if last and rank <= SECTION_RANKS[last] and not (code == last and code in _REPEATABLE):
+            raise DecodeError(f"section {code:#x} behind section {last:#x}", start)
+        self.code = code
+        self._behind = -1
+        return code
+
+    def value(self) -> Any:
+        """Return the content of the current section, once; DecodeError."""
+        reader = codec.Reader(self._data, self._content, self._end, self._max_values)
+        value = reader.value(1)  # nested in the section
+        self._behind = reader.offset
+        return value
+
+    def end(self) -> int:
+        """Return the offset behind the current section; DecodeError if it is cut short."""
+        if self._behind < 0:
+            self._behind = codec.skip(self._data, self._content, self._end)
+        return self._behind
+
+
+def _read_descriptor(data: bytes, start: int, end: int) -> tuple[int, int]:
+    """Return the code of a section, 0 for another descriptor, and the start of its content; DecodeError."""
+    if data[start]:
+        raise DecodeError("not a section of a message", start)
+    descriptor, content = codec.decode(data, start + 1, end, _MAX_DESCRIPTOR_VALUES)
+    if type(descriptor) is Symbol:
+        return SECTION_SYMBOLS.get(descriptor, 0), content
+    return int(descriptor) if type(descriptor) is ULong else 0, content
+
+
+def section(code: int, content: object) -> bytes:
+    """Return the section with descriptor ``code`` and a content in its smallest encoding; EncodeError."""
+    return codec.encode(Described(ULong(code), content))
+
+
+def encoded_section(code: int, content: bytes) -> bytes:
+    """Return the section with descriptor ``code`` and a content that is encoded already."""
+    return b"\0\x53" + bytes((code,)) + content
+
+
+def data_section(size: int) -> bytes:
+    """Return the head of a data section of ``size`` bytes; EncodeError if they are too many."""
+    if size > 0xFFFFFFFF:
+        raise EncodeError(f"a data section holds at most {0xFFFFFFFF} bytes, not {size}")
+    if size > 0xFF:
+        return b"\0\x53\x75\xb0" + size.to_bytes(4, "big")
+    return bytes((0, 0x53, DATA, 0xA0, size))
 
 
 @dataclass(slots=True)
@@ -119,7 +213,7 @@ class Message:
         if self.properties != _NO_PROPERTIES:
             parts.append(composite.encode(_with_ulong_ids(self.properties)))
         if self.application_properties:
-            parts.append(_section(APPLICATION_PROPERTIES, self.application_properties))
+            parts.append(section(APPLICATION_PROPERTIES, self.application_properties))
         return parts
 
     def _body(self) -> list[bytes]:
@@ -130,8 +224,8 @@ class Message:
         if self.kind is BodyKind.SEQUENCE:
             if not isinstance(self.body, list | tuple) or not all(isinstance(each, list | tuple) for each in self.body):
                 raise EncodeError("a sequence body is a list of lists")
-            return [_section(AMQP_SEQUENCE, each) for each in self.body]
-        return [_section(AMQP_VALUE, self.body)] if self.kind is BodyKind.VALUE else []
+            return [section(AMQP_SEQUENCE, each) for each in self.body]
+        return [section(AMQP_VALUE, self.body)] if self.kind is BodyKind.VALUE else []
 
     @classmethod
     def decode(cls, data: bytes) -> Message:
@@ -139,16 +233,9 @@ class Message:
         if not data:
             raise DecodeError("an empty message: it has no section at all", 0)
         found: dict[int, Any] = {}
-        offset = 0
-        last = 0
-        while offset < len(data):
-            start = offset
-            value, offset = codec.decode(data, start, len(data))
-            code = section_code(value, start)
-            if _RANK[code] < _RANK.get(last, 0) or (_RANK[code] == _RANK.get(last) and not code == last in _REPEATABLE):
-                raise DecodeError(f"section {code:#x} behind section {last:#x}", start)
-            last = code
-            content = _content(value, code, start)
+        reader = SectionReader(data)
+        while code := reader.next():
+            content = _check_content(code, reader.value(), reader.start)
             if code in _REPEATABLE:
                 found.setdefault(code, []).append(content)
             else:
@@ -171,31 +258,10 @@ class Message:
         )
 
 
-@dataclass(slots=True, frozen=True)
-class Encoded:
-    """An encoded message, sent unchanged. ``message_format`` 0 is AMQP's own (part 2, 2.8.11)."""
-
-    data: bytes
-    message_format: int = 0
-
-
-def data_section(size: int) -> bytes:
-    """Return the head of a data section of ``size`` bytes; EncodeError if they are too many."""
-    if size > 0xFFFFFFFF:
-        raise EncodeError(f"a data section holds at most {0xFFFFFFFF} bytes, not {size}")
-    if size > 0xFF:
-        return b"\0\x53\x75\xb0" + size.to_bytes(4, "big")
-    return bytes((0, 0x53, DATA, 0xA0, size))
-
-
-def _section(code: int, content: object) -> bytes:
-    return codec.encode(Described(ULong(code), content))
-
-
 def _annotations(code: int, entries: dict[Any, Any]) -> list[bytes]:
     if not entries:
         return []
-    return [_section(code, {Symbol(key) if type(key) is str else key: value for key, value in entries.items()})]
+    return [section(code, {Symbol(key) if type(key) is str else key: value for key, value in entries.items()})]
 
 
 def _with_ulong_ids(properties: Properties) -> Properties:
@@ -207,29 +273,18 @@ def _with_ulong_ids(properties: Properties) -> Properties:
     return replace(properties, **ids) if ids else properties
 
 
-def section_code(value: object, start: int = 0) -> int:
-    """Return the descriptor code of a section; DecodeError if ``value`` is no section."""
-    if isinstance(value, Described):
-        descriptor = value.descriptor
-        if type(descriptor) is Symbol:
-            code = _SYMBOLS.get(descriptor)
-        else:
-            code = int(descriptor) if type(descriptor) is ULong and descriptor in _RANK else None
-        if code is not None:
-            return code
-    raise DecodeError("not a section of a message", start)
-
-
-def _content(value: Described, code: int, start: int) -> Any:
-    if code in (HEADER, PROPERTIES):
-        return composite.from_described(value)
+def _check_content(code: int, value: Any, start: int) -> Any:
+    """Return the content of a section as a field of a message; DecodeError if it has another type."""
+    if code == HEADER:
+        return composite.from_values(Header, value)
+    if code == PROPERTIES:
+        return composite.from_values(Properties, value)
     wanted = _CONTENT.get(code)
-    if wanted is not None and not isinstance(value.value, wanted):
-        raise DecodeError(f"section {code:#x} holds {type(value.value).__name__}", start)
-    content: Any = value.value
-    if code in _ANNOTATIONS and not all(_may_be_symbol(key) for key in content):
+    if wanted is not None and not isinstance(value, wanted):
+        raise DecodeError(f"section {code:#x} holds {type(value).__name__}", start)
+    if code in _ANNOTATIONS and not all(_may_be_symbol(key) for key in value):
         raise DecodeError(f"a key of section {code:#x} cannot be a symbol", start)  # as 3.2.10 demands
-    return content
+    return value
 
 
 def _may_be_symbol(key: object) -> bool:
@@ -239,30 +294,6 @@ def _may_be_symbol(key: object) -> bool:
 _NO_HEADER: Final = Header()
 _BARE_HEADER: Final = b"\0\x53\x70\x45"
 _NO_PROPERTIES: Final = Properties()
-_SYMBOLS: Final[dict[str, int]] = {
-    "amqp:header:list": HEADER,
-    "amqp:delivery-annotations:map": DELIVERY_ANNOTATIONS,
-    "amqp:message-annotations:map": MESSAGE_ANNOTATIONS,
-    "amqp:properties:list": PROPERTIES,
-    "amqp:application-properties:map": APPLICATION_PROPERTIES,
-    "amqp:data:binary": DATA,
-    "amqp:amqp-sequence:list": AMQP_SEQUENCE,
-    "amqp:amqp-value:*": AMQP_VALUE,
-    "amqp:footer:map": FOOTER,
-}
-#: The order of sections; those of a body exclude one another.
-_RANK: Final = {
-    HEADER: 1,
-    DELIVERY_ANNOTATIONS: 2,
-    MESSAGE_ANNOTATIONS: 3,
-    PROPERTIES: 4,
-    APPLICATION_PROPERTIES: 5,
-    DATA: 6,
-    AMQP_SEQUENCE: 6,
-    AMQP_VALUE: 6,
-    FOOTER: 7,
-}
-_REPEATABLE: Final = frozenset((DATA, AMQP_SEQUENCE))
 _CONTENT: Final[dict[int, type]] = {
     DELIVERY_ANNOTATIONS: dict,
     MESSAGE_ANNOTATIONS: dict,

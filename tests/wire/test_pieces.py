@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trouter.client import BodyKind, DecodeError, Header, Message, Properties
-from trouter.client.pieces import MAX_HEAD_BYTES, BodyReader, BodyWriter
 from trouter.wire.codec import encode
+from trouter.wire.pieces import MAX_HEAD_BYTES, BodyReader, BodyWriter
 from trouter.wire.types import Described, Symbol, ULong
 
 HEAD = Message(

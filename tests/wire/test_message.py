@@ -122,7 +122,7 @@ def section(code: int, content: object) -> bytes:
     [
         (b"", "no section"),
         (b"\x40", "not a section"),
-        (b"hello", "format code"),
+        (b"hello", "not a section"),
         (section(0x79, {}), "not a section"),
         (encode(Described(Symbol("amqp:body:list"), [])), "not a section"),
         (encode(Described("amqp:data:binary", b"")), "not a section"),
