@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.wire.test_sections import scanned
 from tests.wire.values import key_of
 from trouter.wire import types
 from trouter.wire.codec import decode_all, encode
+from trouter.wire.sections import THROUGH_APPLICATION_PROPERTIES
 from trouter.wire.types import Array, Described, Symbol
 
 pytestmark = pytest.mark.interop
@@ -200,3 +202,12 @@ def test_a_whole_message_of_protons_reads_as_its_sections() -> None:
     assert key_of(properties[:4]) == key_of([types.ULong(7), b"u", "to/here", "s"])
     assert key_of(application) == key_of({"a": types.Int(1)})
     assert key_of(body) == key_of({"k": [1, Symbol("s"), b"b", None]})
+
+
+def test_a_message_of_protons_is_scanned() -> None:
+    message = proton.Message(body="b", user_id=b"me", address="a/b", priority=7, annotations={proton.symbol("x"): 1})
+    data = bytes(message.encode())
+    found = scanned(data, THROUGH_APPLICATION_PROPERTIES)
+    start, end = found["annotations"]
+    assert decode_all(data[start:end]) == Described(types.ULong(0x72), {Symbol("x"): 1})
+    assert (found["priority"], found["to"], found["user_id"], found["insert_at"]) == (7, "a/b", b"me", start)

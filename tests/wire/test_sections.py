@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from typing import Any, TypeAlias
 
-import proton
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -409,12 +408,3 @@ def test_symbolic_descriptors_are_matched_whole() -> None:
     ):
         data = b"\0\xa3" + bytes([len(name)]) + name.encode() + encode({})
         assert scanned(data, THROUGH_ANNOTATIONS)["annotations"] == (-1, -1)
-
-
-def test_a_message_of_protons_is_understood() -> None:
-    message = proton.Message(body="b", user_id=b"me", address="a/b", priority=7, annotations={proton.symbol("x"): 1})
-    data = bytes(message.encode())
-    found = scanned(data, THROUGH_APPLICATION_PROPERTIES)
-    start, end = found["annotations"]
-    assert data[start:end] == section(0x72, {Symbol("x"): 1}, wide=True) or data[start:end].startswith(descriptor(0x72))
-    assert (found["priority"], found["to"], found["user_id"], found["insert_at"]) == (7, "a/b", b"me", start)
