@@ -84,9 +84,3 @@ def test_a_list_has_an_empty_line_above(page: Path) -> None:
     """Without the empty line forges show a list and the site a paragraph."""
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
     assert re.findall(r"^(?![-\s]|\d+\. )[^\n]+\n(- [^\n]*)", text, re.MULTILINE) == []
-
-
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_page_names_the_peer_the_user_or_the_operator(page: Path) -> None:
-    text = FENCE.sub("", page.read_text(encoding="utf-8"))
-    assert re.findall(r"\b(?:no|any|some|every)body\b|\b(?:who|whom)ever\b|\bany ?one who\b", text, re.IGNORECASE) == []
