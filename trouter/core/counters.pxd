@@ -23,6 +23,15 @@ cdef class AddressCounters:
     cdef public Py_ssize_t ingress_container
     cdef public Py_ssize_t egress_container
 
+    cpdef add_copies(self, Copies copies)
+
+
+cdef class Copies:
+    cdef public Py_ssize_t here
+    cdef public Py_ssize_t inside
+    cdef public Py_ssize_t across
+    cdef public Py_ssize_t total
+
 
 cdef class OriginTally:
     cdef public Py_ssize_t count

@@ -84,6 +84,30 @@ class AddressCounters:
         return {name: getattr(self, name) for name in sorted(AddressCounters.__slots__)}
 
 
+    def add_copies(self, copies: Copies) -> None:
+        """Count the copies of one message."""
+        self.to_container += copies.inside
+        self.transit += copies.across
+        self.egress += copies.here
+
+
+class Copies:
+    """How many copies of one message a forwarder made: ``total``, 0 if it was undeliverable.
+
+    Of these, ``here`` are for links of the address, ``inside`` for consumers inside the router, ``across`` for other
+    routers; the rest is for other addresses, which count them. Forwarders share the objects, so they are never changed.
+    """
+
+    __slots__ = ("across", "here", "inside", "total")
+
+    def __init__(self, here: int, inside: int, across: int, beside: int = 0) -> None:
+        """Note the copies, and those ``beside`` to other addresses."""
+        self.here = here
+        self.inside = inside
+        self.across = across
+        self.total = here + inside + across + beside
+
+
 class OriginTally:
     """A mutable count, for counts by name."""
 

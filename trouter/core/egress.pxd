@@ -3,7 +3,7 @@ cimport cython
 from trouter.engine cimport deliveries
 from trouter.core.backlog cimport Backlog
 from trouter.core.counters cimport AddressCounters, OriginTally
-from trouter.core.fanout cimport notify_sender
+from trouter.core.fanout cimport join_copy, notify_sender
 from trouter.core.message cimport Message
 from trouter.core.outstanding cimport Outstanding
 from trouter.core.ports cimport InEndpoint, Pulse

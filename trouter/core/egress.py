@@ -14,7 +14,7 @@ from trouter.engine.ports import Delivery, LinkPort
 
 from .backlog import Backlog
 from .counters import AddressCounters, OriginTally
-from .fanout import notify_sender
+from .fanout import join_copy, notify_sender
 from .message import Message
 from .messagelog import SentLog
 from .outcomes import ACCEPTED, ACCEPTED_STATE, FAILED_STATE, MODIFIED, RELEASED, RELEASED_STATE
@@ -136,7 +136,7 @@ class Egress(Backlog):
         if delivery.remote_settled:
             out.settled = True
         else:
-            out.partner = delivery
+            join_copy(delivery, out)
             out.settled = self.presettles
         link = self.link
         if self.totals is not None:

@@ -16,7 +16,7 @@ from trouter.wire.sections import NEED_MORE, THROUGH_PROPERTIES, InvalidMessage,
 from trouter.wire.subject import read_subject
 
 from .addresses import EDGE, FALLBACK_NUMBER, MOBILE, ROUTER, UPLINK_KEY
-from .counters import AddressCounters
+from .counters import AddressCounters, Copies
 from .egress import Egress
 from .entry import AddressEntry
 from .forwarders import Forwarder
@@ -97,6 +97,7 @@ class Matched:
 
 
 _NOTHING: Final = Matched([])
+_NO_COPIES: Final = Copies(0, 0, 0)
 
 
 class ExchangeSource(InEndpoint):
@@ -229,11 +230,11 @@ class Exchange(Forwarder):
 
     def forward(
         self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
-    ) -> int:
+    ) -> Copies:
         """See ``Forwarder.forward``; the sender gets an outcome if the message had a receiver."""
         shared = self._shared
         if self._busy or shared.depth >= MAX_EXCHANGES:
-            return 0
+            return _NO_COPIES
         self._busy = True
         shared.depth += 1
         try:
@@ -244,7 +245,7 @@ class Exchange(Forwarder):
 
     def _distribute(
         self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
-    ) -> int:
+    ) -> Copies:
         self.received += 1
         found = self._match(data, start, end, delivery.complete) or _NOTHING
         kept = message
@@ -254,21 +255,16 @@ class Exchange(Forwarder):
         if len(kept.chunks) == 1 and not kept.copies and len(kept.chunks[0]) > _LONG_HEAD_BYTES:
             kept.cut(max(kept.cut_to, _SHORT_HEAD_BYTES))
         copy = _presettled(delivery)
-        self.inside = self.through = self.beside = 0
-        count = 0
+        copies = _NO_COPIES
         if self.consumers or self.subscriptions or self.remotes or self.inner.standing:
-            count = self.inner.forward(source, copy, data, start, end, kept)
-            if count > 0:
-                self.inside = self.inner.inside
-                self.through = self.inner.through
-                self.beside = self.inner.beside
+            copies = self.inner.forward(source, copy, data, start, end, kept)
         outer = None if kept.heads is None else kept.heads.now
         sent = 0
         for binding in found.bindings:
             binding.matched += 1
         for hop in found.hops:
             sent += self._send(hop, source, copy, data, start, end, kept)
-        if count + sent == 0 and self.alternate is not None:
+        if copies.total + sent == 0 and self.alternate is not None:
             sent = self._send(self.alternate, source, copy, data, start, end, kept)
             self.diverted += sent > 0
         if kept.heads is not None:
@@ -282,15 +278,14 @@ class Exchange(Forwarder):
             self._shared.stalls.watch(kept)
         if message is None:
             kept.now_routed()
-        self.beside += sent
-        count += sent
-        if count == 0:
+        beside = sent + copies.total - copies.here - copies.inside - copies.across
+        if copies.total + sent == 0:
             self.dropped += 1
-            return 0
+            return _NO_COPIES
         self.forwarded += 1
         if not delivery.remote_settled:
             source.accept(delivery)
-        return count
+        return Copies(copies.here, copies.inside, copies.across, beside)
 
     def _send(
         self, hop: NextHop, source: InEndpoint, copy: Delivery, data: bytes, start: int, end: int, message: Message
@@ -312,14 +307,10 @@ class Exchange(Forwarder):
                 entry = up
         self._entrance.admit(source, hop.entry.priority)
         message.begin_with(message.source.write_onward(message, hop.to, phase))
-        forwarder = entry.forwarder
-        count = forwarder.forward(self._entrance, copy, data, start, end, message)
-        if count > 0:
-            for counters in (entry.counters, shared.totals):
-                counters.to_container += forwarder.inside
-                counters.transit += forwarder.through
-                counters.egress += count - forwarder.inside - forwarder.through - forwarder.beside
-        return count
+        copies = entry.forwarder.forward(self._entrance, copy, data, start, end, message)
+        entry.counters.add_copies(copies)
+        shared.totals.add_copies(copies)
+        return copies.total
 
     def _match(self, data: bytes, start: int, end: int, complete: bool) -> Matched | None:
         """Return what matches the message in ``data[start:end]``; None if its properties are not complete yet."""

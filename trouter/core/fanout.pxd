@@ -14,5 +14,8 @@ cdef class Fanout:
     cpdef add_outcome(self, int code)
 
 
+cpdef join_copy(Delivery partner, Delivery out)
+
+
 @cython.locals(source=InEndpoint, fanout=Fanout, counted=bint)
 cpdef notify_sender(Delivery out, Delivery partner, int code, bytes state, bint settled)

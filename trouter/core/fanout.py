@@ -40,6 +40,15 @@ class Fanout:
         return BARE[self._best]
 
 
+def join_copy(partner: Delivery, out: Delivery) -> None:
+    """Join the copy ``out`` with its unsettled delivery ``partner``, so that each finds the other's end."""
+    out.partner = partner
+    if partner.copies is None:
+        partner.partner = out
+    else:
+        partner.copies.append(out)
+
+
 def notify_sender(out: Delivery, partner: Delivery, code: int, state: bytes | None, settled: bool) -> None:
     """Relay the state of the copy ``out`` to the sender of ``partner``.
 

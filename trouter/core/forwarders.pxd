@@ -1,5 +1,6 @@
 cimport cython
 
+from trouter.core.counters cimport Copies
 from trouter.core.egress cimport Egress
 from trouter.core.message cimport Message
 from trouter.core.network cimport Network, RemoteRouter, Trunk
@@ -9,15 +10,16 @@ from trouter.engine.ports cimport Delivery
 
 cdef Py_ssize_t _LOOKS
 cdef Py_ssize_t _MAX_ORIGINS
+cdef Copies _NONE
+cdef Copies _ONE_HERE
+cdef Copies _ONE_INSIDE
+cdef Copies _ONE_ACROSS
 
 
 cdef class Forwarder:
     cdef public list consumers
     cdef public list subscriptions
-    cdef public Py_ssize_t inside
     cdef public list remotes
-    cdef public Py_ssize_t through
-    cdef public Py_ssize_t beside
     cdef public bint standing
     cdef Py_ssize_t _turn
     cdef Py_ssize_t _turn_inside
@@ -32,34 +34,33 @@ cdef class Forwarder:
     cpdef add_remote(self, RemoteRouter router)
     cpdef remove_remote(self, RemoteRouter router)
     cdef _work_out(self, Network network)
-    cpdef int forward(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message) except -1
+    cpdef Copies forward(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     cpdef Py_ssize_t gathers(self, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
-    @cython.locals(out=Delivery)
-    cdef int _to_inside(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message) except -1
-    @cython.locals(network=Network, count=Py_ssize_t, looks=Py_ssize_t, router=RemoteRouter, egress=Egress, out=Delivery)
-    cdef int _to_nearest(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message) except -1
+    cdef Copies _to_inside(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    @cython.locals(network=Network, count=Py_ssize_t, looks=Py_ssize_t, router=RemoteRouter, egress=Egress)
+    cdef Copies _to_nearest(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
 
 
 cdef Egress _way(Trunk trunk, InEndpoint source, Message message)
 
 
 cdef class Closest(Forwarder):
-    @cython.locals(egress=Egress, out=Delivery)
-    cpdef int forward(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message) except -1
+    @cython.locals(egress=Egress)
+    cpdef Copies forward(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     @cython.locals(count=Py_ssize_t, looks=Py_ssize_t, egress=Egress)
     cdef Egress _next_here(self, InEndpoint source)
 
 
 cdef class Balanced(Forwarder):
-    @cython.locals(chosen=Egress, out=Delivery)
-    cpdef int forward(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message) except -1
+    @cython.locals(chosen=Egress)
+    cpdef Copies forward(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     @cython.locals(best=Egress, egress=Egress, best_load=Py_ssize_t, load=Py_ssize_t, best_eligible=bint, eligible=bint, position=Py_ssize_t, looks=Py_ssize_t)
     cdef Egress _least_loaded(self, InEndpoint source, Py_ssize_t count)
     @cython.locals(count=Py_ssize_t, egress=Egress)
     cdef Egress _best_here(self, InEndpoint source)
     cdef list _find_candidates(self, InEndpoint source)
     @cython.locals(best=Egress, way=Trunk, trunk=Trunk, best_load=Py_ssize_t, load=Py_ssize_t, best_eligible=bint, eligible=bint, router=RemoteRouter, outstanding=Outstanding, under_way=Outstanding, out=Delivery)
-    cdef int _weigh(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message) except -1
+    cdef Copies _weigh(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
 
 
 cdef class Multicast(Forwarder):
@@ -67,5 +68,5 @@ cdef class Multicast(Forwarder):
     cdef list _find_across(self, InEndpoint source, Message message)
     @cython.locals(egress=Egress)
     cdef bint _goes_up(self, Egress uplink)
-    @cython.locals(count=Py_ssize_t, unsettled=bint, egress=Egress, uplink=Egress, out=Delivery, across=list, here=list)
-    cpdef int forward(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message) except -1
+    @cython.locals(copies=Copies, egress=Egress, uplink=Egress, out=Delivery, across=list, here=list)
+    cpdef Copies forward(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from trouter.engine.ports import Delivery
 
+from .counters import Copies
 from .egress import Egress
 from .fanout import Fanout
 from .message import Message
@@ -27,6 +28,11 @@ _LOOKS = 64
 _MAX_ORIGINS = 1000
 _ROUTER_ID = attrgetter("id")
 _COST = attrgetter("cost")
+# What a forwarder returns for a message with at most one copy.
+_NONE = Copies(0, 0, 0)
+_ONE_HERE = Copies(1, 0, 0)
+_ONE_INSIDE = Copies(0, 1, 0)
+_ONE_ACROSS = Copies(0, 0, 1)
 
 
 class Forwarder:
@@ -40,13 +46,10 @@ class Forwarder:
         "_turn",
         "_turn_across",
         "_turn_inside",
-        "beside",
         "consumers",
-        "inside",
         "remotes",
         "standing",
         "subscriptions",
-        "through",
     )
 
     def __init__(self) -> None:
@@ -55,11 +58,6 @@ class Forwarder:
         self.subscriptions: list[Subscription] = []
         #: Reachable other routers with consumers, sorted by id.
         self.remotes: list[RemoteRouter] = []
-        #: The numbers of the last message's copies inside the router, and to other routers.
-        self.inside = 0
-        self.through = 0
-        #: The number of those to other addresses, which count them.
-        self.beside = 0
         #: Messages are taken even without consumers: the address is that of an exchange.
         self.standing = False
         self._turn = 0
@@ -103,12 +101,12 @@ class Forwarder:
 
     def forward(
         self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
-    ) -> int:
-        """Forward the message to its consumers; return their number (0: undeliverable).
+    ) -> Copies:
+        """Forward the message to its consumers; return the number of copies.
 
         It is complete in ``data[start:end]`` and described by ``source``, or it is ``message``.
         """
-        return 0
+        return _NONE
 
     def gathers(self, data: bytes, start: int, end: int) -> int:
         """Return up to how many bytes of an unfinished message to wait for before it is forwarded; 0 for no more.
@@ -119,23 +117,19 @@ class Forwarder:
 
     def _to_inside(
         self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
-    ) -> int:
+    ) -> Copies:
         """Forward the message to one consumer inside the router, in turn."""
         if self._turn_inside >= len(self.subscriptions):
             self._turn_inside = 0
         subscription = self.subscriptions[self._turn_inside]
         self._turn_inside += 1
-        self.inside = 1
-        self.through = 0
-        out = subscription.offer(source, delivery, data, start, end, message)
-        if out.partner is not None:
-            delivery.partner = out
-        return 1
+        subscription.offer(source, delivery, data, start, end, message)
+        return _ONE_INSIDE
 
     def _to_nearest(
         self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
-    ) -> int:
-        """Forward the message towards one of the nearest routers, in turn (2.2); return 0 if there is no way."""
+    ) -> Copies:
+        """Forward the message towards one of the nearest routers, in turn (2.2), if there is a way."""
         network: Network = source.pulse.network  # type: ignore[assignment]  # behind the port
         if self._generation != network.generation:
             self._work_out(network)
@@ -149,13 +143,9 @@ class Forwarder:
             self._turn_across += 1
             egress = None if router.trunk is source.trunk else _way(router.trunk, source, message)
             if egress is not None:
-                self.inside = 0
-                self.through = 1
-                out = egress.offer(source, delivery, data, start, end, message)
-                if out.partner is not None:
-                    delivery.partner = out
-                return 1
-        return 0
+                egress.offer(source, delivery, data, start, end, message)
+                return _ONE_ACROSS
+        return _NONE
 
 
 def _way(trunk: Trunk | None, source: InEndpoint, message: Message | None) -> Egress | None:
@@ -179,18 +169,15 @@ class Closest(Forwarder):
 
     def forward(
         self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
-    ) -> int:
+    ) -> Copies:
         """See ``Forwarder.forward``."""
         if self.subscriptions:
             return self._to_inside(source, delivery, data, start, end, message)
         egress = self._next_here(source)
         if egress is None:
-            return self._to_nearest(source, delivery, data, start, end, message) if self.remotes else 0
-        self.inside = self.through = 0
-        out = egress.offer(source, delivery, data, start, end, message)
-        if out.partner is not None:
-            delivery.partner = out
-        return 1
+            return self._to_nearest(source, delivery, data, start, end, message) if self.remotes else _NONE
+        egress.offer(source, delivery, data, start, end, message)
+        return _ONE_HERE
 
     def _next_here(self, source: InEndpoint) -> Egress | None:
         """Return the local link whose turn it is; None if there is none for this source."""
@@ -217,7 +204,7 @@ class Balanced(Forwarder):
 
     def forward(
         self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
-    ) -> int:
+    ) -> Copies:
         """See ``Forwarder.forward``. A consumer inside the router gets it only if no link does."""
         if self.remotes:
             return self._weigh(source, delivery, data, start, end, message)
@@ -225,16 +212,13 @@ class Balanced(Forwarder):
         if chosen is None:
             if self.subscriptions:
                 return self._to_inside(source, delivery, data, start, end, message)
-            return 0
-        self.inside = self.through = 0
-        out = chosen.offer(source, delivery, data, start, end, message)
-        if out.partner is not None:
-            delivery.partner = out
-        return 1
+            return _NONE
+        chosen.offer(source, delivery, data, start, end, message)
+        return _ONE_HERE
 
     def _weigh(
         self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
-    ) -> int:
+    ) -> Copies:
         """Choose between the links here and the routers elsewhere; a tie goes to the links, then by id."""
         best = self._best_here(source)
         best_load = 0
@@ -267,16 +251,14 @@ class Balanced(Forwarder):
         if best is None:
             if self.subscriptions:
                 return self._to_inside(source, delivery, data, start, end, message)
-            return 0
-        self.inside = 0
-        self.through = 0 if outstanding is None else 1
+            return _NONE
         out = best.offer(source, delivery, data, start, end, message)
-        if out.partner is not None:
-            delivery.partner = out
-            if outstanding is not None and not out.settled:
-                outstanding.count += 1
-                out.context = outstanding
-        return 1
+        if outstanding is None:
+            return _ONE_HERE
+        if out.partner is not None and not out.settled:
+            outstanding.count += 1
+            out.context = outstanding
+        return _ONE_ACROSS
 
     def _find_candidates(self, source: InEndpoint) -> list[RemoteRouter]:
         """Return the nearest router behind each connection that leads on from the message's origin, sorted by id.
@@ -355,7 +337,7 @@ class Multicast(Forwarder):
 
     def forward(
         self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
-    ) -> int:
+    ) -> Copies:
         """See ``Forwarder.forward``. The sender of an unsettled message gets one outcome for all copies."""
         across = self._find_across(source, message) if self.remotes else []
         here = self.consumers
@@ -365,27 +347,20 @@ class Multicast(Forwarder):
             uplink: Egress = source.pulse.uplink  # type: ignore[assignment]  # behind the port
             if not self._goes_up(uplink):
                 across = [uplink]
-        count = len(here) + len(self.subscriptions) + len(across)
-        if count == 0:
-            return 0
-        self.inside = len(self.subscriptions)
-        self.through = len(across)
-        unsettled = not delivery.remote_settled
-        if unsettled:
+        copies = Copies(len(here), len(self.subscriptions), len(across))
+        if copies.total == 0:
+            return _NONE
+        if not delivery.remote_settled:
             delivery.copies = []
-            delivery.context = Fanout(count)
+            delivery.context = Fanout(copies.total)
         for each in here + across:
             egress = each
             out = egress.offer(source, delivery, data, start, end, message)
             if message is None:
                 message = out.message
-            if unsettled and out.partner is not None:
-                delivery.copies.append(out)  # type: ignore[union-attr]
         for subscription in list(self.subscriptions):
-            out = subscription.offer(source, delivery, data, start, end, message)
-            if unsettled and out.partner is not None:
-                delivery.copies.append(out)  # type: ignore[union-attr]
-        return count
+            subscription.offer(source, delivery, data, start, end, message)
+        return copies
 
     def _goes_up(self, uplink: Egress) -> bool:
         """Return whether the consumers include a link of the edge router's uplink."""

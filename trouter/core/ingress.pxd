@@ -2,7 +2,7 @@ cimport cython
 
 from trouter.core.arrival cimport Arrival
 from trouter.core.check cimport MessageCheck
-from trouter.core.counters cimport AddressCounters
+from trouter.core.counters cimport AddressCounters, Copies
 from trouter.core.intake cimport Intake
 from trouter.core.message cimport Message
 from trouter.core.network cimport Network
@@ -43,7 +43,7 @@ cdef class Ingress(Intake):
     @cython.locals(scan=MessageScan, text=bytes, entry=AddressEntry, phase=int, check=MessageCheck)
     cdef AddressEntry _find(self, Delivery delivery, Message message, bytes data, CachedAnnotations annotations)
     cdef AddressEntry _look_up(self, Delivery delivery, Message message, bytes text)
-    @cython.locals(presettled=bint, count=Py_ssize_t, inside=Py_ssize_t, through=Py_ssize_t)
+    @cython.locals(presettled=bint, copies=Copies)
     cdef _forward(self, Delivery delivery, AddressEntry entry, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     @cython.locals(message=Message)
     cpdef Message build_message(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)

@@ -16,7 +16,7 @@ from trouter.wire.stamp import stamped
 from .addresses import DEFAULT_AREA, FALLBACK_NUMBER, MOBILE, UPLINK_KEY
 from .annotations import AnnotationRewriter, CachedAnnotations
 from .check import NO_TO, RESERVED, TARGET, TARGET_DENIED, USER_ID, USER_ID_DENIED, MessageCheck
-from .counters import AddressCounters
+from .counters import AddressCounters, Copies
 from .entry import AddressEntry
 from .intake import INVALID_MESSAGE, Intake
 from .message import Message
@@ -293,31 +293,24 @@ class Ingress(Intake):
         self, delivery: Delivery, entry: AddressEntry, data: bytes, start: int, end: int, message: Message | None
     ) -> None:
         presettled = delivery.remote_settled
-        count = 0
+        copies: Copies | None = None
         if entry.destinations() > 0:
-            count = entry.forwarder.forward(self, delivery, data, start, end, message)
-        if count == 0 and entry.fallback is not None and not self.is_fallback and entry.fallback.destinations() > 0:
+            copies = entry.forwarder.forward(self, delivery, data, start, end, message)
+        if copies is not None and copies.total > 0:
+            entry.counters.add_copies(copies)
+            self.totals.add_copies(copies)
+        elif entry.fallback is not None and not self.is_fallback and entry.fallback.destinations() > 0:
             if message is None:
                 message = self._keep(data, start, end)
             self.arrival.describe(message, entry.text, FALLBACK_NUMBER, start)
-            if entry.fallback.forwarder.forward(self, delivery, data, start, end, message) == 0:
+            if entry.fallback.forwarder.forward(self, delivery, data, start, end, message).total == 0:
                 self._undeliverable(delivery, message)
                 return
             entry.counters.redirected += 1
             self.totals.redirected += 1
-        elif count == 0:
+        else:
             self._undeliverable(delivery, message)
             return
-        else:
-            inside = entry.forwarder.inside
-            through = entry.forwarder.through
-            entry.counters.to_container += inside
-            self.totals.to_container += inside
-            entry.counters.transit += through
-            self.totals.transit += through
-            count -= inside + through + entry.forwarder.beside
-            entry.counters.egress += count
-            self.totals.egress += count
         if message is not None:
             message.now_routed()
         if presettled:

@@ -13,7 +13,7 @@ from trouter.wire.sections import THROUGH_ANNOTATIONS, MessageScan
 
 from .addresses import DEFAULT_AREA
 from .arrival import DEFAULT_PRIORITY
-from .fanout import notify_sender
+from .fanout import join_copy, notify_sender
 from .message import Message
 from .outcomes import ACCEPTED, ACCEPTED_STATE
 from .ports import InEndpoint, Pulse
@@ -68,7 +68,7 @@ class Subscription:
         out = Delivery(delivery.link)
         out.settled = delivery.remote_settled
         if not out.settled:
-            out.partner = delivery
+            join_copy(delivery, out)
         if message is None:
             message = source.build_message(delivery, data, start, end)
             body = message.whole(plain=True)

@@ -29,7 +29,7 @@ cdef class RoutedIngress(Ingress):
     cdef _top_up(self)
     @cython.locals(check=MessageCheck, depth=int, inspected=bytes)
     cdef _route(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
-    @cython.locals(entry=AddressEntry, egress=RoutedEgress, out=Delivery)
+    @cython.locals(entry=AddressEntry, egress=RoutedEgress)
     cdef _pass_on(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
 
 

@@ -130,9 +130,7 @@ class RoutedIngress(Ingress):
         if egress is None or entry is None:
             return  # credit is granted only while both ends are attached
         self._count(entry)
-        out = egress.offer(self, delivery, data, start, end, message)
-        if out.partner is not None:
-            delivery.partner = out
+        egress.offer(self, delivery, data, start, end, message)
         if egress.is_trunk:
             entry.counters.transit += 1
             self.totals.transit += 1

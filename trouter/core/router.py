@@ -436,16 +436,11 @@ class Router:
     def _send(self, entry: AddressEntry, message: bytes) -> int:
         delivery = self._own_delivery()
         self._inside.describe(message)
-        count = entry.forwarder.forward(self._inside, delivery, message, 0, len(message), None)
-        inside = entry.forwarder.inside if count > 0 else 0
-        through = entry.forwarder.through if count > 0 else 0
-        beside = entry.forwarder.beside if count > 0 else 0
+        copies = entry.forwarder.forward(self._inside, delivery, message, 0, len(message), None)
         for counters in (entry.counters, self.totals):
             counters.from_container += 1
-            counters.to_container += inside
-            counters.transit += through
-            counters.egress += count - inside - through - beside
-        return count
+            counters.add_copies(copies)
+        return copies.total
 
 
 class _Nowhere(Link):
