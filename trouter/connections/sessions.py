@@ -21,19 +21,17 @@ from trouter.admission.connection_policy import ConnectionPolicy
 from trouter.admission.denials import SINGLY
 from trouter.admission.memory import FEW_LINKS
 from trouter.core.attach import DISALLOWED, PeerTerms
-from trouter.core.attach import hold as check_messages
 from trouter.core.containers import Container, DetachReason
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
+from trouter.core.links import update_gate, update_terms
 from trouter.core.lookups import LookupResult
 from trouter.core.ports import Gate
 from trouter.core.refusals import NO_ROUTE
-from trouter.core.trunking import ControlIngress
 from trouter.core.watch import BLOCKED_AFTER_S
 from trouter.engine.connection import Connection
 from trouter.engine.events import LinkAttached, LinkDetached, SessionEnded
 from trouter.engine.faults import Fault, PeerFault
-from trouter.engine.link import IncomingLink
 from trouter.engine.link_base import Link
 from trouter.engine.ports import Budget, SessionPort
 from trouter.engine.session import Session
@@ -131,10 +129,10 @@ class Sessions:
         self._go_by(self._under(self.terms, self._policy))
         for session in self._connection.sessions():
             for link in session.all_links():
+                sink = link.sink
                 # control links go on: without them there would be no network
-                if isinstance(link.sink, Ingress) and not isinstance(link.sink, ControlIngress):
-                    link.sink.gate = self.terms.gate
-                    link.sink.top_up()
+                if isinstance(sink, Ingress) and not (sink.trunk is not None and sink.trunk.is_control(sink)):
+                    update_gate(sink, self.terms)
 
     def _under(self, terms: PeerTerms, policy: ConnectionPolicy) -> PeerTerms:
         """Return the terms with those of the policy."""
@@ -176,12 +174,9 @@ class Sessions:
             if not own and policy.share is not None and sink not in policy.share.links:
                 policy.share.attached(sink, self._address_key(attach) or getattr(sink.entry, "key", None))
             if isinstance(sink, Ingress):
-                check_messages(sink, self.terms.check)
-                sink.log = self.terms.tap or self.terms.log
-            if isinstance(link, IncomingLink):
-                link.max_message_bytes = self.terms.max_message_bytes or self._connection.limits.max_message_bytes
-                sink.gate = self.terms.gate
-                sink.top_up()  # grants what was kept back
+                update_terms(
+                    sink, self.terms, self.terms.max_message_bytes or self._connection.limits.max_message_bytes
+                )
 
     def _policy_now(self) -> ConnectionPolicy:
         assert self._policy is not None  # noqa: S101 - no session begins before the opens

@@ -24,18 +24,16 @@ from .addresses import (
     temporary_token,
 )
 from .edge.services import DOWNLINK, SERVICES, TRACKING, EdgeRouterPort, accept_downlink, accept_tracking, serve
-from .egress import Egress
 from .entry import AddressEntry
-from .ingress import Ingress
-from .latency import family_of
+from .links import LinkOptions, attach_link, make_egress, make_ingress
 from .refusals import NO_ROUTE, AttachRefused
 from .routed import carry, carry_up, dynamic_address
 from .routerport import RouterPort
 from .table import MAX_ADDRESS_BYTES, TENANT_SERVICES, AddressTable, answer_of, is_made_elsewhere
 from .tenants import Tenant
-from .terms import DEFAULT_CAPACITY, PeerTerms, hold, lay_on_egress, lay_on_ingress
+from .terms import DEFAULT_CAPACITY, PeerTerms
 
-__all__ = ["DISALLOWED", "PeerTerms", "attach", "hold"]
+__all__ = ["DISALLOWED", "PeerTerms", "attach"]
 
 SETTLED_ONLY: Final = 1
 
@@ -105,24 +103,16 @@ def _accept_incoming(router: EdgeRouterPort, link: IncomingLink, wanted: Attach,
     if target.dynamic or target.address not in (None, ""):
         target, text = _name_target(target)
         entry = _find_entry(router, text, target.capabilities, terms, outgoing=False, dynamic=target.dynamic)
-    ingress = Ingress(
-        link,
-        router.pulse,
-        router.table,
-        entry,
-        capacity=terms.link_capacity or DEFAULT_CAPACITY,
-        strips=terms.strip_in,
+    options = LinkOptions(
+        terms=terms,
+        entry=entry,
         to_override=None if entry is None else _override(router.table, str(target.address), entry, terms.tenant),
-        totals=router.totals,
         is_fallback=target.capabilities == FALLBACK,
-        tenant=terms.tenant,
     )
-    lay_on_ingress(ingress, terms)
+    ingress = make_ingress(router, link, options)
     if entry is not None:
         entry.add_sender(ingress)
-    link.sink = ingress
-    link.keeps_tags = False
-    link.attach(_without_filter(wanted.source), target, rcv_settle_mode=0, max_message_size=0)
+    attach_link(link, _without_filter(wanted.source), target)
     ingress.open()
     if terms.edge is not None and entry is not None:
         router.edges.add_sender(terms.edge, entry)
@@ -151,20 +141,9 @@ def _accept_outgoing(router: EdgeRouterPort, link: OutgoingLink, wanted: Attach,
         raise AttachRefused(NO_ROUTE)
     text = _address_text(source.address)
     entry = _find_entry(router, text, source.capabilities, terms, outgoing=True, dynamic=source.dynamic)
-    capacity = terms.link_capacity or DEFAULT_CAPACITY
-    egress = Egress(link, router.pulse, capacity, terms.strip_out, wanted.snd_settle_mode == SETTLED_ONLY)
-    egress.entry = entry
-    egress.family = family_of(entry.key)
-    lay_on_egress(egress, terms, router.totals)
-    egress.lend_from(router.network.pools.get(terms.connection_number))
-    link.sink = egress
-    link.attach(
-        _without_filter(source),
-        wanted.target,
-        rcv_settle_mode=0,
-        max_message_size=0,
-        initial_delivery_count=link.delivery_count,
-    )
+    presettles = wanted.snd_settle_mode == SETTLED_ONLY
+    egress = make_egress(router, link, LinkOptions(terms=terms, entry=entry, presettles=presettles))
+    attach_link(link, _without_filter(source), wanted.target)
     entry.add_consumer(egress)
     if link.credit > 0:
         egress.on_credit(link)

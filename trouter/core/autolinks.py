@@ -5,7 +5,7 @@ An auto link has an activation on each connection that matches it. The caller, w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from trouter.engine.link import IncomingLink
@@ -18,11 +18,10 @@ from .containers import Container, Containers, DetachReason, OwnSession, free_na
 from .egress import Egress
 from .entry import AddressEntry
 from .ingress import Ingress
-from .latency import family_of
+from .links import LinkOptions, attach_link, make_egress, make_ingress
 from .refusals import LINK_LOST, AttachRefused
 from .routerport import RouterPort
 from .routes import IN
-from .terms import DEFAULT_CAPACITY, lay_on_egress, lay_on_ingress
 
 #: The states of an activation, in the order in which one of several decides the auto link's state.
 FAILED, ATTACHING, ACTIVE = "failed", "attaching", "active"
@@ -168,35 +167,20 @@ class Activation:
             raise
         address = rule.external_address or rule.address
         source, target = Source(expiry_policy=_DETACH), Target(expiry_policy=_DETACH)
-        capacity = terms.link_capacity or DEFAULT_CAPACITY
+        endpoint: Ingress | Egress
         if isinstance(link, IncomingLink):
             source.address = address
-            ingress = Ingress(
-                link,
-                router.pulse,
-                router.table,
-                entry,
-                capacity=capacity,
-                strips=terms.strip_in,
-                to_override=rule.address,
-                totals=router.totals,
-                is_fallback=rule.fallback,
-                tenant=None,
+            options = LinkOptions(
+                terms=replace(terms, tenant=None), entry=entry, to_override=rule.address, is_fallback=rule.fallback
             )
-            lay_on_ingress(ingress, terms)
-            link.keeps_tags = False
-            link.sink = ingress
-            entry.add_sender(ingress)
+            endpoint = make_ingress(router, link, options)
+            entry.add_sender(endpoint)
         else:
             target.address = address
-            egress = Egress(link, router.pulse, capacity, terms.strip_out, presettles=False)
-            egress.entry = entry
-            egress.family = family_of(entry.key)
-            lay_on_egress(egress, terms, router.totals)
-            link.sink = egress
+            endpoint = make_egress(router, link, LinkOptions(terms=terms, entry=entry))
         self._link, link.context = link, self
-        router.enter(link.sink, terms.connection_number)
-        link.attach(source, target, rcv_settle_mode=0, max_message_size=0)
+        router.enter(endpoint, terms.connection_number)
+        attach_link(link, source, target)
 
     def _entry(self) -> AddressEntry | None:
         """Return the entry of the internal address; balanced if no rule matches, whatever the default is (5.4)."""

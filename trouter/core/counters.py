@@ -83,7 +83,6 @@ class AddressCounters:
         """Return all counts by name."""
         return {name: getattr(self, name) for name in sorted(AddressCounters.__slots__)}
 
-
     def add_copies(self, copies: Copies) -> None:
         """Count the copies of one message."""
         self.to_container += copies.inside

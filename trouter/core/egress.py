@@ -15,6 +15,7 @@ from trouter.engine.ports import Delivery, LinkPort
 from .backlog import Backlog
 from .counters import AddressCounters, OriginTally
 from .fanout import join_copy, notify_sender
+from .latency import family_of
 from .message import Message
 from .messagelog import SentLog
 from .outcomes import ACCEPTED, ACCEPTED_STATE, FAILED_STATE, MODIFIED, RELEASED, RELEASED_STATE
@@ -107,6 +108,11 @@ class Egress(Backlog):
         if streams is not None:
             self.streams = streams
             self.lent = Outstanding()
+
+    def serve(self, entry: AddressPort) -> None:
+        """Count its deliveries as those of this address."""
+        self.entry = entry
+        self.family = family_of(entry.key)
 
     # --- sending
 

@@ -6,12 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from trouter.engine.link import IncomingLink
 from trouter.engine.ports import Delivery, LinkPort
 
 from .ingress import Ingress
 from .outcomes import ACCEPTED, BARE, REJECTED
-from .routerport import RouterPort
 
 #: The largest message between routers outside control links, in bytes; larger ones are rejected.
 MAX_NOTE_BYTES: Final = 65_536
@@ -60,14 +58,3 @@ class Gatherer(Ingress):
 def every(take: Callable[[bytes], None]) -> Read:
     """Return a reader that passes each message to ``take``; none of them is malformed."""
     return partial(partial, take)
-
-
-def gather(router: RouterPort, link: IncomingLink, capacity: int, read: Read) -> Gatherer:
-    """Return a new receiver in the router for ``link``; its ``open`` grants ``capacity`` as credit."""
-    gatherer = Gatherer(
-        link, router.pulse, router.table, None, capacity=capacity, strips=False, to_override=None, totals=router.totals
-    )
-    gatherer.read_for(read)
-    link.keeps_tags = False
-    link.sink = gatherer
-    return gatherer

@@ -22,12 +22,13 @@ from trouter.wire.types import Described
 from .addresses import MOBILE, strip_location
 from .containers import DetachReason, OwnSession, free_name, own_link, passed_on, takes
 from .entry import AddressEntry
+from .links import LinkOptions, attach_link, make_routed_egress, make_routed_ingress
 from .refusals import FRAME_TOO_SMALL, LINK_EXPIRATION, LINK_LOST, NO_ROUTE, AttachRefused
 from .relay import RoutedEgress, RoutedIngress
 from .routerport import RouterPort
 from .routes import AS_IT_IS, IN, LETTERS, LINK_BALANCED, OUT, Hop, LinkRoute, RoutePattern
 from .tenants import Tenant
-from .terms import PeerTerms, lay_on_egress, lay_on_ingress
+from .terms import PeerTerms
 
 #: The address of link routes to a coordinator (routing.md 6.3).
 COORDINATOR: Final = "$coordinator"
@@ -84,7 +85,7 @@ class RoutedLink:
     def begin(self) -> None:
         """Accept the peer's link, and attach ours as soon as possible; AttachRefused."""
         near, wanted = self.near, _attach_of(self.near)
-        near.sink = self._endpoint(near, self._terms, presettles=wanted.snd_settle_mode == _SETTLED_ONLY)
+        self._make_endpoint(near, self._terms, presettles=wanted.snd_settle_mode == _SETTLED_ONLY)
         near.context = self
         try:
             self._own.join(self)
@@ -102,27 +103,21 @@ class RoutedLink:
             raise AttachRefused(FRAME_TOO_SMALL)
         far = self.far = own_link(session, name, not near.incoming)
         far.context = self
-        endpoint = far.sink = self._endpoint(far, self._hop.container.terms, presettles=False)
+        endpoint = self._make_endpoint(far, self._hop.container.terms, presettles=False)
         ingress, egress = (near.sink, endpoint) if near.incoming else (endpoint, near.sink)
         assert isinstance(ingress, RoutedIngress)  # noqa: S101 - by its direction
         assert isinstance(egress, RoutedEgress)  # noqa: S101 - by its direction
         ingress.join(egress)
         self._router.enter(endpoint, self._hop.container.number)
-        far.attach(source, target, rcv_settle_mode=0, max_message_size=0)
+        attach_link(far, source, target)
         near.keep_essentials()
 
-    def _endpoint(self, link: Link, terms: PeerTerms, *, presettles: bool) -> RoutedIngress | RoutedEgress:
-        router, entry = self._router, self._pattern.entry
+    def _make_endpoint(self, link: Link, terms: PeerTerms, *, presettles: bool) -> RoutedIngress | RoutedEgress:
+        options = LinkOptions(terms=terms, entry=self._pattern.entry, presettles=presettles)
         if isinstance(link, IncomingLink):
-            ingress = RoutedIngress(link, router.pulse, router.table, entry, router.totals, terms.tenant)
-            lay_on_ingress(ingress, terms)
-            link.keeps_tags = True
-            return ingress
+            return make_routed_ingress(self._router, link, options)
         assert isinstance(link, OutgoingLink)  # noqa: S101 - by its direction
-        egress = RoutedEgress(link, router.pulse, presettles, is_trunk=terms.is_router)
-        egress.entry = entry
-        lay_on_egress(egress, terms, router.totals)
-        return egress
+        return make_routed_egress(self._router, link, options)
 
     def _name(self, name: str) -> str:
         """Return the name of our link: unique for a client's link, unchanged for another router's (1.7)."""
@@ -182,7 +177,7 @@ class RoutedLink:
         if not takes(_connection_of(near), answer):
             self._router.end(near, DetachReason(True, FRAME_TOO_SMALL))
             return
-        near.attach(source, target, rcv_settle_mode=0, max_message_size=0)
+        attach_link(near, source, target)
         ingress = near.sink if near.incoming else link.sink
         assert isinstance(ingress, RoutedIngress)  # noqa: S101 - by its direction
         ingress.follow()

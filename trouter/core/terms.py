@@ -1,4 +1,4 @@
-"""The terms of all links of one connection, and how they are applied to a link."""
+"""The terms of all links of one connection; `links` applies them to a link."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from .check import MessageCheck
-from .counters import AddressCounters
 from .edge.peers import EdgePeer
-from .egress import Egress
-from .ingress import Ingress
 from .intake import MessageTap
-from .messagelog import MessageLog, SentLog
+from .messagelog import MessageLog
 from .network import Trunk
 from .ports import Gate
 from .tenants import Tenant
@@ -70,31 +67,9 @@ class PeerTerms:
         return self.role in ROUTER_ROLES
 
 
-def lay_on_ingress(ingress: Ingress, terms: PeerTerms) -> None:
-    """Apply the terms of its connection to an incoming link."""
-    ingress.log = terms.tap or terms.log
-    ingress.connection_number = terms.connection_number
-    if terms.via_edge:
-        ingress.comes_from_edge()
-    hold(ingress, terms.check)
-    ingress.gate = terms.gate
-    ingress.rewriter.only_traces = terms.only_traces
-    ingress.of_container = terms.role == ROUTE_CONTAINER
-    if ingress.of_container:
-        ingress.link.overdraft = CONTAINER_OVERDRAFT
-    if terms.max_message_bytes > 0:
-        ingress.link.max_message_bytes = terms.max_message_bytes
+def network_terms(connection_number: int, link_capacity: int) -> PeerTerms:
+    """Return the terms of the network's own links between an edge router and its interior router: nothing is stripped.
 
-
-def lay_on_egress(egress: Egress, terms: PeerTerms, totals: AddressCounters) -> None:
-    """Apply the terms of its connection to an outgoing link; ``totals`` are the router's."""
-    egress.log = None if terms.log is None else SentLog(terms.log, egress)
-    egress.connection_number = terms.connection_number
-    egress.max_unsettled = terms.max_unsettled
-    egress.totals = totals if terms.role == ROUTE_CONTAINER else None
-
-
-def hold(ingress: Ingress, check: MessageCheck | None) -> None:
-    """Apply ``check`` to the messages of a link, if it checks such messages."""
-    is_checked = check is not None and (ingress.entry is None or check.reads_messages)
-    ingress.check = check if is_checked else None
+    Neither a policy nor a message log applies to them.
+    """
+    return PeerTerms(link_capacity, False, False, connection_number=connection_number, role=EDGE_ROLE)

@@ -14,12 +14,13 @@ from trouter.wire.performatives import Attach, Error, Source, Target
 
 from .arrival import DEFAULT_PRIORITY
 from .egress import Egress
-from .gather import Gatherer, every
+from .gather import every
 from .ingress import Ingress
-from .messagelog import SentLog
+from .links import LinkOptions, attach_link, make_egress, make_ingress, make_receiver
 from .network import PRIORITIES, Trunk
 from .routerport import RouterPort
 from .streams import Streams
+from .terms import PeerTerms
 
 CONTROL: Final = "qd.router"
 DATA: Final = "qd.router-data"
@@ -38,16 +39,6 @@ ONE_CONTROL: Final = Error("amqp:not-allowed", "there is one control link in eac
 _NAME_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+_"
 
 
-class ControlIngress(Gatherer):
-    """The control link from a neighbour; complete messages go to the network's ``on_control``."""
-
-    __slots__ = ()
-
-    def begin(self, neighbour: Trunk) -> None:
-        """Pass messages to the network as those of ``neighbour``; to be called before the first."""
-        self.read_for(every(partial(self.table.network.on_control, neighbour)), MAX_CONTROL_BYTES)
-
-
 def capability_of(attach: Attach) -> str:
     """Return the router's capability in our terminus of the attach; empty for none."""
     terminus = attach.source if attach.role else attach.target
@@ -63,8 +54,8 @@ def answer(router: RouterPort, link: Link, trunk: Trunk, wanted: Attach, capacit
         return ONE_CONTROL
     if kind == DATA and (trunk.data_in if link.incoming else trunk.data_out) >= MAX_DATA_LINKS:
         return TOO_MANY
-    _take(router, link, trunk, kind, capacity)
-    link.attach(wanted.source, wanted.target, rcv_settle_mode=0, max_message_size=0)
+    _make_endpoint(router, link, trunk, kind, capacity)
+    attach_link(link, wanted.source, wanted.target)
     _begin(router, link, trunk)
     return None
 
@@ -82,14 +73,12 @@ def begin_links(router: RouterPort, trunk: Trunk, sessions: list[Session], capac
 def attach_own(router: RouterPort, trunk: Trunk, session: Session, kind: str, incoming: bool, capacity: int) -> Link:
     """Attach a link of ours to a neighbour, and return it; Misuse if the peer allows no more."""
     link = add_link(session, f"qdlink.{_token()}", incoming)
-    _take(router, link, trunk, kind, capacity)
+    _make_endpoint(router, link, trunk, kind, capacity)
     capability = CONTROL if kind == CONTROL else DATA
-    link.attach(
+    attach_link(
+        link,
         Source(capabilities=(capability,), expiry_policy="link-detach"),
         Target(capabilities=(capability,), expiry_policy="link-detach"),
-        snd_settle_mode=2,
-        rcv_settle_mode=0,
-        max_message_size=0,
     )
     _begin(router, link, trunk)
     return link
@@ -116,47 +105,36 @@ def _token() -> str:
     return "".join(_NAME_ALPHABET[byte & 63] for byte in secrets.token_bytes(15))
 
 
-def _take(router: RouterPort, link: Link, trunk: Trunk, kind: str, capacity: int) -> None:
-    """Make the routing endpoint of a link and set it as its sink."""
+def _make_endpoint(router: RouterPort, link: Link, trunk: Trunk, kind: str, capacity: int) -> None:
+    """Make the routing endpoint of a link, and enter it in the trunk."""
+    is_control = kind == CONTROL
+    terms = PeerTerms(
+        link_capacity=capacity,
+        strip_in=False,
+        strip_out=is_control,
+        log=None if is_control else trunk.log,
+        connection_number=trunk.number,
+    )
+    options = LinkOptions(terms=terms, trunk=trunk, prompt=trunk.came >= PRIORITIES)
     if isinstance(link, IncomingLink):
-        make = ControlIngress if kind == CONTROL else Ingress
-        ingress = make(
-            link,
-            router.pulse,
-            router.table,
-            None,
-            capacity=capacity,
-            strips=False,
-            to_override=None,
-            totals=router.totals,
-        )
-        ingress.comes_from(trunk)
-        if isinstance(ingress, ControlIngress):
-            ingress.begin(trunk)
-            trunk.control_in = ingress
+        if is_control:
+            process = every(partial(router.network.on_control, trunk))
+            trunk.control_in = make_receiver(router, link, options, process, MAX_CONTROL_BYTES)
         else:
-            ingress.log = trunk.log
-            ingress.prompt = trunk.came >= PRIORITIES
-            trunk.add_data_in(ingress)
-        link.keeps_tags = False
-        link.sink = ingress
+            trunk.add_data_in(make_ingress(router, link, options))
     elif isinstance(link, OutgoingLink):
-        egress = Egress(link, router.pulse, capacity, kind == CONTROL, False)
-        egress.trunk = trunk
-        if kind == CONTROL:
+        egress = make_egress(router, link, options)
+        if is_control:
             link.session.urgency = PRIORITIES
             trunk.control_out = egress
-        else:
-            egress.log = None if trunk.log is None else SentLog(trunk.log, egress)
-        if kind == DATA:
+        elif kind == DATA:
             link.session.urgency = min(trunk.data_out, PRIORITIES - 1)
             trunk.add_data(egress)
-        link.sink = egress
 
 
 def _begin(router: RouterPort, link: Link, trunk: Trunk) -> None:
     sink = link.sink
-    assert isinstance(sink, Ingress | Egress)  # noqa: S101 - `_take` has just put it there
+    assert isinstance(sink, Ingress | Egress)  # noqa: S101 - `_make_endpoint` has just put it there
     router.enter(sink, trunk.number)
     if isinstance(sink, Ingress):
         sink.open()

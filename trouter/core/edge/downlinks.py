@@ -15,11 +15,14 @@ from trouter.core.addresses import MOBILE
 from trouter.core.containers import DetachReason
 from trouter.core.egress import Egress
 from trouter.core.entry import AddressEntry
-from trouter.core.gather import Gatherer, every, gather
+from trouter.core.gather import Gatherer, every
 from trouter.core.ingress import Ingress
+from trouter.core.links import LinkOptions, make_egress_by, make_receiver
 from trouter.core.notes import Note, read, write
+from trouter.core.refusals import AttachRefused
 from trouter.core.routerport import RouterPort
 from trouter.core.routes import IN, OUT
+from trouter.core.terms import DEFAULT_CAPACITY, network_terms
 from trouter.engine.link import IncomingLink, OutgoingLink
 from trouter.wire.errors import DecodeError
 from trouter.wire.performatives import Error
@@ -68,33 +71,31 @@ class Edges:
 
     # --- links
 
-    def add_downlink(self, peer: EdgePeer, egress: Egress, edge_id: str) -> AddressEntry | Error:
-        """Return the entry that the downlink of ``edge_id`` serves from now on, or the error that refuses it.
+    def obtain_downlink(self, peer: EdgePeer, edge_id: str) -> AddressEntry:
+        """Return the entry that the downlink of ``edge_id`` serves from now on; AttachRefused.
 
         The last edge router to connect owns its id, because one that lost its connection returns before this router
         notices the loss. A router that authenticated as another user is refused.
         """
         if peer.downlink is not None:
-            return ONE_DOWNLINK
+            raise AttachRefused(ONE_DOWNLINK)
         former = self._by_id.get(edge_id)
         if former is not None and former.user != peer.user:
-            return Error(
-                "amqp:not-allowed", f"edge router {edge_id} is connected as another user on [C{former.number}]"
-            )
+            why = f"edge router {edge_id} is connected as another user on [C{former.number}]"
+            raise AttachRefused(Error("amqp:not-allowed", why))
         if former is not None and former.downlink is not None:
             self._router.end(former.downlink.link, DetachReason(True, STOLEN))
-        peer.id, peer.downlink = edge_id, egress
+        peer.id = edge_id
         self._by_id[edge_id] = peer
         return self._router.table.obtain_edge(edge_id)
 
-    def add_tracker(self, peer: EdgePeer, link: OutgoingLink, capacity: int) -> Error | None:
-        """Notify an edge router on ``link`` of addresses that it sends to; return the error of a refusal."""
+    def add_tracker(self, peer: EdgePeer, link: OutgoingLink) -> None:
+        """Notify an edge router on ``link`` of addresses that it sends to; AttachRefused."""
         if peer.tracker is not None:
-            return ONE_TRACKER
-        tracker = peer.tracker = EdgeTracker(link, self._router.pulse, capacity, False, False)
-        tracker.track_with(self._router.send_on)
-        link.sink = tracker
-        return None
+            raise AttachRefused(ONE_TRACKER)
+        options = LinkOptions(terms=network_terms(peer.number, DEFAULT_CAPACITY), lends=False)
+        peer.tracker = make_egress_by(EdgeTracker, self._router, link, options)
+        peer.tracker.track_with(self._router.send_on)
 
     def trackable(self, peer: EdgePeer) -> None:
         """Send the tracked addresses over the tracking link, which is now attached."""
@@ -109,15 +110,17 @@ class Edges:
         self._followers.setdefault(entry, {})[peer] = None
         self._notify(peer, entry)
 
-    def add_lookup(self, link: IncomingLink) -> Gatherer:
-        """Answer the look-ups that arrive on ``link``; return its sink."""
-        return gather(self._router, link, LOOKUP_CREDIT, self._read)
+    def add_lookup(self, link: IncomingLink, number: int) -> Gatherer:
+        """Answer the look-ups that arrive on ``link`` of connection ``number``; return its sink."""
+        options = LinkOptions(terms=network_terms(number, LOOKUP_CREDIT))
+        return make_receiver(self._router, link, options, self._read)
 
-    def add_heartbeat(self, link: IncomingLink) -> Gatherer:
-        """Receive the heartbeats of an edge router on ``link``; return its sink."""
-        gatherer = gather(self._router, link, HEARTBEAT_CREDIT, every(lambda _: self._beat(gatherer)))
-        self._beat(gatherer)
-        return gatherer
+    def add_heartbeat(self, link: IncomingLink, number: int) -> Gatherer:
+        """Receive the heartbeats of an edge router on ``link`` of connection ``number``; return its sink."""
+        options = LinkOptions(terms=network_terms(number, HEARTBEAT_CREDIT))
+        receiver = make_receiver(self._router, link, options, every(lambda _: self._beat(receiver)))
+        self._beat(receiver)
+        return receiver
 
     def lost(self, endpoint: Ingress | Egress) -> None:
         """Forget a lost link of any connection."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final, Protocol
 
 from trouter.core.addresses import temporary_token
 from trouter.core.egress import Egress
-from trouter.core.latency import family_of
-from trouter.core.messagelog import MessageLog, SentLog
+from trouter.core.links import LinkOptions, attach_link, make_egress
+from trouter.core.messagelog import MessageLog
 from trouter.core.refusals import AttachRefused
 from trouter.core.routerport import RouterPort
 from trouter.core.streams import Streams
-from trouter.core.terms import DEFAULT_CAPACITY, PeerTerms
+from trouter.core.terms import PeerTerms, network_terms
 from trouter.engine.link import IncomingLink, OutgoingLink, add_link
 from trouter.engine.session import Session
 from trouter.wire.performatives import Attach, Error, Source, Target
@@ -38,14 +39,13 @@ def serve(router: EdgeRouterPort, link: IncomingLink, wanted: Attach, terms: Pee
     if router.table.mode != "interior":
         raise AttachRefused(None)
     if address == HEARTBEAT:
-        gatherer = router.edges.add_heartbeat(link)
+        receiver = router.edges.add_heartbeat(link, terms.connection_number)
     elif address == LOOKUP and terms.edge is not None:
-        gatherer = router.edges.add_lookup(link)
+        receiver = router.edges.add_lookup(link, terms.connection_number)
     else:
         raise AttachRefused(None)
-    gatherer.connection_number = terms.connection_number
-    link.attach(wanted.source, wanted.target, rcv_settle_mode=0, max_message_size=0)
-    gatherer.open()
+    attach_link(link, wanted.source, wanted.target)
+    receiver.open()
 
 
 def accept_downlink(
@@ -56,27 +56,19 @@ def accept_downlink(
     edge_id = source.address
     if edge is None or source.dynamic or not isinstance(edge_id, str) or not 0 < len(edge_id) <= MAX_EDGE_ID:
         raise AttachRefused(NO_EDGE)
-    egress = Egress(link, router.pulse, terms.link_capacity or DEFAULT_CAPACITY, False, False)
-    found = router.edges.add_downlink(edge, egress, edge_id)
-    if isinstance(found, Error):
-        raise AttachRefused(found)
-    egress.entry = found
-    egress.family = family_of(found.key)
-    egress.connection_number = terms.connection_number
-    egress.lend_from(router.network.pools.get(terms.connection_number))
-    link.sink = egress
-    link.attach(source, wanted.target, rcv_settle_mode=0, max_message_size=0)
-    found.add_consumer(egress)
+    entry = router.edges.obtain_downlink(edge, edge_id)
+    options = LinkOptions(terms=network_terms(terms.connection_number, terms.link_capacity), entry=entry)
+    egress = edge.downlink = make_egress(router, link, options)
+    attach_link(link, source, wanted.target)
+    entry.add_consumer(egress)
     if link.credit > 0:
         egress.on_credit(link)
 
 
 def accept_tracking(router: EdgeRouterPort, link: OutgoingLink, wanted: Attach, edge: EdgePeer) -> None:
     """Attach the link that notifies an edge router where its messages would be taken; AttachRefused."""
-    refused = router.edges.add_tracker(edge, link, DEFAULT_CAPACITY)
-    if refused is not None:
-        raise AttachRefused(refused)
-    link.attach(wanted.source, wanted.target, rcv_settle_mode=0, max_message_size=0)
+    router.edges.add_tracker(edge, link)
+    attach_link(link, wanted.source, wanted.target)
     router.edges.trackable(edge)
 
 
@@ -96,11 +88,10 @@ def open_edge_streams(
     def attach(session: Session) -> Egress:
         link = add_link(session, f"qdlink.{temporary_token()[:15]}", False)
         assert isinstance(link, OutgoingLink)  # noqa: S101 - by its direction
-        egress = Egress(link, router.pulse, capacity, False, False)
-        egress.log = None if log is None else SentLog(log, egress)
-        link.sink = egress
+        terms = replace(network_terms(number, capacity), log=log)
+        egress = make_egress(router, link, LinkOptions(terms=terms, lends=False))
         router.enter(egress, number)
-        link.attach(Source(expiry_policy=_DETACH), Target(expiry_policy=_DETACH), rcv_settle_mode=0, max_message_size=0)
+        attach_link(link, Source(expiry_policy=_DETACH), Target(expiry_policy=_DETACH))
         return egress
 
     def detach(egress: Egress) -> None:

@@ -14,15 +14,16 @@ from trouter.core.addresses import FALLBACK_PHASE, MOBILE, temporary_token
 from trouter.core.containers import Container, DetachReason, own_link
 from trouter.core.egress import Egress
 from trouter.core.entry import AddressEntry
-from trouter.core.gather import every, gather
+from trouter.core.gather import every
 from trouter.core.ingress import Ingress
-from trouter.core.latency import family_of
+from trouter.core.links import LinkOptions, attach_link, make_egress_by, make_ingress, make_receiver
 from trouter.core.lookups import Lookups, Query, made_up
 from trouter.core.network import LINK_ROUTE_LETTERS
 from trouter.core.notes import Note, read, write
 from trouter.core.ports import Pulse
 from trouter.core.refusals import AttachRefused
 from trouter.core.routerport import RouterPort
+from trouter.core.terms import network_terms
 from trouter.engine.link import IncomingLink, OutgoingLink
 from trouter.engine.link_base import Link
 from trouter.engine.ports import LinkPort, LinkSink
@@ -83,7 +84,7 @@ class Uplink:
         self.container = container
         self._router = router
         self._sessions = sessions
-        self._capacity = capacity
+        self._terms = network_terms(self.number, capacity)
         self._ended = False
         self._needed = NeededLinks()
         #: Called when the interior router has taken all needed links.
@@ -170,47 +171,30 @@ class Uplink:
     ) -> Egress:
         link = self._link(session, incoming=False)
         assert isinstance(link, OutgoingLink)  # noqa: S101 - by its direction
-        egress = make(link, self._router.pulse, self._capacity, False, False)
-        egress.connection_number = self.number
-        egress.lend_from(self._router.network.pools.get(self.number))
-        link.sink = egress
+        egress = make_egress_by(make, self._router, link, LinkOptions(terms=self._terms))
         self._router.enter(egress, self.number)
-        source = Source(expiry_policy=_EXPIRY) if has_source else None
-        link.attach(source, _lasting(target), rcv_settle_mode=0, max_message_size=0)
+        attach_link(link, Source(expiry_policy=_EXPIRY) if has_source else None, _lasting(target))
         return egress
 
     def _receive_messages(self, session: Session, entry: AddressEntry | None, source: Source) -> Ingress:
         router, link = self._router, self._link(session, incoming=True)
         assert isinstance(link, IncomingLink)  # noqa: S101 - by its direction
-        ingress = Ingress(
-            link,
-            router.pulse,
-            router.table,
-            entry,
-            capacity=self._capacity,
-            strips=False,
-            to_override=None,
-            totals=router.totals,
-            is_fallback=source.capabilities == _FALLBACK,
-        )
-        ingress.comes_from_edge()
-        link.keeps_tags = False
-        link.sink = ingress
+        options = LinkOptions(terms=self._terms, entry=entry, is_fallback=source.capabilities == _FALLBACK)
+        ingress = make_ingress(router, link, options)
         router.enter(ingress, self.number)
         target = Target(capabilities=source.capabilities) if entry is None else Target()
-        link.attach(_lasting(source), _lasting(target), rcv_settle_mode=0, max_message_size=0)
+        attach_link(link, _lasting(source), _lasting(target))
         ingress.open()
         return ingress
 
     def _receive_notes(self, session: Session, source: Source, credit: int, take: Callable[[bytes], None]) -> Ingress:
         link = self._link(session, incoming=True)
         assert isinstance(link, IncomingLink)  # noqa: S101 - by its direction
-        gatherer = gather(self._router, link, credit, every(take))
-        self._router.enter(gatherer, self.number)
-        target = None if source.dynamic else _lasting(Target())
-        link.attach(_lasting(source), target, rcv_settle_mode=0, max_message_size=0)
-        gatherer.open()
-        return gatherer
+        receiver = make_receiver(self._router, link, LinkOptions(terms=network_terms(self.number, credit)), every(take))
+        self._router.enter(receiver, self.number)
+        attach_link(link, _lasting(source), None if source.dynamic else _lasting(Target()))
+        receiver.open()
+        return receiver
 
     def _link(self, session: Session, *, incoming: bool) -> IncomingLink | OutgoingLink:
         link = own_link(session, f"qdlink.{temporary_token()[:15]}", incoming)
@@ -383,8 +367,7 @@ class Uplink:
             return
         wanted = entry in self._taken and not (entry.treatment == "closest" and self._has_consumers(entry))
         if wanted and egress.entry is None:
-            egress.entry = entry
-            egress.family = family_of(entry.key)
+            egress.serve(entry)
             entry.add_consumer(egress)
         elif not wanted:
             self._unbind(entry, egress)

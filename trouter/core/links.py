@@ -1,0 +1,218 @@
+"""The one place where routing endpoints of links are made: each is complete, and its link's owner, when it is returned.
+
+Every link of the router comes from here, whoever attached it: a client's, an auto link, a link of a link route, one to
+a neighbour, to an edge router or over the uplink, and one whose receiver is the router itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeVar
+
+from trouter.engine.link import IncomingLink, OutgoingLink
+from trouter.engine.link_base import Link
+
+from .check import MessageCheck
+from .counters import AddressCounters
+from .egress import Egress
+from .entry import AddressEntry
+from .gather import MAX_NOTE_BYTES, Gatherer, Read
+from .ingress import Ingress
+from .messagelog import SentLog
+from .network import Network, Trunk
+from .ports import Pulse
+from .relay import RoutedEgress, RoutedIngress
+from .table import AddressTable
+from .terms import CONTAINER_OVERDRAFT, DEFAULT_CAPACITY, ROUTE_CONTAINER, PeerTerms
+
+_E = TypeVar("_E", bound=Egress)
+_MakeEgress = Callable[[OutgoingLink, Pulse, int, bool, bool], _E]
+
+
+class LinkHome(Protocol):
+    """What a link needs of its router; see ``Router``."""
+
+    @property
+    def table(self) -> AddressTable:
+        """Return the router's addresses."""
+
+    @property
+    def pulse(self) -> Pulse:
+        """Return the state that all links share."""
+
+    @property
+    def totals(self) -> AddressCounters:
+        """Return the counters of all addresses together."""
+
+    @property
+    def network(self) -> Network:
+        """Return the other routers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkOptions:
+    """What distinguishes a link from the others of its connection, beside the ``terms`` that all of them have."""
+
+    terms: PeerTerms
+    #: The address of the link; None for an anonymous one, whose messages name theirs.
+    entry: AddressEntry | None = None
+    #: The address that messages of an incoming link have for other routers, unless they name another.
+    to_override: str | None = None
+    #: Messages of an incoming link go to no fallback.
+    is_fallback: bool = False
+    #: The receiver of an outgoing link asked for settled deliveries only.
+    presettles: bool = False
+    #: The connection to a neighbouring router, for a link that is the network's own.
+    trunk: Trunk | None = None
+    #: Unfinished messages of an incoming link are routed as soon as possible.
+    prompt: bool = False
+    #: Unfinished messages go over a link of the connection's pool instead, if it has one.
+    lends: bool = True
+
+
+def make_ingress(home: LinkHome, link: IncomingLink, options: LinkOptions) -> Ingress:
+    """Return the endpoint of a link on which the peer sends messages to be routed; ``open`` grants the credit."""
+    terms = options.terms
+    ingress = Ingress(
+        link,
+        home.pulse,
+        home.table,
+        options.entry,
+        capacity=_capacity(terms),
+        strips=terms.strip_in,
+        to_override=options.to_override,
+        totals=home.totals,
+        is_fallback=options.is_fallback,
+        tenant=terms.tenant,
+    )
+    _apply_terms(ingress, terms)
+    ingress.prompt = options.prompt
+    if options.trunk is not None:
+        ingress.comes_from(options.trunk)
+    link.keeps_tags = False
+    link.sink = ingress
+    return ingress
+
+
+def make_egress(home: LinkHome, link: OutgoingLink, options: LinkOptions) -> Egress:
+    """Return the endpoint of a link on which the router sends; it is not a consumer of its address yet."""
+    return make_egress_by(Egress, home, link, options)
+
+
+def make_egress_by(make: _MakeEgress[_E], home: LinkHome, link: OutgoingLink, options: LinkOptions) -> _E:
+    """Return an endpoint of another class, which ``make`` makes of link, shared state, capacity, plain, presettles."""
+    terms = options.terms
+    egress = make(link, home.pulse, _capacity(terms), terms.strip_out, options.presettles)
+    _complete_egress(home, egress, options)
+    if options.lends:
+        egress.lend_from(home.network.pools.get(terms.connection_number))
+    return egress
+
+
+def make_receiver(
+    home: LinkHome,
+    link: IncomingLink,
+    options: LinkOptions,
+    read: Read,
+    max_bytes: int = MAX_NOTE_BYTES,
+) -> Gatherer:
+    """Return the endpoint of a link whose messages the router itself reads, by ``read``; ``open`` grants the credit."""
+    terms = options.terms
+    receiver = Gatherer(
+        link,
+        home.pulse,
+        home.table,
+        None,
+        capacity=_capacity(terms),
+        strips=False,
+        to_override=None,
+        totals=home.totals,
+    )
+    receiver.connection_number = terms.connection_number
+    receiver.read_for(read, max_bytes)
+    if options.trunk is not None:
+        receiver.comes_from(options.trunk)
+    link.keeps_tags = False
+    link.sink = receiver
+    return receiver
+
+
+def make_routed_ingress(home: LinkHome, link: IncomingLink, options: LinkOptions) -> RoutedIngress:
+    """Return the incoming end of a link route's link."""
+    assert options.entry is not None  # noqa: S101 - that of the route's pattern
+    ingress = RoutedIngress(link, home.pulse, home.table, options.entry, home.totals, options.terms.tenant)
+    _apply_terms(ingress, options.terms)
+    link.keeps_tags = True
+    link.sink = ingress
+    return ingress
+
+
+def make_routed_egress(home: LinkHome, link: OutgoingLink, options: LinkOptions) -> RoutedEgress:
+    """Return the outgoing end of a link route's link."""
+    egress = RoutedEgress(link, home.pulse, options.presettles, is_trunk=options.terms.is_router)
+    _complete_egress(home, egress, options)
+    return egress
+
+
+def attach_link(link: Link, source: object, target: object, **fields: object) -> None:
+    """Send our attach, as the first or as the answer: the first settlement is final, messages have any size."""
+    link.attach(source, target, rcv_settle_mode=_FIRST, max_message_size=_ANY_SIZE, **fields)
+
+
+def update_terms(ingress: Ingress, terms: PeerTerms, max_message_bytes: int) -> None:
+    """Apply the changed terms of its connection to a link, and grant what they no longer keep back."""
+    check_messages(ingress, terms.check)
+    ingress.log = terms.tap or terms.log
+    ingress.link.max_message_bytes = max_message_bytes
+    update_gate(ingress, terms)
+
+
+def update_gate(ingress: Ingress, terms: PeerTerms) -> None:
+    """Let the gate of the terms limit the sender's credit from now on, and grant what it allows."""
+    ingress.gate = terms.gate
+    ingress.top_up()
+
+
+def check_messages(ingress: Ingress, check: MessageCheck | None) -> None:
+    """Apply ``check`` to the messages of a link, if it checks such messages."""
+    is_checked = check is not None and (ingress.entry is None or check.reads_messages)
+    ingress.check = check if is_checked else None
+
+
+def _capacity(terms: PeerTerms) -> int:
+    return terms.link_capacity or DEFAULT_CAPACITY
+
+
+def _apply_terms(ingress: Ingress, terms: PeerTerms) -> None:
+    """Apply the terms of its connection to an incoming link."""
+    ingress.log = terms.tap or terms.log
+    ingress.connection_number = terms.connection_number
+    if terms.via_edge:
+        ingress.comes_from_edge()
+    check_messages(ingress, terms.check)
+    ingress.gate = terms.gate
+    ingress.rewriter.only_traces = terms.only_traces
+    ingress.of_container = terms.role == ROUTE_CONTAINER
+    if ingress.of_container:
+        ingress.link.overdraft = CONTAINER_OVERDRAFT
+    if terms.max_message_bytes > 0:
+        ingress.link.max_message_bytes = terms.max_message_bytes
+
+
+def _complete_egress(home: LinkHome, egress: Egress, options: LinkOptions) -> None:
+    """Apply the terms of its connection and the options to an outgoing link, and become its owner."""
+    terms = options.terms
+    if options.entry is not None:
+        egress.serve(options.entry)
+    egress.trunk = options.trunk
+    egress.log = None if terms.log is None else SentLog(terms.log, egress)
+    egress.connection_number = terms.connection_number
+    egress.max_unsettled = terms.max_unsettled
+    egress.totals = home.totals if terms.role == ROUTE_CONTAINER else None
+    egress.link.sink = egress
+
+
+#: The receiver settles first, so its settlement is final.
+_FIRST: Final = 0
+_ANY_SIZE: Final = 0
