@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from manual import compatibility, configuration, limits_page, migration
+from manual import columns, compatibility, configuration, limits_page, migration
 
 
 def pages() -> dict[str, str]:
@@ -15,6 +15,7 @@ def pages() -> dict[str, str]:
         "migration.md": migration.page(),
         "limits.md": limits_page.page(),
         "compatibility.md": compatibility.page(),
+        "columns.md": columns.page(),
     }
 
 
@@ -23,3 +24,4 @@ if __name__ == "__main__":
         path = Path(sys.argv[1]) / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
+    columns.TYPES_OF_CONSOLE.write_text(columns.console_types(), encoding="utf-8")

@@ -14,7 +14,7 @@ from trouter.config.entities import GROUP_SETTINGS, LOG_MODULES
 from trouter.config.migrate.foreign import ATTRIBUTES, SECTIONS
 from trouter.config.schema import Attribute, EntityType
 from trouter.config.types import CONFIGURED, TYPES
-from trouter.http.metrics import ALLOCATOR_FIELDS, COUNTER, TOTALS
+from trouter.http.metrics import ALLOCATOR_FIELDS, TOTALS
 
 INTRODUCTION: Final = """\
 # Compatibility with Qpid Dispatch
@@ -140,8 +140,8 @@ def _program(parser: argparse.ArgumentParser) -> str:
 
 
 def _metrics() -> Iterator[str]:
-    for name, kind, text in TOTALS:
-        yield f"| `qdr_{name}_total` | {'counter' if kind is COUNTER else 'gauge'} | {text} |\n"
+    for series in TOTALS:
+        yield f"| `qdr_{series.name}_total` | {series.kind} | {series.help} |\n"
     for name, counts in ALLOCATOR_FIELDS:
         what = "objects alive, though its name ends in bytes, as there" if counts else "always 0: there are no pools"
         yield f"| `qdr_allocator_TYPE:{name}_bytes` | gauge | {what} |\n"

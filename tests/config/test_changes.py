@@ -421,7 +421,7 @@ def test_indexes_are_right_after_any_changes() -> None:
 def test_a_row_has_every_attribute_in_the_order_of_the_schema_and_both_names() -> None:
     for entity in BASE.entities:
         names = list(row(entity))
-        assert [name for name in names if name not in {"fallback", "dir", "addr", "externalAddr"}] == [
+        assert [name for name in names if name not in {"fallback", "dir", "addr", "externalAddr", "linksBlocked"}] == [
             attribute.name for attribute in entity.type.attributes
         ]
     shown = row(load(text="autoLink { addr: a, dir: in, externalAddr: b }").auto_links[0])

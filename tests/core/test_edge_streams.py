@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests.core.rows import link_row
 from tests.core.test_edges import downlink, edge_of, router
 from tests.core.test_uplinks import Edge
-from trouter.core.rows import link_row
 from trouter.core.streams import KEPT_IDLE
 from trouter.core.table import AddressRule
 from trouter.engine.session import Session

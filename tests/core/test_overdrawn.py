@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.core.rows import link_row, router_row
 from trouter.core.attach import PeerTerms
 from trouter.core.routes import LinkRoute
-from trouter.core.rows import link_row, router_row
 from trouter.core.terms import CONTAINER_OVERDRAFT
 from trouter.testing import MemoryReceiver, MemoryRouter, MemorySender, compose
 from trouter.testing.memory import LIMITS

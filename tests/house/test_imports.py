@@ -14,17 +14,20 @@ MAY_IMPORT = {
     "engine": ("wire",),
     "hooks": (),
     "core": ("engine", "wire", "hooks"),
+    # What management shows of running objects; the types of these objects are those of the core.
+    "columns": ("core", "wire"),
     "security": ("config", "hooks", "core.addresses", "core.patterns", "wire"),
     "mesh": ("wire",),
     # Patterns, binding keys, tenant names and kinds of records are text, with one definition each.
-    "config": ("hooks", "core.patterns", "core.keys", "core.tenants", "records.schema"),
+    "config": ("columns", "hooks", "core.patterns", "core.keys", "core.tenants", "records.schema"),
     # A line of the log shows texts and frames of peers.
     "logs": ("config", "wire", "core.counters"),
-    "management": ("config", "core", "wire", "engine", "logs"),
-    "http": ("config", "net.accepting"),
+    "management": ("columns", "config", "core", "wire", "engine", "logs"),
+    "http": ("columns", "config", "net.accepting"),
     # The router's own rooms, each above those that it may import: the process is the top.
     "net": ("config", "core", "engine", "wire"),
     "telemetry": (
+        "columns",
         "net",
         "logs",
         "config",
@@ -78,6 +81,7 @@ MAY_IMPORT = {
         "net",
         "http",
         "management",
+        "columns",
         "config",
         "core",
         "engine",
@@ -88,7 +92,7 @@ MAY_IMPORT = {
         "wire",
     ),
     "records": (),
-    "tools": ("client", "config", "wire"),
+    "tools": ("client", "columns", "config", "wire"),
     "client": ("engine", "wire"),
     "load": ("client", "engine", "tools.failures", "tools.options", "tools.progress", "wire"),
     "testing": ("engine", "wire", "hooks", "core", "client", "app", "config"),

@@ -14,12 +14,12 @@ import trio
 from trouter.config import ListenerEntity
 from trouter.http import Figures, HttpListener
 from trouter.http.figures import TenantFigures
-from trouter.http.metrics import TOTALS, column_of, exposition, tenant_exposition
+from trouter.http.metrics import TOTALS, exposition, tenant_exposition
 from trouter.http.ports import Secured
 
 Serve = Callable[[trio.SocketStream], Awaitable[None]]
 
-NO_TOTALS = {column_of(name): 0 for name, _, _ in TOTALS}
+NO_TOTALS = {series.name: 0 for series in TOTALS}
 
 
 async def echo(stream: trio.SocketStream) -> None:

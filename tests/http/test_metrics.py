@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from trouter.core.latency import BOUNDS_S, FAMILIES, OUTCOMES, Latency, TimeHistogram
 from trouter.http import CertificateExpiry, Figures, ListenerFigures, MemoryOwner
 from trouter.http.figures import NetworkFigures, TenantFigures
-from trouter.http.metrics import MAX_LABEL_VALUES, TOTALS, column_of, exposition, tenant_exposition
+from trouter.http.metrics import MAX_LABEL_VALUES, TOTALS, exposition, tenant_exposition
 
 #: The names that dashboards of Qpid Dispatch use.
 QPID_DISPATCH = {
@@ -43,7 +43,7 @@ QPID_DISPATCH = {
     "qdr_links_blocked_total": "gauge",
     "qdr_deliveries_redirected_to_fallback_total": "counter",
 }
-NUMBERED = {column_of(name): number for number, (name, _, _) in enumerate(TOTALS, 1)}
+NUMBERED = {series.name: number for number, series in enumerate(TOTALS, 1)}
 PLAIN = Figures(totals=NUMBERED, version="1.2.3", twin="compiled", uptime_s=12.5)
 
 
@@ -72,8 +72,8 @@ def test_the_series_of_qpid_dispatch_have_its_names_types_and_no_labels() -> Non
 
 def test_each_total_stands_in_its_own_series() -> None:
     samples = samples_of(PLAIN)
-    for number, (name, _, _) in enumerate(TOTALS, 1):
-        assert samples[f"qdr_{name}_total"] == number
+    for number, series in enumerate(TOTALS, 1):
+        assert samples[f"qdr_{series.name}_total"] == number
 
 
 def test_the_same_moment_gives_the_same_text() -> None:
@@ -248,4 +248,4 @@ def test_any_configured_name_makes_a_text_that_parses(name: str, count: int) -> 
         vhost_connections={name: count},
         certificates=[CertificateExpiry(name, 1.0)],
     )
-    assert samples_of(figures)["qdr_connections_total"] == 1
+    assert samples_of(figures)["qdr_connections_total"] == NUMBERED["connections"]

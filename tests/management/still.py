@@ -89,7 +89,7 @@ class StillControl:
     def denials(self) -> Iterable[tuple[int, Mapping[str, object]]]:
         return ()
 
-    def router_counts(self) -> Mapping[str, object]:
+    def router_counts(self) -> Mapping[str, int]:
         return {}
 
     def explain_policy(self, question: Mapping[str, str]) -> Mapping[str, object]:

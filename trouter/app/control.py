@@ -55,7 +55,6 @@ from trouter.security.explain import explained
 from trouter.telemetry.change_records import ChangeRecords
 from trouter.telemetry.denials import Denials
 from trouter.wire.performatives import Error
-from trouter.wire.types import ULong
 
 from .consumers import Consumers
 from .pending import Unfit
@@ -164,9 +163,9 @@ class Control:
         """Return the decisions in force about users, hosts and tenants."""
         return self._decisions
 
-    def router_counts(self) -> Mapping[str, object]:
-        """Return counters of the process, by attribute of the type router."""
-        return {"loginsDenied": ULong(self._denials.logins_denied), "logLinesLost": ULong(logs.book.lost)}
+    def router_counts(self) -> Mapping[str, int]:
+        """Return counters of the process, by field of ``columns.router.RouterFacts``."""
+        return {"logins_denied": self._denials.logins_denied, "log_lines_lost": logs.book.lost}
 
     def denials(self) -> Iterator[tuple[int, Mapping[str, object]]]:
         """Yield the latest denials, by number, the newest last."""

@@ -22,6 +22,8 @@ import trio
 
 import trouter
 from trouter import _twin, logs
+from trouter.columns.links import LINK
+from trouter.columns.rows import Rows
 from trouter.config import Configuration
 from trouter.connections.listeners import Standing
 from trouter.connections.registry import ConnectionFacts
@@ -30,7 +32,6 @@ from trouter.core.egress import Egress
 from trouter.core.entry import AddressEntry
 from trouter.core.ingress import Ingress
 from trouter.core.router import Router
-from trouter.core.rows import link_row
 from trouter.engine.session import Session
 
 from .control import Control
@@ -213,7 +214,7 @@ def session_line(session: Session) -> str:
 
 def link_line(router: Router, link: Ingress | Egress) -> str:
     """Return the line of a link, with its credit and deliveries."""
-    row = link_row(router, link, ("owningAddr", "linkDir", "operStatus", *LINK_NUMBERS.values()))
+    row = Rows(LINK, router).row(link)
     numbers = " ".join(f"{short}={row[name]}" for short, name in LINK_NUMBERS.items())
     return (
         f"[C{link.connection_number}][L{link.identity}] {row['linkDir']} {row['operStatus']} "

@@ -12,6 +12,8 @@ import trio
 
 import trouter
 from trouter import _twin, logs
+from trouter.columns.router import ROUTER, RouterFacts
+from trouter.columns.rows import Rows
 from trouter.config import ListenerEntity
 from trouter.config.facts import listener_facts
 from trouter.config.findings import brief, counted
@@ -24,7 +26,6 @@ from trouter.core.inprocess import InsideMessage
 from trouter.core.latency import BOUNDS_S
 from trouter.core.memory import owners
 from trouter.core.router import Router
-from trouter.core.rows import router_row
 from trouter.core.tenants import Tenant
 from trouter.hooks import PeerFacts
 from trouter.http.figures import (
@@ -214,12 +215,13 @@ class RouterSite:
 
     def _totals(self) -> dict[str, int]:
         configuration = self._control.configuration
-        counted = {column: value for column, value in router_row(self._router).items() if isinstance(value, int)}
-        return counted | {
-            "connections": len(self._services.connections),
-            "linkRoutes": len(configuration.link_routes),
-            "autoLinks": len(configuration.auto_links),
-        }
+        rows = Rows(ROUTER, self._router)
+        facts = RouterFacts(
+            connections=len(self._services.connections),
+            link_routes=len(configuration.link_routes),
+            auto_links=len(configuration.auto_links),
+        )
+        return {each.series.name: int(rows.value(facts, each.name)) for each in ROUTER if each.series is not None}
 
     def _vhost_connections(self) -> Mapping[str, int]:
         known = dict.fromkeys((vhost.hostname for vhost in self._control.configuration.vhosts), 0)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from trouter.config.schema import BASES, EntityType, Kind, column
+from trouter.columns.addresses import ADDRESS as ADDRESS_COLUMNS
+from trouter.columns.links import LINK as LINK_COLUMNS
+from trouter.config.schema import BASES, EntityType, Kind, column, shown
 
 NODE_OPERATIONS: Final = (
     "QUERY", "GET-TYPES", "GET-ANNOTATIONS", "GET-OPERATIONS", "GET-ATTRIBUTES", "GET-MGMT-NODES",
@@ -57,105 +59,14 @@ LINK: Final = operational(
     "A link attached to the router.",
     operations=("UPDATE",),
     core=True,
-    columns=(
-        column(
-            "adminStatus",
-            Kind.ENUM,
-            "Administrative state of the link; a change has no effect.",
-            values=("enabled", "disabled"),
-            default="enabled",
-            update=True,
-        ),
-        column("operStatus", Kind.ENUM, "Operational state of the link.", values=("up", "down", "quiescing", "idle")),
-        column("linkName", Kind.STRING, "Name of the link, from its attach."),
-        column(
-            "linkType",
-            Kind.ENUM,
-            "Type of the link: `endpoint` for links of clients and brokers, the others for links between routers.",
-            values=("endpoint", "router-control", "inter-router", "edge-downlink"),
-        ),
-        column(
-            "linkDir",
-            Kind.ENUM,
-            "Direction of the messages: `in` to the router, `out` to the peer.",
-            values=("in", "out"),
-        ),
-        column("owningAddr", Kind.STRING, "Key of the address that the link is bound to."),
-        column("capacity", Kind.INTEGER, "Largest credit that the router grants on the link."),
-        column("peer", Kind.STRING, "For a routed link: identity of the link at its other end."),
-        column("undeliveredCount", Kind.INTEGER, "Deliveries that wait for credit or room to be sent.", graph=True),
-        column(
-            "unsettledCount", Kind.INTEGER, "Deliveries sent or received on the link and not settled yet.", graph=True
-        ),
-        column("deliveryCount", Kind.INTEGER, "Deliveries on the link since it was attached.", graph=True),
-        column(
-            "presettledCount", Kind.INTEGER, "Deliveries that the sender had settled already (pre-settled).", graph=True
-        ),
-        column(
-            "droppedPresettledCount",
-            Kind.INTEGER,
-            "Pre-settled deliveries that were dropped, because no receiver could take them.",
-            graph=True,
-        ),
-        column("acceptedCount", Kind.INTEGER, "Deliveries with the outcome accepted.", graph=True),
-        column("rejectedCount", Kind.INTEGER, "Deliveries with the outcome rejected.", graph=True),
-        column("releasedCount", Kind.INTEGER, "Deliveries with the outcome released.", graph=True),
-        column("modifiedCount", Kind.INTEGER, "Deliveries with the outcome modified.", graph=True),
-        column("deliveriesDelayed1Sec", Kind.INTEGER, "Deliveries settled after 1 to 10 seconds.", graph=True),
-        column("deliveriesDelayed10Sec", Kind.INTEGER, "Deliveries settled after more than 10 seconds.", graph=True),
-        column(
-            "deliveriesStuck", Kind.INTEGER, "Deliveries that have been unsettled for more than 10 seconds.", graph=True
-        ),
-        column("creditAvailable", Kind.INTEGER, "Credit available on the link.", graph=True),
-        column("zeroCreditSeconds", Kind.INTEGER, "Seconds since the link ran out of credit; 0 while it has credit."),
-        column(
-            "settleRate",
-            Kind.INTEGER,
-            "Deliveries settled per second, averaged over the last five seconds.",
-            graph=True,
-        ),
-        column(
-            "ingressHistogram", Kind.LIST, "Deliveries sent on the link, by the router where they entered the network."
-        ),
-        column("priority", Kind.INTEGER, "Priority of the messages on the link."),
-        column("overdrawnCount", Kind.INTEGER, "Deliveries that arrived without credit.", graph=True, extra=True),
-        column("connectionId", Kind.STRING, "Identity of the connection that the link belongs to.", extra=True),
-    ),
+    columns=shown(LINK_COLUMNS),
 )
 
 ADDRESS: Final = operational(
     "router.address",
     "An address in use on the router.",
     core=True,
-    columns=(
-        column(
-            "distribution",
-            Kind.ENUM,
-            "Distribution: which consumers get a message.",
-            values=("flood", "multicast", "closest", "balanced", "linkBalanced", "unavailable"),
-        ),
-        column("inProcess", Kind.INTEGER, "Number of consumers inside the router."),
-        column("subscriberCount", Kind.INTEGER, "Number of consumers attached to this router.", graph=True),
-        column("remoteCount", Kind.INTEGER, "Number of other routers with consumers.", graph=True),
-        column(
-            "containerCount", Kind.INTEGER, "Number of brokers to which links with this address are routed.", graph=True
-        ),
-        column("deliveriesIngress", Kind.INTEGER, "Deliveries from clients of this router to the address.", graph=True),
-        column("deliveriesEgress", Kind.INTEGER, "Deliveries from the address to clients of this router.", graph=True),
-        column("deliveriesTransit", Kind.INTEGER, "Deliveries forwarded to other routers.", graph=True),
-        column("deliveriesToContainer", Kind.INTEGER, "Deliveries to consumers inside the router.", graph=True),
-        column("deliveriesFromContainer", Kind.INTEGER, "Deliveries from senders inside the router.", graph=True),
-        column("deliveriesIngressRouteContainer", Kind.INTEGER, "Deliveries from brokers to the address.", graph=True),
-        column("deliveriesEgressRouteContainer", Kind.INTEGER, "Deliveries from the address to brokers.", graph=True),
-        column(
-            "deliveriesRedirectedToFallback", Kind.INTEGER, "Deliveries redirected to a fallback consumer.", graph=True
-        ),
-        column("key", Kind.STRING, "Key of the address: its class, its phase if it has one, and its text."),
-        column("remoteHostRouters", Kind.LIST, "Ids of the other routers with consumers."),
-        column("transitOutstanding", Kind.LIST, "Unsettled deliveries, by the router that they were forwarded to."),
-        column("trackedDeliveries", Kind.INTEGER, "Deliveries that the router keeps until they are settled."),
-        column("priority", Kind.INTEGER, "Priority of messages to the address; -1 if each message has its own."),
-    ),
+    columns=shown(ADDRESS_COLUMNS),
 )
 
 ROUTER_NODE: Final = operational(

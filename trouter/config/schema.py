@@ -14,6 +14,7 @@ from enum import Enum
 from functools import cache, cached_property, partial
 from typing import Any, Final, TypedDict, Unpack
 
+from trouter.columns.column import COMMON, Column
 from trouter.config.nodes import squash
 from trouter.config.problems import SourcePosition
 
@@ -142,6 +143,9 @@ class Attribute:
     old_names: tuple[str, ...] = ()
     #: Another name under which rows carry it too.
     twin: str = ""
+    #: The unit of its values, and the head of its column in `trouter stat`; empty for none.
+    unit: str = ""
+    head: str = ""
     #: The value that rows and the schema show if it is not given; None for the default.
     shown: Any = None
     #: The value that rows and the schema show as Qpid Dispatch does if it is not given; another one is in force.
@@ -211,6 +215,8 @@ class Terms(TypedDict, total=False):
     high: int
     old_names: tuple[str, ...]
     twin: str
+    unit: str
+    head: str
     shown: Any
     unset: Any
     older_default: Any
@@ -276,6 +282,31 @@ def column(
     return Attribute(**{**terms, "name": name, "kind": kind, "doc": doc, "default": default, "required": required})
 
 
+#: The kinds of columns of running objects by the types of their values.
+_KINDS: Final = {str: Kind.STRING, bool: Kind.BOOLEAN, list: Kind.LIST, dict: Kind.MAP}
+
+
+def shown(columns: Iterable[Column[Any, Any]]) -> tuple[Attribute, ...]:
+    """Return the columns of running objects as attributes of their type."""
+    return tuple(
+        column(
+            each.name,
+            Kind.ENUM if each.values else _KINDS.get(each.type, Kind.INTEGER),
+            each.text,
+            values=each.values,
+            default=each.default,
+            update=each.update,
+            graph=each.graph,
+            twin=each.twin,
+            unit=each.unit,
+            head="" if each.head is None else each.head.text,
+            extra=each.extra,
+        )
+        for each in columns
+        if each.name not in COMMON
+    )
+
+
 @cache
 def attributes_of(entity: type) -> tuple[Attribute, ...]:
     """Return the attributes of an entity class that can be set: its own in the order of declaration, then the name."""
@@ -325,7 +356,7 @@ class EntityType:
     schema_key: str = ""
     sections: tuple[str, ...] = ()
     entity: type | None = None
-    #: Its own attributes, if it has no entity class.
+    #: The attributes that no entity class declares; they follow those of the class.
     columns: tuple[Attribute, ...] = ()
     #: The short names of its base types, the nearest first.
     bases: tuple[str, ...] = ()
@@ -365,8 +396,8 @@ class EntityType:
     @cached_property
     def own(self) -> tuple[Attribute, ...]:
         """Its own attributes, in the order of the schema; those that only trouter has stand last."""
-        rows = self.columns if self.entity is None else all_attributes_of(self.entity)
-        own = [row for row in rows if row.name != "name"]
+        rows = () if self.entity is None else all_attributes_of(self.entity)
+        own = [row for row in (*rows, *self.columns) if row.name != "name"]
         return tuple(sorted(own, key=lambda row: row.extra))
 
     @cached_property

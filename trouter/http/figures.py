@@ -81,7 +81,7 @@ class NetworkFigures:
 class Figures:
     """The router's numbers at one moment. Every label set is bounded by the configuration or the program."""
 
-    #: The columns of the router's row: current sizes, and counts since the start (routing.md 5.6).
+    #: Current sizes, and counts since the start (routing.md 5.6), by the name of the series in ``columns/router.py``.
     totals: Mapping[str, int]
     version: str
     #: ``compiled`` or ``interpreted``.

@@ -16,7 +16,8 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from trouter.config.schema import camel
+from trouter.columns.column import COUNTER, GAUGE
+from trouter.columns.router import ROUTER
 
 from .figures import Figures, ListenerFigures, NetworkFigures, TenantFigures
 
@@ -26,41 +27,9 @@ MAX_LABEL_VALUES: Final = 200
 OTHER: Final = "_other"
 _TENANT: Final = ("tenant",)
 
-GAUGE: Final = GaugeMetricFamily
-COUNTER: Final = CounterMetricFamily
-#: A total, its type, its help. The series is `qdr_<total>_total`.
-TOTALS: Final = (
-    ("connections", GAUGE, "Open connections."),
-    ("links", GAUGE, "Attached links."),
-    ("addresses", GAUGE, "Addresses known."),
-    ("routers", GAUGE, "Other routers known."),
-    ("link_routes", GAUGE, "Link routes, active or not."),
-    ("auto_links", GAUGE, "Auto links, active or not."),
-    ("presettled_deliveries", COUNTER, "Deliveries that the sender had settled already (pre-settled)."),
-    ("dropped_presettled_deliveries", COUNTER, "Pre-settled deliveries dropped for want of room or credit."),
-    ("accepted_deliveries", COUNTER, "Deliveries that ended accepted."),
-    ("released_deliveries", COUNTER, "Deliveries that ended released."),
-    ("rejected_deliveries", COUNTER, "Deliveries that ended rejected."),
-    ("modified_deliveries", COUNTER, "Deliveries that ended modified."),
-    ("deliveries_ingress", COUNTER, "Deliveries that clients sent to this router."),
-    ("deliveries_egress", COUNTER, "Deliveries that this router sent to clients."),
-    ("deliveries_transit", COUNTER, "Deliveries forwarded to other routers."),
-    ("deliveries_ingress_route_container", COUNTER, "Deliveries from brokers (route containers)."),
-    ("deliveries_egress_route_container", COUNTER, "Deliveries to brokers (route containers)."),
-    ("deliveries_delayed_1sec", COUNTER, "Deliveries that took between 1 and 10 seconds to settle."),
-    ("deliveries_delayed_10sec", COUNTER, "Deliveries that took more than 10 seconds to settle."),
-    ("deliveries_stuck", GAUGE, "Deliveries that have not been settled for more than 10 seconds."),
-    ("links_blocked", GAUGE, "Links that have had no credit for more than 10 seconds."),
-    ("deliveries_redirected_to_fallback", COUNTER, "Deliveries redirected to a fallback consumer."),
-)
-#: Totals whose column in the router's row has another name.
-_COLUMNS: Final = {
-    "addresses": "addrCount",
-    "links": "linkCount",
-    "routers": "nodeCount",
-    "deliveries_delayed_1sec": "deliveriesDelayed1Sec",
-    "deliveries_delayed_10sec": "deliveriesDelayed10Sec",
-}
+_FAMILIES: Final = {GAUGE: GaugeMetricFamily, COUNTER: CounterMetricFamily}
+#: The series of Qpid Dispatch that count as a column of the router's row does: `qdr_<name>_total`.
+TOTALS: Final = tuple(column.series for column in ROUTER if column.series is not None)
 #: Qpid Dispatch's allocator gauges, `qdr_allocator_<type>:<field>_bytes`: objects, in spite of the name. Without
 #: pools, all objects are allocated and held, and none is rebalanced.
 ALLOCATOR_FIELDS: Final = (
@@ -72,11 +41,6 @@ ALLOCATOR_FIELDS: Final = (
 )
 
 _process = ProcessCollector(registry=None)
-
-
-def column_of(total: str) -> str:
-    """Return the column of the router's row for a total."""
-    return _COLUMNS.get(total) or camel(total)
 
 
 def exposition(figures: Figures) -> bytes:
@@ -121,8 +85,9 @@ class _Snapshot(Collector):
 
 
 def _totals(figures: Figures) -> Iterator[Metric]:
-    for name, family, text in TOTALS:
-        yield family(f"qdr_{name}_total", text, value=figures.totals[column_of(name)])
+    for series in TOTALS:
+        family = _FAMILIES[series.kind]
+        yield family(f"qdr_{series.name}_total", series.help, value=figures.totals[series.name])
 
 
 def _allocators(figures: Figures) -> Iterator[Metric]:

@@ -7,7 +7,6 @@ from typing import Final
 
 from trouter.config.schema import EntityType
 from trouter.config.types import TYPES, type_named
-from trouter.core.rows import ADDRESS_COLUMNS, LINK_COLUMNS
 
 from .requests import shown
 from .status import bad_request
@@ -46,8 +45,20 @@ CORE_COLUMNS: Final[dict[str, tuple[str, ...]]] = {
     "router.config.binding": (
         "name", "identity", "exchangeName", "bindingKey", "nextHopAddress", "nextHopPhase", "matchedCount",
     ),
-    "router.link": tuple(LINK_COLUMNS),
-    "router.address": tuple(ADDRESS_COLUMNS),
+    "router.link": (
+        "name", "identity", "type", "linkName", "linkType", "linkDir", "owningAddr", "capacity", "peer",
+        "undeliveredCount", "unsettledCount", "deliveryCount", "connectionId", "adminStatus", "operStatus",
+        "presettledCount", "droppedPresettledCount", "acceptedCount", "rejectedCount", "releasedCount",
+        "modifiedCount", "deliveriesDelayed1Sec", "deliveriesDelayed10Sec", "deliveriesStuck", "ingressHistogram",
+        "priority", "settleRate", "creditAvailable", "zeroCreditSeconds", "overdrawnCount",
+    ),
+    "router.address": (
+        "name", "identity", "type", "key", "distribution", "inProcess", "subscriberCount", "remoteCount",
+        "containerCount", "remoteHostRouters", "deliveriesIngress", "deliveriesEgress", "deliveriesTransit",
+        "deliveriesToContainer", "deliveriesFromContainer", "deliveriesEgressRouteContainer",
+        "deliveriesIngressRouteContainer", "transitOutstanding", "trackedDeliveries", "priority",
+        "deliveriesRedirectedToFallback",
+    ),
     "connection": (
         "name", "identity", "host", "role", "protocol", "dir", "container", "sasl", "isAuthenticated", "user",
         "isEncrypted", "sslProto", "sslCipher", "properties", "sslSsf", "tenant", "type", "ssl", "opened", "active",
@@ -100,14 +111,14 @@ def attribute_names(kind: EntityType) -> tuple[str, ...]:
     return tuple(each.name for each in kind.attributes)
 
 
-def _columns(kind: EntityType) -> tuple[str, ...]:
+def query_columns(kind: EntityType) -> tuple[str, ...]:
     """Return the columns of a type in the order of Qpid Dispatch, then our own attributes."""
     shared = (each.name for each in kind.attributes if not each.extra or kind.extra)
     return tuple(dict.fromkeys((*CORE_COLUMNS.get(kind.short, ()), *shared, *attribute_names(kind))))
 
 
 #: The columns of each type when a QUERY names none.
-_COLUMNS: Final = {kind.short: _columns(kind) for kind in TYPES}
+_COLUMNS: Final = {kind.short: query_columns(kind) for kind in TYPES}
 #: The attributes of every type, each name once.
 ALL_COLUMNS: Final = tuple(dict.fromkeys(name for kind in TYPES for name in attribute_names(kind)))
 

@@ -169,8 +169,8 @@ class Control(Protocol):
     def findings(self) -> Sequence[Problem]:
         """Return the findings about the configuration in force, the most severe first."""
 
-    def router_counts(self) -> Mapping[str, object]:
-        """Return the counts of the process, by attribute of the type router."""
+    def router_counts(self) -> Mapping[str, int]:
+        """Return the counts of the process, by field of ``columns.router.RouterFacts``."""
 
     def denials(self) -> Iterable[tuple[int, Mapping[str, object]]]:
         """Return the last denials, by number, with the attributes of the type denial."""

@@ -19,7 +19,7 @@ MAX_INDENT: Final = 16
 @cache
 def schema(of_node: tuple[str, ...]) -> dict[str, Any]:
     """Return the answer to GET-SCHEMA; ``of_node`` are the operations of the management node."""
-    return {"prefix": PREFIX, "entityTypes": {kind.key: _described(kind, of_node) for kind in TYPES}}
+    return {"prefix": PREFIX, "entityTypes": {kind.key: described(kind, of_node) for kind in TYPES}}
 
 
 @cache
@@ -33,7 +33,8 @@ def schema_text(of_node: tuple[str, ...], indent: int | None) -> str:
     return json.dumps(schema(of_node), indent=None if indent is None or indent < 0 else min(indent, MAX_INDENT))
 
 
-def _described(kind: EntityType, of_node: tuple[str, ...]) -> dict[str, Any]:
+def described(kind: EntityType, of_node: tuple[str, ...]) -> dict[str, Any]:
+    """Return one type in the answer to GET-SCHEMA; ``of_node`` are the operations of the management node."""
     attributes = {each.name: _attribute(each) for each in kind.attributes if each.name != "type"}
     return _without_nothing(
         {

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from trouter.columns.links import undelivered_of, unsettled_of
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
-from trouter.core.rows import LINK_COLUMNS
 from trouter.core.watch import OVERDRAWN_TEXT, STUCK_AFTER_S, UNBLOCKED_TEXT, Notice
 from trouter.net.owner import owner_of
 from trouter.records import DeliveryInterval, LinkAttached, LinkDetached, LinkStalled, Record
@@ -192,16 +192,12 @@ class LinkRecords:
                 t0=now - (until_us - since_us),
                 t1=now,
                 **numbers,
-                unsettled=int(_unsettled(router, endpoint)),
-                undelivered=int(_undelivered(router, endpoint)),
+                unsettled=int(unsettled_of(endpoint)),
+                undelivered=int(undelivered_of(endpoint)),
                 credit0_us=int(router.zero_credit_s(endpoint.link) * 1_000_000),
                 final=final,
             )
         )
-
-
-_unsettled: Final[Any] = LINK_COLUMNS["unsettledCount"]
-_undelivered: Final[Any] = LINK_COLUMNS["undeliveredCount"]
 
 
 def _counts(endpoint: Endpoint) -> Counts:

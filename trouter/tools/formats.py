@@ -77,6 +77,11 @@ def _clock(seconds: int) -> str:
     return f"{hour:02d}:{minute:02d}:{second:02d}"
 
 
+def yes_or_no(value: object) -> str:
+    """Return whether a value is true, as a word."""
+    return "yes" if value else "no"
+
+
 def listed(value: object) -> str:
     """Return a list of texts, in brackets and quotes."""
     return printable(repr([str(item) for item in value])) if isinstance(value, list | tuple) else "[]"

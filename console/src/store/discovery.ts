@@ -3,6 +3,7 @@
 import type { AmqpConnection } from "../amqp/connection";
 import { requestBody, query } from "../amqp/management";
 import type { RouterRef, Row, Value } from "../model/types";
+import type { Wanted } from "./interests";
 
 const NODE = /^(?:amqp:)?\/?_topo\/[^/]+\/(.+)\/\$management$/;
 const REPLY = /^(?:amqp:)?\/?_(topo\/[^/]+|edge)\/(.+)\/temp\.[^/]*$/;
@@ -29,7 +30,7 @@ async function fetchNodeIds(amqp: AmqpConnection, router: string): Promise<strin
 }
 
 /** The attributes of connections that show a router's edge routers, and the identity by which pages distinguish rows. */
-export const EDGE_TABLES = { connection: ["identity", "role", "dir", "container"] };
+export const EDGE_TABLES = { connection: ["identity", "role", "dir", "container"] } as const satisfies Wanted;
 
 /** Return the connections of the connected router with the attributes of EDGE_TABLES; throw ManagementError. */
 export const fetchConnections = (amqp: AmqpConnection): Promise<Row[]> => query(amqp, "", "connection", EDGE_TABLES.connection);

@@ -1,5 +1,6 @@
 /** The tables that the components on the page show, merged so that one request serves all of them. */
 
+import type { Attributes } from "../model/attributes";
 import type { Entity } from "../model/types";
 
 /** Least time between two requests for a table while the browser hides the page; its charts go on with this interval. */
@@ -12,7 +13,7 @@ const ANSWER_TIMES = 20;
 const MAX_BUSY_INTERVAL_MS = 10_000;
 
 /** The attributes to fetch of each table, or "all" of them. */
-export type Wanted = Readonly<Record<Entity, readonly string[] | "all">>;
+export type Wanted = { readonly [E in keyof Attributes]?: readonly Attributes[E][] | "all" };
 
 /** The tables that one component shows. */
 export interface Interest {

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from trouter.columns.router import ROUTER
 from trouter.config import files, texts
 from trouter.config.entities.base import DISTRIBUTIONS, Entity, entity
-from trouter.config.schema import RESTART, Kind, boolean, choice, counter, integer, path, properties, reported, string
+from trouter.config.schema import RESTART, Kind, boolean, choice, integer, path, properties, reported, shown, string
 
 
 @entity(
@@ -18,6 +19,7 @@ from trouter.config.schema import RESTART, Kind, boolean, choice, counter, integ
     instead="the router stands alone",
     singleton=True,
     core=True,
+    columns=shown(ROUTER),
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouterEntity(Entity):
@@ -98,41 +100,6 @@ class RouterEntity(Entity):
         reload=RESTART,
     )
     metadata: str | None = string("A text that management shows.")
-    addr_count: None = counter("Addresses known now.")
-    link_count: None = counter("Links attached now.")
-    blocked_link_count: None = counter("Links that have had no credit for 10 seconds.")
-    node_count: None = counter("Other routers known now.")
-    duplicate_ids: None = reported(Kind.LIST, "Ids that two routers of the network have.", extra=True)
-    mesh_faults: None = reported(
-        Kind.MAP, "How often the router ignored a message of another router, by the fault in it.", extra=True
-    )
-    overdrawn_deliveries: None = counter("Deliveries that arrived without credit and were accepted.", extra=True)
-    logins_denied: None = counter("Logins refused since the start.", extra=True)
-    log_lines_lost: None = counter("Log lines that could not be written.", extra=True)
-    link_route_count: None = counter("Link routes configured now.")
-    auto_link_count: None = counter("Auto links configured now.")
-    connection_count: None = counter("Connections open now.")
-    presettled_deliveries: None = counter("Deliveries that the sender had settled already (pre-settled).")
-    dropped_presettled_deliveries: None = counter(
-        "Pre-settled deliveries that were dropped, because no receiver could take them."
-    )
-    accepted_deliveries: None = counter("Deliveries accepted.")
-    rejected_deliveries: None = counter("Deliveries rejected.")
-    released_deliveries: None = counter("Deliveries released.")
-    modified_deliveries: None = counter("Deliveries modified.")
-    deliveries_delayed_1_sec: None = counter("Deliveries settled after 1 to 10 seconds.", name="deliveriesDelayed1Sec")
-    deliveries_delayed_10_sec: None = counter(
-        "Deliveries settled after more than 10 seconds.", name="deliveriesDelayed10Sec"
-    )
-    deliveries_stuck: None = counter("Deliveries that have been unsettled for more than 10 seconds.")
-    deliveries_ingress: None = counter("Deliveries that clients sent to this router.")
-    deliveries_egress: None = counter("Deliveries that this router sent to clients.")
-    deliveries_transit: None = counter("Deliveries passed on to other routers.")
-    deliveries_ingress_route_container: None = counter("Deliveries that brokers sent to this router.")
-    deliveries_egress_route_container: None = counter("Deliveries that this router sent to brokers.")
-    deliveries_redirected_to_fallback: None = counter("Deliveries that went to a fallback consumer.")
-    uptime_seconds: None = counter("Seconds since the start of the process.")
-    memory_usage: None = counter("The memory of the program in bytes, if the system shows it.")
     users_file: str | None = path(
         "Users and salted password hashes for PLAIN and SCRAM, as `trouter passwd` writes them; of mode 0600.",
         extra=True,

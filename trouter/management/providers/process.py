@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import trouter
+from trouter.columns.router import ROUTER, RouterFacts
+from trouter.columns.rows import Rows
 from trouter.config.changes import row as entity_row
 from trouter.config.findings import described
 from trouter.config.schema import EntityType
 from trouter.core.memory import owners
 from trouter.core.router import Router
-from trouter.core.rows import router_row
 from trouter.management.kinds import SELF
 from trouter.management.ports import Control, Holdups, LogBook
-from trouter.wire.types import UInt, ULong
 
 from .base import Fixed, Listed, Provider, Row
 from .pools import NAMES, limits
@@ -36,17 +36,15 @@ class RouterItself(Provider):
         self._control = control
         self._now = now
         self._started_at_s = now()
+        self._rows = Rows(ROUTER, router)
 
     def keys(self) -> tuple[str]:
         return (self._router.table.router_id,)
 
     def row(self, key: str) -> Row | None:
-        counted = router_row(self._router)
-        connections = self._control.connections()
-        configuration = self._control.configuration
         return {
-            **entity_row(configuration.router),
-            **counted,
+            **entity_row(self._control.configuration.router),
+            **self._rows.row(self._facts()),
             "name": key,
             "identity": ROUTER_IDENTITY,
             "id": key,
@@ -55,22 +53,21 @@ class RouterItself(Provider):
             "workerThreads": 1,
             "version": trouter.__version__,
             "hostName": os.uname().nodename,
-            **self._network_row(),
-            **self._control.router_counts(),
-            "linkRouteCount": ULong(len(configuration.link_routes)),
-            "autoLinkCount": ULong(len(configuration.auto_links)),
-            "connectionCount": ULong(len(connections)),
-            "blockedLinkCount": counted["linksBlocked"],
-            "uptimeSeconds": UInt(max(0, int(self._now() - self._started_at_s))),
-            "memoryUsage": virtual_bytes(),
         }
 
-    def _network_row(self) -> Row:
-        """Return the attributes of the network; none for a standalone router."""
+    def _facts(self) -> RouterFacts:
+        configuration = self._control.configuration
         topology = self._control.topology()
-        if topology is None:
-            return {}
-        return {"duplicateIds": list(topology.duplicate_ids), "meshFaults": dict(topology.faults)}
+        return RouterFacts(
+            connections=len(self._control.connections()),
+            link_routes=len(configuration.link_routes),
+            auto_links=len(configuration.auto_links),
+            uptime_s=self._now() - self._started_at_s,
+            memory_bytes=virtual_bytes(),
+            duplicate_ids=None if topology is None else list(topology.duplicate_ids),
+            mesh_faults=None if topology is None else dict(topology.faults),
+            **self._control.router_counts(),
+        )
 
     def plain_row(self, key: str) -> Row | None:
         row = self.row(key)
@@ -85,13 +82,13 @@ class RouterItself(Provider):
         return (key,) if name in (key, f"router/{key}") else ()
 
 
-def virtual_bytes() -> ULong | None:
+def virtual_bytes() -> int | None:
     """Return the size of the process's address space in bytes; None if the system does not give it."""
     try:
         pages = int(_STATM.read_text(encoding="ascii").split()[0])
     except (OSError, ValueError):
         return None
-    return ULong(pages * os.sysconf("SC_PAGE_SIZE"))
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 class ManagementNode(Fixed):

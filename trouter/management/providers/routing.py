@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from trouter.columns.addresses import ADDRESS
+from trouter.columns.links import LINK
+from trouter.columns.rows import Rows
 from trouter.config.schema import EntityType
 from trouter.core.router import Router
-from trouter.core.rows import ADDRESS_COLUMNS, LINK_COLUMNS, address_row, link_row
 from trouter.management.ports import Control
 
 from .base import Provider, Row
@@ -20,19 +22,18 @@ class Links(Provider):
     def __init__(self, kind: EntityType, router: Router) -> None:
         super().__init__(kind)
         self._router = router
+        self._rows = Rows(LINK, router)
 
     def keys(self) -> Sequence[int]:
         return list(self._router.links)
 
     def row(self, key: int) -> Row | None:
         endpoint = self._router.links.get(key)
-        return None if endpoint is None else link_row(self._router, endpoint)
+        return None if endpoint is None else self._rows.row(endpoint)
 
     def cells(self, key: int, columns: Sequence[str]) -> list[object] | None:
         endpoint = self._router.links.get(key)
-        if endpoint is None:
-            return None
-        return [LINK_COLUMNS[name](self._router, endpoint) if name in LINK_COLUMNS else None for name in columns]
+        return None if endpoint is None else self._rows.cells(endpoint, columns)
 
     plain_cells = cells
 
@@ -52,19 +53,18 @@ class Addresses(Provider):
     def __init__(self, kind: EntityType, router: Router) -> None:
         super().__init__(kind)
         self._router = router
+        self._rows = Rows(ADDRESS, router)
 
     def keys(self) -> Sequence[str]:
         return list(self._router.table.entries)
 
     def row(self, key: str) -> Row | None:
         entry = self._router.table.entries.get(key)
-        return None if entry is None else address_row(self._router, entry)
+        return None if entry is None else self._rows.row(entry)
 
     def cells(self, key: str, columns: Sequence[str]) -> list[object] | None:
         entry = self._router.table.entries.get(key)
-        if entry is None:
-            return None
-        return [ADDRESS_COLUMNS[name](self._router, entry) if name in ADDRESS_COLUMNS else None for name in columns]
+        return None if entry is None else self._rows.cells(entry, columns)
 
     plain_cells = cells
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
+from trouter.columns.column import Column, Form
 from trouter.tools import formats
 from trouter.tools.words import PREFIX
 
@@ -53,13 +54,51 @@ class Field:
     counter: bool = False
     #: A value here is worth a look.
     alarm: bool = False
+    #: The attributes that its value is made of.
+    reads: tuple[str, ...] = ()
 
 
 def attribute(
     head: str, name: str, show: Callable[[object], str] = formats.plain, *, needs: bool = False, **marks: bool
 ) -> Field:
     """Return a column that is an attribute of the entity; ``marks`` are fields of ``Field``, by their names."""
-    return Field(head, lambda row: row.get(name), show, name if needs else "", **marks)
+    return Field(head, lambda row: row.get(name), show, name if needs else "", reads=(name,), **marks)
+
+
+_FORMATS: Final = {
+    Form.PLAIN: formats.plain,
+    Form.COMMAS: formats.commas,
+    Form.DASHED: formats.dashed,
+    Form.SPAN: formats.span,
+    Form.BLOCKED: formats.blocked,
+    Form.YES_NO: formats.yes_or_no,
+    Form.LISTED: formats.listed,
+}
+
+
+def fields_of(columns: Sequence[Column[Any, Any]], first: Sequence[str | Field]) -> tuple[Field, ...]:
+    """Return the fields of the columns with a head: ``first``, each a head or a field, then the others."""
+    found = {
+        head.text: attribute(
+            head.text,
+            column.name,
+            _FORMATS[head.form],
+            needs=head.needs,
+            detail=head.detail,
+            counter=head.counter,
+            alarm=head.alarm,
+        )
+        for column in columns
+        if (head := column.head) is not None
+    }
+    placed = [each if isinstance(each, Field) else found.pop(each) for each in first]
+    return (*placed, *found.values())
+
+
+def attributes_of(fields: Iterable[Field], last: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the attributes to request for these fields, each once; those that are named ``last`` as the last ones."""
+    names = dict.fromkeys(name for each in fields for name in each.reads)
+    return tuple(sorted(names, key=tuple(last).count))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from trouter.columns.router import ROUTER
 from trouter.tools import formats
 
-from .model import Field, Listing, Request, Row, Rows, View, attribute, simple
+from .model import Field, Listing, Request, Row, Rows, View, attribute, fields_of, simple
 
 
 def _resident(row: Row) -> object:
@@ -14,37 +15,26 @@ def _resident(row: Row) -> object:
     return row.get("memoryUsage") or None
 
 
-ROUTER_FIELDS = (
-    attribute("Version", "version"),
-    attribute("Mode", "mode"),
-    attribute("Router Id", "id"),
-    attribute("Worker Threads", "workerThreads", needs=True),
-    attribute("Uptime", "uptimeSeconds", formats.span, needs=True),
-    Field("VmSize", _resident, formats.size, needs="memoryUsage"),
-    attribute("Area", "area"),
-    attribute("Link Routes", "linkRouteCount"),
-    attribute("Auto Links", "autoLinkCount"),
-    attribute("Links", "linkCount"),
-    attribute("Nodes", "nodeCount"),
-    attribute("Addresses", "addrCount"),
-    attribute("Connections", "connectionCount"),
-    attribute("Presettled Count", "presettledDeliveries", needs=True, counter=True),
-    attribute("Dropped Presettled Count", "droppedPresettledDeliveries", needs=True, counter=True, alarm=True),
-    attribute("Accepted Count", "acceptedDeliveries", needs=True, counter=True),
-    attribute("Rejected Count", "rejectedDeliveries", needs=True, counter=True, alarm=True),
-    attribute("Released Count", "releasedDeliveries", needs=True, counter=True),
-    attribute("Modified Count", "modifiedDeliveries", needs=True, counter=True),
-    attribute("Deliveries Delayed > 1sec", "deliveriesDelayed1Sec", needs=True, counter=True),
-    attribute("Deliveries Delayed > 10sec", "deliveriesDelayed10Sec", needs=True, counter=True, alarm=True),
-    attribute("Deliveries Stuck > 10sec", "deliveriesStuck", needs=True, alarm=True),
-    attribute("Deliveries to Fallback", "deliveriesRedirectedToFallback", needs=True, counter=True),
-    attribute("Links Blocked", "linksBlocked", needs=True, alarm=True),
-    attribute("Ingress Count", "deliveriesIngress", needs=True, counter=True),
-    attribute("Egress Count", "deliveriesEgress", needs=True, counter=True),
-    attribute("Transit Count", "deliveriesTransit", needs=True, counter=True),
-    attribute("Deliveries from Route Container", "deliveriesIngressRouteContainer", needs=True, counter=True),
-    attribute("Deliveries to Route Container", "deliveriesEgressRouteContainer", needs=True, counter=True),
-)
+#: In the order of qdstat; other columns with a head follow.
+ROUTER_FIELDS = fields_of(
+    ROUTER,
+    (
+        attribute("Version", "version"),
+        attribute("Mode", "mode"),
+        attribute("Router Id", "id"),
+        attribute("Worker Threads", "workerThreads", needs=True),
+        "Uptime",
+        Field("VmSize", _resident, formats.size, needs="memoryUsage"),
+        attribute("Area", "area"),
+        "Link Routes", "Auto Links", "Links", "Nodes", "Addresses", "Connections", "Presettled Count",
+        "Dropped Presettled Count", "Accepted Count", "Rejected Count", "Released Count", "Modified Count",
+        "Deliveries Delayed > 1sec", "Deliveries Delayed > 10sec", "Deliveries Stuck > 10sec",
+        "Deliveries to Fallback",
+        attribute("Links Blocked", "linksBlocked", needs=True, alarm=True),
+        "Ingress Count", "Egress Count", "Transit Count",
+        "Deliveries from Route Container", "Deliveries to Route Container",
+    ),
+)  # fmt: skip
 
 POLICY_SETTINGS = (
     attribute("Maximum Concurrent Connections", "maxConnections"),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from trouter.columns.addresses import ADDRESS
+from trouter.columns.links import LINK
 from trouter.tools import formats
 
 from .lookup import Lookup, address_class, address_phase, address_text, is_address, is_connection, tenant_of
-from .model import Field, Filter, Listing, Request, Row, Rows, View, attribute, simple
+from .model import Field, Filter, Listing, Request, Row, Rows, View, attribute, attributes_of, fields_of, simple
 
 _MECHANISMS = {"GSSAPI": "Kerberos", "EXTERNAL": "x.509"}
 
@@ -32,10 +34,6 @@ def _authentication(row: Row) -> object:
     return f"{row.get('user')}({shown})" if row.get("user") else shown
 
 
-def _yes_or_no(value: object) -> str:
-    return "yes" if value else "no"
-
-
 _CONNECTION_START = (
     attribute("id", "identity"),
     attribute("host", "host"),
@@ -55,7 +53,7 @@ CONNECTION_FIELDS = (
     attribute("last dlv", "lastDlvSeconds", formats.span, needs=True),
     attribute("uptime", "uptimeSeconds", formats.span, needs=True),
 )
-EDGE_FIELDS = (*_CONNECTION_START, *_CONNECTION_END, attribute("active", "active", _yes_or_no, needs=True))
+EDGE_FIELDS = (*_CONNECTION_START, *_CONNECTION_END, attribute("active", "active", formats.yes_or_no, needs=True))
 
 
 def _edges(answers: Sequence[Rows]) -> list[Listing]:
@@ -75,47 +73,29 @@ CONNECTION_FILTERS = {
 }
 
 
+_DELAYED = ("deliveriesDelayed1Sec", "deliveriesDelayed10Sec")
+
+
 def _delayed(row: Row) -> object:
     """Return the number of deliveries that took more than a second; None if unknown."""
-    counts = [formats.number(row.get(name)) for name in ("deliveriesDelayed1Sec", "deliveriesDelayed10Sec")]
+    counts = [formats.number(row.get(name)) for name in _DELAYED]
     known = [int(count) for count in counts if count is not None]
     return sum(known) if known else None
 
 
-LINK_FIELDS = (
-    attribute("type", "linkType"),
-    attribute("dir", "linkDir"),
-    attribute("conn id", "connectionId"),
-    attribute("id", "identity"),
-    attribute("peer", "peer"),
-    Field("class", lambda row: address_class(row.get("owningAddr"))),
-    Field("addr", lambda row: address_text(row.get("owningAddr"))),
-    Field("phs", lambda row: address_phase(row.get("owningAddr"))),
-    attribute("cap", "capacity"),
-    attribute("pri", "priority", needs=True),
-    attribute("undel", "undeliveredCount"),
-    attribute("unsett", "unsettledCount"),
-    attribute("deliv", "deliveryCount", counter=True),
-    attribute("presett", "presettledCount", counter=True),
-    attribute("psdrop", "droppedPresettledCount", needs=True, counter=True, alarm=True),
-    attribute("acc", "acceptedCount", counter=True),
-    attribute("rej", "rejectedCount", counter=True, alarm=True),
-    attribute("rel", "releasedCount", counter=True),
-    attribute("mod", "modifiedCount", counter=True),
-    Field("delay", _delayed, needs="deliveriesDelayed1Sec", alarm=True),
-    attribute("rate", "settleRate", needs=True),
-    attribute("stuck", "deliveriesStuck", needs=True, alarm=True),
-    attribute("cred", "creditAvailable", needs=True),
-    attribute("blkd", "zeroCreditSeconds", formats.blocked, needs=True, alarm=True),
-    attribute("admin", "adminStatus", detail=True),
-    attribute("oper", "operStatus", detail=True),
-    attribute("name", "linkName", detail=True),
-)
-LINK_ATTRIBUTES = (
-    "linkType", "linkDir", "connectionId", "identity", "peer", "owningAddr", "capacity", "undeliveredCount",
-    "unsettledCount", "deliveryCount", "presettledCount", "droppedPresettledCount", "acceptedCount", "rejectedCount",
-    "releasedCount", "modifiedCount", "deliveriesDelayed1Sec", "deliveriesDelayed10Sec", "deliveriesStuck",
-    "creditAvailable", "zeroCreditSeconds", "adminStatus", "operStatus", "linkName", "priority", "settleRate",
+_OWNING = ("owningAddr",)
+#: In the order of qdstat; other columns with a head follow.
+LINK_FIELDS = fields_of(
+    LINK,
+    (
+        "type", "dir", "conn id", "id", "peer",
+        Field("class", lambda row: address_class(row.get("owningAddr")), reads=_OWNING),
+        Field("addr", lambda row: address_text(row.get("owningAddr")), reads=_OWNING),
+        Field("phs", lambda row: address_phase(row.get("owningAddr")), reads=_OWNING),
+        "cap", "pri", "undel", "unsett", "deliv", "presett", "psdrop", "acc", "rej", "rel", "mod",
+        Field("delay", _delayed, needs="deliveriesDelayed1Sec", alarm=True, reads=_DELAYED),
+        "rate", "stuck", "cred", "blkd", "admin", "oper", "name",
+    ),
 )  # fmt: skip
 
 
@@ -125,26 +105,18 @@ def _consumers(row: Row) -> object:
     return row.get("containerCount" if is_route else "subscriberCount")
 
 
-ADDRESS_FIELDS = (
-    Field("class", lambda row: address_class(row.get("name"))),
-    Field("addr", lambda row: address_text(row.get("name"))),
-    Field("phs", lambda row: address_phase(row.get("name"))),
-    attribute("distrib", "distribution"),
-    attribute("pri", "priority", formats.dashed, needs=True),
-    attribute("in-proc", "inProcess", formats.commas, detail=True),
-    Field("local", _consumers, formats.commas),
-    attribute("remote", "remoteCount", formats.commas),
-    attribute("in", "deliveriesIngress", formats.commas, counter=True),
-    attribute("out", "deliveriesEgress", formats.commas, counter=True),
-    attribute("thru", "deliveriesTransit", formats.commas, counter=True),
-    attribute("fallback", "deliveriesRedirectedToFallback", formats.commas, counter=True),
-    attribute("to-proc", "deliveriesToContainer", formats.commas, detail=True, counter=True),
-    attribute("from-proc", "deliveriesFromContainer", formats.commas, detail=True, counter=True),
-)
-ADDRESS_ATTRIBUTES = (
-    "distribution", "inProcess", "subscriberCount", "remoteCount", "containerCount", "deliveriesIngress",
-    "deliveriesEgress", "deliveriesRedirectedToFallback", "deliveriesTransit", "deliveriesToContainer",
-    "deliveriesFromContainer", "name", "priority",
+_NAME = ("name",)
+#: In the order of qdstat; other columns with a head follow.
+ADDRESS_FIELDS = fields_of(
+    ADDRESS,
+    (
+        Field("class", lambda row: address_class(row.get("name")), reads=_NAME),
+        Field("addr", lambda row: address_text(row.get("name")), reads=_NAME),
+        Field("phs", lambda row: address_phase(row.get("name")), reads=_NAME),
+        "distrib", "pri", "in-proc",
+        Field("local", _consumers, formats.commas, reads=("subscriberCount", "containerCount")),
+        "remote", "in", "out", "thru", "fallback", "to-proc", "from-proc",
+    ),
 )  # fmt: skip
 
 NODE_FIELDS = (
@@ -189,7 +161,7 @@ LINKS = View(
     "links",
     ("-l", "--links"),
     "show links",
-    (Request("router.link", LINK_ATTRIBUTES, limited=True),),
+    (Request("router.link", attributes_of(LINK_FIELDS, last=("priority", "settleRate")), limited=True),),
     simple("Router Links", LINK_FIELDS),
     filters={
         "vhost": Filter(
@@ -206,7 +178,7 @@ ADDRESSES = View(
     "addresses",
     ("-a", "--address"),
     "show addresses",
-    (Request("router.address", ADDRESS_ATTRIBUTES, limited=True),),
+    (Request("router.address", attributes_of(ADDRESS_FIELDS, last=("name", "priority")), limited=True),),
     simple("Router Addresses", ADDRESS_FIELDS, sort="addr", key="name"),
     filters={
         "vhost": Filter(lambda row, wanted, _: address_text(row.get("name")).startswith(f"{wanted}/")),

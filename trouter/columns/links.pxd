@@ -1,0 +1,2 @@
+cdef bint _is_incoming(endpoint)
+cdef bint _is_outgoing(endpoint)

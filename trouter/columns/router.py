@@ -1,0 +1,324 @@
+"""The columns of ``router`` that cannot be configured: `stat --general` shows those with a head, /metrics those with a
+series. Counts are since the start of the router.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from trouter.wire.types import UInt, ULong
+
+from .column import COUNTER, GAUGE, Column, Form, Head, Series
+
+if TYPE_CHECKING:
+    from trouter.core.router import Router
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouterFacts:
+    """What the core does not know of the router."""
+
+    connections: int = 0
+    link_routes: int = 0
+    auto_links: int = 0
+    uptime_s: float = 0.0
+    #: The size of the process's address space; None if the system does not give it.
+    memory_bytes: int | None = None
+    #: None for a standalone router.
+    duplicate_ids: Sequence[str] | None = None
+    mesh_faults: Mapping[str, int] | None = None
+    logins_denied: int = 0
+    log_lines_lost: int = 0
+
+
+#: Those of Qpid Dispatch first, in the order of its schema.
+ROUTER: Final[tuple[Column[Router, RouterFacts], ...]] = (
+    Column(
+        "addrCount",
+        ULong,
+        "Addresses known now.",
+        lambda router, _: len(router.table.entries),
+        unit="addresses",
+        graph=True,
+        head=Head("Addresses", needs=False),
+        series=Series("addresses", GAUGE, "Addresses known."),
+    ),
+    Column(
+        "linkCount",
+        ULong,
+        "Links attached now.",
+        lambda router, _: len(router.links),
+        unit="links",
+        graph=True,
+        head=Head("Links", needs=False),
+        series=Series("links", GAUGE, "Attached links."),
+    ),
+    Column(
+        "blockedLinkCount",
+        UInt,
+        "Links that have had no credit for 10 seconds.",
+        lambda router, _: router.links_blocked(),
+        unit="links",
+        graph=True,
+        twin="linksBlocked",
+        series=Series("links_blocked", GAUGE, "Links that have had no credit for more than 10 seconds."),
+    ),
+    Column(
+        "nodeCount",
+        ULong,
+        "Other routers known now.",
+        lambda router, _: len(router.network.routers),
+        unit="routers",
+        graph=True,
+        head=Head("Nodes", needs=False),
+        series=Series("routers", GAUGE, "Other routers known."),
+    ),
+    Column(
+        "linkRouteCount",
+        ULong,
+        "Link routes configured now.",
+        lambda _, facts: facts.link_routes,
+        unit="link routes",
+        graph=True,
+        head=Head("Link Routes", needs=False),
+        series=Series("link_routes", GAUGE, "Link routes, active or not."),
+    ),
+    Column(
+        "autoLinkCount",
+        ULong,
+        "Auto links configured now.",
+        lambda _, facts: facts.auto_links,
+        unit="auto links",
+        graph=True,
+        head=Head("Auto Links", needs=False),
+        series=Series("auto_links", GAUGE, "Auto links, active or not."),
+    ),
+    Column(
+        "connectionCount",
+        ULong,
+        "Connections open now.",
+        lambda _, facts: facts.connections,
+        unit="connections",
+        graph=True,
+        head=Head("Connections", needs=False),
+        series=Series("connections", GAUGE, "Open connections."),
+    ),
+    Column(
+        "presettledDeliveries",
+        ULong,
+        "Deliveries that the sender had settled already (pre-settled).",
+        lambda router, _: router.pulse.totals.presettled,
+        unit="deliveries",
+        graph=True,
+        head=Head("Presettled Count", counter=True),
+        series=Series(
+            "presettled_deliveries", COUNTER, "Deliveries that the sender had settled already (pre-settled)."
+        ),
+    ),
+    Column(
+        "droppedPresettledDeliveries",
+        ULong,
+        "Pre-settled deliveries that were dropped, because no receiver could take them.",
+        lambda router, _: router.pulse.totals.dropped_presettled,
+        unit="deliveries",
+        graph=True,
+        head=Head("Dropped Presettled Count", counter=True, alarm=True),
+        series=Series(
+            "dropped_presettled_deliveries", COUNTER, "Pre-settled deliveries dropped for want of room or credit."
+        ),
+    ),
+    Column(
+        "acceptedDeliveries",
+        ULong,
+        "Deliveries accepted.",
+        lambda router, _: router.pulse.totals.accepted,
+        unit="deliveries",
+        graph=True,
+        head=Head("Accepted Count", counter=True),
+        series=Series("accepted_deliveries", COUNTER, "Deliveries that ended accepted."),
+    ),
+    Column(
+        "rejectedDeliveries",
+        ULong,
+        "Deliveries rejected.",
+        lambda router, _: router.pulse.totals.rejected,
+        unit="deliveries",
+        graph=True,
+        head=Head("Rejected Count", counter=True, alarm=True),
+        series=Series("rejected_deliveries", COUNTER, "Deliveries that ended rejected."),
+    ),
+    Column(
+        "releasedDeliveries",
+        ULong,
+        "Deliveries released.",
+        lambda router, _: router.pulse.totals.released,
+        unit="deliveries",
+        graph=True,
+        head=Head("Released Count", counter=True),
+        series=Series("released_deliveries", COUNTER, "Deliveries that ended released."),
+    ),
+    Column(
+        "modifiedDeliveries",
+        ULong,
+        "Deliveries modified.",
+        lambda router, _: router.pulse.totals.modified,
+        unit="deliveries",
+        graph=True,
+        head=Head("Modified Count", counter=True),
+        series=Series("modified_deliveries", COUNTER, "Deliveries that ended modified."),
+    ),
+    Column(
+        "deliveriesDelayed1Sec",
+        ULong,
+        "Deliveries settled after 1 to 10 seconds.",
+        lambda router, _: router.pulse.totals.delayed_1s,
+        unit="deliveries",
+        graph=True,
+        head=Head("Deliveries Delayed > 1sec", counter=True),
+        series=Series("deliveries_delayed_1sec", COUNTER, "Deliveries that took between 1 and 10 seconds to settle."),
+    ),
+    Column(
+        "deliveriesDelayed10Sec",
+        ULong,
+        "Deliveries settled after more than 10 seconds.",
+        lambda router, _: router.pulse.totals.delayed_10s,
+        unit="deliveries",
+        graph=True,
+        head=Head("Deliveries Delayed > 10sec", counter=True, alarm=True),
+        series=Series("deliveries_delayed_10sec", COUNTER, "Deliveries that took more than 10 seconds to settle."),
+    ),
+    Column(
+        "deliveriesStuck",
+        ULong,
+        "Deliveries that have been unsettled for more than 10 seconds.",
+        lambda router, _: router.deliveries_stuck(),
+        unit="deliveries",
+        graph=True,
+        head=Head("Deliveries Stuck > 10sec", alarm=True),
+        series=Series("deliveries_stuck", GAUGE, "Deliveries that have not been settled for more than 10 seconds."),
+    ),
+    Column(
+        "deliveriesIngress",
+        ULong,
+        "Deliveries that clients sent to this router.",
+        lambda router, _: router.totals.ingress,
+        unit="deliveries",
+        graph=True,
+        head=Head("Ingress Count", counter=True),
+        series=Series("deliveries_ingress", COUNTER, "Deliveries that clients sent to this router."),
+    ),
+    Column(
+        "deliveriesEgress",
+        ULong,
+        "Deliveries that this router sent to clients.",
+        lambda router, _: router.totals.egress,
+        unit="deliveries",
+        graph=True,
+        head=Head("Egress Count", counter=True),
+        series=Series("deliveries_egress", COUNTER, "Deliveries that this router sent to clients."),
+    ),
+    Column(
+        "deliveriesTransit",
+        ULong,
+        "Deliveries passed on to other routers.",
+        lambda router, _: router.totals.transit,
+        unit="deliveries",
+        graph=True,
+        head=Head("Transit Count", counter=True),
+        series=Series("deliveries_transit", COUNTER, "Deliveries forwarded to other routers."),
+    ),
+    Column(
+        "deliveriesIngressRouteContainer",
+        ULong,
+        "Deliveries that brokers sent to this router.",
+        lambda router, _: router.totals.ingress_container,
+        unit="deliveries",
+        graph=True,
+        head=Head("Deliveries from Route Container", counter=True),
+        series=Series("deliveries_ingress_route_container", COUNTER, "Deliveries from brokers (route containers)."),
+    ),
+    Column(
+        "deliveriesEgressRouteContainer",
+        ULong,
+        "Deliveries that this router sent to brokers.",
+        lambda router, _: router.totals.egress_container,
+        unit="deliveries",
+        graph=True,
+        head=Head("Deliveries to Route Container", counter=True),
+        series=Series("deliveries_egress_route_container", COUNTER, "Deliveries to brokers (route containers)."),
+    ),
+    Column(
+        "deliveriesRedirectedToFallback",
+        ULong,
+        "Deliveries that went to a fallback consumer.",
+        lambda router, _: router.totals.redirected,
+        unit="deliveries",
+        graph=True,
+        head=Head("Deliveries to Fallback", counter=True),
+        series=Series("deliveries_redirected_to_fallback", COUNTER, "Deliveries redirected to a fallback consumer."),
+    ),
+    Column(
+        "uptimeSeconds",
+        UInt,
+        "Seconds since the start of the process.",
+        lambda _, facts: facts.uptime_s,
+        unit="seconds",
+        graph=True,
+        head=Head("Uptime", Form.SPAN),
+    ),
+    Column(
+        "memoryUsage",
+        ULong,
+        "The memory of the program in bytes, if the system shows it.",
+        lambda _, facts: facts.memory_bytes,
+        unit="bytes",
+        graph=True,
+        optional=True,
+    ),
+    Column(
+        "duplicateIds",
+        list,
+        "Ids that two routers of the network have.",
+        lambda _, facts: facts.duplicate_ids,
+        optional=True,
+        extra=True,
+    ),
+    Column(
+        "meshFaults",
+        dict,
+        "How often the router ignored a message of another router, by the fault in it.",
+        lambda _, facts: facts.mesh_faults,
+        unit="messages",
+        optional=True,
+        extra=True,
+    ),
+    Column(
+        "overdrawnDeliveries",
+        ULong,
+        "Deliveries that arrived without credit and were accepted.",
+        lambda router, _: router.pulse.overdrawn,
+        unit="deliveries",
+        graph=True,
+        extra=True,
+    ),
+    Column(
+        "loginsDenied",
+        ULong,
+        "Logins refused since the start.",
+        lambda _, facts: facts.logins_denied,
+        unit="logins",
+        graph=True,
+        extra=True,
+    ),
+    Column(
+        "logLinesLost",
+        ULong,
+        "Log lines that could not be written.",
+        lambda _, facts: facts.log_lines_lost,
+        unit="lines",
+        graph=True,
+        extra=True,
+    ),
+)

@@ -1,2 +1,0 @@
-cdef object _uint(double value)
-cdef object _ulong(long long value)
