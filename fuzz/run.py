@@ -1,8 +1,9 @@
 """The project's fuzz targets: `python fuzz/run.py codec --seconds 60` runs one, without a name it runs all.
 
 A target is a module in this folder; trouter.testing.fuzz.command documents its attributes. The runner stores an input
-that fails in `seeds/TARGET/` as `crash-...`; tests/fuzz replays it in each later run. If a folder with the inputs of
-other projects (`../shared/corpus`, or the folder that TROUTER_FUZZ_CORPUS names) exists, the runner tries these too.
+that fails in `seeds/TARGET/` as `crash-...`; tests/fuzz replays it in each later run, and `--pack` moves it to the
+other seeds in `seeds/TARGET.zip`. If a folder with the inputs of other projects (`../shared/corpus`, or the folder that
+TROUTER_FUZZ_CORPUS names) exists, the runner tries these too.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def _template(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("_template")
 def test_the_example_of_the_manual_passes() -> None:
     target = load_file(TARGET)
-    assert len(target.paths) >= 5
+    assert len(target.inputs) >= 5
     assert replay(target) == []
     found = hunt_mutations(target, 1, executions=EXECUTIONS)
     assert (found.tried, found.error) == (EXECUTIONS, None)

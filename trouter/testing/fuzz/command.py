@@ -2,7 +2,8 @@
 
 A target is a module with a function ``check(data)``; the first line of its docstring is the invariant that it verifies.
 It may name a ``MUTATOR`` (see ``mutation`` and ``structure``) and, in ``COVERS``, the modules whose lines count as its
-coverage. Seeds are the files of a folder named after the module, in the folder ``seeds`` beside it.
+coverage. Seeds are in an archive named after the module, in the folder ``seeds`` beside it, and new ones in a folder of
+the same name.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ import trio
 
 from trouter import _twin
 from trouter.testing.fuzz.campaign import Campaign, table
-from trouter.testing.fuzz.hunting import Check, Found, crash_path, cuts, hunt, mutations, seeds_in, try_one
+from trouter.testing.fuzz.hunting import Check, Found, cuts, hunt, mutations, try_one
 from trouter.testing.fuzz.lines import Coverage
 from trouter.testing.fuzz.mutation import Mutator, Pool, mutate
+from trouter.testing.fuzz.seeds import crash_path, pack_seeds, seeds_in
 
 #: Mutations tried for the coverage, beside the seeds.
 COVERAGE_EXECUTIONS: Final = 1000
@@ -47,7 +49,7 @@ GARBAGE_OBJECTS: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One fuzz target; ``own`` seeds are files in ``folder``, ``borrowed`` ones come from elsewhere."""
+    """One fuzz target; its own seeds are in ``folder`` and in the archive beside it, ``borrowed`` ones elsewhere."""
 
     name: str
     check: Check
@@ -57,14 +59,14 @@ class Target:
     borrowed: tuple[bytes, ...] = ()
 
     @property
-    def paths(self) -> list[Path]:
-        """The files of its seeds and kept crashes."""
+    def inputs(self) -> dict[str, bytes]:
+        """Its own seeds and kept crashes, by name."""
         return seeds_in(self.folder)
 
     @property
     def seeds(self) -> list[bytes]:
         """The bytes of its seeds and kept crashes, and of the borrowed seeds."""
-        return [path.read_bytes() for path in self.paths] + list(self.borrowed)
+        return [*self.inputs.values(), *self.borrowed]
 
     def keep(self, data: bytes) -> Path:
         """Store a failing input among the seeds and return its file; OSError."""
@@ -114,14 +116,14 @@ def hunt_mutations(
     return hunt(target.check, inputs)
 
 
-def replay(target: Target, maximum: int = REPLAY_CUTS) -> list[tuple[Path, BaseException]]:
-    """Try every seed of a target whole and cut in up to ``maximum`` places; return those that fail."""
+def replay(target: Target, maximum: int = REPLAY_CUTS) -> list[tuple[str, BaseException]]:
+    """Try every seed of a target whole and cut in up to ``maximum`` places; return the names of those that fail."""
     failures = []
-    for path in target.paths:
-        for data in cuts(path.read_bytes(), maximum):
+    for name, seed in target.inputs.items():
+        for data in cuts(seed, maximum):
             error = try_one(target.check, data)
             if error is not None:
-                failures.append((path, error))
+                failures.append((name, error))
                 break
     return failures
 
@@ -156,6 +158,7 @@ def grow(target: Target, rng_seed: int, seconds: float, maximum: int) -> list[Pa
             pool.append(data)
             path = crash_path(target.folder, data)
             path = path.with_name(path.name.replace("crash-", "grown-"))
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
             kept.append(path)
     return kept
@@ -168,11 +171,12 @@ def parser_of(names: Sequence[str] | None) -> argparse.ArgumentParser:
         parser.add_argument("target", nargs="+", type=Path, help="a Python file with a function check(data)")
     else:
         parser.add_argument("target", nargs="*", choices=[*names, []], help="all of them if none is named")
-    parser.add_argument("--seeds", type=Path, help="the folder in which each target has a folder of seeds")
+    parser.add_argument("--seeds", type=Path, help="the folder with an archive or a folder of seeds for each target")
     parser.add_argument("--seconds", type=float, default=60.0, help="of processor time for each target (default: 60)")
     parser.add_argument("--executions", type=int, help="inputs for each target, whatever time they take")
     parser.add_argument("--rng-seed", type=int, default=random.randrange(1, 2**31), help="to try the same inputs again")
     parser.add_argument("--replay", action="store_true", help="only try the seeds, whole and cut")
+    parser.add_argument("--pack", action="store_true", help="only move new seeds into the archive of the target")
     parser.add_argument("--coverage", action="store_true", help="only print the coverage, of interpreted modules")
     parser.add_argument("--missed", action="store_true", help="with --coverage: list the lines that are not reached")
     parser.add_argument("--grow", type=int, metavar="N", help="keep up to N inputs that reach further than the seeds")
@@ -218,12 +222,16 @@ def _run_one(target: Target, options: argparse.Namespace, again: Sequence[str]) 
         kept = grow(target, options.rng_seed, options.seconds, options.grow)
         print(f"{target.name}: {len(kept)} new seeds", flush=True)
         return target.name, 0, 0.0, "", False
+    if options.pack:
+        print(f"{target.name}: {pack_seeds(target.folder)} seeds packed", flush=True)
+        return target.name, 0, 0.0, "", False
     if options.replay:
         failures = replay(target)
-        for path, error in failures:
-            print(f"{target.name}: {path} fails: {error!r}")
-        print(f"{target.name}: {len(target.paths)} seeds tried, {len(failures)} fail", flush=True)
-        return target.name, len(target.paths), 0.0, "", bool(failures)
+        for name, error in failures:
+            print(f"{target.name}: {name} fails: {error!r}")
+        tried = len(target.inputs)
+        print(f"{target.name}: {tried} seeds tried, {len(failures)} fail", flush=True)
+        return target.name, tried, 0.0, "", bool(failures)
     if not options.json:
         print(
             f"fuzz {target.name}: {len(target.seeds)} seeds, --rng-seed {options.rng_seed}, {_twin.running()}",

@@ -7,12 +7,10 @@ seed determines the inputs.
 
 from __future__ import annotations
 
-import hashlib
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, TypeAlias
 
 from trouter.testing.fuzz.mutation import Mutator, Pool, mutate
@@ -111,13 +109,3 @@ def cuts(data: bytes, maximum: int) -> Iterator[bytes]:
     if maximum > 0 and data:
         for end in range(0, len(data), -(-len(data) // maximum)):
             yield data[:end]
-
-
-def crash_path(folder: Path, data: bytes) -> Path:
-    """Return the path for a failing input; its bytes determine the name."""
-    return folder / f"crash-{hashlib.sha256(data).hexdigest()[:16]}"
-
-
-def seeds_in(folder: Path) -> list[Path]:
-    """Return the files of a folder of seeds and kept crashes, sorted; [] without the folder."""
-    return sorted(path for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []
