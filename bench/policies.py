@@ -18,7 +18,9 @@ from typing import Any, Final
 
 from trouter.config import GroupSettings, PolicyEntity, VhostEntity, load
 from trouter.config.hosts import HostRange
-from trouter.security.policy import Admission, Policy
+from trouter.policy.compiled import Policy
+from trouter.policy.judge import judge_open
+from trouter.policy.requests import OpenRequest
 
 VHOSTS: Final = 10_000
 USERS_OF_A_VHOST: Final = 10
@@ -83,8 +85,9 @@ def opening(policy: Policy, rng: random.Random) -> float:
         number, which = rng.randrange(VHOSTS), rng.randrange(USERS_OF_A_VHOST)
         name = f"V{number}.example.{rng.choice(('com', 'org'))}:5672"
         user, host = f"user-{number}-{which}", f"10.{number % 250}.0.{which}"
-        calls.append(lambda name=name, user=user, host=host: policy.admit(name, user, host, authenticated=True))  # type: ignore[misc]
-    assert all(isinstance(call(), Admission) for call in calls[:100])
+        request = OpenRequest(hostname=name, user=user, host=host, authenticated=True)
+        calls.append(lambda request=request: judge_open(policy, request))  # type: ignore[misc]
+    assert all(call() for call in calls[:100])
     return cpu_us(calls)
 
 
@@ -101,8 +104,9 @@ def attaching(rng: random.Random) -> dict[str, float]:
     """Return the microseconds of decisions at attach among very many entries, by the kind of question."""
     vhost = VhostEntity(hostname="v", groups={"g": large_group()})
     policy = Policy.compile(PolicyEntity(enable_vhost_policy=True), [vhost])
-    admission = policy.admit("v", "alice", "10.0.0.1", authenticated=True)
-    assert isinstance(admission, Admission)
+    request = OpenRequest(hostname="v", user="alice", host="10.0.0.1", authenticated=True)
+    admission = judge_open(policy, request).admission
+    assert admission is not None
     asked = {
         "sources": (admission.may_receive, ("exact/{}", "prefix/{}/x", "mine-{}-alice", "alice/{}/x")),
         "targetPattern": (admission.may_send, ("a/{}/x", "b/{}/x/y", "q/z/{}", "alice/{}/x")),

@@ -13,12 +13,14 @@ from ipaddress import ip_network
 from typing import Final
 
 from trouter.admission.handshakes import HandshakeRules, Handshakes, Newcomer
-from trouter.admission.lockout import Key, Lockout, LockoutRules, place_of
+from trouter.admission.lockout import Key, Lockout, LockoutRules
+from trouter.config.hosts import place_of
 from trouter.core.terms import ROUTER_ROLES
-from trouter.security.counts import ConnectionCounts
-from trouter.security.policy import Limits, Reason
+from trouter.policy.compiled import Limits
+from trouter.policy.counts import VhostConnections
+from trouter.policy.kinds import Reason
 
-COVERS = ("trouter.admission.handshakes", "trouter.admission.lockout", "trouter.security.counts")
+COVERS = ("trouter.admission.handshakes", "trouter.admission.lockout", "trouter.policy.counts")
 HOSTS: Final = ("10.0.0.1", "10.0.0.2", "2001:db8::1", "2001:db8::2", "127.0.0.1", "pipe", "10.9.0.1", "10.0.0.3")
 ROLES: Final = ("normal", "inter-router")
 USERS: Final = ("", "a", "b", "c")
@@ -44,7 +46,7 @@ class Door:
         self.now_s = 1000.0
         self.handshakes = Handshakes(lambda: self.now_s, HANDSHAKES)
         self.lockout = Lockout(lambda: self.now_s, LOCKS, MOST_ENTRIES)
-        self.counts = ConnectionCounts()
+        self.counts = VhostConnections()
         self.newcomers: list[Newcomer] = []
         self.open: dict[str, tuple[str, str]] = {}
         self.locked_s: dict[Key, float] = {}
@@ -73,7 +75,7 @@ class Door:
         full = (len(self.open), len(of_user), len(of_host))
         reasons = (Reason.MAX_CONNECTIONS, Reason.MAX_CONNECTIONS_PER_USER, Reason.MAX_CONNECTIONS_PER_HOST)
         expected = tuple(why for why, count, limit in zip(reasons, full, LIMITS, strict=True) if count >= limit)
-        assert self.counts.over(LIMITS, user, host) == expected, f"{full} are open"
+        assert self.counts.limits_reached(LIMITS, user, host) == expected, f"{full} are open"
         if not expected:
             self.opened += 1
             self.counts.enter(str(self.opened), user, host)

@@ -10,20 +10,24 @@ Allowed: ConfigurationError with at least one problem, because most texts are no
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from trouter.config import Configuration, ConfigurationError, PolicyEntity, load
 from trouter.hooks import Permissions
-from trouter.security.explain import Question, explain
-from trouter.security.policy import Admission, Policy
+from trouter.policy.compiled import Policy
+from trouter.policy.explain import Question, explain
+from trouter.policy.judge import judge_open
+from trouter.policy.requests import OpenRequest
 from trouter.testing.fuzz import mutation
 
 MUTATOR = mutation.text
 COVERS = (
-    "trouter.security.policy",
-    "trouter.security.patterns",
-    "trouter.security.explain",
+    "trouter.policy.judge",
+    "trouter.policy.compiled",
+    "trouter.policy.patterns",
+    "trouter.policy.explain",
     "trouter.config.json_form",
 )
 
@@ -65,14 +69,17 @@ def decide(configuration: Configuration, asked: list[str]) -> None:
 
 
 def ask(policy: Policy, hostname: str, user: str, host: str, addresses: list[str]) -> None:
-    proven = policy.admit(hostname, user, host, authenticated=True)
-    unproven = policy.admit(hostname, user, host, authenticated=False)
-    assert proven.rule == unproven.rule
-    assert proven == policy.admit(hostname.upper(), user, host, authenticated=True) or not hostname.isascii()
-    if not isinstance(proven, Admission) or not isinstance(unproven, Admission):
+    request = OpenRequest(hostname=hostname, user=user, host=host, authenticated=True)
+    opened, unproven_open = judge_open(policy, request), judge_open(policy, replace(request, authenticated=False))
+    assert opened.rule == unproven_open.rule
+    upper = judge_open(policy, replace(request, hostname=hostname.upper()))
+    assert opened._replace(text="") == upper._replace(text="") or not hostname.isascii()
+    proven, unproven = opened.admission, unproven_open.admission
+    if proven is None or unproven is None:
+        assert (opened.allowed, unproven_open.allowed) == (False, False)
         return
-    nothing = policy.admit(hostname, user, host, authenticated=True, permissions=Permissions())
-    assert isinstance(nothing, Admission)
+    nothing = judge_open(policy, replace(request, permissions=Permissions())).admission
+    assert nothing is not None
     for address in addresses:
         verdicts = (proven.may_receive(address), proven.may_send(address))
         assert verdicts == (proven.may_receive(address), proven.may_send(address))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.admission.test_policing import compiled, enter, request
+from tests.policy.test_router_policy import compiled, enter, request
 from trouter.admission.memory import LATITUDE, REFUSE_AT, REFUSE_LINKS_AT, STARVE_AT, MemoryWatch
-from trouter.admission.policing import Policing
 from trouter.engine.ports import Budget
 from trouter.hooks import Plugins
+from trouter.policy.book import CLEAR_S
+from trouter.policy.router_policy import RouterPolicy
 from trouter.records import Alarm, Record
-from trouter.security.quotas import CLEAR_S
 from trouter.telemetry.recorder import Recorder
 
 QUOTA = """
@@ -44,17 +44,17 @@ class Alarms:
 def test_a_quota_is_reported_when_it_is_reached_and_when_it_clears(mode: str, how: str) -> None:
     recorder, now = Recorder(), [100.0]
     alarms = Alarms(recorder)
-    policing = Policing(recorder, Plugins(), lambda: now[0])
-    policing.become(compiled(QUOTA.format(mode=mode)))
+    policing = RouterPolicy(recorder, Plugins(), lambda: now[0])
+    policing.replace_policy(compiled(QUOTA.format(mode=mode)))
     enter(policing, request(1))
     assert alarms.take() == []
     told = "quota", "warning", "one:all:perUser:maxConnectionsPerSecond alice"
-    assert (policing.admit(request(2)) is None) == (mode == "enforce")
+    assert policing.judge_open(request(2)).allowed == (mode != "enforce")
     assert alarms.take() == [(*told, "raised", how, "1")]
-    policing.admit(request(3))
+    policing.judge_open(request(3))
     assert alarms.take() == []
     now[0] += CLEAR_S + 1
-    policing.quotas.look()
+    policing.book.check_usage()
     assert alarms.take() == [(*told, "cleared", how, "1")]
 
 

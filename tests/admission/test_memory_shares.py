@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import cast
 
 from tests.admission.test_memory import Connected
-from trouter.admission.memory import SESSION_BYTES, Consumer
+from trouter.admission.memory import Consumer
 from trouter.admission.memory_shares import CONNECTION_BYTES, MAX_ROWS, shares
+from trouter.policy.book import SESSION_BYTES
 
 
 class Remote(Connected):

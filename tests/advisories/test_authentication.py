@@ -9,12 +9,12 @@ from contextlib import suppress
 
 import pytest
 
-from tests.admission.test_policing import POLICY, policing, request
 from tests.advisories.examples import PERFORMATIVES, name
 from tests.auth_double import ALICE, IDENTITY, plain, service
 from tests.e2e.peer import Gone, Peer, connected
 from tests.e2e.test_authentication import address_of_this_machine
 from tests.e2e.websocket import WebSocket
+from tests.policy.test_router_policy import POLICY, policing, request
 from tests.routers import DEADLINE_S, ROOT, RunningRouter, running
 from trouter.hooks import ConnectionRequest, VhostPolicy, hookimpl
 from trouter.wire.framing import AMQP_HEADER, SASL_HEADER, frame
@@ -159,7 +159,7 @@ def test_plugins_get_a_user_name_unchanged(user: str) -> None:
             return VhostPolicy("one")
 
     made, _ = policing(POLICY, Asks())
-    assert made.admit(request(user=user)) is not None
+    assert made.judge_open(request(user=user)).allowed
     assert seen == [user]
 
 

@@ -12,7 +12,7 @@ from trouter.app.process import RouterProcess
 from trouter.client import Message, connect
 from trouter.config import PolicyEntity, load
 from trouter.hooks import Plugins
-from trouter.security.policy import Policy
+from trouter.policy.compiled import Policy
 from trouter.wire.performatives import Error
 
 CONFIGURATION = """
@@ -84,10 +84,10 @@ async def test_a_client_on_a_websocket_is_an_ordinary_connection(process: Router
 
 async def test_a_websocket_counts_among_all_connections(process: RouterProcess) -> None:
     entity = PolicyEntity(max_connections=0)
-    process.services.policing.become(Policy.compile(entity, ()))
+    process.services.policing.replace_policy(Policy.compile(entity, ()))
     near, far = socket.socketpair()
     with near:
         await process.site.serve_amqp(far, ("192.0.2.7", 1234), process.control.configuration.listeners[0], None)
         assert near.recv(1) == b""
-    counts = process.services.policing.counts
-    assert (counts.connections_denied, counts.connections_current) == (1, 0)
+    counts = process.services.policing.shown_policy()
+    assert (counts["connectionsDenied"], counts["connectionsCurrent"]) == (1, 0)

@@ -15,8 +15,9 @@ from trouter.config import load
 from trouter.core.attach import PeerTerms
 from trouter.core.ingress import Ingress
 from trouter.engine.ports import Budget
-from trouter.security.policy import Policy
-from trouter.security.quotas import CLEAR_S, MAX_IDLE, Alarm, QuotaBook, QuotaRule, Share
+from trouter.policy.book import CLEAR_S, MAX_IDLE, Alarm, Book, Share
+from trouter.policy.compiled import Policy
+from trouter.policy.quota_rules import QuotaRule
 from trouter.testing.memory import MemoryClient, MemoryReceiver, MemoryRouter, MemorySender, compose
 
 TICK_S = 0.125
@@ -37,15 +38,15 @@ class World:
     def __init__(self) -> None:
         self.router = MemoryRouter()
         self.alarms: list[Alarm] = []
-        self.book = QuotaBook(lambda: self.router.now_s, lambda: Budget(0), self.alarms.append)
+        self.book = Book(lambda: self.router.now_s, lambda: Budget(0), self.alarms.append)
         self.shares: dict[MemoryClient, Share] = {}
 
     def connect(self, quotas: tuple[QuotaRule, ...], user: str = "alice", host: str = "h", **more: Any) -> MemoryClient:
         data: list[MemoryClient] = []
-        share = self.book.share(quotas, user, host, lambda: data[0].written_bytes if data else 0)
-        client = self.router.connect(PeerTerms(gate=share, **more))
+        share = self.book.enter("c", "", quotas, user, host, lambda: data[0].written_bytes if data else 0)
+        client = self.router.connect(PeerTerms(gate=share if quotas else None, **more))
         data.append(client)
-        if share is not None:
+        if quotas:
             self.shares[client] = share
             for session in client.server.sessions():
                 session.count_in(share.buffers or None)  # type: ignore[arg-type]  # they are budgets
@@ -59,10 +60,37 @@ class World:
         """Move the clock by ``seconds``, with a tick as often as the router ticks."""
         for _ in range(int(seconds / TICK_S)):
             self.router.now_s += TICK_S
-            self.book.tick()
+            self.book.grant_waiting()
             if self.router.now_s % 1 == 0:
-                self.book.look()
+                self.book.check_usage()
             self.router.pump()
+
+
+def enter(world: World, quotas: tuple[QuotaRule, ...]) -> Share:
+    return world.book.enter("c", "", quotas, "alice", "h", int)
+
+
+def may_open(book: Book, quotas: tuple[QuotaRule, ...], user: str, host: str) -> str:
+    """Count a connection that opens; return the rule that denies it, empty if it may open."""
+    answer = book.quotas_at_open(quotas, user, host)
+    book.note_answer(answer)
+    return answer.rule
+
+
+def may_attach(share: Share, address: str | None) -> str:
+    """Count an attach; return the rule that denies it, empty if none."""
+    answer = share.quotas_at_attach(address, 0)
+    share._book.note_answer(answer)
+    return answer.rule
+
+
+def may_keep(share: Share, size_bytes: int) -> str:
+    """Count bytes; return the rule that denies them, empty if none."""
+    answer = share.quotas_on_bytes(size_bytes)
+    share._book.note_answer(answer)
+    if not answer.rule:
+        share.keep(size_bytes)
+    return answer.rule
 
 
 class Flood:
@@ -165,10 +193,9 @@ def test_one_vhost_at_its_cap_leaves_the_credit_of_others_alone() -> None:
 
 def test_a_connection_without_quotas_has_no_gate() -> None:
     world = World()
-    assert world.book.share(rules(), "alice", "h", int) is None
+    assert not enter(world, rules()).rules
     assert not world.book.busy
-    share = world.book.share(rules("maxLinks: 1"), "alice", "h", int)
-    assert share is not None
+    share = enter(world, rules("maxLinks: 1"))
     assert not share.paces
     assert share.buffers == []
 
@@ -183,14 +210,14 @@ def test_kept_bytes_are_bounded_and_credit_returns_as_receivers_take_them() -> N
     world.router.pump()
     (meter,) = world.shares[client].meters
     assert 20000 <= meter.buffer.held == world.router.held_bytes() <= 20000 + 10 * 5100
-    assert world.shares[client].may_attach("M0b") == "v:maxBufferedBytes"
+    assert may_attach(world.shares[client], "M0b") == "v:maxBufferedBytes"
     world.pass_time(5)
     assert sender.credit == 0
     receiver.grant(1000)
     world.pass_time(5)
     assert len(receiver.received) == 100
     assert meter.buffer.held == world.router.held_bytes() == 0
-    assert world.shares[client].may_attach("M0b") == ""
+    assert may_attach(world.shares[client], "M0b") == ""
 
 
 @pytest.mark.parametrize("mode", ["enforce", "alarm"])
@@ -200,13 +227,13 @@ def test_bytes_that_are_no_message_are_kept_up_to_the_quota(mode: str) -> None:
     quotas = rules(f"maxBufferedBytes: 3000\n quotaMode: {mode}\n perUser: {{ maxBufferedBytes: 3001 }}")
     first, second = (world.shares[world.connect(quotas)] for _ in range(2))
     buffers = [meter.buffer for meter in first.meters]
-    assert first.may_keep(1000) == second.may_keep(2000) == ""
+    assert may_keep(first, 1000) == may_keep(second, 2000) == ""
     assert [buffer.held for buffer in buffers] == [3000, 3000]
     assert not world.alarms
-    assert first.may_keep(1) == ("v:maxBufferedBytes" if mode == "enforce" else "")
+    assert may_keep(first, 1) == ("v:maxBufferedBytes" if mode == "enforce" else "")
     assert [alarm.measure for alarm in world.alarms] == ["max_buffered_bytes"]
     second.keep(-500)
-    assert second.may_keep(499) == ""
+    assert may_keep(second, 499) == ""
     world.book.leave(second)
     assert {buffer.held for buffer in buffers} == {first.kept}
     world.book.leave(first)
@@ -288,7 +315,7 @@ def test_alarm_only_holds_up_no_tenant(limit: str) -> None:
     sent = [sender.send(MESSAGE) for _ in range(400)]
     world.router.pump()
     assert all(message.delivery.complete for message in sent)
-    assert world.shares[client].may_attach("M0a") == ""
+    assert may_attach(world.shares[client], "M0a") == ""
     receiver.grant(400)
     world.router.pump()
     world.pass_time(1)
@@ -320,44 +347,42 @@ def test_alarm_mode_raises_no_alarm_for_senders_below_the_quota() -> None:
         for sender in senders:
             sender.send(MESSAGE, settled=True)
         world.pass_time(TICK_S)
-    world.book.look()
+    world.book.check_usage()
     assert alarms(world) == []
     for _ in range(160):  # 64 messages a second
         for sender in senders * 2:
             sender.send(MESSAGE, settled=True)
         world.pass_time(TICK_S)
-    world.book.look()
+    world.book.check_usage()
     assert alarms(world) == [("v:maxMessagesPerSecond", "", True)]
 
 
 def test_connections_and_attaches_have_rates() -> None:
     world = World()
     quotas = rules("maxConnectionsPerSecond: 3\n maxAttachesPerSecond: 2\n perHost: { maxConnectionsPerSecond: 2 }")
-    answers = [world.book.may_open(quotas, "alice", host) for host in ("h", "h", "h", "i", "j")]
+    answers = [may_open(world.book, quotas, "alice", host) for host in ("h", "h", "h", "i", "j")]
     assert answers == ["", "", "v:perHost:maxConnectionsPerSecond", "", "v:maxConnectionsPerSecond"]
-    share = world.book.share(quotas, "alice", "h", int)
-    assert share is not None
-    assert [share.may_attach("M0a") for _ in range(3)] == ["", "", "v:maxAttachesPerSecond"]
+    share = enter(world, quotas)
+    assert [may_attach(share, "M0a") for _ in range(3)] == ["", "", "v:maxAttachesPerSecond"]
     world.router.now_s += 0.5
-    assert [share.may_attach("M0a") for _ in range(2)] == ["", "v:maxAttachesPerSecond"]
-    assert [world.book.may_open(quotas, "alice", host) for host in ("i", "i")] == ["", "v:maxConnectionsPerSecond"]
+    assert [may_attach(share, "M0a") for _ in range(2)] == ["", "v:maxAttachesPerSecond"]
+    assert [may_open(world.book, quotas, "alice", host) for host in ("i", "i")] == ["", "v:maxConnectionsPerSecond"]
 
 
 def test_links_and_addresses_are_counted_as_long_as_they_are() -> None:
     world = World()
-    share = world.book.share(rules("maxLinks: 4\n perUser: { maxAddresses: 2 }"), "alice", "h", int)
-    assert share is not None
+    share = enter(world, rules("maxLinks: 4\n perUser: { maxAddresses: 2 }"))
     for link, address in (("1", "M0a"), ("2", "M0b"), ("3", "M0a")):
-        assert share.may_attach(address) == ""
+        assert may_attach(share, address) == ""
         share.attached(link, address)
-    assert [share.may_attach(key) for key in ("M0c", "", "M0a", None)] == [*["v:perUser:maxAddresses"] * 2, "", ""]
+    assert [may_attach(share, key) for key in ("M0c", "", "M0a", None)] == [*["v:perUser:maxAddresses"] * 2, "", ""]
     share.attached("4", None)
-    assert share.may_attach("M0a") == "v:maxLinks"
+    assert may_attach(share, "M0a") == "v:maxLinks"
     share.detached("1")
     share.detached("1")
-    assert share.may_attach("M0c") == "v:perUser:maxAddresses"
+    assert may_attach(share, "M0c") == "v:perUser:maxAddresses"
     share.detached("3")
-    assert share.may_attach("M0c") == ""
+    assert may_attach(share, "M0c") == ""
 
 
 def test_other_numbers_hold_from_the_moment_they_are_configured() -> None:
@@ -366,7 +391,7 @@ def test_other_numbers_hold_from_the_moment_they_are_configured() -> None:
     flood = Flood(world, client, "a")
     world.pass_time(2)
     assert flood.count == 24
-    old, new = world.shares[client], world.book.share(rules("maxMessagesPerSecond: 80"), "alice", "h", int)
+    old, new = world.shares[client], enter(world, rules("maxMessagesPerSecond: 80"))
     world.book.leave(old)
     for ingress in world.router.core.links.values():
         if isinstance(ingress, Ingress) and ingress.gate is old:
@@ -380,12 +405,12 @@ def test_strangers_leave_a_bounded_trace() -> None:
     world = World()
     quotas = rules("perUser: { maxConnectionsPerSecond: 1, maxLinks: 1 }")
     for number in range(MAX_IDLE + 50):
-        assert world.book.may_open(quotas, f"user-{number}", "h") == ""
+        assert may_open(world.book, quotas, f"user-{number}", "h") == ""
     assert len(world.book) == MAX_IDLE
-    assert world.book.may_open(quotas, f"user-{MAX_IDLE + 49}", "h") != ""
+    assert may_open(world.book, quotas, f"user-{MAX_IDLE + 49}", "h") != ""
     world.router.now_s += CLEAR_S + 1
     for _ in range(MAX_IDLE // 1000 + 1):
-        world.book.look()
+        world.book.check_usage()
     assert len(world.book) == 0
     assert [alarm.raised for alarm in world.alarms] == [True, False]
 
@@ -405,13 +430,12 @@ OPERATIONS = st.lists(
 def test_counts_are_those_of_a_reference(operations: list[tuple[str, int, int]]) -> None:
     """Connect and disconnect: links and addresses are those of the open connections, and nothing is left."""
     now = [0.0]
-    book = QuotaBook(lambda: now[0], lambda: Budget(0), lambda _: None)
+    book = Book(lambda: now[0], lambda: Budget(0), lambda _: None)
     quotas = rules("maxLinks: 6\n perUser: { maxLinks: 3, maxAddresses: 2 }")
     there: dict[int, tuple[str, Share, dict[int, str]]] = {}
     for number, (what, who, which) in enumerate(operations):
         if what == "connect" and who not in there:
-            share = book.share(quotas, f"user-{who % 2}", "h", int)
-            assert share is not None
+            share = book.enter("c", "", quotas, f"user-{who % 2}", "h", int)
             there[who] = (f"user-{who % 2}", share, {})
         elif what == "leave" and who in there:
             book.leave(there.pop(who)[1])
@@ -422,7 +446,7 @@ def test_counts_are_those_of_a_reference(operations: list[tuple[str, int, int]])
             address = f"M0{which}"
             full = len(set(mine)) >= 2 and address not in mine
             allowed = everything < 6 and len(mine) < 3 and not full
-            assert (share.may_attach(address) == "") == allowed
+            assert (may_attach(share, address) == "") == allowed
             if allowed:
                 share.attached(number, address)
                 links[number] = address
@@ -433,12 +457,12 @@ def test_counts_are_those_of_a_reference(operations: list[tuple[str, int, int]])
             share.detached(link)
         else:
             now[0] += which
-            book.tick()
-            book.look()
+            book.grant_waiting()
+            book.check_usage()
     for _, share, _ in there.values():
         book.leave(share)
     now[0] += CLEAR_S
-    book.look()
-    book.look()
+    book.check_usage()
+    book.check_usage()
     assert len(book) == 0
     assert not book.busy

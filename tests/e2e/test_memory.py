@@ -11,8 +11,8 @@ import pytest
 
 from tests.e2e.peer import Peer
 from tests.routers import RunningRouter, running
-from trouter.admission.denials import TOO_MANY_LINKS
 from trouter.admission.memory import OPERATORS
+from trouter.policy.kinds import TOO_MANY_LINKS
 from trouter.wire.performatives import Attach, Begin, Close, Detach, Flow, Source, Target
 
 CONFIGURATION = """

@@ -25,8 +25,8 @@ from tests.e2e.test_policy import (
     vhost,
 )
 from tests.routers import DEADLINE_S, RunningRouter
-from trouter.admission.denials import SESSION_DENIED
-from trouter.admission.memory import SESSION_BYTES
+from trouter.policy.book import SESSION_BYTES
+from trouter.policy.kinds import SESSION_DENIED
 from trouter.wire.performatives import Begin, Close, Detach, End, Error, Flow, Source, Target
 
 VHOSTS = [

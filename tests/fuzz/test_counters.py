@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuzz.parts.encoder import conversation
+from trouter.policy.router_policy import RouterPolicy
 from trouter.testing import LoopbackRouter, open_router
 
 QUOTAS = "maxLinks: 1000\n maxAddresses: 1000\n maxMessagesPerSecond: 100000\n maxBufferedBytes: 100000000"
@@ -88,16 +89,21 @@ class Client:
 def counters(router: LoopbackRouter) -> Iterator[tuple[str, Any]]:
     """Yield all counts about clients, by name."""
     policing = router.process.services.policing
-    yield "connections", policing.counts.connections_current
-    yield "held", len(policing._held)
-    for name, vhost in policing.vhosts.items():
-        yield f"open of {name}", len(vhost.open)
-    for key, meter in policing.quotas._meters.items():
+    yield "connections", policing.shown_policy()["connectionsCurrent"]
+    yield "held", len(policing._admitted)
+    for name, vhost in policing.shown_vhosts():
+        yield f"open of {name}", vhost["connectionsCurrent"]
+        yield f"users of {name}", vhost["perUserState"]
+    for key, meter in policing.book._meters.items():
         yield f"links of {key}", meter.links
         yield f"addresses of {key}", dict(meter.addresses)
         yield f"senders of {key}", meter.senders
         yield f"connections of {key}", meter.connections
         yield f"bytes of {key}", meter.buffer.held
+
+
+def count_approved(policing: RouterPolicy) -> int:
+    return sum(int(str(vhost["connectionsApproved"])) for _, vhost in policing.shown_vhosts())
 
 
 class Served(trio.abc.Instrument):
@@ -132,13 +138,13 @@ async def storm(number: int) -> None:
         served = Served()
         trio.lowlevel.add_instrument(served)
         own, before = (set(core.links), set(core.table.entries)), dict(counters(router))
-        approved = sum(vhost.connections_approved for vhost in policing.vhosts.values())
+        approved = count_approved(policing)
         clients = [Client(router.ports[0], rng) for _ in range(12)]
         with contextlib.ExitStack() as sockets:
             for client in clients:
                 sockets.callback(client.socket.close)
             await play(clients, rng, served)
-        assert sum(vhost.connections_approved for vhost in policing.vhosts.values()) > approved
+        assert count_approved(policing) > approved
         assert dict(counters(router)) == before
         assert (set(core.links), set(core.table.entries)) == own
 

@@ -15,8 +15,8 @@ from trouter.config.schema import EntityType
 from trouter.logs import book
 from trouter.management import Agent, ConnectionFacts, ReloadReport
 from trouter.management.ports import Holdups, Rights
-from trouter.security.explain import explained
-from trouter.security.policy import Policy
+from trouter.policy.compiled import Policy
+from trouter.policy.explain import explained
 from trouter.testing.memory import MemoryRouter
 from trouter.wire.codec import decode, encode
 from trouter.wire.types import Described, ULong

@@ -14,7 +14,7 @@ from proton.utils import BlockingConnection, LinkDetached
 from tests.management.node import Node, node_of
 from tests.routers import RunningRouter, StartRouter, running
 from tests.tls.pki import Authority
-from trouter.telemetry.denials import MAX_REMEMBERED, Denials, What
+from trouter.telemetry.recorder import MAX_REMEMBERED, Denials, Denied
 from trouter_plugins.users_file import put_user
 
 CONFIGURATION = """
@@ -77,7 +77,7 @@ def test_a_denied_link_a_denied_host_and_a_refused_login_are_reported(router: Ru
 def test_the_denials_list_is_short_and_counts_repeats() -> None:
     now = 1_000.0
     memory = Denials(lambda: now)
-    again = What("attach", "sender", "u", "h", "v", "r", "again")
+    again = Denied("attach", "sender", "u", "h", "v", "r", "again")
     memory.note(again)
     for number in range(MAX_REMEMBERED - 1):
         memory.note(again._replace(about=f"address {number}"))

@@ -106,10 +106,10 @@ BUGS: Final = (
     Bug(
         "a counter never decremented",
         "a user's connections count after they have gone",
-        "trouter/security/counts.py",
+        "trouter/policy/counts.py",
         "            del names[name]\n",
         "",
-        ("tests/fuzz/test_counters.py", "tests/admission/test_policing.py"),
+        ("tests/fuzz/test_counters.py", "tests/policy/test_router_policy.py"),
         ("admission",),
     ),
     Bug(

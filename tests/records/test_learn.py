@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.policy.policies import admit
 from tests.records.written import at, opened
 from trouter.cli import main
 from trouter.config import load
+from trouter.policy.compiled import Policy
+from trouter.policy.judge import Admission, Verdict
 from trouter.records import ConnectionOpened, LinkAttached, PolicyDecision, Record
 from trouter.records.stream import Taken
-from trouter.security.policy import Admission, Denial, Policy
 
 VHOST = "Example.com"
 
@@ -81,7 +83,7 @@ def test_everything_that_was_allowed_is_allowed_and_nothing_else(proposal: Path,
     policy = policy_of(proposal, tmp_path)
     for record in ALLOWED:
         assert isinstance(record, ConnectionOpened | LinkAttached | PolicyDecision)
-        admission = policy.admit("example.com", record.user or "", record.host or "", authenticated=True)
+        admission = admit(policy, "example.com", record.user or "", record.host or "", authenticated=True)
         assert isinstance(admission, Admission), admission
         if isinstance(record, ConnectionOpened):
             continue
@@ -91,13 +93,13 @@ def test_everything_that_was_allowed_is_allowed_and_nothing_else(proposal: Path,
             assert admission.settings.allow_anonymous_sender
         else:
             assert (admission.may_send if record.dir == "in" else admission.may_receive)(record.addr)
-    carol = policy.admit("example.com", "carol", HOSTS["carol"], authenticated=True)
+    carol = admit(policy, "example.com", "carol", HOSTS["carol"], authenticated=True)
     assert isinstance(carol, Admission)
     assert not carol.may_receive("secrets")
     assert not carol.may_send("replies")
     assert not carol.may_send("carol")
     for user, host in (("eve", "192.0.2.66"), ("carol", HOSTS["alice"])):
-        assert isinstance(policy.admit("example.com", user, host, authenticated=True), Denial)
+        assert isinstance(admit(policy, "example.com", user, host, authenticated=True), Verdict)
 
 
 def test_users_with_the_same_actions_are_one_group(proposal: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from trouter.telemetry import repeats
-from trouter.telemetry.repeats import Repeats
+from trouter.telemetry import recorder
+from trouter.telemetry.recorder import Repeats
 
 Reported = list[tuple[str, int]]
 
@@ -30,9 +30,9 @@ def test_the_first_events_are_reported_one_by_one_and_later_ones_together() -> N
 
 def test_no_more_subjects_are_counted_than_there_is_room_for() -> None:
     made, reported = Repeats(), Reported()
-    for number in range(repeats.MAX_SUBJECTS + 2):
+    for number in range(recorder.MAX_SUBJECTS + 2):
         for _ in range(2):
             made.happened(number, 1, reporter(reported, str(number)))
-    assert len(reported) == repeats.MAX_SUBJECTS + 4
+    assert len(reported) == recorder.MAX_SUBJECTS + 4
     made.write()
-    assert len(reported) == 2 * repeats.MAX_SUBJECTS + 4
+    assert len(reported) == 2 * recorder.MAX_SUBJECTS + 4

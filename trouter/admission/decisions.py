@@ -19,12 +19,12 @@ import trio
 from trouter.config.operational import DECISION
 from trouter.hooks import Decision, Rejected
 from trouter.net.timers import TimerQueue
+from trouter.policy.router_policy import RouterPolicy
+from trouter.policy.sanctions import BLOCK_HOST, UNDOES, Sanction, Sanctions, Target, target_of
 from trouter.records.text import clean
 from trouter.telemetry.change_records import ChangeRecords
 
 from .lockout import Lockout, within
-from .policing import Policing
-from .sanctions import BLOCK_HOST, UNDOES, Sanction, Sanctions, Target, target_of
 
 KIND: Final = DECISION.full_name
 _MICROSECONDS: Final = 1_000_000
@@ -40,7 +40,7 @@ class Decisions:
     def __init__(
         self,
         sanctions: Sanctions,
-        policing: Policing,
+        policing: RouterPolicy,
         lockout: Lockout,
         records: ChangeRecords,
         flush: Callable[[], None],
@@ -100,7 +100,7 @@ class Decisions:
             decision.reason,
         )
         self._records.done("CREATE", KIND, identity_of(target), _values(decision))
-        self._policing.follow_order(target)
+        self._policing.apply_decision(target)
         self._flush()
         return None
 
@@ -125,7 +125,7 @@ class Decisions:
         if sanction is None:
             return False
         log.info("decision %.128r ends: %s", sanction.decision.id, clean(why))
-        self._policing.follow_order(target)
+        self._policing.apply_decision(target)
         self._flush()
         return True
 

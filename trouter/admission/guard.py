@@ -13,12 +13,12 @@ import trio
 from trouter.config.entities import RouterEntity
 from trouter.config.operational import AUTH_LOCKOUT
 from trouter.core.terms import ROUTER_ROLES
+from trouter.policy.sanctions import Sanctions
 from trouter.records.text import clean
 
 from .handshakes import HandshakeRules, Handshakes
 from .lockout import Key, Lockout, LockoutRules
 from .memory import MemoryWatch
-from .sanctions import Sanctions
 from .turns import Turns
 
 #: Seconds between two log lines about refused connections.

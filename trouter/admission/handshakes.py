@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from trouter._buckets import Bucket
+from trouter.config.hosts import place_of
 from trouter.core.terms import ROUTER_ROLES
 
-from .lockout import LOOPBACK, Network, place_of, within
+from .lockout import LOOPBACK, Network, within
 
 #: Seconds after its start in which no handshake counts as too slow.
 GRACE_S: Final = 2.0

@@ -13,7 +13,7 @@ import trio
 from trouter.net.sockets import look_up
 
 if TYPE_CHECKING:
-    from .policing import Policing
+    from trouter.policy.router_policy import RouterPolicy
 
 #: Seconds for all look-ups of one round; slower threads end by themselves.
 ROUND_S: Final = 5.0
@@ -56,12 +56,12 @@ class HostNames:
         return wanted
 
 
-async def look_names_up_again(policing: Policing, names: HostNames) -> None:
+async def look_names_up_again(policing: RouterPolicy, names: HostNames) -> None:
     """Look the policy's names up again, and apply what is found."""
-    policy, before = policing.policy, names.found
+    policy, before = policing.compiled, names.found
     if not policy.host_names:
         return
     found = await names.look_up(policy.host_names)
-    if found != before and policing.policy is policy:
-        policing.look_up_again(policy.with_addresses(found))
+    if found != before and policing.compiled is policy:
+        policing.replace_addresses(policy.with_addresses(found))
         log.info("remoteHosts: the addresses of host names have changed")

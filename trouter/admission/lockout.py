@@ -15,14 +15,13 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, NamedTuple
+
+from trouter.config.hosts import peer_address, place_of
 
 #: The first delay; each further failure doubles it, up to the longest.
 FIRST_WAIT_S: Final = 1.0
 MAX_ENTRIES: Final = 100_000
-#: Hosts whose parsed address is cached: a flood comes from few of them.
-MAX_READ: Final = 4096
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 #: This machine: a proxy on it may forward any client.
@@ -217,28 +216,7 @@ def _nobody(_: str) -> bool:
     return False
 
 
-@lru_cache(maxsize=MAX_READ)
-def place_of(host: str) -> str:
-    """Return the place of ``host``: an IPv4 address, an IPv6 network of 64 bits, or the text if it is no address."""
-    address = _address(host)
-    if address is None:
-        return host
-    if address.version == 4 or address.is_loopback:
-        return str(address)
-    return str(ipaddress.ip_network((address, 64), strict=False))
-
-
 def within(networks: Iterable[Network], host: str) -> bool:
     """Return whether ``host`` is an address in one of the networks."""
-    address = _address(host)
+    address = peer_address(host)
     return address is not None and any(address in network for network in networks)
-
-
-@lru_cache(maxsize=MAX_READ)
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return None
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return mapped or address

@@ -19,6 +19,7 @@ import trio
 
 from trouter.core.terms import ROUTER_ROLES
 from trouter.engine.ports import Budget
+from trouter.policy.book import SESSION_BYTES
 from trouter.records import Alarm
 from trouter.wire.performatives import Error
 
@@ -40,8 +41,7 @@ _MARKS: Final = ((STARVE_AT, "warning"), (REFUSE_LINKS_AT, "warning"), (REFUSE_A
 FEW_LINKS: Final = 2
 #: The messages held may take 1/MESSAGES_PART of the limit.
 MESSAGES_PART: Final = 4
-#: Octets of a session and of a link without messages; `make bench` (chapter sessions) measures both.
-SESSION_BYTES: Final = 1500
+#: Octets of a link without messages; `make bench` (chapter sessions) measures it.
 LINK_BYTES: Final = 5000
 #: Octets of a refused link that the peer has not detached.
 REFUSED_LINK_BYTES: Final = 250

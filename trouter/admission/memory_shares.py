@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from trouter.policy.judge import ANONYMOUS
 from trouter.records.text import clean
-from trouter.security.policy import ANONYMOUS
 
 from .memory import Consumer, cost_bytes
 

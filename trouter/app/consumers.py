@@ -17,14 +17,13 @@ import trio
 from trouter._bell import Bell
 from trouter._buckets import Bucket
 from trouter.admission.decisions import Decisions
-from trouter.admission.denials import Denied
-from trouter.admission.policing import Policing
 from trouter.core.inprocess import InsideMessage, Subscription
 from trouter.core.outcomes import ACCEPTED, ACCEPTED_STATE, REJECTED, RELEASED, RELEASED_STATE, rejected_state
 from trouter.core.router import Router
 from trouter.core.terms import ROUTER_ROLES
 from trouter.hooks import Consumer, ConsumerTerms, Decision, IncomingMessage, Plugins, Rejected
 from trouter.management.ports import REQUESTER
+from trouter.policy.router_policy import RouterPolicy
 from trouter.records.text import clean
 from trouter.wire.constants import AMQP_VALUE, APPLICATION_PROPERTIES, DATA, FOOTER, PROPERTIES
 from trouter.wire.errors import DecodeError
@@ -79,7 +78,7 @@ class Consumers:
         self,
         router: Router,
         plugins: Plugins,
-        policing: Policing,
+        policing: RouterPolicy,
         decisions: Decisions,
         flush: Callable[[], None],
         now: Callable[[], float] = trio.current_time,
@@ -109,7 +108,7 @@ class Consumers:
 
     def sender(self, received: InsideMessage, terms: ConsumerTerms) -> str | None:
         """Return the user that sent a message; record a denial and return None if it may not or is unknown."""
-        held = self._policing.held(received.origin)
+        held = self._policing.admitted(received.origin)
         request = None if held is None else held.request
         if (
             held is not None
@@ -122,7 +121,7 @@ class Consumers:
             and held.admission.may_send(terms.address).allowed
         ):
             return request.user
-        self._policing.deny(Denied.DECISION, held, "decision:sender", address=terms.address, direction="in")
+        self._policing.deny_consumer(held, terms.address)
         return None
 
     def put(self, waiting: Waiting, bucket: Bucket) -> bool:

@@ -51,9 +51,9 @@ from trouter.connections.registry import Connections
 from trouter.management.ports import ReloadReport, Rights
 from trouter.net.parts import Change
 from trouter.net.sockets import ListenError
-from trouter.security.explain import explained
+from trouter.policy.explain import explained
 from trouter.telemetry.change_records import ChangeRecords
-from trouter.telemetry.denials import Denials
+from trouter.telemetry.recorder import Denials
 from trouter.wire.performatives import Error
 
 from .consumers import Consumers
@@ -173,7 +173,7 @@ class Control:
 
     def explain_policy(self, question: Mapping[str, str]) -> Mapping[str, object]:
         """Return the decision of the policy in force on the connection in ``question``, with its reasons."""
-        return explained(self._parts.policing.policy, question)
+        return explained(self._parts.policing.compiled, question)
 
     def record_change(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
         """Record a change of an entity that is not part of the configuration."""

@@ -65,7 +65,7 @@ def periodic_work(assembly: Assembly, supervisor: Supervisor) -> Iterator[Period
 
 def _checks(services: Services) -> Iterator[Periodic]:
     """Yield the checks of connections and links."""
-    guard, quotas, connections = services.guard, services.policing.quotas, services.connections
+    guard, quotas, connections = services.guard, services.policing.book, services.connections
 
     def quotas_s() -> float:
         return pacing.TICK_S if quotas.busy else pacing.CHECK_S
@@ -91,7 +91,7 @@ def _looks_at_files(assembly: Assembly) -> Iterator[Periodic]:
     logins = standing.LoginChecks(services.plugins, services.connections)
 
     def host_names_s() -> float:
-        return services.policing.policy.entity.host_names_seconds
+        return services.policing.compiled.entity.host_names_seconds
 
     async def renew_profiles() -> None:
         if await secure.renew_profiles():

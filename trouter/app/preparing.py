@@ -17,7 +17,6 @@ import trio
 from trouter import logs
 from trouter.admission.guard import Guard
 from trouter.admission.host_names import HostNames
-from trouter.admission.policing import Policing
 from trouter.auth.auth_services import AuthServices
 from trouter.config import Configuration, ConfigurationError
 from trouter.config.facts import listener_facts
@@ -27,8 +26,9 @@ from trouter.connections.registry import Connections
 from trouter.hooks import ConfigurationRefused, ListenerFacts, Plugins
 from trouter.net.parts import Change, Step
 from trouter.net.sockets import ListenError
-from trouter.security.entries import EntryError
-from trouter.security.policy import Policy
+from trouter.policy.compiled import Policy
+from trouter.policy.entries import EntryError
+from trouter.policy.router_policy import RouterPolicy
 from trouter.telemetry.record_logs import RecordLogs
 from trouter.telemetry.sampling import samplings_of
 from trouter.tls.problems import TlsProblems
@@ -67,7 +67,7 @@ class ConfiguredParts:
     exchanges: ConfiguredExchanges
     secure: Secure
     auth_services: AuthServices
-    policing: Policing
+    policing: RouterPolicy
     guard: Guard
     host_names: HostNames
     record_logs: RecordLogs
@@ -166,15 +166,15 @@ class Preparation:
     async def _prepare_policy(self, wanted: Configuration) -> Step:
         """Return the step to the compiled policy, host names looked up; an unchanged policy is not compiled again."""
         policing = self._parts.policing
-        entity, vhosts, before = wanted.policy, wanted.vhosts, policing.policy
+        entity, vhosts, before = wanted.policy, wanted.vhosts, policing.compiled
         if entity is before.entity and list(map(id, vhosts)) == [id(one.entity) for one in before.vhosts.values()]:
-            return Step(partial(policing.become, before, policing.samplings))
+            return Step(partial(policing.replace_policy, before, policing.samplings))
         policy = await trio.to_thread.run_sync(lambda: Policy.compile(entity, vhosts, previous=before))
         enforced = vhosts if entity.enable_vhost_policy else ()
         samplings = await trio.to_thread.run_sync(samplings_of, enforced, trio.current_time())
         if policy.host_names:
             policy = policy.with_addresses(await self._parts.host_names.look_up(policy.host_names))
-        return Step(partial(policing.become, policy, samplings))
+        return Step(partial(policing.replace_policy, policy, samplings))
 
     def _prepare_plugins(self, present: Configuration, wanted: Configuration, service: Service) -> None:
         """Configure the plugins on a reload without problems, as it has effect at once; else check mechanisms only."""

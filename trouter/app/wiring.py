@@ -13,8 +13,6 @@ from trouter.admission.decisions import Decisions
 from trouter.admission.guard import Guard
 from trouter.admission.host_names import HostNames
 from trouter.admission.memory import MemoryWatch
-from trouter.admission.policing import Policing
-from trouter.admission.sanctions import Sanctions
 from trouter.auth.auth_services import AuthServices
 from trouter.backbone.contact import make_backbone
 from trouter.backbone.own_links import OwnLinks
@@ -33,6 +31,8 @@ from trouter.net.hub import Hub
 from trouter.net.owed import OwedCredit
 from trouter.net.poller import Poller
 from trouter.net.timers import TimerQueue
+from trouter.policy.router_policy import RouterPolicy
+from trouter.policy.sanctions import Sanctions
 from trouter.telemetry.change_records import ChangeRecords
 from trouter.telemetry.periodic import Telemetry
 from trouter.telemetry.record_logs import RecordLogs
@@ -175,7 +175,7 @@ def _services(
         recorder=recorder,
         guard=Guard(MemoryWatch(budget, recorder), sanctions=sanctions),
         secure=secure,
-        policing=Policing(recorder, plugins, sanctions=sanctions),
+        policing=RouterPolicy(recorder, plugins, trio.current_time, sanctions),
         auth_services=AuthServices(secure, recorder, secure_defaults=own.secure_defaults),
         backbone=make_backbone(router, own, calendar, recorder, timers) if own.mode == "interior" else None,
         uplinks=Uplinks(hub) if own.mode == "edge" else None,

@@ -16,10 +16,10 @@ from typing import Final
 from trouter.cli.learn import add_learn
 from trouter.cli.startup import existing_path
 from trouter.config import ConfigurationError, load
-from trouter.security.expectation_file import read_expectations
-from trouter.security.expectations import hold
-from trouter.security.explain import Question, explain
-from trouter.security.policy import Policy
+from trouter.policy.compiled import Policy
+from trouter.policy.expectation_file import read_expectations
+from trouter.policy.expectations import hold
+from trouter.policy.explain import Question, explain
 
 EPILOG: Final = "exit status: 0 if the answer is yes, 1 if it is no or if there is none; docs/policy.md has more"
 

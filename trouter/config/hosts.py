@@ -16,6 +16,8 @@ Address = IPv4Address | IPv6Address
 EVERY_ADDRESS: Final = frozenset({"", "0.0.0.0", "::", "*"})  # noqa: S104  # compared, not bound
 #: Size of the cache of entries: thousands of vhosts have few different ones.
 REMEMBERED: Final = 1024
+#: Peers whose parsed address is cached: a flood comes from few of them.
+MAX_PEERS: Final = 4096
 _LABEL: Final = r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)"
 _HOST_NAME: Final = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*\.?")
 _DIGITS_AND_DOTS: Final = re.compile(r"[0-9./*]+|.*\*.*")
@@ -124,3 +126,23 @@ def address_of(text: str) -> Address | None:
 
 def _unmapped(address: Address) -> Address:
     return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
+
+
+# --- peers
+
+
+@lru_cache(MAX_PEERS)
+def peer_address(host: str) -> Address | None:
+    """Return the address of a peer, without the zone; None if the text is no address."""
+    return address_of(host.partition("%")[0])
+
+
+@lru_cache(MAX_PEERS)
+def place_of(host: str) -> str:
+    """Return the place of a peer: an IPv4 address, an IPv6 network of 64 bits, or the text if it is no address."""
+    address = peer_address(host)
+    if address is None:
+        return host
+    if address.version == 4 or address.is_loopback:
+        return str(address)
+    return str(ip_network((address, 64), strict=False))

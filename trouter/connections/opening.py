@@ -6,19 +6,18 @@ import logging
 from dataclasses import replace
 from typing import Final
 
-from trouter.admission.admitted import OpenRequest, PolicedConnection
-from trouter.admission.connection_policy import ConnectionPolicy
-from trouter.admission.denials import CONNECTION_DENIED
 from trouter.admission.memory import SHORT_OF_MEMORY
-from trouter.admission.tenancy import NoTenant, Tenancy
 from trouter.config.entities.group import OPERATORS
 from trouter.core.messagelog import MessageLog
 from trouter.core.tenants import Tenant
 from trouter.core.terms import ROUTER_ROLES, PeerTerms
 from trouter.engine.connection import Connection
 from trouter.hooks import PeerFacts
-from trouter.security.policy import Admission
-from trouter.security.settings import Settings
+from trouter.policy.connection_policy import ConnectionPolicy, PolicedConnection
+from trouter.policy.judge import Admission
+from trouter.policy.requests import OpenRequest
+from trouter.policy.settings import Settings
+from trouter.policy.tenancy import NoTenant, Tenancy
 from trouter.wire.performatives import Error, Open
 
 from .membership import Membership
@@ -57,25 +56,26 @@ class OpenAdmission:
         try:
             if tenancy is not None:
                 tenancy.check(remote.hostname)
-            admission = policing.admit(request)
+            verdict = policing.judge_open(request)
+            admission = verdict.admission
             if admission is None:
-                return CONNECTION_DENIED
+                return verdict.error
             if tenancy is not None and (name := self._tenant_name(tenancy, admission.vhost)):
                 tenants = self._services.hub.router.table.tenants
                 self.tenant = tenants.enter(name, self._facts.connection_id)
         except NoTenant as refusal:
-            policing.deny_tenant(request, str(refusal))
+            policing.deny_tenant(request, str(refusal), refusal.error)
             server_log.info("[C%d] Connection from %s refused: %s", request.number, request.name, refusal)
             return refusal.error
         tenant = "" if self.tenant is None else self.tenant.name
-        if policing.is_blocked(request, admission, tenant):
-            return CONNECTION_DENIED
+        blocked = policing.judge_decisions(request, admission, tenant)
+        if not blocked.allowed:
+            return blocked.error
         if not request.outgoing and not self._services.guard.memory.admits(
             request.number, operator=is_operator(admission, self._facts, request.role)
         ):
             return SHORT_OF_MEMORY
-        held = policing.hold(request, admission, holder, tenant)
-        self.policy = ConnectionPolicy(policing, self._services.plugins, held, stamps=self._settings.stamp_user_id)
+        self.policy = policing.admit(request, admission, holder, tenant, stamps=self._settings.stamp_user_id)
         return None
 
     def stays(self, vhost: str) -> bool:

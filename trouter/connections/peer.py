@@ -31,7 +31,7 @@ from trouter.hooks import PeerFacts
 from trouter.logs import TRACE
 from trouter.logs.frame_log import FrameLog
 from trouter.net.timers import NEVER, Timer
-from trouter.security.policy import Admission
+from trouter.policy.judge import Admission
 from trouter.telemetry.connection_records import Account, describe_open
 from trouter.tls.secure import SecurityLayer
 from trouter.wire.performatives import Error, Open
@@ -328,8 +328,7 @@ class Peer:
             self._services.timers.cancel(self._timer)
         self._services.connections.remove(self._number)
         self._membership.lose_all_links()
-        if self._admission.policy is not None:
-            self._admission.policy.leave(self._sessions.had)
+        self._services.policing.leave(self._number, self._sessions.had)
         self._sessions.forget()
         self._membership.leave()
         self._hub.flush()

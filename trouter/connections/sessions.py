@@ -17,10 +17,8 @@ from typing import Final
 
 import trio
 
-from trouter.admission.connection_policy import ConnectionPolicy
-from trouter.admission.denials import SINGLY
 from trouter.admission.memory import FEW_LINKS
-from trouter.core.attach import DISALLOWED, PeerTerms
+from trouter.core.attach import PeerTerms
 from trouter.core.containers import Container, DetachReason
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
@@ -38,6 +36,8 @@ from trouter.engine.session import Session
 from trouter.engine.states import UNANSWERED, LinkState
 from trouter.logs.peer_text import and_more, describe_counters, describe_error, describe_terminus
 from trouter.net.hub import Hub
+from trouter.policy.connection_policy import ConnectionPolicy
+from trouter.policy.kinds import LINK_DENIED, SINGLY
 from trouter.wire.performatives import Attach, Error, Source, Target
 
 from .settings import EVENTS_AT_ONCE
@@ -283,7 +283,7 @@ class Sessions:
 
     def _count_too_large(self) -> None:
         """Count a message that was too large, and end the connection if the policy says so."""
-        self._policy_now().too_large()
+        self._policy_now().deny_large_message()
         error = self._connection.oversize_error
         if error is not None:
             self._turn_out(error)
@@ -350,18 +350,16 @@ class Sessions:
         if self._hub.router.pulse.draining:
             link.refuse(Error("amqp:connection:forced", "the router is shutting down"))
             return
-        policy, key = self._policy_now(), None
-        error = None
-        if policy.share is not None:
+        policy, key, quotas = self._policy_now(), None, None
+        if (share := policy.share) is not None:
             key = self._address_key(event.attach)
-            error = policy.may_add_link(event.attach, key, link.kept_bytes)
-        if error is None and (rule := self._full()):
-            error = policy.too_many(event.attach, rule)
-        error = error or policy.may_attach(event.attach, partial(self._count, link.incoming))
+            quotas = share.quotas_at_attach(key, link.kept_bytes)
+        others = partial(self._count, link.incoming)
+        error = policy.may_attach(event.attach, others, full=self._full(), quotas=quotas)
         if error is None and found is LookupResult.NOWHERE:
             error = NO_ROUTE
         if error is None:
-            if self._hub.router.attach(link, self.terms, goes_up=found is LookupResult.LINKS) is DISALLOWED:
+            if self._hub.router.attach(link, self.terms, goes_up=found is LookupResult.LINKS) is LINK_DENIED:
                 self._policy_now().deny_closed(event.attach, "reserved" if self.terms.tenant else "dynamic")
         else:
             link.refuse(error)

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Final
 
 import trouter
-from trouter.admission.tenancy import tenancy_of
 from trouter.config import ConnectorEntity, ListenerEntity
 from trouter.config.entities import ends
 from trouter.core.streams import STREAMING_LINKS
 from trouter.core.terms import ROUTER_ROLES
 from trouter.engine.limits import UNLIMITED, EngineLimits
+from trouter.policy.tenancy import tenancy_of
 from trouter.wire.constants import MAX_ATTACH_NODES, MAX_CLIENT_ATTACH_NODES
 from trouter.wire.performatives import Open
 from trouter.wire.transfers import Undecodable

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from trouter.admission.guard import Guard
-from trouter.admission.policing import Policing
-from trouter.admission.tenancy import Tenancy
 from trouter.auth.auth_services import AuthServices
 from trouter.backbone.backbone import Backbone
 from trouter.backbone.uplinks import Uplinks
@@ -17,6 +15,8 @@ from trouter.hooks import Plugins
 from trouter.net.hub import Hub
 from trouter.net.poller import Poller
 from trouter.net.timers import TimerQueue
+from trouter.policy.router_policy import RouterPolicy
+from trouter.policy.tenancy import Tenancy
 from trouter.telemetry.recorder import Recorder
 from trouter.tls.secure import Secure
 from trouter.wire.performatives import Open
@@ -71,7 +71,7 @@ class Services:
     recorder: Recorder
     guard: Guard
     secure: Secure
-    policing: Policing
+    policing: RouterPolicy
     auth_services: AuthServices
     #: None on a router without neighbours.
     backbone: Backbone | None

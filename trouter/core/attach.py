@@ -26,14 +26,14 @@ from .addresses import (
 from .edge.services import DOWNLINK, SERVICES, TRACKING, EdgeRouterPort, accept_downlink, accept_tracking, serve
 from .entry import AddressEntry
 from .links import LinkOptions, attach_link, make_egress, make_ingress
-from .refusals import NO_ROUTE, AttachRefused
+from .refusals import LINK_DENIED, NO_ROUTE, AttachRefused
 from .routed import carry, carry_up, dynamic_address
 from .routerport import RouterPort
 from .table import MAX_ADDRESS_BYTES, TENANT_SERVICES, AddressTable, answer_of, is_made_elsewhere
 from .tenants import Tenant
 from .terms import DEFAULT_CAPACITY, PeerTerms
 
-__all__ = ["DISALLOWED", "PeerTerms", "attach"]
+__all__ = ["PeerTerms", "attach"]
 
 SETTLED_ONLY: Final = 1
 
@@ -49,8 +49,6 @@ NO_COORDINATOR: Final = Error(
     "transactions.",
 )
 TOO_LONG: Final = Error("amqp:invalid-field", f"addresses are limited to {MAX_ADDRESS_BYTES} bytes")
-#: In the words of Qpid Dispatch's policy.
-DISALLOWED: Final = Error("amqp:unauthorized-access", "link disallowed by local policy")
 UNFIT: Final = Error("amqp:invalid-field", "an address must not contain control characters")
 
 
@@ -215,15 +213,15 @@ def _find_entry(
 def _check_open(router: RouterPort, address: Address, terms: PeerTerms, outgoing: bool) -> None:
     """Raise AttachRefused for an address that is not the tenant's, or is another connection's dynamic one."""
     if terms.tenant is not None and not router.table.is_open_to(terms.tenant, address):
-        raise AttachRefused(DISALLOWED)
+        raise AttachRefused(LINK_DENIED)
     if not outgoing:
         return
     if terms.tenant is not None and address.text in TENANT_SERVICES:
-        raise AttachRefused(DISALLOWED)
+        raise AttachRefused(LINK_DENIED)
     if address.key.startswith(TEMPORARY_KEY):
         entry = router.table.entries.get(address.key)
         if entry is None or entry.creator != terms.connection_number:
-            raise AttachRefused(DISALLOWED)
+            raise AttachRefused(LINK_DENIED)
 
 
 def _phase(capabilities: tuple[str, ...], outgoing: bool) -> str | None:

@@ -7,6 +7,8 @@ from typing import Final
 from trouter.wire.performatives import Error
 
 NO_ROUTE: Final = Error("qd:no-route-to-dest", "No route to the destination node")
+#: In the words of Qpid Dispatch's policy, whose denials have it too.
+LINK_DENIED: Final = Error("amqp:unauthorized-access", "link disallowed by local policy")
 LINK_EXPIRATION: Final = Error("qd:link-expiration", "Requested link expiration not allowed")
 CONTAINER_FULL: Final = Error("amqp:resource-limit-exceeded", "the container accepts no more links or sessions")
 FRAME_TOO_SMALL: Final = Error(

@@ -1,20 +1,140 @@
 """The recorder: every room calls ``Recorder.emit``, and outputs of records are added and removed at run time.
 
 Without takers, emitting costs one check; otherwise a few microseconds. It never waits, and never raises for a peer's
-data.
+data. Beside it are the events that repeat, and the last denials that management shows.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
 
 from trouter.records import Record
-from trouter.records.text import tidy
+from trouter.records.text import clean, tidy
 
 from .clocks import now_us
-from .denials import Denials
 from .link_records import LinkRecords
-from .repeats import Repeats
+
+#: Subjects counted at a time; events of further ones are written at once.
+MAX_SUBJECTS: Final = 10_000
+
+#: Writes this many events at once.
+Writer = Callable[[int], None]
+#: Different denials that are kept.
+MAX_REMEMBERED: Final = 100
+
+
+class _Subject:
+    """The events of one subject since the last round, and the writer of those held back."""
+
+    __slots__ = ("singly", "together", "write")
+
+    def __init__(self) -> None:
+        self.singly = 0
+        self.together = 0
+        self.write: Writer = _nothing
+
+
+def _nothing(count: int) -> None:
+    """Write nothing: no event was held back."""
+
+
+class Repeats:
+    """The events of one router that a peer can repeat at will, so that they flood neither the log nor the records.
+
+    In each second the first events of a subject are written one by one; the others are written together at its end.
+    """
+
+    def __init__(self) -> None:
+        self._subjects: dict[Hashable, _Subject] = {}
+
+    def happened(self, subject: Hashable, singly: int, write: Writer) -> None:
+        """Note an event of ``subject``: write it at once if fewer than ``singly`` came since the last round, else then.
+
+        The ``write`` of the first event held back is called for all that follow it.
+        """
+        known = self._subjects.get(subject)
+        if known is None:
+            if len(self._subjects) < MAX_SUBJECTS:
+                known = self._subjects[subject] = _Subject()
+            else:
+                write(1)
+                return
+        if known.singly < singly:
+            known.singly += 1
+            write(1)
+            return
+        if not known.together:
+            known.write = write
+        known.together += 1
+
+    def write(self) -> None:
+        """Write what was held back, and begin anew; called about once a second."""
+        if self._subjects:
+            subjects, self._subjects = self._subjects, {}
+            for each in subjects.values():
+                if each.together:
+                    each.write(each.together)
+
+
+class Denied(NamedTuple):
+    """The denied operation and its user. ``about`` is the address, or the mechanism of a login."""
+
+    operation: str
+    reason: str
+    user: str
+    host: str
+    vhost: str
+    rule: str
+    about: str
+
+
+@dataclass(slots=True)
+class _Seen:
+    number: int
+    count: int = 0
+    at_ms: int = 0
+
+
+class Denials:
+    """The last denials and refused logins of one router; peers cannot make the list longer.
+
+    A repeated denial is one entry with a count, so that a peer that retries does not displace the others. ``clock``
+    returns seconds since 1970.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self.logins_denied = 0
+        self._clock = clock
+        self._number = 0
+        self._remembered: OrderedDict[Denied, _Seen] = OrderedDict()
+
+    def note(self, denied: Denied, count: int = 1) -> None:
+        """Record a denial that happened ``count`` times just now."""
+        denied = Denied(*map(clean, denied))
+        seen = self._remembered.get(denied)
+        if seen is None:
+            self._number += 1
+            seen = self._remembered[denied] = _Seen(self._number)
+            if len(self._remembered) > MAX_REMEMBERED:
+                self._remembered.popitem(last=False)
+        seen.count += count
+        seen.at_ms = round(self._clock() * 1000)
+        self._remembered.move_to_end(denied)
+
+    def login(self, reason: str, user: str, host: str, listener: str, mechanism: str) -> None:
+        """Count and record a refused login."""
+        self.logins_denied += 1
+        self.note(Denied("login", reason, user, host, "", f"listener:{listener}", mechanism))
+
+    def rows(self) -> Iterator[tuple[int, Mapping[str, object]]]:
+        """Yield number and attributes of the denials, the newest last; empty texts become None."""
+        for denied, seen in self._remembered.items():
+            shown = {name: text or None for name, text in denied._asdict().items()}
+            yield seen.number, {**shown, "count": seen.count, "at": seen.at_ms}
 
 
 class Taker(Protocol):

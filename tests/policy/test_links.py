@@ -1,0 +1,88 @@
+"""The links that a connection may have: each row is one attach, with the decision and its rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trouter.policy.judge import Admission, LinkCounts, judge_attach
+from trouter.policy.kinds import LINK_DENIED, TOO_MANY_LINKS
+from trouter.wire.performatives import Attach, Coordinator, Error, Source, Target
+from trouter.wire.types import Symbol
+
+from .policies import admit, group, opened
+
+STRICT = "sources: in\ntargets: out\nmaxSenders: 2\nmaxReceivers: 3\nallowWaypointLinks: no\nallowFallbackLinks: no"
+LENIENT = "sources: *\n targets: *\n allowDynamicSource: yes\n allowAnonymousSender: yes"
+
+
+def sender(target: Any) -> Attach:
+    return Attach("link", 0, False, source=Source(), target=target, initial_delivery_count=0)
+
+
+def receiver(source: Any) -> Attach:
+    return Attach("link", 0, True, source=source, target=Target())
+
+
+def capable(*capabilities: str) -> dict[str, Any]:
+    return {"capabilities": tuple(map(Symbol, capabilities))}
+
+
+ROWS: dict[str, tuple[Attach, bool, str, bool, str]] = {
+    "a target of its own": (sender(Target("out")), True, "targets:1", True, "targets:1"),
+    "another target": (sender(Target("in")), False, "targets:none", True, "targets:1"),
+    "a source of its own": (receiver(Source("in")), True, "sources:1", True, "sources:1"),
+    "another source": (receiver(Source("out")), False, "sources:none", True, "sources:1"),
+    "no target": (sender(None), False, "allowAnonymousSender", True, "allowAnonymousSender"),
+    "an empty target": (sender(Target("")), False, "allowAnonymousSender", True, "allowAnonymousSender"),
+    "a dynamic target": (sender(Target(dynamic=True)), False, "allowAnonymousSender", True, "allowAnonymousSender"),
+    "a dynamic target with an address": (
+        sender(Target("out", dynamic=True)), False, "allowAnonymousSender", True, "allowAnonymousSender"),
+    "a target that is no text": (sender(Target(7)), False, "target", False, "target"),
+    "a dynamic source": (receiver(Source(dynamic=True)), False, "allowDynamicSource", True, "allowDynamicSource"),
+    "a dynamic source with an address": (
+        receiver(Source("in", dynamic=True)), False, "allowDynamicSource", True, "allowDynamicSource"),
+    "no source": (receiver(None), False, "source", False, "source"),
+    "an empty source": (receiver(Source("")), False, "source", False, "source"),
+    "a source that is no text": (receiver(Source(7)), False, "source", False, "source"),
+    "a coordinator": (sender(Coordinator()), True, "coordinator", True, "coordinator"),
+    "a waypoint": (sender(Target("out", **capable("qd.waypoint"))), False, "allowWaypointLinks", True, "targets:1"),
+    "the waypoint of a phase": (
+        receiver(Source("in", **capable("x", "qd.waypoint_3"))), False, "allowWaypointLinks", True, "sources:1"),
+    "a fallback": (receiver(Source("in", **capable("qd.fallback"))), False, "allowFallbackLinks", True, "sources:1"),
+    "another capability": (receiver(Source("in", **capable("qd.way", "queue"))), True, "sources:1", True, "sources:1"),
+}  # fmt: skip
+
+
+def judged(settings: str, attach: Attach, others: int = 0) -> tuple[bool, str, Error | None]:
+    """Return whether a link is allowed, the rule, and the error for its peer."""
+    verdict = judge_attach(opened(group(settings)), attach, LinkCounts(lambda: others))
+    assert (verdict.vhost, verdict.group, verdict.direction) == ("v", "g", "out" if attach.role else "in")
+    return verdict.allowed, verdict.rule, verdict.error
+
+
+@pytest.mark.parametrize(("attach", "strictly", "rule", "leniently", "other"), ROWS.values(), ids=ROWS)
+def test_a_link_is_judged(attach: Attach, strictly: bool, rule: str, leniently: bool, other: str) -> None:
+    assert judged(STRICT, attach) == (strictly, f"v:g:{rule}", None if strictly else LINK_DENIED)
+    assert judged(LENIENT, attach) == (leniently, f"v:g:{other}", None if leniently else LINK_DENIED)
+
+
+@pytest.mark.parametrize(
+    ("attach", "maximum", "limit"),
+    [(sender(Target("out")), 2, "maxSenders"), (receiver(Source("in")), 3, "maxReceivers")],
+    ids=["senders", "receivers"],
+)
+def test_a_group_has_its_limit_of_links(attach: Attach, maximum: int, limit: str) -> None:
+    assert judged(STRICT, attach, maximum - 1)[0]
+    assert judged(STRICT, attach, maximum) == (False, f"v:g:{limit}", TOO_MANY_LINKS)
+    assert judged(LENIENT, attach, 10**6)[0]
+
+
+def test_a_connection_without_limits_is_not_counted() -> None:
+    def counts() -> int:
+        raise AssertionError("nobody need count")
+
+    admission = admit(group(STRICT, vhost=" maxConnections: 9"), None, "us", "x", authenticated=False, connector=True)
+    assert isinstance(admission, Admission)
+    assert judge_attach(admission, receiver(None), LinkCounts(counts)).allowed

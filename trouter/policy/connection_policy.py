@@ -1,0 +1,240 @@
+"""The policy of one connection: what its peer may begin, attach and send, and what it has counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from trouter.core.check import MessageCheck
+from trouter.core.intake import MessageTap
+from trouter.core.messagelog import MessageLog
+from trouter.core.terms import ROUTER_ROLES
+from trouter.hooks import AttachRequest, Plugins
+from trouter.telemetry.recorder import Recorder
+from trouter.telemetry.sampling import Sampler, Sampling
+from trouter.wire.performatives import Attach, Error, Source, Target
+
+from .book import SESSION_BYTES, Book, QuotaAnswer, Share
+from .compiled import Policy
+from .judge import (
+    BY_PLUGIN,
+    Admission,
+    LinkCounts,
+    Verdict,
+    deny_closed,
+    judge_attach,
+    judge_begin,
+    judge_message,
+    judge_size,
+)
+from .kinds import LINK_DENIED, MESSAGE_TOO_LARGE
+from .record import PolicyRecord
+from .requests import OpenRequest
+
+
+class PolicedConnection(Protocol):
+    """What the policy calls on a connection."""
+
+    def follow(self, admission: Admission) -> None:
+        """Apply other terms from now on, also to existing links."""
+
+    def turn_out(self, error: Error) -> None:
+        """Close the connection with ``error``."""
+
+    def received_bytes(self) -> int:
+        """Return the bytes received on it so far."""
+
+
+class _Gone:
+    """A stand-in for a connection that has ended."""
+
+    def follow(self, admission: Admission) -> None: ...
+
+    def turn_out(self, error: Error) -> None: ...
+
+    def received_bytes(self) -> int:
+        return 0
+
+
+GONE: Final = _Gone()
+
+
+@dataclass(slots=True)
+class PolicyInForce:
+    """The policy of a router as it is now, for all its connections; `RouterPolicy` owns it."""
+
+    policy: Policy
+    #: The samplings of messages, by vhost.
+    samplings: Mapping[str, Sampling]
+    book: Book
+    record: PolicyRecord
+    recorder: Recorder
+    plugins: Plugins
+
+
+class ConnectionPolicy:
+    """The policy of one admitted connection, until it ends. ``stamps``: messages without a user-id get the user's name.
+
+    ``tenant`` is the connection's tenant, empty for none.
+    """
+
+    __slots__ = ("_counted", "_in_force", "_stamps", "admission", "connection", "request", "tenant")
+
+    def __init__(
+        self,
+        in_force: PolicyInForce,
+        request: OpenRequest,
+        admission: Admission,
+        connection: PolicedConnection,
+        counted: Share,
+        *,
+        tenant: str = "",
+        stamps: bool = False,
+    ) -> None:
+        self.request = request
+        #: Current terms.
+        self.admission = admission
+        self.connection = connection
+        self.tenant = tenant
+        self._counted = counted
+        self._in_force = in_force
+        self._stamps = stamps
+
+    @property
+    def max_message_bytes(self) -> int:
+        """Largest message accepted, in bytes; 0 for any."""
+        return self.admission.settings.max_message_size or 0
+
+    @property
+    def oversize_error(self) -> Error | None:
+        """Error of the close that a larger message causes; None if only its link ends."""
+        return MESSAGE_TOO_LARGE if self._in_force.policy.entity.oversize_action == "connection" else None
+
+    @property
+    def counted(self) -> Share:
+        """What the book counts for the connection."""
+        return self._counted
+
+    @property
+    def share(self) -> Share | None:
+        """The same, if quotas count it; None if none do."""
+        return self._counted if self._counted.rules else None
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """Its vhost and its tenant, as far as it has them."""
+        return scopes_of(self.admission, self.tenant)
+
+    def tap(self, log: MessageLog | None) -> MessageTap | None:
+        """Return the tap that samples the connection's messages and passes them to ``log``; None for none."""
+        in_force, who = self._in_force, self.request
+        sampling = in_force.samplings.get(self.admission.vhost)
+        if sampling is None or who.role in ROUTER_ROLES:
+            return None
+        about = {"conn": who.number, "vhost": self.admission.vhost, "user": who.user or None, "host": who.host}
+        about["tenant"] = self.tenant or None
+        return Sampler(sampling, about, in_force.recorder.emit, in_force.book.now, log)
+
+    # --- messages
+
+    def check(self, of_tenant: bool) -> MessageCheck | None:
+        """Return the check of the connection's messages, None for none.
+
+        Without a policy an authenticated client must not use another user's name; a broker forwards messages of others.
+        A tenant's check records its attempts to use addresses that are not its own.
+        """
+        admission, request = self.admission, self.request
+        proven = request.authenticated and request.role == "normal" and not request.outgoing
+        name = request.user.encode()
+        own = proven if admission.unrestricted else not admission.settings.allow_user_id_proxy
+        stamp = name if self._stamps and request.authenticated else None
+        if admission.unrestricted and not own and stamp is None and not of_tenant:
+            return None
+        may_send = None if admission.unrestricted else self._may_send
+        return MessageCheck(name if own else None, stamp, may_send, self._deny_message)
+
+    def _may_send(self, address: str) -> bool:
+        return self.admission.may_send(address).allowed
+
+    def _deny_message(self, what: str, text: str) -> None:
+        self._record(judge_message(self.admission, what, text))
+
+    def deny_large_message(self) -> None:
+        """Count and record a message above the largest size."""
+        self._record(judge_size(self.admission))
+
+    # --- sessions
+
+    def may_begin(self, others: int) -> Error | None:
+        """Return the error that denies the peer another session beside its ``others``; None if it may begin one."""
+        share = self.share if others else None
+        quotas = None if share is None else share.quotas_on_bytes(SESSION_BYTES)
+        verdict = judge_begin(self.admission, others, quotas)
+        if quotas is not None and quotas.rule == verdict.rule:
+            self._in_force.book.note_answer(quotas)
+        if verdict.allowed:
+            if share is not None:
+                share.keep(SESSION_BYTES)
+            return None
+        self._record(verdict)
+        return verdict.error
+
+    def count_sessions(self, count: int, open_bytes: int) -> None:
+        """Set the number of the peer's sessions and the bytes kept of its open.
+
+        The memory of the open and of all sessions but the first counts in the peer's quotas.
+        """
+        share = self.share
+        if share is not None:
+            share.keep(open_bytes + SESSION_BYTES * max(0, count - 1) - share.kept)
+
+    # --- links
+
+    def may_attach(
+        self, attach: Attach, others: Callable[[], int], *, full: str = "", quotas: QuotaAnswer | None = None
+    ) -> Error | None:
+        """Return the error that denies the peer a link; None if it may have it.
+
+        ``others`` counts its links in this direction; ``full`` is the rule by which it may have no more, empty if it
+        may; ``quotas`` is the answer of its share, for a link that is not counted yet.
+        """
+        verdict = judge_attach(self.admission, attach, LinkCounts(others, full, quotas))
+        if quotas is not None:
+            self._in_force.book.note_answer(quotas)
+        if verdict.allowed and not self._in_force.plugins.may_attach(self._request(attach)):
+            verdict = verdict.denied_by(BY_PLUGIN, LINK_DENIED)
+        self._record(verdict)
+        return verdict.error
+
+    def deny_closed(self, attach: Attach, rule: str) -> None:
+        """Count and record that an address is not open to the peer, by a ``rule`` other than the policy's."""
+        self._record(deny_closed(self.admission, attach, rule))
+
+    def _request(self, attach: Attach) -> AttachRequest:
+        request, admission = self.request, self.admission
+        terminus = attach.source if attach.role else attach.target
+        named = terminus if isinstance(terminus, Source | Target) else None
+        address = getattr(terminus, "address", None)
+        return AttachRequest(
+            connection_id=request.number,
+            user=request.user,
+            authenticated=request.authenticated,
+            remote_host=request.host,
+            role=request.role,
+            vhost=admission.vhost,
+            group=admission.group,
+            link_name=attach.name,
+            sends=not attach.role,
+            address=address if isinstance(address, str) else None,
+            dynamic=named is not None and named.dynamic,
+            capabilities=() if named is None else tuple(map(str, named.capabilities)),
+        )
+
+    def _record(self, verdict: Verdict) -> None:
+        self._in_force.record.record(verdict, self.request)
+
+
+def scopes_of(admission: Admission, tenant: str) -> tuple[str, ...]:
+    """Return the vhost and the tenant of a connection, as far as it has them."""
+    return tuple(dict.fromkeys(filter(None, (admission.vhost, tenant))))

@@ -1,0 +1,80 @@
+"""What the policy judges: the kinds of requests, the reasons of denials, and the errors that denied peers get."""
+
+from __future__ import annotations
+
+from enum import Enum, StrEnum
+from typing import Final, NamedTuple
+
+from trouter.core.refusals import LINK_DENIED
+from trouter.wire.performatives import Error
+
+__all__ = ["LINK_DENIED"]
+
+RESOURCE: Final = "amqp:resource-limit-exceeded"
+CONNECTION_DENIED: Final = Error(RESOURCE, "connection disallowed by local policy")
+SESSION_DENIED: Final = Error(RESOURCE, "session disallowed by local policy")
+TOO_MANY_LINKS: Final = Error(RESOURCE, "link disallowed by local policy")
+MESSAGE_TOO_LARGE: Final = Error("amqp:connection:forced", "Message size exceeded")
+#: For a connection that belongs to no tenant, in the words of Qpid Dispatch's policy.
+TENANT_DENIED: Final = Error("amqp:unauthorized-access", "connection disallowed by local policy")
+#: Denials of a kind that are reported one by one within a second; a peer may repeat them, but rarely needs to.
+SINGLY: Final = 16
+#: The same for denials that may come with every message or request; the log has them at debug level only.
+EACH: Final = 1
+
+
+class Reason(StrEnum):
+    """Why a connection is denied; stable words for records and counters."""
+
+    NO_VHOST = "no-vhost"
+    NO_GROUP = "no-group"
+    NO_CONNECTOR_GROUP = "no-connector-group"
+    REMOTE_HOST = "remote-host"
+    BAD_PERMISSIONS = "bad-permissions"
+    PLUGIN = "plugin"
+    MAX_CONNECTIONS = "max-connections"
+    MAX_CONNECTIONS_PER_USER = "max-connections-per-user"
+    MAX_CONNECTIONS_PER_HOST = "max-connections-per-host"
+    QUOTA = "quota"
+    DECISION = "decision"
+
+
+class MemberBy(Enum):
+    """Why a user is in a group."""
+
+    LISTED = "listed"
+    EVERY_USER = "every user"
+    UNKNOWN_USER = "allowUnknownUser"
+    CONNECTOR = "connector"
+
+
+class Row(NamedTuple):
+    """One kind of request: operation and reason for records, then the counters of denials in policy and vhost."""
+
+    operation: str
+    reason: str
+    policy: tuple[str, ...] = ()
+    vhost: str = ""
+    #: Denials on one connection that are reported one by one within a second; 0 for all.
+    singly: int = 0
+
+
+class Judged(Enum):
+    """The kinds of requests that are judged."""
+
+    ACCEPT = Row("accept", "max-connections", ("connections_denied", "total_denials"), singly=SINGLY)
+    OPEN = Row("open", "connection", ("vhost_connections_denied",), "connections_denied")
+    ORDER = Row("open", "decision", ("vhost_connections_denied",), "connections_denied")
+    TENANT = Row("open", "tenant", ("vhost_connections_denied",))
+    CONNECTOR = Row("open", "connector", ("vhost_connections_denied",))
+    BEGIN = Row("begin", "session", ("total_denials",), "session_denied", singly=SINGLY)
+    SENDER = Row("attach", "sender", ("links_denied", "total_denials"), "sender_denied", singly=SINGLY)
+    RECEIVER = Row("attach", "receiver", ("links_denied", "total_denials"), "receiver_denied", singly=SINGLY)
+    TARGET = Row("send", "target", ("messages_denied",), singly=EACH)
+    NO_TO = Row("send", "no-address", ("messages_denied",), singly=EACH)
+    USER_ID = Row("send", "user-id", ("user_id_denied",), singly=EACH)
+    TOO_LARGE = Row(
+        "send", "message-size", ("max_message_size_denied", "total_denials"), "max_message_size_denied", singly=SINGLY
+    )
+    DECISION = Row("send", "decision", ("messages_denied",), singly=EACH)
+    MANAGEMENT = Row("manage", "management", ("management_denied",), singly=EACH)

@@ -1,0 +1,160 @@
+"""Records the verdicts of the policy: one log line, one record, the counters, and the last denials, for each.
+
+Every verdict is recorded here (security.md 4.9). The lines (module POLICY) are in Qpid Dispatch's words, for its
+tools. Texts that a client chose, its user name and its vhost, are quoted so that they cannot end their quotes.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from trouter.logs.peer_text import and_more, quoted
+from trouter.records import PolicyDecision
+from trouter.telemetry.recorder import Denied, Recorder
+
+from .judge import Verdict
+from .kinds import EACH, Row
+from .requests import OpenRequest
+
+#: The limits on links of Qpid Dispatch, with its names.
+_LINK_LIMITS: Final = ("maxSenders", "maxReceivers")
+_MAX_RULE: Final = 256
+
+log = logging.getLogger("trouter.POLICY")
+
+
+@dataclass(slots=True)
+class PolicyCounts:
+    """The counters of the entity ``policy``."""
+
+    connections_processed: int = 0
+    connections_denied: int = 0
+    connections_current: int = 0
+    links_denied: int = 0
+    max_message_size_denied: int = 0
+    total_denials: int = 0
+    vhost_connections_denied: int = 0
+    messages_denied: int = 0
+    user_id_denied: int = 0
+    management_denied: int = 0
+
+
+@dataclass(slots=True)
+class VhostCounts:
+    """The counters of one entity ``vhostStats``."""
+
+    connections_approved: int = 0
+    connections_denied: int = 0
+    session_denied: int = 0
+    sender_denied: int = 0
+    receiver_denied: int = 0
+    max_message_size_denied: int = 0
+    quota_alarms: int = 0
+
+
+class PolicyRecord:
+    """The counters of one router's policy, and the writer of its log lines and records."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.counts = PolicyCounts()
+        self.vhosts: dict[str, VhostCounts] = {}
+        self._recorder = recorder
+
+    def counts_of(self, vhost: str) -> VhostCounts:
+        """Return the counters of a vhost, from 0 for a new one."""
+        return self.vhosts.setdefault(vhost, VhostCounts())
+
+    def record(self, verdict: Verdict, who: OpenRequest | None) -> None:
+        """Count, log and record a verdict about a request of ``who``, None before an open.
+
+        What is allowed is a record only, and none without a policy.
+        """
+        assert verdict.judged is not None  # noqa: S101 - an address by itself is not recorded
+        row = verdict.judged.value
+        if verdict.allowed:
+            if self._recorder.active and not verdict.unrestricted:
+                self._emit(verdict, row, who, "allowed", 1)
+            return
+        for name in row.policy:
+            setattr(self.counts, name, getattr(self.counts, name) + 1)
+        if row.vhost and verdict.vhost:
+            counts = self.counts_of(verdict.vhost)
+            setattr(counts, row.vhost, getattr(counts, row.vhost) + 1)
+        if row.singly:
+            number = 0 if who is None else who.number
+            write = partial(self._write_denial, verdict, row, who)
+            self._recorder.repeats.happened((number, row.reason), row.singly, write)
+        else:
+            self._write_denial(verdict, row, who, 1)
+
+    def _write_denial(self, verdict: Verdict, row: Row, who: OpenRequest | None, count: int) -> None:
+        """Write one line and one record for a denial, or for ``count`` repeated ones."""
+        user, host = ("", verdict.text) if who is None else (who.user, who.host)
+        about = verdict.text if verdict.address is None else verdict.address
+        log.log(
+            logging.DEBUG if row.singly == EACH else logging.INFO,
+            "[C%d] %s%s",
+            0 if who is None else who.number,
+            denial_line(row.operation, row.reason, user, host, verdict.vhost, verdict.rule, about),
+            and_more(count),
+        )
+        denied = Denied(row.operation, row.reason, user, host, verdict.vhost, verdict.rule, about)
+        self._recorder.denials.note(denied, count)
+        if self._recorder.active:
+            self._emit(verdict, row, who, row.reason, count)
+
+    def _emit(self, verdict: Verdict, row: Row, who: OpenRequest | None, reason: str, count: int) -> None:
+        record = PolicyDecision(
+            conn=0 if who is None else who.number,
+            vhost=verdict.vhost or None,
+            user=None if who is None else who.user,
+            host=verdict.text if who is None else who.host,
+            group=verdict.group or None,
+            op=row.operation,
+            allow=verdict.allowed,
+            rule=verdict.rule,
+            reason=reason,
+            repeat=count,
+        )
+        record.addr, record.dir = verdict.address, verdict.direction
+        self._recorder.emit(record)
+
+
+def denial_line(operation: str, reason: str, user: str, host: str, vhost: str, rule: str, text: str) -> str:
+    """Return the log line of a denied ``operation``; ``text`` is the address, or the object of the denial."""
+    if operation == "begin":
+        who = f"user: {quoted(user)}, rhost: {host}, vhost: {quoted(vhost)}"
+        return f"DENY AMQP Begin Session due to session limit. {who}"
+    who = f"for user {quoted(user)}, rhost '{host}', vhost {quoted(vhost)}"
+    if operation == "open":
+        return f"DENY AMQP Open {who}: {reason} rule={_shown(rule)} {_shown(text)}"
+    if operation == "attach":
+        limit = rule.rpartition(":")[2]
+        if limit in _LINK_LIMITS:
+            return f"DENY AMQP Attach {reason} {who} based on {limit} limit"
+        return f"DENY AMQP Attach {reason} link {quoted(text)} {who} based on {_shown(rule)}"
+    if operation == "send" and reason == "message-size":
+        return f"DENY AMQP Transfer maxMessageSize exceeded {who} rule={_shown(rule)}"
+    whose = f"user={_shown(user)} host={host} vhost={_shown(vhost)}"
+    return f"DENY {operation} {reason}: {whose} rule={_shown(rule)} {_shown(text)}"
+
+
+def closed_line(name: str, held: tuple[int, int, int], denials: VhostCounts, connections: int) -> str:
+    """Return the log line of the end of a connection that had ``held`` sessions, senders and receivers.
+
+    ``denials`` are those of its vhost so far, on all connections.
+    """
+    sessions, senders, receivers = held
+    return (
+        f"Connection {quoted(name)} closed with resources n_sessions={sessions}, n_senders={senders}, "
+        f"n_receivers={receivers}, sessions_denied={denials.session_denied}, "
+        f"senders_denied={denials.sender_denied}, receivers_denied={denials.receiver_denied}, "
+        f"max_message_size_denied:{denials.max_message_size_denied}, nConnections= {connections}."
+    )
+
+
+def _shown(text: str) -> str:
+    return repr(text[:_MAX_RULE])
