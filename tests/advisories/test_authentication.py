@@ -14,7 +14,7 @@ from tests.auth_double import ALICE, IDENTITY, plain, service
 from tests.e2e.peer import Gone, Peer, connected
 from tests.e2e.test_authentication import address_of_this_machine
 from tests.e2e.websocket import WebSocket
-from tests.policy.test_router_policy import POLICY, policing, request
+from tests.policy.test_router_policy import POLICY, request, router_policy
 from tests.routers import DEADLINE_S, ROOT, RunningRouter, running
 from trouter.hooks import ConnectionRequest, VhostPolicy, hookimpl
 from trouter.wire.framing import AMQP_HEADER, SASL_HEADER, frame
@@ -158,7 +158,7 @@ def test_plugins_get_a_user_name_unchanged(user: str) -> None:
             seen.append(connection.user)
             return VhostPolicy("one")
 
-    made, _ = policing(POLICY, Asks())
+    made, _ = router_policy(POLICY, Asks())
     assert made.judge_open(request(user=user)).allowed
     assert seen == [user]
 

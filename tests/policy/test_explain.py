@@ -39,6 +39,10 @@ vhost {
  groups: { $default: { remoteHosts: * } }
 }
 vhost {
+ hostname: none.com
+ groups: { all: { users: *, remoteHosts: *, sources: *, maxReceivers: 0 } }
+}
+vhost {
  hostname: $default
  allowUnknownUser: yes
  groups: { $default: { remoteHosts: * } }
@@ -130,6 +134,18 @@ EXPLAINED = {
         True,
         "no-policy",
         ["nothing is held to a vhost: no policyVhost for it", "every address"],
+    ),
+    "a link of a group that may have none": (
+        Question(vhost="none.com", user="bob", host="::1", source="a"),
+        False,
+        "none.com:all:maxReceivers",
+        ["maxReceivers is 0"],
+    ),
+    "a receiver without an address": (
+        Question(vhost="traders.com", user="feeder", host="10.0.0.1", source=""),
+        False,
+        "traders.com:feeds:source",
+        ["a receiver without an address"],
     ),
     "a sender without an address where there is no policy": (
         Question(vhost="closed.com", connector=True, target=""),

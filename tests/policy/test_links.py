@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trouter.policy.judge import Admission, LinkCounts, judge_attach
+from trouter.policy.judge import Admission, judge_attach
 from trouter.policy.kinds import LINK_DENIED, TOO_MANY_LINKS
 from trouter.wire.performatives import Attach, Coordinator, Error, Source, Target
 from trouter.wire.types import Symbol
@@ -57,7 +57,7 @@ ROWS: dict[str, tuple[Attach, bool, str, bool, str]] = {
 
 def judged(settings: str, attach: Attach, others: int = 0) -> tuple[bool, str, Error | None]:
     """Return whether a link is allowed, the rule, and the error for its peer."""
-    verdict = judge_attach(opened(group(settings)), attach, LinkCounts(lambda: others))
+    verdict = judge_attach(opened(group(settings)), attach, lambda: others)
     assert (verdict.vhost, verdict.group, verdict.direction) == ("v", "g", "out" if attach.role else "in")
     return verdict.allowed, verdict.rule, verdict.error
 
@@ -85,4 +85,4 @@ def test_a_connection_without_limits_is_not_counted() -> None:
 
     admission = admit(group(STRICT, vhost=" maxConnections: 9"), None, "us", "x", authenticated=False, connector=True)
     assert isinstance(admission, Admission)
-    assert judge_attach(admission, receiver(None), LinkCounts(counts)).allowed
+    assert judge_attach(admission, receiver(None), counts).allowed

@@ -13,7 +13,7 @@ from trouter.admission.host_names import HostNames
 from trouter.config import load
 from trouter.core.check import RESERVED, TARGET
 from trouter.core.terms import ROUTER_ROLES
-from trouter.hooks import Plugins, VhostPolicy, hookimpl
+from trouter.hooks import Decision, Plugins, VhostPolicy, hookimpl
 from trouter.management.ports import Rights
 from trouter.policy.compiled import Policy
 from trouter.policy.connection_policy import ConnectionPolicy
@@ -21,6 +21,7 @@ from trouter.policy.judge import EVERYTHING, NOTHING, UNFIT, Admission, Verdict
 from trouter.policy.kinds import CONNECTION_DENIED, SESSION_DENIED, Judged
 from trouter.policy.requests import OpenRequest
 from trouter.policy.router_policy import RouterPolicy
+from trouter.policy.sanctions import Sanction, target_of
 from trouter.records import PolicyDecision, Record
 from trouter.telemetry.recorder import Recorder
 from trouter.wire.performatives import Error
@@ -55,7 +56,7 @@ class PolicedConnection:
         return 0
 
 
-def policing(text: str = POLICY, *plugins: object) -> tuple[RouterPolicy, Takes]:
+def router_policy(text: str = POLICY, *plugins: object) -> tuple[RouterPolicy, Takes]:
     recorder, takes = Recorder(), Takes()
     recorder.add(takes)
     made = RouterPolicy(recorder, Plugins(plugins), trio.current_time)
@@ -95,19 +96,19 @@ def deny(made: RouterPolicy, what: Judged, rule: str, **more: Any) -> None:
 
 
 def test_routers_have_room_that_clients_cannot_take() -> None:
-    made, _ = policing()
+    made, _ = router_policy()
     assert [made.accept("normal", "192.0.2.1") for _ in range(3)] == [True, True, False]
     for role in sorted(ROUTER_ROLES):
         assert made.accept(role, "192.0.2.1")
         assert not made.accept(role, "192.0.2.1")
         made.left()
-    closed, _ = policing("policy { maxConnections: 0 }")
+    closed, _ = router_policy("policy { maxConnections: 0 }")
     assert not any(closed.accept(role, "192.0.2.1") for role in ("normal", *ROUTER_ROLES))
 
 
 @pytest.mark.parametrize("what", Judged)
 def test_each_denial_counts_and_is_one_record(what: Judged) -> None:
-    made, takes = policing()
+    made, takes = router_policy()
     holder = enter(made, request())
     takes.records.clear()
     before = made.shown_policy()
@@ -123,7 +124,7 @@ def test_each_denial_counts_and_is_one_record(what: Judged) -> None:
 
 
 def test_an_allowed_open_is_recorded_and_repeated_message_denials_are_merged() -> None:
-    made, takes = policing()
+    made, takes = router_policy()
     enter(made, request())
     (record,) = takes.records
     assert isinstance(record, PolicyDecision)
@@ -139,7 +140,7 @@ def test_an_allowed_open_is_recorded_and_repeated_message_denials_are_merged() -
 def test_repeated_denials_of_a_peer_flood_neither_the_log_nor_the_records(
     what: Judged, caplog: pytest.LogCaptureFixture
 ) -> None:
-    made, takes = policing()
+    made, takes = router_policy()
     enter(made, request())
     takes.records.clear()
     caplog.set_level("INFO", "trouter.POLICY")
@@ -153,7 +154,7 @@ def test_repeated_denials_of_a_peer_flood_neither_the_log_nor_the_records(
 
 
 def test_one_client_may_come_to_two_listeners_from_the_same_port() -> None:
-    made, _ = policing()
+    made, _ = router_policy()
     first = request(1)
     second = OpenRequest(2, first.name, "one", "alice", "192.0.2.1", authenticated=True)
     enter(made, first)
@@ -175,7 +176,7 @@ def test_limits_of_users_and_hosts_stay_their_own_through_a_change(order: tuple[
         "vhost {{ hostname: one, maxConnectionsPerUser: {}, maxConnectionsPerHost: {}, groups: {} }}"
     )
     groups = "{ all: { users: *, remoteHosts: * } }"
-    made, _ = policing(text.format(50, 50, groups))
+    made, _ = router_policy(text.format(50, 50, groups))
     made.replace_policy(compiled(text.format(per_user, per_host, groups)))
     enter(made, request(1, "alice"))
     assert made.judge_open(request(2, "bob")).allowed == (per_user == "1")
@@ -185,7 +186,7 @@ def test_limits_of_users_and_hosts_stay_their_own_through_a_change(order: tuple[
 @pytest.mark.parametrize("role", ["normal", "route-container", "edge", "inter-router"])
 @pytest.mark.parametrize("outgoing", [False, True])
 def test_inter_router_and_outgoing_connections_are_exempt(role: str, outgoing: bool) -> None:
-    made, _ = policing()
+    made, _ = router_policy()
     exempt = role == "inter-router" or outgoing
     admission = made.judge_open(request(hostname="nowhere", role=role, outgoing=outgoing)).admission
     assert (admission is not None) == exempt
@@ -199,7 +200,7 @@ def test_inter_router_and_outgoing_connections_are_exempt(role: str, outgoing: b
 
 
 def test_no_user_has_rights_unless_a_group_gives_them() -> None:
-    made, _ = policing()
+    made, _ = router_policy()
     assert made.rights(0).level == "admin"
     assert made.rights(99).level == "none"
     made.replace_policy(compiled("policy { enableVhostPolicy: no }"))
@@ -208,7 +209,7 @@ def test_no_user_has_rights_unless_a_group_gives_them() -> None:
 
 def test_a_connection_that_fails_to_follow_a_change_is_closed_and_the_others_are_judged() -> None:
     """Otherwise one connection could keep a change from all connections that opened after it."""
-    made, _ = policing()
+    made, _ = router_policy()
 
     class Fails(PolicedConnection):
         def follow(self, admission: Admission) -> None:
@@ -227,7 +228,7 @@ def test_a_connection_that_fails_to_follow_a_change_is_closed_and_the_others_are
 
 
 def test_an_address_that_is_none_is_denied_by_a_rule_of_its_own() -> None:
-    made, takes = policing()
+    made, takes = router_policy()
     check = admit(made, request(1)).check(of_tenant=False)
     assert check is not None
     assert not check.allows(b"a" * 5000)
@@ -262,13 +263,13 @@ class Chooses:
     ],
 )
 def test_a_plugin_chooses_the_vhost_of_a_connection(answer: object, vhost: str | None) -> None:
-    made, _ = policing(POLICY, Chooses(answer))
+    made, _ = router_policy(POLICY, Chooses(answer))
     admission = made.judge_open(request(hostname="named")).admission
     assert (None if admission is None else admission.vhost) == vhost
 
 
 def test_a_plugin_chooses_no_vhost_without_a_policy() -> None:
-    made, _ = policing("policy { enableVhostPolicy: no }", Chooses(VhostPolicy("one")))
+    made, _ = router_policy("policy { enableVhostPolicy: no }", Chooses(VhostPolicy("one")))
     assert not made.judge_open(request()).allowed
 
 
@@ -303,7 +304,7 @@ async def test_a_host_name_keeps_its_last_known_addresses(resolver: dict[str, li
 
 
 async def test_names_are_looked_up_again(resolver: dict[str, list[str] | None]) -> None:
-    made, _ = policing()
+    made, _ = router_policy()
     names, who = HostNames(), request(hostname="named")
     assert not made.judge_open(who).allowed
     resolver["some.where.example"] = ["192.0.2.1"]
@@ -316,7 +317,7 @@ async def test_names_are_looked_up_again(resolver: dict[str, list[str] | None]) 
 
 
 def test_a_denial_of_a_tenant_is_recorded_although_no_rule_reads_its_messages() -> None:
-    made, takes = policing("")
+    made, takes = router_policy("")
     enter(made, request(role="route-container"))
     takes.records.clear()
     hold = made.admitted(1)
@@ -339,7 +340,7 @@ def test_a_denial_of_a_tenant_is_recorded_although_no_rule_reads_its_messages() 
     [("none", NOTHING), ("read", Rights("read", allow_dynamic_link_routes=False)), ("admin", EVERYTHING)],
 )
 def test_a_connection_without_a_vhost_has_the_rights_of_routers_under_a_policy(level: str, rights: Rights) -> None:
-    made, _ = policing(POLICY.replace("defaultVhost:", f"defaultVhost: ,routerManagement: {level}", 1))
+    made, _ = router_policy(POLICY.replace("defaultVhost:", f"defaultVhost: ,routerManagement: {level}", 1))
     router = request(7, role="inter-router")
     enter(made, router)
     assert made.rights(7) == rights
@@ -352,7 +353,7 @@ def test_a_connection_without_a_vhost_has_the_rights_of_routers_under_a_policy(l
 
 
 def test_a_connection_admitted_without_a_policy_is_judged_by_a_later_policy() -> None:
-    made, _ = policing("policy { enableVhostPolicy: no }")
+    made, _ = router_policy("policy { enableVhostPolicy: no }")
     held = enter(made, request(hostname="nowhere"))
     made.replace_policy(
         compiled(
@@ -361,6 +362,38 @@ def test_a_connection_admitted_without_a_policy_is_judged_by_a_later_policy() ->
         )
     )
     assert held.errors == [CONNECTION_DENIED]
+
+
+# --- decisions
+
+SLOWED = """
+policy { enableVhostPolicy: yes }
+vhost { hostname: one, aliases: x, groups: { all: { users: *, remoteHosts: * } } }
+vhost { hostname: two, groups: { all: { users: *, remoteHosts: *, sources: a } } }
+"""
+
+
+def slow(made: RouterPolicy, tenant: str) -> None:
+    decision = Decision("1", "slow-tenant", tenant, 10**17, "", (), rate=5)
+    made._sanctions.put(Sanction(target_of(decision), decision, "admin", float("inf")))
+    made.apply_decision(target_of(decision))
+
+
+def test_a_connection_that_moves_to_another_vhost_leaves_the_rate_of_its_former_one() -> None:
+    """Otherwise a decision about one tenant would slow the messages of another."""
+    made, _ = router_policy(SLOWED)
+    made.book.now = lambda: 0.0
+    moving = admit(made, request(hostname="x"))
+    assert moving.share is None
+    slow(made, "one")
+    assert moving.share is not None
+    assert [rule.owner for rule in moving.share.rules] == ["decision:one"]
+    made.replace_policy(
+        compiled(SLOWED.replace(", aliases: x", "").replace("hostname: two,", "hostname: two, aliases: x,"))
+    )
+    assert moving.admission.vhost == "two"
+    assert moving.share is None
+    assert not made.book.busy
 
 
 # --- limits of messages and sessions
@@ -379,7 +412,7 @@ def test_a_connection_admitted_without_a_policy_is_judged_by_a_later_policy() ->
 def test_without_a_policy_a_name_that_was_proven_is_kept(
     more: dict[str, Any], own: bytes | None, stamp: bytes | None
 ) -> None:
-    made, _ = policing("policy { enableVhostPolicy: no }")
+    made, _ = router_policy("policy { enableVhostPolicy: no }")
     stamping = admit(made, request(1, **more), stamps=True).check(of_tenant=False)
     plain = admit(made, request(2, **more)).check(of_tenant=False)
     assert (None if plain is None else plain.user) == own
@@ -388,7 +421,7 @@ def test_without_a_policy_a_name_that_was_proven_is_kept(
 
 
 def test_a_connection_may_begin_the_sessions_of_its_group() -> None:
-    made, takes = policing(POLICY.replace("sources: *,", "sources: *, maxSessions: 2,"))
+    made, takes = router_policy(POLICY.replace("sources: *,", "sources: *, maxSessions: 2,"))
     hold = admit(made, request())
     assert hold.may_begin(1) is None
     assert hold.may_begin(2) == SESSION_DENIED

@@ -20,7 +20,6 @@ from .compiled import Policy
 from .judge import (
     BY_PLUGIN,
     Admission,
-    LinkCounts,
     Verdict,
     deny_closed,
     judge_attach,
@@ -199,7 +198,7 @@ class ConnectionPolicy:
         ``others`` counts its links in this direction; ``full`` is the rule by which it may have no more, empty if it
         may; ``quotas`` is the answer of its share, for a link that is not counted yet.
         """
-        verdict = judge_attach(self.admission, attach, LinkCounts(others, full, quotas))
+        verdict = judge_attach(self.admission, attach, others, full, quotas)
         if quotas is not None:
             self._in_force.book.note_answer(quotas)
         if verdict.allowed and not self._in_force.plugins.may_attach(self._request(attach)):

@@ -15,7 +15,7 @@ from trouter.config.problems import printable
 from trouter.config.schema import camel
 from trouter.policy.choice import ChosenBy
 from trouter.policy.compiled import Limits, Policy
-from trouter.policy.judge import Admission, LinkCounts, Verdict, judge_attach, judge_open
+from trouter.policy.judge import Admission, Verdict, judge_attach, judge_open
 from trouter.policy.kinds import MemberBy, Reason
 from trouter.policy.requests import OpenRequest
 from trouter.policy.settings import UNLIMITED, Settings
@@ -101,7 +101,7 @@ def explain(policy: Policy, question: Question) -> Explanation:
     steps, attach = _admitted(policy, admission, question), _attach_of(question)
     if attach is None:
         return Explanation(True, opened.rule, steps, opened)
-    verdict = judge_attach(admission, attach, LinkCounts(_no_others))
+    verdict = judge_attach(admission, attach, _no_others)
     asked = shown_name(verdict.address or "")
     step = Step("source" if attach.role else "target", asked, _entry(policy, admission, verdict))
     return Explanation(verdict.allowed, verdict.rule, (*steps, step), opened)

@@ -125,15 +125,15 @@ class Verdict(NamedTuple):
     #: Both empty if none was found.
     vhost: str = ""
     group: str = ""
-    #: Why a connection is denied; its terms if it is not.
-    reason: Reason | None = None
-    admission: Admission | None = None
+    #: No policy applies, so that nothing is recorded if it is allowed.
+    unrestricted: bool = False
     #: The address of a link or message, and its direction; another object of the request, for the log.
     address: str | None = None
     direction: str | None = None
     text: str = ""
-    #: No policy applies, so that nothing is recorded if it is allowed.
-    unrestricted: bool = False
+    #: Why a connection is denied; its terms if it is not.
+    reason: Reason | None = None
+    admission: Admission | None = None
 
     def __bool__(self) -> bool:
         return self.allowed
@@ -165,10 +165,9 @@ def judge_open(policy: Policy, request: OpenRequest, chosen: VhostPolicy | None 
             return _deny_open(request, Reason.PLUGIN, chosen.vhost if chosen.vhost in policy.vhosts else "")
         policy_vhost = chosen.vhost or policy_vhost
         permissions = permissions if chosen.permissions is None else chosen.permissions
-    dialled = request.outgoing or request.is_exempt
-    if not policy.entity.enable_vhost_policy or request.is_exempt or (dialled and not policy_vhost):
+    if not policy.entity.enable_vhost_policy or request.is_exempt or (request.outgoing and not policy_vhost):
         verdict = _allow_open(request, _without_vhost(request.user))
-    elif dialled:
+    elif request.outgoing:
         verdict = _judge_connector(policy, request, policy_vhost)
     else:
         verdict = _judge_client(policy, request, policy_vhost or request.hostname)
@@ -215,8 +214,8 @@ def _allow_open(request: OpenRequest, admission: Admission) -> Verdict:
         None,
         admission.vhost,
         admission.group,
+        admission.unrestricted,
         admission=admission,
-        unrestricted=admission.unrestricted,
     )
 
 
@@ -236,8 +235,8 @@ def _deny_open(
         CONNECTION_DENIED,
         vhost,
         group,
-        reason,
         text=request.hostname,
+        reason=reason,
     )
 
 
@@ -339,32 +338,27 @@ def judge_begin(admission: Admission, others: int, quotas: QuotaAnswer | None) -
 # --- attach
 
 
-class LinkCounts(NamedTuple):
-    """The counts that limit the links of a connection."""
-
-    #: Returns how many links the peer has in this direction already; called only if that is limited.
-    others: Callable[[], int]
-    #: The rule by which the connection has as many links as it may; empty if it has not.
-    full: str = ""
-    #: What the quotas say to one more link; None if none count it.
-    quotas: QuotaAnswer | None = None
-
-
-def judge_attach(admission: Admission, attach: Attach, counts: LinkCounts) -> Verdict:
+def judge_attach(
+    admission: Admission, attach: Attach, others: Callable[[], int], full: str = "", quotas: QuotaAnswer | None = None
+) -> Verdict:
     """Return the decision on an attach, by number, flags and address (security.md 4.6, 4.9).
+
+    others: returns how many links the peer has in this direction already; called only if that is limited. full: the
+    rule by which the connection has as many links as it may, empty if it has not. quotas: what the quotas say to one
+    more link, None if none count it.
 
     The decoder delivers the capabilities of a terminus as symbols, whether they were one symbol, an array or a list,
     and refuses deeper nesting. Each of them counts.
     """
     receives = attach.role
     terminus = attach.source if receives else attach.target
-    over = counts.full if counts.quotas is None else counts.quotas.rule or counts.full
+    over = full if quotas is None else quotas.rule or full
     if over:
         allowed, rule, error = False, over, TOO_MANY_LINKS
     elif admission.unrestricted:
         allowed, rule, error = True, admission.rule, None
     else:
-        allowed, rule, error = _judge_link(admission, terminus, counts.others, sends=not receives)
+        allowed, rule, error = _judge_link(admission, terminus, others, sends=not receives)
     address = getattr(terminus, "address", None)
     return Verdict(
         allowed,
@@ -373,9 +367,9 @@ def judge_attach(admission: Admission, attach: Attach, counts: LinkCounts) -> Ve
         error,
         admission.vhost,
         admission.group,
-        address=address if isinstance(address, str) else None,
-        direction="out" if receives else "in",
-        unrestricted=admission.unrestricted,
+        admission.unrestricted,
+        address if isinstance(address, str) else None,
+        "out" if receives else "in",
     )
 
 
@@ -405,7 +399,7 @@ def _judge_target(admission: Admission, label: str, target: object) -> tuple[boo
         return admission.settings.allow_anonymous_sender, f"{label}:allowAnonymousSender"
     if not isinstance(target.address, str):
         return False, f"{label}:target"
-    return admission.may_send(target.address)[:2]
+    return _judge_entries(admission.targets, target.address, admission.user_text)
 
 
 def _judge_source(admission: Admission, label: str, source: object) -> tuple[bool, str]:
@@ -415,18 +409,22 @@ def _judge_source(admission: Admission, label: str, source: object) -> tuple[boo
         return admission.settings.allow_dynamic_source, f"{label}:allowDynamicSource"
     if not isinstance(source.address, str) or not source.address:
         return False, f"{label}:source"
-    return admission.may_receive(source.address)[:2]
+    return _judge_entries(admission.sources, source.address, admission.user_text)
 
 
 def judge_address(rules: AddressRules, address: str, user: str) -> Verdict:
     """Return the decision on `address`; entries with `${user}` cover nothing if `user` is empty."""
-    number = find_entry(rules.entries, address, user)
+    return Verdict(*_judge_entries(rules, address, user))
+
+
+def _judge_entries(rules: AddressRules, address: str, user: str) -> tuple[bool, str]:
+    number = _find_entry(rules.entries, address, user)
     if number > NO_ENTRY:
-        return Verdict(True, f"{rules.label}:{number}")
-    return Verdict(False, f"{rules.label}:{'undecided' if number == UNDECIDED else 'none'}")
+        return True, f"{rules.label}:{number}"
+    return False, f"{rules.label}:{'undecided' if number == UNDECIDED else 'none'}"
 
 
-def find_entry(entries: Entries, address: str, user: str) -> int:
+def _find_entry(entries: Entries, address: str, user: str) -> int:
     """Return the number of the entry that covers `address` as it is written, NO_ENTRY, or UNDECIDED.
 
     The router's spelling must be allowed too: else `pub:/secret`, which `pub*` covers, would reach `secret`.
@@ -441,7 +439,7 @@ def find_entry(entries: Entries, address: str, user: str) -> int:
 
 def deny_closed(admission: Admission, attach: Attach, rule: str) -> Verdict:
     """Return the denial of a link whose address is not open to the peer, by a ``rule`` other than the policy's."""
-    return judge_attach(admission, attach, LinkCounts(_none, full=rule)).denied_by(rule, LINK_DENIED)
+    return judge_attach(admission, attach, _none, full=rule).denied_by(rule, LINK_DENIED)
 
 
 def _none() -> int:

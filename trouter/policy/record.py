@@ -72,11 +72,12 @@ class PolicyRecord:
 
         What is allowed is a record only, and none without a policy.
         """
+        if verdict.allowed and (verdict.unrestricted or not self._recorder.active):
+            return
         assert verdict.judged is not None  # noqa: S101 - an address by itself is not recorded
-        row = verdict.judged.value
+        row: Row = verdict.judged.value
         if verdict.allowed:
-            if self._recorder.active and not verdict.unrestricted:
-                self._emit(verdict, row, who, "allowed", 1)
+            self._emit(verdict, row, who, "allowed", 1)
             return
         for name in row.policy:
             setattr(self.counts, name, getattr(self.counts, name) + 1)
@@ -118,8 +119,9 @@ class PolicyRecord:
             rule=verdict.rule,
             reason=reason,
             repeat=count,
+            addr=verdict.address,
+            dir=verdict.direction,
         )
-        record.addr, record.dir = verdict.address, verdict.direction
         self._recorder.emit(record)
 
 

@@ -1,0 +1,128 @@
+"""The book gives back each amount that a connection has counted, once, whatever the connection did before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trouter.config.entities import Quotas
+from trouter.engine.ports import Budget
+from trouter.policy.book import CLEAR_S, Book, Share
+from trouter.policy.quota_rules import QuotaRule
+
+ALL = Quotas(max_links=100, max_addresses=100, max_messages_per_second=5, max_buffered_bytes=1000)
+RULES = [
+    (),
+    (QuotaRule("v", "v", "", ALL, enforced=True),),
+    (QuotaRule("v", "v", "", ALL, enforced=False), QuotaRule("v", "v:g", "perUser", ALL, enforced=True)),
+    (QuotaRule("w", "w", "perHost", Quotas(max_links=1), enforced=True),),
+]
+VHOSTS = ["", "v", "w"]
+
+
+class Counter:
+    deliveries = 0
+
+
+class Credit:
+    credit = 0
+
+
+class Link:
+    """A link on which a peer sends."""
+
+    def __init__(self) -> None:
+        self.counters = Counter()
+        self.link = Credit()
+
+    def top_up(self) -> None: ...
+
+
+ACTS = st.lists(
+    st.tuples(
+        st.sampled_from(["enter", "move", "attach", "detach", "keep", "send", "end", "tick", "leave"]),
+        st.integers(0, 3),
+        st.integers(0, 11),
+    ),
+    max_size=80,
+)
+
+
+def counted(book: Book) -> Iterator[tuple[object, ...]]:
+    """Yield all that is counted."""
+    for vhost in VHOSTS:
+        connections = book.connections_of(vhost)
+        if len(connections) or connections.by_user() or connections.by_host():
+            yield vhost, len(connections)
+    for key, meter in book._meters.items():
+        counts = meter.connections, meter.links, dict(meter.addresses), meter.senders, meter.buffer.held
+        if counts != (0, 0, {}, 0, 0):
+            yield key, counts
+
+
+@given(ACTS)
+def test_when_all_connections_have_left_nothing_is_counted(acts: list[tuple[str, int, int]]) -> None:
+    now = [0.0]
+    book = Book(lambda: now[0], lambda: Budget(0), lambda _: None)
+    there: dict[int, Share] = {}
+    gone: list[Share] = []
+    links: dict[int, Link] = {}
+    for number, (act, who, which) in enumerate(acts):
+        share = there.get(who)
+        if act == "enter" and share is None:
+            # all have one name, as clients that come to two listeners from one port
+            there[who] = book.enter("n", VHOSTS[which % 3], RULES[which % 4], f"u{who % 2}", "h", int, number)
+        elif share is None:
+            continue
+        elif act == "move":
+            book.move(share, VHOSTS[which % 3], RULES[which % 4])
+        elif act == "attach" and share.rules:
+            share.attached(number, f"M0{which}" if which else None)
+        elif act == "detach" and share.links:
+            link = next(iter(share.links))
+            share.detached(link)
+            share.detached(link)
+        elif act == "keep" and share.rules:
+            share.keep(which * 10)
+        elif act == "send" and share.rules:
+            link_of = links.setdefault(who, Link())
+            link_of.link.credit += share.take(link_of, which)
+        elif act == "end" and who in links:
+            share.end_sending(links[who])
+            share.end_sending(links.pop(who))
+        elif act == "tick":
+            now[0] += which
+            book.grant_waiting()
+            book.check_usage()
+        elif act == "leave":
+            book.leave(share)
+            gone.append(there.pop(who))
+            links.pop(who, None)
+        assert sum(len(book.connections_of(vhost)) for vhost in VHOSTS[1:]) == sum(
+            bool(each.vhost) for each in there.values()
+        )
+        assert book.busy == any(each.rules for each in there.values())
+    for share in [*there.values(), *gone]:
+        book.leave(share)
+    assert list(counted(book)) == []
+    assert not book.busy
+    now[0] += CLEAR_S
+    for _ in range(3):
+        book.check_usage()
+    assert len(book) == 0
+
+
+def test_a_connection_that_moves_keeps_what_is_the_same() -> None:
+    book = Book(lambda: 0.0, lambda: Budget(0), lambda _: None)
+    share = book.enter("n", "v", RULES[1], "u", "h", int)
+    share.attached("link", "M0a")
+    share.keep(10)
+    book.move(share, "w", RULES[1])
+    (meter,) = share.meters
+    assert (meter.links, meter.buffer.held, meter.connections) == (1, 10, 1)
+    assert [len(book.connections_of(vhost)) for vhost in VHOSTS] == [0, 0, 1]
+    book.move(share, "w", RULES[2])
+    assert (share.links, share.kept) == ({}, 0)
+    assert [each.connections for each in share.meters] == [1, 1]

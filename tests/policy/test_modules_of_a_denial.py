@@ -1,0 +1,117 @@
+"""A denial passes few modules, from the call that asks the policy to the record that is written."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import trouter
+from trouter.core.check import NO_TO, TARGET
+from trouter.hooks import Vote, hookimpl
+from trouter.policy.connection_policy import ConnectionPolicy
+from trouter.records import PolicyDecision
+from trouter.wire.performatives import Attach, Source, Target
+
+from .test_router_policy import admit, request, router_policy
+
+PACKAGE = Path(trouter.__file__).parent
+#: A module counts if it decides, counts or writes. These only spell or split a text, or return the time or a level.
+LEAVES = {
+    "config.access", "core.addresses", "logs.levels", "logs.loggers", "logs.peer_text", "records.text",
+    "telemetry.clocks",
+}  # fmt: skip
+MOST = 5
+
+CONFIGURATION = """
+policy { enableVhostPolicy: yes }
+vhost {
+    hostname: one
+    groups: {
+        all: { users: *, remoteHosts: *, sources: a, targetPattern: "b/#", maxSessions: 1, maxSenders: 5 }
+    }
+}
+"""
+DENIALS: dict[str, tuple[Callable[[ConnectionPolicy], object], set[str]]] = {
+    "a link, by a name": (lambda one: one.may_attach(receiver(), int), {"policy.names"}),
+    "a link, by a pattern": (lambda one: one.may_attach(sender(), int), {"policy.patterns"}),
+    "a link, by number": (lambda one: one.may_attach(sender(), lambda: 5), set()),
+    "a link, because the connection is full": (lambda one: one.may_attach(sender(), int, full="maxLinks"), set()),
+    "a link, by its address's owner": (lambda one: one.deny_closed(sender(), "reserved"), set()),
+    "a session": (lambda one: one.may_begin(1), set()),
+    "a message to an address": (lambda one: checked(one)(TARGET, "x"), {"policy.patterns"}),
+    "a message without an address": (lambda one: checked(one)(NO_TO, ""), set()),
+    "a message too large": (lambda one: one.deny_large_message(), set()),
+}
+
+
+def sender() -> Attach:
+    return Attach("link", 0, False, source=Source(), target=Target("x"), initial_delivery_count=0)
+
+
+def receiver() -> Attach:
+    return Attach("link", 0, True, source=Source("x"), target=Target())
+
+
+def checked(one: ConnectionPolicy) -> Callable[[str, str], None]:
+    check = one.check(of_tenant=False)
+    assert check is not None
+    return check.notify
+
+
+def modules_of(call: Callable[[], object]) -> list[str]:
+    """Return the modules of trouter whose functions a call runs, in the order of their first call."""
+    found: dict[str, None] = {}
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and path.is_relative_to(PACKAGE):
+            found[".".join(path.relative_to(PACKAGE).with_suffix("").parts)] = None
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
+    return [name for name in found if name not in LEAVES]
+
+
+@pytest.mark.parametrize(("deny", "deciding"), DENIALS.values(), ids=DENIALS)
+def test_a_denial_passes_five_modules(
+    deny: Callable[[ConnectionPolicy], object], deciding: set[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "trouter.POLICY")
+    made, takes = router_policy(CONFIGURATION)
+    one = admit(made, request())
+    takes.records.clear()
+    passed = modules_of(lambda: deny(one))
+    (record,) = takes.records
+    assert isinstance(record, PolicyDecision)
+    assert not record.allow
+    assert len(caplog.messages) == 1
+    whole = {"policy.connection_policy", "policy.judge", "policy.record", "telemetry.recorder", *deciding}
+    assert set(passed) == whole
+    assert len(passed) <= MOST, passed
+
+
+def test_the_vote_of_a_plugin_adds_the_hooks_alone() -> None:
+    class Denies:
+        @hookimpl
+        def judge_attach(self) -> Vote:
+            return Vote.DENY
+
+    made, takes = router_policy(CONFIGURATION.replace("b/", ""), Denies())
+    one = admit(made, request())
+    passed = modules_of(lambda: one.may_attach(sender(), int))
+    record = takes.records[-1]
+    assert isinstance(record, PolicyDecision)
+    assert record.rule == "plugin:judge_attach"
+    others = {name for name in passed if not name.startswith("hooks.")}
+    whole = {"policy.connection_policy", "policy.judge", "policy.patterns", "policy.record", "telemetry.recorder"}
+    assert others == whole
