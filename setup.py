@@ -103,7 +103,10 @@ class BuildAllOrNone(build_ext):  # type: ignore[misc]  # setuptools ships no ty
         record.unlink(missing_ok=True)
         try:
             super().run()
-            if self.extensions:
+            if wanted := {Path(self.get_ext_fullpath(extension.name)) for extension in self.extensions}:
+                found = {path for suffix in EXTENSION_SUFFIXES for path in record.parent.rglob(f"*{suffix}")}
+                for left in found - wanted:
+                    left.unlink()  # of a module that is not compiled any more, perhaps not even there
                 record.write_text(HASHES, encoding="ascii")
         except Exception as failure:
             if not tolerates(failure):

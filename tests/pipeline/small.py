@@ -13,7 +13,10 @@ def settings_in(folder: Path) -> dict[str, str]:
     return {
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "spark.python.authenticate.socketTimeout": "120s",  # for a machine that is busy with other tests
+        # For a machine that is busy with other tests: Spark takes what is late for lost.
+        "spark.executor.heartbeatInterval": "60s",
+        "spark.network.timeout": "900s",
+        "spark.python.authenticate.socketTimeout": "300s",
         "spark.local.dir": str(folder / "local"),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),

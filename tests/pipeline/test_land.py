@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from tests.pipeline.landed import read_with_duckdb
 from trouter.client import Message, Properties
 from trouter.pipeline.jobs import fraud
-from trouter.pipeline.jobs.land import Parameters, Summary, run
+from trouter.pipeline.jobs.land import Parameters, Summary, run, run_to_end
 from trouter.pipeline.landing import NotLanded, landed
 from trouter.pipeline.tables import BadTable
 from trouter.spool import Spool
@@ -20,6 +21,7 @@ from trouter.spool import Spool
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+LATE = "Query a terminated with exception: Python worker failed to connect back."
 #: 2026-01-31T23:59:59 and the second after.
 EVE, MORNING = 1_769_903_999_000_000, 1_769_904_000_000_000
 
@@ -119,6 +121,41 @@ def test_a_message_sent_twice_lands_once_with_the_option(spark: SparkSession, tm
     assert (second.rows, second.duplicates) == ({"a": 1}, 1)
     found = read_with_duckdb(root, "landed", "address, message_id")
     assert Counter(found) == Counter([("a", "m1"), ("a", "m2"), ("a", "m3"), *[("a", None)] * 3, ("b", "m1")])
+
+
+class FailingQuery:
+    """A query that ends at once, with a failure if there is a text for it."""
+
+    def __init__(self, failure: str) -> None:
+        self._failure = failure
+
+    def awaitTermination(self, timeout: int) -> bool:  # noqa: N802 - Spark's name
+        if self._failure:
+            raise StreamingQueryException(self._failure)
+        return True
+
+
+@pytest.mark.parametrize(
+    ("failures", "reason"),
+    [
+        ([LATE, LATE, ""], None),
+        ([LATE] * 4, "Python worker failed to connect back."),
+        (["no room", ""], "no room"),
+    ],
+    ids=["late twice", "late again and again", "another failure"],
+)
+def test_a_query_whose_python_starts_late_is_started_again(failures: list[str], reason: str | None) -> None:
+    queries = [FailingQuery(failure) for failure in failures]
+    waiting = iter(queries)
+
+    def start() -> Any:
+        return next(waiting)
+
+    if reason is None:
+        assert run_to_end(start, bool) is queries[-1]
+    else:
+        with pytest.raises(NotLanded, match=reason):
+            run_to_end(start, bool)
 
 
 def test_a_spool_that_was_replaced_is_reported(spark: SparkSession, tmp_path: Path) -> None:

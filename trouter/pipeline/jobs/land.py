@@ -37,6 +37,9 @@ KAFKA_CLASS: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 KAFKA_PACKAGE: Final = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 #: Seconds between checks whether the job should end.
 _LOOK_S: Final = 1
+#: Part of Spark's error if the Python of a source took too long to start, and how often a query is started then.
+_LATE_PYTHON: Final = "worker failed to connect back"
+_STARTS: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,9 +167,8 @@ def run(
             summary.add(landing.land(batch, number))
 
         progress(f"landing in {landing.folder}")
-        query = _writer(rows, parameters, checkpoint).foreachBatch(add).start()
-        _follow(query, wants_to_end)
-        summary.duplicates = _duplicates(query)
+        writer = _writer(rows, parameters, checkpoint).foreachBatch(add)
+        summary.duplicates = _duplicates(run_to_end(writer.start, wants_to_end))
     return summary
 
 
@@ -184,8 +186,8 @@ def publish(
     check_writable(checkpoint)
     progress(f"publishing to {kafka.topic}")
     writer = _writer(letters(_read(spark, parameters), kafka.topic), parameters, checkpoint)
-    query = writer.format("kafka").options(**{**kafka.options, "kafka.bootstrap.servers": kafka.servers}).start()
-    _follow(query, wants_to_end)
+    writer = writer.format("kafka").options(**{**kafka.options, "kafka.bootstrap.servers": kafka.servers})
+    run_to_end(writer.start, wants_to_end)
 
 
 def require_kafka(spark: SparkSession) -> None:
@@ -234,14 +236,25 @@ def _writer(rows: DataFrame, parameters: Parameters, checkpoint: Path) -> Any:
     return named.trigger(**every)
 
 
-def _follow(query: StreamingQuery, wants_to_end: Callable[[], bool]) -> None:
-    """Wait for the query's end, or stop it; NotLanded with the reason of a failure."""
-    try:
-        while not query.awaitTermination(_LOOK_S):
-            if wants_to_end():
-                query.stop()
-    except PySparkException as error:
-        raise NotLanded(reason_of(error)) from None
+def run_to_end(start: Callable[[], StreamingQuery], wants_to_end: Callable[[], bool]) -> StreamingQuery:
+    """Start a query, wait for its end or stop it, and return it; NotLanded with the reason of a failure.
+
+    Spark gives the Python of a source ten seconds to start, and no setting changes that. On a machine that is too busy
+    for it the query is started again; it continues at its checkpoint.
+    """
+    for left in reversed(range(_STARTS)):
+        query = start()
+        try:
+            while not query.awaitTermination(_LOOK_S):
+                if wants_to_end():
+                    query.stop()
+        except PySparkException as error:
+            reason = reason_of(error)
+            if not left or _LATE_PYTHON not in reason:
+                raise NotLanded(reason) from None
+        else:
+            break
+    return query
 
 
 def _duplicates(query: StreamingQuery) -> int:
