@@ -71,12 +71,18 @@ MOST_INCOMING = LIMITS.max_links * (CREDIT + 1) + 1000
 MOST_OUTGOING = MOST_SENT * LIMITS.max_links
 
 
+class Sent(Delivery):
+    """A delivery that is sent, and the bytes of it that are written."""
+
+    offset = 0
+
+
 class Sink(LinkSink):
     """A link sink that settles each delivery that arrives, and sends a small message whenever it has credit."""
 
     def __init__(self) -> None:
         self.left = MOST_SENT
-        self.pending: Delivery | None = None
+        self.pending: Sent | None = None
 
     def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
         assert 0 <= start <= end <= len(data)
@@ -102,7 +108,7 @@ class Sink(LinkSink):
             if delivery is None:
                 if not link.ready():
                     break
-                delivery = self.pending = Delivery(link)
+                delivery = self.pending = Sent(link)
                 delivery.settled = self.left % 3 == 0
                 delivery.message_format = self.left % 2
             delivery.offset = link.send(delivery, bytes(700), delivery.offset, 700, False)

@@ -40,11 +40,17 @@ OPENING = (
 )
 
 
+class Sent(Delivery):
+    """A delivery that is sent, and the bytes of it that are written."""
+
+    offset = 0
+
+
 class Sink(LinkSink):
     """A link sink that holds incoming data until it is released, and sends the queued messages in order."""
 
     def __init__(self) -> None:
-        self.queue: list[tuple[Delivery, int]] = []
+        self.queue: list[tuple[Sent, int]] = []
 
     def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
         link.session.hold(end - start)
@@ -125,7 +131,7 @@ class Talk:
 
     def message(self, size: int) -> None:
         """Send a message of ``size`` bytes, as far as the window permits now."""
-        delivery = Delivery(self.out)
+        delivery = Sent(self.out)
         delivery.settled = True
         self.sink.queue.append((delivery, size))
         if not self.out.waiting:

@@ -18,7 +18,7 @@ PURE = bool(os.environ.get("TROUTER_PURE"))
 
 
 #: Modules whose compiled body stands in their `.pxd` and is inlined into others: nothing of them is built.
-INLINED = frozenset({"trouter.engine.deliveries", "trouter.wire.octets"})
+INLINED = frozenset({"trouter.core.deliveries", "trouter.engine.deliveries", "trouter.wire.octets"})
 
 
 def select(path: Iterable[str]) -> None:

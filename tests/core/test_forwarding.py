@@ -10,9 +10,9 @@ import pytest
 
 from trouter.core.attach import PeerTerms
 from trouter.core.inprocess import InsideMessage
+from trouter.core.message import OutgoingDelivery
 from trouter.core.table import AddressRule
 from trouter.engine.limits import EngineLimits
-from trouter.engine.ports import Delivery
 from trouter.testing import MemoryClient, MemoryReceiver, MemoryRouter, MemorySender, SentMessage, compose
 from trouter.wire.performatives import Accepted, Error, Modified, Rejected, Released, TransactionalState, encode_state
 from trouter.wire.performatives import Received as ReceivedState
@@ -785,7 +785,7 @@ def test_unsettled_messages_are_not_dropped() -> None:
     assert all(each.outcome == Accepted() for each in sent)
 
 
-class CountingQueue(deque[Delivery]):
+class CountingQueue(deque[OutgoingDelivery]):
     """A queue that counts how often the forwarder looks behind its first entry."""
 
     looks = 0
@@ -794,7 +794,7 @@ class CountingQueue(deque[Delivery]):
         CountingQueue.looks += index != 0
         return super().__getitem__(index)
 
-    def __iter__(self) -> Iterator[Delivery]:
+    def __iter__(self) -> Iterator[OutgoingDelivery]:
         for each in super().__iter__():
             CountingQueue.looks += 1
             yield each

@@ -9,9 +9,9 @@ import pytest
 from trouter.core.attach import PeerTerms
 from trouter.core.egress import Egress
 from trouter.core.memory import BUFFER_BYTES, LOOKED_AT, MAX_ADDRESSES, owners, waiting_messages
+from trouter.core.message import IncomingDelivery, OutgoingDelivery
 from trouter.core.table import AddressRule
 from trouter.engine.link import IncomingLink, OutgoingLink
-from trouter.engine.ports import Delivery
 from trouter.testing import MemoryRouter, compose
 
 NAMES = [
@@ -46,7 +46,7 @@ def test_a_size_is_that_of_the_object_and_of_the_objects_it_owns() -> None:
     assert isinstance(egress.link, OutgoingLink)
     least = sum(map(sys.getsizeof, (egress, egress.link, egress.counters, egress.queue)))
     assert least < sizes["qdr_link_t"] < 3 * least
-    delivery = sys.getsizeof(Delivery(egress.link))
+    delivery = sys.getsizeof(OutgoingDelivery(egress.link))
     assert delivery <= sizes["qdr_delivery_t"] < 2 * delivery
     assert sizes["qd_buffer_t"] == BUFFER_BYTES
     client.sender("x")
@@ -114,8 +114,9 @@ def test_small_pieces_of_a_message_are_kept_together(size: int) -> None:
             router.pump()
     router.pump()
     (link,) = [link for link in client.server.sessions()[0].links_by_handle.values() if isinstance(link, IncomingLink)]
-    assert link.partial is not None
+    assert isinstance(link.partial, IncomingDelivery)
     waiting = link.partial.message
+    assert waiting is not None
     assert len(waiting.chunks) <= 3 + waiting.held // 256
     receiver.grant(1)
     sent.finish(b"end")
@@ -139,7 +140,8 @@ def test_pieces_grow_only_where_no_receiver_has_come_to_them() -> None:
             router.pump()
         if number == 400:
             (link,) = [link for link in client.server.sessions()[0].all_links() if isinstance(link, IncomingLink)]
-            assert link.partial is not None
+            assert isinstance(link.partial, IncomingDelivery)
+            assert link.partial.message is not None
             assert len(link.partial.message.chunks) > 200
             late.grant(1)
     sent.finish(b"end")

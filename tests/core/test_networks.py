@@ -10,11 +10,11 @@ import pytest
 from tests.core.joined import Joined
 from trouter.connections.settings import ROUTER_WINDOW_BYTES
 from trouter.core.attach import PeerTerms
+from trouter.core.message import OutgoingDelivery
 from trouter.core.streams import KEPT_IDLE
 from trouter.core.table import AddressRule
 from trouter.engine.faults import Misuse
 from trouter.engine.limits import EngineLimits
-from trouter.engine.ports import Delivery
 from trouter.engine.session import Session
 from trouter.testing import MemoryClient, MemoryReceiver, MemorySender, SentMessage, compose
 from trouter.testing.memory import LIMITS
@@ -564,7 +564,7 @@ def test_an_annotated_stream_is_sent_on_at_once_by_every_router() -> None:
     short = compose(
         b"short", to="work", annotations={"x-opt-qd.stream": 1, "x-opt-qd.ingress": "0/A", "x-opt-qd.trace": ["0/A"]}
     )
-    delivery = Delivery(egress.link)
+    delivery = OutgoingDelivery(egress.link)
     egress.link.send(delivery, short, 0, len(short) - 2, True)
     joined.pump()
     assert len(there.received[1].payload) > 0
@@ -572,7 +572,7 @@ def test_an_annotated_stream_is_sent_on_at_once_by_every_router() -> None:
     joined.pump()
     assert there.received[1].body == b"short"
     # without the mark it is waited for
-    unmarked = Delivery(side.trunk.way(5).link)  # type: ignore[union-attr]
+    unmarked = OutgoingDelivery(side.trunk.way(5).link)  # type: ignore[union-attr]
     plain = compose(b"plain", to="work")
     side.trunk.way(5).link.send(unmarked, plain, 0, len(plain) - 2, True)  # type: ignore[union-attr]
     joined.pump()

@@ -105,7 +105,7 @@ class Routed(RuleBasedStateMachine):
         """Carry everything, and check that the sender's credit is the receiver's, less the messages under way."""
         self.router.pump()
         ingress, egress = self.ends()
-        gathered = ingress.link.partial is not None and not ingress.link.partial.message.routed
+        gathered = ingress.is_gathering()
         advertised = ingress.link.credit + egress.waiting() + gathered
         assert advertised <= egress.link.credit or egress.link.credit == 0
         if not (egress.link.drain or ingress.link.draining):

@@ -26,6 +26,12 @@ RELEASED = b"\x00\x53\x26\x45"
 OPEN = Open("peer")
 
 
+class Sent(Delivery):
+    """A delivery that is sent, and the bytes of it that are written."""
+
+    offset = 0
+
+
 class Recorder(LinkSink):
     """An owner of a link that records each call and does nothing."""
 
@@ -186,9 +192,9 @@ def sending(
     return Talk(script, session, link, sink)
 
 
-def send(link: OutgoingLink, body: bytes = b"body", *, number: int = 0, settled: bool = False) -> Delivery:
+def send(link: OutgoingLink, body: bytes = b"body", *, number: int = 0, settled: bool = False) -> Sent:
     """Send a delivery, as far as the window permits now."""
-    delivery = Delivery(link)
+    delivery = Sent(link)
     delivery.number = number
     delivery.settled = settled
     delivery.offset = link.send(delivery, body, 0, len(body), False)

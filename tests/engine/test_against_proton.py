@@ -8,7 +8,7 @@ from typing import Any
 import proton
 import pytest
 
-from tests.engine.talks import ACCEPTED, NEAR_WRAP, RELEASED, Recorder, with_limits
+from tests.engine.talks import ACCEPTED, NEAR_WRAP, RELEASED, Recorder, Sent, with_limits
 from trouter.engine.connection import Connection
 from trouter.engine.events import (
     ConnectionClosed,
@@ -36,7 +36,7 @@ class Feeder(Recorder):
 
     def __init__(self) -> None:
         super().__init__()
-        self.queue: list[tuple[Delivery, bytes]] = []
+        self.queue: list[tuple[Sent, bytes]] = []
 
     def on_credit(self, link: Any) -> None:
         super().on_credit(link)
@@ -245,9 +245,9 @@ def they_send(theirs: Any, tag: str, body: bytes, *, settled: bool = False) -> A
 
 def queue(pair: Pair, link: OutgoingLink, *bodies: bytes, settled: bool = False) -> list[Delivery]:
     """Return trouter's deliveries for ``bodies``, sent as far as possible."""
-    deliveries = []
+    deliveries: list[Delivery] = []
     for number, body in enumerate(bodies):
-        delivery = Delivery(link)
+        delivery = Sent(link)
         delivery.number = number
         delivery.settled = settled
         deliveries.append(delivery)

@@ -71,7 +71,7 @@ BUGS: Final = (
         "a lost settlement",
         "the outcome of a message that was still coming is lost at its end",
         "trouter/core/intake.py",
-        "                self._finish(delivery, delivery.state_code, delivery.context or None)\n",
+        "                self._finish(delivery, delivery.state_code, delivery.outcome or None)\n",
         "                self.unsettled -= 1\n",
         ("tests/core/test_forwarding.py", "tests/core/test_credit.py"),
         ("routing",),

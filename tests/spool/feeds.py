@@ -61,7 +61,7 @@ class Feed(Server):
         while link.ready() and len(self.deliveries) < self.count and not link.drain:
             number = self.begin + len(self.deliveries)
             delivery = Delivery(link)
-            delivery.context = delivery.number = number
+            delivery.number = number
             delivery.settled = self.settled
             self.deliveries.append(delivery)
             self.max_unsettled = max(self.max_unsettled, len(self.deliveries) - len(self.outcomes))
@@ -78,9 +78,9 @@ class Feed(Server):
 
     def on_disposition(self, delivery: Delivery) -> None:
         assert delivery.remote_settled
-        self.outcomes[delivery.context] = delivery.remote_code
+        self.outcomes[delivery.number] = delivery.remote_code
         if delivery.remote_code == 0x24:
-            self.accepted.append(delivery.context)
+            self.accepted.append(delivery.number)
 
 
 def settings_for(url: str, **changed: Any) -> ReceiverSettings:

@@ -20,6 +20,17 @@ from .link import IncomingLink, ReceiverSettleMode, ReceivingLink
 from .ports import SessionPort
 
 
+class _ReceivedDelivery(EngineDelivery):
+    """The engine's delivery of a message, with the one for the application."""
+
+    __slots__ = ("shown",)
+
+    def __init__(self, link: LinkPort) -> None:
+        super().__init__(link)
+        #: None until its first frame is processed.
+        self.shown: Delivery | None = None
+
+
 class Receiver(ReceivingLink):
     """A receiving link; made by ``open_receiver``. Iterate over it, or call ``receive``."""
 
@@ -120,12 +131,16 @@ class Receiver(ReceivingLink):
 
     # --- from the peer
 
+    def make_delivery(self, link: LinkPort) -> EngineDelivery:
+        """See ``LinkSink``."""
+        return _ReceivedDelivery(link)
+
     def on_transfer(self, link: LinkPort, delivery: EngineDelivery, data: bytes, start: int, end: int) -> None:
         """Process a frame of a delivery."""
-        ours: Delivery | None = delivery.context
+        received: _ReceivedDelivery = delivery  # type: ignore[assignment]  # made by ``make_delivery``
+        ours = received.shown
         if ours is None:
-            ours = Delivery(self, delivery)
-            delivery.context = ours
+            ours = received.shown = Delivery(self, delivery)
             self._held += 1
             if self._stream:
                 self._streams.add(ours)
@@ -142,7 +157,8 @@ class Receiver(ReceivingLink):
 
     def on_aborted(self, link: LinkPort, delivery: EngineDelivery) -> None:
         """Abort the delivery: a task that reads it gets DeliveryAborted; otherwise it is dropped."""
-        ours: Delivery | None = delivery.context
+        received: _ReceivedDelivery = delivery  # type: ignore[assignment]  # made by ``make_delivery``
+        ours = received.shown
         if ours is not None:
             ours._abort()
             if ours in self._ready:
@@ -151,9 +167,9 @@ class Receiver(ReceivingLink):
 
     def on_disposition(self, delivery: EngineDelivery) -> None:
         """Note that the sender settled, or changed its state."""
-        ours: Delivery | None = delivery.context
-        if ours is not None:
-            ours._wake()
+        received: _ReceivedDelivery = delivery  # type: ignore[assignment]  # made by ``make_delivery``
+        if received.shown is not None:
+            received.shown._wake()
 
     def on_drained(self, link: LinkPort) -> None:
         """Note that the sender gave its credit back."""

@@ -44,14 +44,27 @@ class Encoded:
 M = TypeVar("M", bound=Message | Encoded)
 
 
+class _SentDelivery(EngineDelivery):
+    """The engine's delivery of a message, with the tracker of it."""
+
+    __slots__ = ("tracker",)
+
+    def __init__(self, link: LinkPort, tracker: Tracker) -> None:
+        super().__init__(link)
+        self.tracker = tracker
+
+
 class Tracker:
     """One delivery on its way. ``done`` once its outcome is known; ``outcome`` waits for that."""
 
-    __slots__ = ("_changed", "_delivery", "_more", "_outcome", "_sender", "_written", "done")
+    __slots__ = ("_changed", "_data", "_delivery", "_more", "_offset", "_outcome", "_sender", "_written", "done")
 
-    def __init__(self, sender: Sender, delivery: EngineDelivery, more: bool) -> None:
+    def __init__(self, sender: Sender, link: LinkPort, data: bytes, more: bool) -> None:
         self._sender = sender
-        self._delivery = delivery
+        self._delivery = _SentDelivery(link, self)
+        #: The bytes that were offered last, and how many of them are written.
+        self._data = data
+        self._offset = 0
         self._outcome: Outcome | DecodeError = None
         #: Bytes of this delivery are still to be offered.
         self._more = more
@@ -234,14 +247,13 @@ class Sender(Link):
         self._check()
         encoded = message if isinstance(message, Encoded) else Encoded(message.encode())
         link = self._link
-        delivery = EngineDelivery(link)
+        settles = self._settles(settled)
+        tracker = Tracker(self, link, encoded.data, more)
+        delivery = tracker._delivery
         delivery.number = self._next_number
         delivery.message_format = encoded.message_format
-        delivery.message = encoded.data
-        delivery.settled = self._settles(settled)
-        tracker = Tracker(self, delivery, more)
+        delivery.settled = settles
         self._next_number = (self._next_number + 1) & _MASK64
-        delivery.context = tracker
         if not self._line and link.ready():
             self._push(tracker)
             if delivery.complete:
@@ -254,8 +266,8 @@ class Sender(Link):
         self._check()
         if tracker.done:
             return
-        tracker._delivery.message = piece
-        tracker._delivery.offset = 0
+        tracker._data = piece
+        tracker._offset = 0
         tracker._more = more
         tracker._written = False
         if not self._link.waiting:
@@ -276,9 +288,9 @@ class Sender(Link):
     def _push(self, tracker: Tracker) -> None:
         """Write as much as the session and the output take."""
         delivery = tracker._delivery
-        data: bytes = delivery.message
-        delivery.offset = self._link.send(delivery, data, delivery.offset, len(data), tracker._more)
-        if delivery.complete or (delivery.begun and tracker._more and delivery.offset == len(data)):
+        data = tracker._data
+        tracker._offset = self._link.send(delivery, data, tracker._offset, len(data), tracker._more)
+        if delivery.complete or (delivery.begun and tracker._more and tracker._offset == len(data)):
             tracker._wrote()
 
     def _withdraw(self, tracker: Tracker) -> None:
@@ -322,7 +334,8 @@ class Sender(Link):
 
         A state that cannot be decoded ends only its delivery: the frame was valid, so the connection continues.
         """
-        tracker: Tracker = delivery.context
+        sent: _SentDelivery = delivery  # type: ignore[assignment]  # made by ``_offer``
+        tracker = sent.tracker
         settled = delivery.remote_settled
         final = delivery.remote_code not in {0, RECEIVED}
         if not (settled or final):

@@ -40,19 +40,13 @@ def undelivered_of(endpoint: Endpoint) -> int:
     """Return the deliveries not sent in full (out), or the message of which too little has come to send it on (in)."""
     if _is_outgoing(endpoint):
         return endpoint.backlog
-    return 1 if _is_incoming(endpoint) and _is_gathered(endpoint) else 0
-
-
-def _is_gathered(ingress: Ingress) -> bool:
-    """Return whether the link's unfinished delivery is not forwarded yet."""
-    partial = ingress.link.partial
-    return partial is not None and partial.message is not None and not partial.message.routed
+    return 1 if _is_incoming(endpoint) and endpoint.is_gathering() else 0
 
 
 def unsettled_of(endpoint: Endpoint) -> int:
     """Return the deliveries that neither side has settled, without the undelivered ones."""
     partial = endpoint.link.partial if _is_incoming(endpoint) else None
-    if partial is not None and _is_incoming(endpoint) and (partial.settled or _is_gathered(endpoint)):
+    if partial is not None and _is_incoming(endpoint) and (partial.settled or endpoint.is_gathering()):
         return endpoint.unsettled - 1
     return endpoint.unsettled
 

@@ -1,9 +1,10 @@
 cimport cython
 
 from trouter.core.counters cimport Counters
+from trouter.core.message cimport OutgoingDelivery
 from trouter.core.ports cimport Pulse
 from trouter.engine.link cimport OutgoingLink
-from trouter.engine.ports cimport Delivery, LinkSink
+from trouter.engine.ports cimport LinkSink
 
 
 cdef class Backlog(LinkSink):
@@ -17,12 +18,12 @@ cdef class Backlog(LinkSink):
     cdef public Py_ssize_t family
     cdef public object pool
 
-    cdef bint _is_next(self, Delivery out)
+    cdef bint _is_next(self, OutgoingDelivery out)
     cdef _take_next(self)
-    @cython.locals(out=Delivery)
+    @cython.locals(out=OutgoingDelivery)
     cdef _pass_dropped(self)
-    cdef _take_out(self, Delivery out)
-    @cython.locals(waiting=Delivery)
+    cdef _take_out(self, OutgoingDelivery out)
+    @cython.locals(waiting=OutgoingDelivery)
     cdef _drop_presettled(self)
-    cdef _may_drop(self, Delivery out)
+    cdef _may_drop(self, OutgoingDelivery out)
     cdef _count_dropped(self)

@@ -6,9 +6,10 @@ from collections import deque
 from typing import Protocol
 
 from trouter.engine.link import OutgoingLink
-from trouter.engine.ports import Delivery, LinkSink
+from trouter.engine.ports import LinkSink
 
 from .counters import Counters
+from .message import OutgoingDelivery
 from .ports import Pulse
 
 
@@ -30,20 +31,20 @@ class Backlog(LinkSink):
     def __init__(self, link: OutgoingLink, pulse: Pulse) -> None:
         self.link = link
         self.pulse = pulse
-        self.queue: deque[Delivery] = deque()
+        self.queue: deque[OutgoingDelivery] = deque()
         #: The deliveries that wait; kept beside the queue for the data path.
         self.backlog = 0
         #: The dropped deliveries in the queue; they keep their position, which is never the first.
         self._dropped = 0
         #: The deliveries in the queue that may be dropped, and some that have left it.
-        self._presettled: list[Delivery] = []
+        self._presettled: list[OutgoingDelivery] = []
         self.counters = Counters()
         #: The class of its address, as an index into ``latency.FAMILIES``.
         self.family = 0
         #: The pool that the link belongs to; None for other links.
         self.pool: LinkPool | None = None
 
-    def _is_next(self, out: Delivery) -> bool:
+    def _is_next(self, out: OutgoingDelivery) -> bool:
         return self.backlog > 0 and self.queue[0] is out
 
     def _take_next(self) -> None:
@@ -63,7 +64,7 @@ class Backlog(LinkSink):
             self.queue.popleft()
             self._dropped -= 1
 
-    def _take_out(self, out: Delivery) -> None:
+    def _take_out(self, out: OutgoingDelivery) -> None:
         """Remove a delivery from any position in the queue."""
         self.queue.remove(out)
         self.backlog -= 1
@@ -80,7 +81,8 @@ class Backlog(LinkSink):
             waiting = each
             if not (waiting.begun or waiting.complete or waiting is self.queue[0]):
                 self._count_dropped()
-                waiting.message.leave(waiting)
+                if waiting.message is not None:
+                    waiting.message.leave(waiting)
                 waiting.complete = waiting.aborted = True
                 self.backlog -= 1
                 self._dropped += 1
@@ -89,7 +91,7 @@ class Backlog(LinkSink):
             self.queue = deque([each for each in self.queue if not each.aborted])
             self._dropped = 0
 
-    def _may_drop(self, out: Delivery) -> None:
+    def _may_drop(self, out: OutgoingDelivery) -> None:
         """Note a delivery whose outcome no sender waits for; keep the list of these about as short as the backlog."""
         self._presettled.append(out)
         if len(self._presettled) > 2 * self.backlog + 8:

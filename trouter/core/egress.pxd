@@ -1,12 +1,11 @@
 cimport cython
 
-from trouter.engine cimport deliveries
+from trouter.core cimport deliveries
 from trouter.core.backlog cimport Backlog
 from trouter.core.counters cimport AddressCounters, OriginTally
-from trouter.core.fanout cimport join_copy, notify_sender
-from trouter.core.message cimport Message
+from trouter.core.message cimport IncomingDelivery, Message, OutgoingDelivery
 from trouter.core.outstanding cimport Outstanding
-from trouter.core.ports cimport InEndpoint, Pulse
+from trouter.core.ports cimport InEndpoint, Pulse, join_copy, notify_sender
 from trouter.engine.link cimport OutgoingLink
 from trouter.engine.session cimport Session
 from trouter.engine.ports cimport Delivery, LinkPort
@@ -39,38 +38,37 @@ cdef class Egress(Backlog):
     cdef OriginTally _last_tally
 
     cpdef Py_ssize_t load(self)
-    @cython.locals(out=Delivery, pulse=Pulse, link=OutgoingLink, written=bytes, stream=Egress)
-    cpdef Delivery offer(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
-    @cython.locals(out=Delivery)
-    cdef Delivery _lend(self, Egress stream, InEndpoint source, Delivery delivery, Message message)
+    @cython.locals(out=OutgoingDelivery, pulse=Pulse, link=OutgoingLink, written=bytes, stream=Egress)
+    cpdef OutgoingDelivery offer(self, InEndpoint source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    @cython.locals(out=OutgoingDelivery)
+    cdef OutgoingDelivery _lend(self, Egress stream, InEndpoint source, IncomingDelivery delivery, Message message)
     @cython.locals(tally=OriginTally)
     cdef _note_origin(self, str origin)
     @cython.locals(link=OutgoingLink)
-    cpdef Py_ssize_t continue_with(self, Delivery out, Message message, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
+    cpdef Py_ssize_t continue_with(self, OutgoingDelivery out, Message message, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
     cdef bint _may_begin(self, OutgoingLink link)
     cdef _settled_one(self)
-    cpdef progress(self, Delivery out)
-    @cython.locals(out=Delivery, message=Message, sender=OutgoingLink)
+    cpdef progress(self, OutgoingDelivery out)
+    @cython.locals(out=OutgoingDelivery, message=Message, sender=OutgoingLink)
     cpdef on_credit(self, LinkPort link)
     @cython.locals(sender=OutgoingLink)
     cdef _give_back_credit(self)
     @cython.locals(link=OutgoingLink, piece=bytes, last=bint, size=Py_ssize_t)
-    cdef _push(self, Delivery out, Message message)
-    @cython.locals(partner=Delivery)
-    cdef _sent(self, Delivery out)
-    @cython.locals(partner=Delivery, settled=bint)
-    cpdef on_disposition(self, Delivery out)
-    cdef _give_up(self, Delivery out)
-    @cython.locals(outstanding=Outstanding)
-    cdef _done(self, Delivery out)
-    cdef _settle(self, Delivery out, int code, bytes state)
-    cpdef sender_says(self, Delivery out, int code, bytes state, bint settled)
-    cpdef abort(self, Delivery out)
-    @cython.locals(session=Session, code=int, state=bytes, out=Delivery)
+    cdef _push(self, OutgoingDelivery out, Message message)
+    @cython.locals(partner=IncomingDelivery)
+    cdef _sent(self, OutgoingDelivery out)
+    @cython.locals(out=OutgoingDelivery, partner=IncomingDelivery, settled=bint)
+    cpdef on_disposition(self, Delivery delivery)
+    cdef _give_up(self, OutgoingDelivery out)
+    cdef _done(self, OutgoingDelivery out)
+    cdef _settle(self, OutgoingDelivery out, int code, bytes state)
+    cpdef sender_says(self, OutgoingDelivery out, int code, bytes state, bint settled)
+    cpdef abort(self, OutgoingDelivery out)
+    @cython.locals(session=Session, code=int, state=bytes, out=OutgoingDelivery)
     cpdef lost(self, list own=*)
     cpdef give_up(self)
-    cdef _give_back(self, Delivery out)
+    cdef _give_back(self, OutgoingDelivery out)
     @cython.locals(ahead=Message)
-    cpdef relieve(self, Delivery out)
-    @cython.locals(partner=Delivery)
-    cdef _notify_lost(self, Delivery out, int code, bytes state)
+    cpdef relieve(self, OutgoingDelivery out)
+    @cython.locals(partner=IncomingDelivery)
+    cdef _notify_lost(self, OutgoingDelivery out, int code, bytes state)

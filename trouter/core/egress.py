@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from trouter.engine import deliveries
 from trouter.engine.link import OutgoingLink
 from trouter.engine.ports import Delivery, LinkPort
 
+from . import deliveries
 from .backlog import Backlog
 from .counters import AddressCounters, OriginTally
-from .fanout import join_copy, notify_sender
 from .latency import family_of
-from .message import Message
+from .message import IncomingDelivery, Message, OutgoingDelivery
 from .messagelog import SentLog
 from .outcomes import ACCEPTED, ACCEPTED_STATE, FAILED_STATE, MODIFIED, RELEASED, RELEASED_STATE
 from .outstanding import Outstanding
 from .pace import Pace
-from .ports import AddressPort, InEndpoint, Pulse, TrunkPort
+from .ports import AddressPort, InEndpoint, Pulse, TrunkPort, join_copy, notify_sender
 
 _FIRST_OUTCOME = 0x24
 _LAST_OUTCOME = 0x27
@@ -117,8 +116,8 @@ class Egress(Backlog):
     # --- sending
 
     def offer(
-        self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
-    ) -> Delivery:
+        self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
+    ) -> OutgoingDelivery:
         """Send a copy of ``delivery``, now or later; return the copy.
 
         The message is complete in ``data[start:end]`` and described by ``source``, or it is ``message``.
@@ -127,12 +126,12 @@ class Egress(Backlog):
             stream = self.streams.take()
             if stream is not None:
                 return self._lend(stream, source, delivery, message)
-        out = deliveries.new_delivery(self.link)
+        out = deliveries.new_outgoing(self.link)
         pulse = self.pulse
         out.tag = delivery.tag
         out.number = pulse.next_tag
         pulse.next_tag = out.number + 1
-        out.arrived_at = delivery.arrived_at
+        out.arrived_at_s = delivery.arrived_at_s
         out.message_format = delivery.message_format
         out.transfer_state = delivery.transfer_state
         if source.trunk is None:
@@ -177,12 +176,14 @@ class Egress(Backlog):
         self.backlog += 1
         return out
 
-    def _lend(self, stream: Egress, source: InEndpoint, delivery: Delivery, message: Message) -> Delivery:
+    def _lend(
+        self, stream: Egress, source: InEndpoint, delivery: IncomingDelivery, message: Message
+    ) -> OutgoingDelivery:
         """Send a copy of an unfinished message over a link of its own; it still counts in this link's load."""
         out = stream.offer(source, delivery, b"", 0, 0, message)
         if self.lent is not None and not out.settled:
             self.lent.count += 1
-            out.context = self.lent
+            out.outstanding = self.lent
         return out
 
     def _note_origin(self, origin: str) -> None:
@@ -202,7 +203,7 @@ class Egress(Backlog):
         """Return whether one more delivery may be sent now."""
         return link.credit > 0 and self.unsettled < self.max_unsettled and link.attached and not link.waiting
 
-    def continue_with(self, out: Delivery, message: Message, data: bytes, start: int, end: int) -> int:
+    def continue_with(self, out: OutgoingDelivery, message: Message, data: bytes, start: int, end: int) -> int:
         """Send more of a message, uncopied if ``out`` can take it; return the offset in ``data`` up to which it was
         sent.
 
@@ -226,7 +227,7 @@ class Egress(Backlog):
                     self.on_credit(link)
         return start
 
-    def progress(self, out: Delivery) -> None:
+    def progress(self, out: OutgoingDelivery) -> None:
         """Send more of ``out``, after more of its message has come."""
         if self._is_next(out):
             self.on_credit(self.link)
@@ -240,12 +241,12 @@ class Egress(Backlog):
             out = self.queue[0]
             if not (out.begun or self._may_begin(sender)) or sender.waiting or not sender.attached:
                 break
-            message = out.message
+            message: Message = out.message  # type: ignore[assignment]  # until it is sent in full
             self._push(out, message)
             if not out.complete:
                 break
             if out.settled:
-                self.counters.count(0, self.pulse.now_s - out.arrived_at)
+                self.counters.count(0, self.pulse.now_s - out.arrived_at_s)
             self._take_next()
         if self.backlog == 0 and self._presettled:
             self._presettled.clear()
@@ -259,7 +260,7 @@ class Egress(Backlog):
         if sender.drain and sender.credit > 0 and not sender.waiting and (self.backlog == 0 or not self.queue[0].begun):
             sender.drained()
 
-    def _push(self, out: Delivery, message: Message) -> None:
+    def _push(self, out: OutgoingDelivery, message: Message) -> None:
         """Send as much of the message as has come and as the link takes."""
         link = self.link
         while not out.complete:
@@ -281,7 +282,7 @@ class Egress(Backlog):
         else:
             message.trim()
 
-    def _sent(self, out: Delivery) -> None:
+    def _sent(self, out: OutgoingDelivery) -> None:
         """Count ``out``, whose last frame is written; accept it for its sender if the receiver gets it pre-settled."""
         self.counters.deliveries += 1
         if self.link.credit == 0:
@@ -300,8 +301,9 @@ class Egress(Backlog):
 
     # --- from the receiver
 
-    def on_disposition(self, out: Delivery) -> None:
+    def on_disposition(self, delivery: Delivery) -> None:
         """Relay the receiver's state and settlement to the sender."""
+        out: OutgoingDelivery = delivery  # type: ignore[assignment]  # made by ``offer``
         partner = out.partner
         settled = out.remote_settled
         if not out.complete:
@@ -311,7 +313,7 @@ class Egress(Backlog):
         elif settled:
             self._settled_one()
         if settled:
-            self.counters.count(out.remote_code, self.pulse.now_s - out.arrived_at)
+            self.counters.count(out.remote_code, self.pulse.now_s - out.arrived_at_s)
             out.partner = None
             self._done(out)
         if partner is not None:
@@ -326,7 +328,7 @@ class Egress(Backlog):
         if self.backlog > 0 and self.unsettled + 1 == self.max_unsettled:
             self.on_credit(self.link)
 
-    def _give_up(self, out: Delivery) -> None:
+    def _give_up(self, out: OutgoingDelivery) -> None:
         """Abort a delivery that the receiver decided on before it was sent in full."""
         if out.message is not None:
             out.message.leave(out)
@@ -335,25 +337,24 @@ class Egress(Backlog):
             self._take_next()
         self.on_credit(self.link)
 
-    def _done(self, out: Delivery) -> None:
+    def _done(self, out: OutgoingDelivery) -> None:
         """Count ``out`` as no longer under way to another router."""
-        if isinstance(out.context, Outstanding):
-            outstanding = out.context
-            outstanding.count -= 1
-            out.context = None
+        if out.outstanding is not None:
+            out.outstanding.count -= 1
+            out.outstanding = None
 
-    def _settle(self, out: Delivery, code: int, state: bytes | None) -> None:
+    def _settle(self, out: OutgoingDelivery, code: int, state: bytes | None) -> None:
         """Settle ``out`` with the receiver, if it is not settled yet."""
         self._done(out)
         if not (out.settled or out.remote_settled):
             out.link.session.settle_outgoing(out, code, state, True)
             if out.complete:
                 self._settled_one()
-                self.counters.count(out.remote_code, self.pulse.now_s - out.arrived_at)
+                self.counters.count(out.remote_code, self.pulse.now_s - out.arrived_at_s)
 
     # --- from the sender
 
-    def sender_says(self, out: Delivery, code: int, state: bytes | None, settled: bool) -> None:
+    def sender_says(self, out: OutgoingDelivery, code: int, state: bytes | None, settled: bool) -> None:
         """Relay the sender's state or settlement to the receiver; a delivery not begun becomes pre-settled."""
         if settled:
             out.partner = None
@@ -366,7 +367,7 @@ class Egress(Backlog):
         else:
             out.link.session.settle_outgoing(out, code, state, False)
 
-    def abort(self, out: Delivery) -> None:
+    def abort(self, out: OutgoingDelivery) -> None:
         """Abort a delivery whose message will never be complete; forget it if it was not begun."""
         out.partner = None
         self._done(out)
@@ -382,7 +383,7 @@ class Egress(Backlog):
             out.complete = out.aborted = True
         self.on_credit(self.link)
 
-    def relieve(self, out: Delivery) -> None:
+    def relieve(self, out: OutgoingDelivery) -> None:
         """Release ``out`` if it waits for another message to end while its session has hardly any window left.
 
         The other message may need that window to end, and then neither would continue. A pre-settled copy of an
@@ -402,19 +403,19 @@ class Egress(Backlog):
         self._give_back(out)
         out.complete = out.aborted = True
 
-    def _may_do_without(self, out: Delivery) -> bool:
+    def _may_do_without(self, out: OutgoingDelivery) -> bool:
         message: Message | None = out.message
         if message is None or message.heads is None or not out.settled or out.partner is not None:
             return False
         if message.complete:
             return True
         for each in message.copies:
-            copy: Delivery = each
+            copy: OutgoingDelivery = each
             if copy.begun:
                 return True
         return False
 
-    def cut_off(self, out: Delivery) -> None:
+    def cut_off(self, out: OutgoingDelivery) -> None:
         """Abort a pre-settled message whose receiver takes no more of it, because others wait for it."""
         self._count_dropped()
         self.abort(out)
@@ -433,7 +434,10 @@ class Egress(Backlog):
                 self.link.abort(out)
             self._give_back(out)
             out.complete = out.aborted = True
-        for out in [each for each in session.outgoing.all() if each.link is self.link]:
+        for each in session.outgoing.all():
+            if each.link is not self.link:
+                continue
+            out = each  # type: ignore[assignment]  # made by ``offer``, as all of the link
             code, state, partner = out.remote_code, out.remote_state, out.partner
             if state is None or not _FIRST_OUTCOME <= code <= _LAST_OUTCOME:
                 code, state = out.remote_code, out.remote_state = MODIFIED, FAILED_STATE
@@ -456,7 +460,8 @@ class Egress(Backlog):
             own = [each for each in session.outgoing.all() if each.link is self.link]
         for out in waiting:
             self._give_back(out)
-        for out in own or ():
+        for each in own or ():
+            out = each  # type: ignore[assignment]  # made by ``offer``
             session.forget_outgoing(out)
             if out.complete:
                 code = out.remote_code
@@ -464,11 +469,11 @@ class Egress(Backlog):
                 if state is None or not _FIRST_OUTCOME <= code <= _LAST_OUTCOME:
                     code = MODIFIED
                     state = FAILED_STATE
-                self.counters.count(code, self.pulse.now_s - out.arrived_at)
+                self.counters.count(code, self.pulse.now_s - out.arrived_at_s)
                 self._notify_lost(out, code, state)
         self.unsettled = 0
 
-    def _give_back(self, out: Delivery) -> None:
+    def _give_back(self, out: OutgoingDelivery) -> None:
         """Release ``out``, which will not be sent in full; drop it if its sender does not wait for an outcome."""
         if out.settled and out.partner is None:
             self._count_dropped()
@@ -476,7 +481,7 @@ class Egress(Backlog):
             out.message.leave(out)
         self._notify_lost(out, RELEASED, RELEASED_STATE)
 
-    def _notify_lost(self, out: Delivery, code: int, state: bytes) -> None:
+    def _notify_lost(self, out: OutgoingDelivery, code: int, state: bytes) -> None:
         self._done(out)
         partner = out.partner
         if partner is not None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from trouter.engine.ports import Delivery
 from trouter.wire.sections import NEED_MORE, THROUGH_PROPERTIES, InvalidMessage, MessageScan
 from trouter.wire.subject import read_subject
 
@@ -21,7 +20,7 @@ from .egress import Egress
 from .entry import AddressEntry
 from .forwarders import Forwarder
 from .keys import KeyTree
-from .message import Message
+from .message import IncomingDelivery, Message
 from .network import RemoteRouter
 from .ports import MAX_INSIDE_BYTES, InEndpoint, Pulse
 from .stalls import Stalls, has_little_room
@@ -229,7 +228,7 @@ class Exchange(Forwarder):
         return max_bytes
 
     def forward(
-        self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
+        self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
     ) -> Copies:
         """See ``Forwarder.forward``; the sender gets an outcome if the message had a receiver."""
         shared = self._shared
@@ -244,7 +243,7 @@ class Exchange(Forwarder):
             shared.depth -= 1
 
     def _distribute(
-        self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
+        self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
     ) -> Copies:
         self.received += 1
         found = self._match(data, start, end, delivery.complete) or _NOTHING
@@ -288,7 +287,14 @@ class Exchange(Forwarder):
         return Copies(copies.here, copies.inside, copies.across, beside)
 
     def _send(
-        self, hop: NextHop, source: InEndpoint, copy: Delivery, data: bytes, start: int, end: int, message: Message
+        self,
+        hop: NextHop,
+        source: InEndpoint,
+        copy: IncomingDelivery,
+        data: bytes,
+        start: int,
+        end: int,
+        message: Message,
     ) -> int:
         """Forward the message to the consumers of another address by its treatment; return their number."""
         shared = self._shared
@@ -335,13 +341,13 @@ class Exchange(Forwarder):
         return found
 
 
-def _presettled(delivery: Delivery) -> Delivery:
+def _presettled(delivery: IncomingDelivery) -> IncomingDelivery:
     """Return a pre-settled delivery from which copies are made without relaying their outcomes."""
-    copy = Delivery(delivery.link)
+    copy = IncomingDelivery(delivery.link)
     copy.remote_settled = True
     copy.complete = delivery.complete
     copy.tag = delivery.tag
-    copy.arrived_at = delivery.arrived_at
+    copy.arrived_at_s = delivery.arrived_at_s
     copy.message_format = delivery.message_format
     return copy
 

@@ -2,11 +2,10 @@ cimport cython
 
 from trouter.core.counters cimport Copies
 from trouter.core.egress cimport Egress
-from trouter.core.message cimport Message
+from trouter.core.message cimport IncomingDelivery, Message, OutgoingDelivery
 from trouter.core.network cimport Network, RemoteRouter, Trunk
 from trouter.core.outstanding cimport Outstanding
 from trouter.core.ports cimport InEndpoint
-from trouter.engine.ports cimport Delivery
 
 cdef Py_ssize_t _LOOKS
 cdef Py_ssize_t _MAX_ORIGINS
@@ -34,11 +33,11 @@ cdef class Forwarder:
     cpdef add_remote(self, RemoteRouter router)
     cpdef remove_remote(self, RemoteRouter router)
     cdef _work_out(self, Network network)
-    cpdef Copies forward(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    cpdef Copies forward(self, InEndpoint source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     cpdef Py_ssize_t gathers(self, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
-    cdef Copies _to_inside(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    cdef Copies _to_inside(self, InEndpoint source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     @cython.locals(network=Network, count=Py_ssize_t, looks=Py_ssize_t, router=RemoteRouter, egress=Egress)
-    cdef Copies _to_nearest(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    cdef Copies _to_nearest(self, InEndpoint source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
 
 
 cdef Egress _way(Trunk trunk, InEndpoint source, Message message)
@@ -46,21 +45,21 @@ cdef Egress _way(Trunk trunk, InEndpoint source, Message message)
 
 cdef class Closest(Forwarder):
     @cython.locals(egress=Egress)
-    cpdef Copies forward(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    cpdef Copies forward(self, InEndpoint source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     @cython.locals(count=Py_ssize_t, looks=Py_ssize_t, egress=Egress)
     cdef Egress _next_here(self, InEndpoint source)
 
 
 cdef class Balanced(Forwarder):
     @cython.locals(chosen=Egress)
-    cpdef Copies forward(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    cpdef Copies forward(self, InEndpoint source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     @cython.locals(best=Egress, egress=Egress, best_load=Py_ssize_t, load=Py_ssize_t, best_eligible=bint, eligible=bint, position=Py_ssize_t, looks=Py_ssize_t)
     cdef Egress _least_loaded(self, InEndpoint source, Py_ssize_t count)
     @cython.locals(count=Py_ssize_t, egress=Egress)
     cdef Egress _best_here(self, InEndpoint source)
     cdef list _find_candidates(self, InEndpoint source)
-    @cython.locals(best=Egress, way=Trunk, trunk=Trunk, best_load=Py_ssize_t, load=Py_ssize_t, best_eligible=bint, eligible=bint, router=RemoteRouter, outstanding=Outstanding, under_way=Outstanding, out=Delivery)
-    cdef Copies _weigh(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    @cython.locals(best=Egress, way=Trunk, trunk=Trunk, best_load=Py_ssize_t, load=Py_ssize_t, best_eligible=bint, eligible=bint, router=RemoteRouter, outstanding=Outstanding, under_way=Outstanding, out=OutgoingDelivery)
+    cdef Copies _weigh(self, InEndpoint source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
 
 
 cdef class Multicast(Forwarder):
@@ -68,5 +67,5 @@ cdef class Multicast(Forwarder):
     cdef list _find_across(self, InEndpoint source, Message message)
     @cython.locals(egress=Egress)
     cdef bint _goes_up(self, Egress uplink)
-    @cython.locals(copies=Copies, egress=Egress, uplink=Egress, out=Delivery, across=list, here=list)
-    cpdef Copies forward(self, InEndpoint source, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    @cython.locals(copies=Copies, egress=Egress, uplink=Egress, out=OutgoingDelivery, across=list, here=list)
+    cpdef Copies forward(self, InEndpoint source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)

@@ -10,13 +10,11 @@ from bisect import insort
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from trouter.engine.ports import Delivery
-
 from .counters import Copies
 from .egress import Egress
-from .fanout import Fanout
-from .message import Message
+from .message import IncomingDelivery, Message
 from .network import Network, RemoteRouter, Trunk
+from .outcomes import Fanout
 from .ports import MAX_INSIDE_BYTES, InEndpoint
 
 if TYPE_CHECKING:
@@ -100,7 +98,7 @@ class Forwarder:
         self._nearest = [each for each in self.remotes if each.cost == lowest]
 
     def forward(
-        self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
+        self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
     ) -> Copies:
         """Forward the message to its consumers; return the number of copies.
 
@@ -116,7 +114,7 @@ class Forwarder:
         return MAX_INSIDE_BYTES if self.subscriptions else 0
 
     def _to_inside(
-        self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
+        self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
     ) -> Copies:
         """Forward the message to one consumer inside the router, in turn."""
         if self._turn_inside >= len(self.subscriptions):
@@ -127,7 +125,7 @@ class Forwarder:
         return _ONE_INSIDE
 
     def _to_nearest(
-        self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
+        self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
     ) -> Copies:
         """Forward the message towards one of the nearest routers, in turn (2.2), if there is a way."""
         network: Network = source.pulse.network  # type: ignore[assignment]  # behind the port
@@ -168,7 +166,7 @@ class Closest(Forwarder):
     __slots__ = ()
 
     def forward(
-        self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
+        self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
     ) -> Copies:
         """See ``Forwarder.forward``."""
         if self.subscriptions:
@@ -203,7 +201,7 @@ class Balanced(Forwarder):
     __slots__ = ()
 
     def forward(
-        self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
+        self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
     ) -> Copies:
         """See ``Forwarder.forward``. A consumer inside the router gets it only if no link does."""
         if self.remotes:
@@ -217,7 +215,7 @@ class Balanced(Forwarder):
         return _ONE_HERE
 
     def _weigh(
-        self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
+        self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
     ) -> Copies:
         """Choose between the links here and the routers elsewhere; a tie goes to the links, then by id."""
         best = self._best_here(source)
@@ -257,7 +255,7 @@ class Balanced(Forwarder):
             return _ONE_HERE
         if out.partner is not None and not out.settled:
             outstanding.count += 1
-            out.context = outstanding
+            out.outstanding = outstanding
         return _ONE_ACROSS
 
     def _find_candidates(self, source: InEndpoint) -> list[RemoteRouter]:
@@ -336,7 +334,7 @@ class Multicast(Forwarder):
     __slots__ = ()
 
     def forward(
-        self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
+        self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
     ) -> Copies:
         """See ``Forwarder.forward``. The sender of an unsettled message gets one outcome for all copies."""
         across = self._find_across(source, message) if self.remotes else []
@@ -352,7 +350,7 @@ class Multicast(Forwarder):
             return _NONE
         if not delivery.remote_settled:
             delivery.copies = []
-            delivery.context = Fanout(copies.total)
+            delivery.fanout = Fanout(copies.total)
         for each in here + across:
             egress = each
             out = egress.offer(source, delivery, data, start, end, message)

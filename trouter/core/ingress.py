@@ -7,7 +7,6 @@ Obeys routing.md 2.1-2.6, 4.1-4.3. Before it come ``intake`` (frames become mess
 from __future__ import annotations
 
 from trouter.engine.link import IncomingLink
-from trouter.engine.ports import Delivery
 from trouter.wire import octets
 from trouter.wire.annotations import InvalidAnnotation
 from trouter.wire.sections import MAX_ANNOTATIONS_BYTES, AnnotationsTooLarge, InvalidMessage, MessageScan
@@ -19,7 +18,7 @@ from .check import NO_TO, RESERVED, TARGET, TARGET_DENIED, USER_ID, USER_ID_DENI
 from .counters import AddressCounters, Copies
 from .entry import AddressEntry
 from .intake import INVALID_MESSAGE, Intake
-from .message import Message
+from .message import IncomingDelivery, Message
 from .network import Network, Trunk
 from .outcomes import REJECTED, RELEASED, RELEASED_STATE, rejected_state
 from .pace import Pace
@@ -111,7 +110,7 @@ class Ingress(Intake):
 
     # --- where a message goes
 
-    def _route(self, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None) -> None:
+    def _route(self, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None) -> None:
         """Forward a message to its address; answer the sender if the message goes nowhere."""
         scan = self._scan
         entry = self.entry
@@ -165,7 +164,7 @@ class Ingress(Intake):
             self.arrival.describe(message, self.arrival.to, self.arrival.phase, start)
         self._forward(delivery, entry, data, start, end, message)
 
-    def _await_head(self, delivery: Delivery, message: Message | None) -> None:
+    def _await_head(self, delivery: IncomingDelivery, message: Message | None) -> None:
         """Wait for more of a message whose head is incomplete; refuse it if it is complete or too long."""
         if message is None or not self._waits_on(message, _MAX_HEAD_BYTES):
             self._refuse(delivery, message, REJECTED, INVALID_MESSAGE)
@@ -181,7 +180,7 @@ class Ingress(Intake):
     def _inspect(
         self,
         check: MessageCheck,
-        delivery: Delivery,
+        delivery: IncomingDelivery,
         data: bytes,
         start: int,
         end: int,
@@ -224,7 +223,7 @@ class Ingress(Intake):
         return annotations.loops
 
     def _find(
-        self, delivery: Delivery, message: Message | None, data: bytes, annotations: CachedAnnotations | None
+        self, delivery: IncomingDelivery, message: Message | None, data: bytes, annotations: CachedAnnotations | None
     ) -> AddressEntry | None:
         """Return the entry of an anonymous message; None if the sender was answered instead (2.6)."""
         scan = self._scan
@@ -276,7 +275,7 @@ class Ingress(Intake):
                 self.arrival.to = answer_of(self.tenant, address)
         return entry
 
-    def _look_up(self, delivery: Delivery, message: Message | None, text: bytes) -> AddressEntry | None:
+    def _look_up(self, delivery: IncomingDelivery, message: Message | None, text: bytes) -> AddressEntry | None:
         """Return the entry of the way up for an address without local receivers; None for this router's own."""
         address = self.table.parse(text.decode("utf-8", "replace"), tenant=self.tenant)
         if address.letter != MOBILE and address.key != UPLINK_KEY:
@@ -290,7 +289,13 @@ class Ingress(Intake):
         return None if up is None else up.entry  # type: ignore[return-value]  # behind the port
 
     def _forward(
-        self, delivery: Delivery, entry: AddressEntry, data: bytes, start: int, end: int, message: Message | None
+        self,
+        delivery: IncomingDelivery,
+        entry: AddressEntry,
+        data: bytes,
+        start: int,
+        end: int,
+        message: Message | None,
     ) -> None:
         presettled = delivery.remote_settled
         copies: Copies | None = None
@@ -318,7 +323,7 @@ class Ingress(Intake):
 
     # --- the message as it leaves
 
-    def build_message(self, delivery: Delivery, data: bytes, start: int, end: int) -> Message:
+    def build_message(self, delivery: IncomingDelivery, data: bytes, start: int, end: int) -> Message:
         """Return the message in ``data[start:end]`` as a kept one, for a single copy."""
         message = Message(self.link.session, self)
         message.append(octets.cut(data, start, end))

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from trouter.engine.ports import Delivery
 from trouter.wire.annotations import compose_annotations
 from trouter.wire.sections import THROUGH_ANNOTATIONS, MessageScan
 
 from .addresses import DEFAULT_AREA
 from .arrival import DEFAULT_PRIORITY
-from .fanout import join_copy, notify_sender
-from .message import Message
+from .message import IncomingDelivery, Message, OutgoingDelivery
 from .outcomes import ACCEPTED, ACCEPTED_STATE
-from .ports import InEndpoint, Pulse
+from .ports import InEndpoint, Pulse, join_copy, notify_sender
 from .tenants import Tenant
 
 _HIGHEST_PRIORITY: Final = 9
@@ -27,7 +25,7 @@ class InsideMessage:
 
     __slots__ = ("_out", "message", "origin", "tenant")
 
-    def __init__(self, out: Delivery, message: bytes, origin: int = 0, tenant: Tenant | None = None) -> None:
+    def __init__(self, out: OutgoingDelivery, message: bytes, origin: int = 0, tenant: Tenant | None = None) -> None:
         self._out = out
         #: The number of the sender's connection; 0 for the router itself.
         self.origin = origin
@@ -62,10 +60,10 @@ class Subscription:
         self.count = 0
 
     def offer(
-        self, source: InEndpoint, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None
-    ) -> Delivery:
+        self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
+    ) -> OutgoingDelivery:
         """Deliver a copy of a complete message; return the copy."""
-        out = Delivery(delivery.link)
+        out = OutgoingDelivery(delivery.link)
         out.settled = delivery.remote_settled
         if not out.settled:
             join_copy(delivery, out)
@@ -96,7 +94,7 @@ class InsideSender(InEndpoint):
         priority = self._scan.priority
         self.arrival.priority = DEFAULT_PRIORITY if priority < 0 else min(priority, _HIGHEST_PRIORITY)
 
-    def build_message(self, delivery: Delivery, data: bytes, start: int, end: int) -> Message:
+    def build_message(self, delivery: IncomingDelivery, data: bytes, start: int, end: int) -> Message:
         """Return the message unchanged: it has no annotations to remove."""
         message = Message(None, self)
         message.append(data[start:end])
@@ -123,5 +121,5 @@ class InsideSender(InEndpoint):
         section = compose_annotations(b"", 0, phase, False, to, self._here, (self._here,))
         return b"".join((head[: self._scan.insert_at], section, head[self._scan.insert_at :]))
 
-    def answer(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
+    def answer(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> None:
         """Ignore the outcome: the router does not wait for it."""

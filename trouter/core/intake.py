@@ -15,11 +15,12 @@ from trouter.wire import octets
 from trouter.wire.order import SectionOrder
 from trouter.wire.sections import InvalidMessage
 
+from . import deliveries
 from .annotations import CachedAnnotations
 from .check import MessageCheck
 from .egress import Egress
 from .entry import AddressEntry
-from .message import Message
+from .message import IncomingDelivery, Message
 from .outcomes import FAILED_STATE, MODIFIED, REJECTED, rejected_state
 from .ports import Pulse
 from .settlement import Settlement
@@ -57,25 +58,30 @@ class Intake(Settlement):
         #: The order of sections in a message of several frames, if that is checked.
         self._order: SectionOrder | None = None
 
-    def _route(self, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None) -> None:
+    def _route(self, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None) -> None:
         """Forward the message, complete in ``data[start:end]`` or long enough; ``message`` if it has several frames.
 
         If more of it must come first it stays unrouted, and ``message.wanted`` is how many bytes to wait for.
         """
         raise LookupError
 
-    def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+    def make_delivery(self, link: LinkPort) -> Delivery:
+        """See ``LinkSink``."""
+        return deliveries.new_incoming(link)
+
+    def on_transfer(self, link: LinkPort, arrived: Delivery, data: bytes, start: int, end: int) -> None:
         """Route a whole message at once; gather a longer one until it is complete or long enough to stream."""
-        message: Message | None = delivery.message
+        delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
+        message = delivery.message
         if message is None:
-            delivery.arrived_at = self.pulse.now_s
+            delivery.arrived_at_s = self.pulse.now_s
             self.counters.deliveries += 1
             if delivery.remote_settled:
                 delivery.settled = True
             else:
                 self.unsettled += 1
             if self.link.credit <= 0:
-                self.dry_since_s = delivery.arrived_at
+                self.dry_since_s = delivery.arrived_at_s
             if delivery.complete:
                 if self.log is not None:
                     self.log.received(self.link, data[start:end])
@@ -91,7 +97,7 @@ class Intake(Settlement):
             self._order = None if self.check is None else SectionOrder()
         self._continue(delivery, message, data, start, end)
 
-    def _continue(self, delivery: Delivery, message: Message, data: bytes, start: int, end: int) -> None:
+    def _continue(self, delivery: IncomingDelivery, message: Message, data: bytes, start: int, end: int) -> None:
         """Process a later frame of a message, or the first of several."""
         message.complete = delivery.complete
         settled = delivery.settled
@@ -114,9 +120,9 @@ class Intake(Settlement):
             delivery.message = None
             if settled:
                 self.unsettled -= 1
-            elif isinstance(delivery.context, bytes) and not delivery.settled:
-                # an outcome from before the message was complete (4.4)
-                self._finish(delivery, delivery.state_code, delivery.context or None)
+            elif delivery.outcome is not None and not delivery.settled:
+                # it is from before the message was complete (4.4)
+                self._finish(delivery, delivery.state_code, delivery.outcome or None)
             self._top_up()
         elif message.copies and self.link.session.held_bytes * 4 > self._window_bytes * 3:
             for each in message.copies[:]:
@@ -130,7 +136,7 @@ class Intake(Settlement):
             message.logged = True
             self.log.received(self.link, whole)
 
-    def _stands_in_order(self, delivery: Delivery, message: Message, data: bytes, start: int, end: int) -> bool:
+    def _stands_in_order(self, delivery: IncomingDelivery, message: Message, data: bytes, start: int, end: int) -> bool:
         """Check the next frame; if it breaks the order, abort the copies, reject the message, return False."""
         try:
             self._order.feed(data, start, end, delivery.complete)  # type: ignore[union-attr]  # the caller has checked
@@ -145,7 +151,7 @@ class Intake(Settlement):
     def _send_on(self, message: Message, data: bytes, start: int, end: int) -> None:
         """Send a frame of a routed message to every copy; keep what a receiver does not take now."""
         if len(message.copies) == 1:
-            only: Delivery = message.copies[0]
+            only = message.copies[0]
             sole: Egress = only.link.sink  # type: ignore[assignment]
             start = sole.continue_with(only, message, data, start, end)
             if only.complete:
@@ -159,6 +165,11 @@ class Intake(Settlement):
             egress.progress(copy)
 
     # --- whether an unfinished message waits
+
+    def is_gathering(self) -> bool:
+        """Return whether the sender has begun a delivery that was not forwarded yet."""
+        partial: IncomingDelivery | None = self.link.partial  # type: ignore[assignment]  # made by ``make_delivery``
+        return partial is not None and partial.message is not None and not partial.message.routed
 
     def _must_not_wait(self, message: Message) -> bool:
         """Return whether to wait no longer: unfinished messages fill half the window, and might all be stuck."""
@@ -185,8 +196,9 @@ class Intake(Settlement):
 
     # --- the end of unfinished messages
 
-    def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
+    def on_aborted(self, link: LinkPort, arrived: Delivery) -> None:
         """Drop a delivery that the sender aborted (4.4): only receivers of a part of it are notified."""
+        delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
         if delivery.message is not None:  # else it was refused
             self._take_back(delivery)
             self.unsettled -= 1
@@ -195,8 +207,8 @@ class Intake(Settlement):
         delivery.settled = True
         self._top_up()
 
-    def _take_back(self, delivery: Delivery) -> None:
-        message: Message | None = delivery.message
+    def _take_back(self, delivery: IncomingDelivery) -> None:
+        message = delivery.message
         delivery.message = None
         if message is None:
             return
@@ -217,14 +229,14 @@ class Intake(Settlement):
         ``own`` is the link's unsettled deliveries, if the caller knows them.
         """
         if self.link.partial is not None:
-            self._take_back(self.link.partial)
+            self._take_back(self.link.partial)  # type: ignore[arg-type]  # made by ``make_delivery``
             self.link.partial = None
         ring = self.link._session.incoming
         if own is None and self.unsettled > 0:
             own = [each for each in ring.all() if each.link is self.link]
         if own is not None:
             for each in own:
-                delivery = each
+                delivery: IncomingDelivery = each  # type: ignore[assignment]  # made by ``make_delivery``
                 ring.remove(delivery.delivery_id)
                 if delivery.copies is not None:
                     self._relay_sender(delivery, MODIFIED, FAILED_STATE, True)

@@ -31,7 +31,7 @@ from .entry import AddressEntry
 from .forwarders import Multicast
 from .ingress import Ingress
 from .inprocess import InsideSender
-from .message import Message
+from .message import IncomingDelivery, Message, OutgoingDelivery
 from .ports import Pulse
 from .table import AddressTable
 
@@ -55,7 +55,7 @@ def owners(router: Router, connections: Collection[Connection]) -> list[tuple[st
         ("qd_session_t", sizes[Session], sum(len(each.sessions()) for each in connections)),
         ("qdr_address_t", sizes[AddressEntry], len(router.table.entries)),
         ("qdr_link_t", link_bytes // links if links else sizes[Egress], links),
-        ("qdr_delivery_t", sizes[Delivery], _count_deliveries(router)),
+        ("qdr_delivery_t", sizes[OutgoingDelivery], _count_deliveries(router)),
         ("qd_message_t", sizes[Message], _count_messages(router)),
         ("qd_buffer_t", BUFFER_BYTES, -(-_count_bytes(router) // BUFFER_BYTES)),
     ]
@@ -121,7 +121,8 @@ def _count_messages(router: Router) -> int:
     for each in router.links.values():
         if isinstance(each, Ingress):
             partial = each.link.partial
-            count += partial is not None and partial.message is not None and not partial.message.copies
+            if isinstance(partial, IncomingDelivery) and partial.message is not None:
+                count += not partial.message.copies
     for entry in router.table.entries.values():
         waiting = [egress.backlog for egress in entry.forwarder.consumers]
         shared = isinstance(entry.forwarder, Multicast)
@@ -152,13 +153,13 @@ def _sizes() -> dict[type, int]:
         link.sink = sink
         link.remote_attach = Attach("sample", 0, not link.incoming, source=Source("sample"), target=Target("sample"))
     message = Message(None, InsideSender(pulse))
-    message.copies.append(Delivery(outgoing))
+    message.copies.append(OutgoingDelivery(outgoing))
     message.chunks.append(b"")
     samples: dict[type, tuple[object, ...]] = {
         Ingress: (ingress, incoming),
         Egress: (egress, outgoing),
         AddressEntry: (AddressEntry("M0sample", "sample", "balanced"),),
-        Delivery: (Delivery(outgoing),),
+        OutgoingDelivery: (OutgoingDelivery(outgoing),),
         Message: (message,),
         Session: (Session(session.connection, 0, limits, []),),
         Connection: (Connection(limits, Open("sample"), [], None, True),),

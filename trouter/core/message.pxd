@@ -1,7 +1,28 @@
 cimport cython
 
 from trouter.core.annotations cimport CachedAnnotations
+from trouter.core.outcomes cimport Fanout
+from trouter.core.outstanding cimport Outstanding
 from trouter.engine.ports cimport Delivery, SessionPort
+
+
+cdef class IncomingDelivery(Delivery):
+    cdef public double arrived_at_s
+    cdef public Message message
+    cdef public OutgoingDelivery partner
+    cdef public list copies
+    cdef public Fanout fanout
+    cdef public bytes outcome
+
+
+cdef class OutgoingDelivery(Delivery):
+    cdef public double arrived_at_s
+    cdef public IncomingDelivery partner
+    cdef public Message message
+    cdef public Py_ssize_t chunk
+    cdef public Py_ssize_t offset
+    cdef public Outstanding outstanding
+    cdef public bint counted
 
 
 @cython.freelist(2048)
@@ -31,11 +52,11 @@ cdef class Message:
     cpdef begin_with(self, bytes head)
     @cython.locals(whole=bytes)
     cpdef cut(self, Py_ssize_t offset)
-    cpdef add(self, Delivery copy)
-    cpdef bytes head_of(self, Delivery copy, bint plain)
+    cpdef add(self, OutgoingDelivery copy)
+    cpdef bytes head_of(self, OutgoingDelivery copy, bint plain)
     @cython.locals(size=Py_ssize_t)
     cpdef append(self, bytes chunk)
-    @cython.locals(last=Py_ssize_t, copy=Delivery)
+    @cython.locals(last=Py_ssize_t, copy=OutgoingDelivery)
     cdef bint _last_grows(self)
     @cython.locals(grown=Py_ssize_t)
     cpdef rewrite(self, bytes whole)
@@ -47,9 +68,9 @@ cdef class Message:
     cpdef bytes plain_head(self)
     cpdef bytes whole(self, bint plain)
     cpdef bint ends_with(self, Py_ssize_t number)
-    @cython.locals(passed=Py_ssize_t, copy=Delivery)
+    @cython.locals(passed=Py_ssize_t, copy=OutgoingDelivery)
     cpdef trim(self)
-    cpdef leave(self, Delivery copy)
+    cpdef leave(self, OutgoingDelivery copy)
     cpdef now_routed(self)
     cpdef forget(self)
     @cython.locals(freed=Py_ssize_t, index=Py_ssize_t)

@@ -1,17 +1,20 @@
-"""A message that could not be sent within the pass that brought it, or that needs other annotations.
+"""Deliveries that come and go, and the message between them while its bytes are kept.
 
-Most messages never need one: they are copied from the input to the output of another connection in one step. The bytes
-kept here are held by the session that brought them, whose incoming window closes accordingly, and are released frame by
-frame as the slowest receiver takes them.
+An incoming delivery and its copies refer to each other until the sender has its outcome. A ``Message`` exists only if
+it could not be sent within the pass that brought it, or needs other annotations; most are copied from the input to the
+output of another connection in one step. The bytes kept here are held by the session that brought them, whose incoming
+window closes accordingly, and are released frame by frame as the slowest receiver takes them.
 """
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from trouter.engine.ports import Delivery, SessionPort
+from trouter.engine.ports import Delivery, LinkPort, SessionPort
 
 from .annotations import CachedAnnotations
+from .outcomes import Fanout
+from .outstanding import Outstanding
 
 #: Smaller pieces are joined, in bytes.
 _SMALL_PIECE = 512
@@ -27,6 +30,53 @@ class HeadWriter(Protocol):
         """Return the first piece of ``message`` for the address ``to``, as if it had entered the network here."""
 
 
+class IncomingDelivery(Delivery):
+    """A delivery that came on an incoming link, and its copies: what the core needs of it.
+
+    Every field but the link begins as zero or None: ``deliveries.new_incoming`` relies on it.
+    """
+
+    __slots__ = ("arrived_at_s", "copies", "fanout", "message", "outcome", "partner")
+
+    def __init__(self, link: LinkPort) -> None:
+        super().__init__(link)
+        #: When its first frame came.
+        self.arrived_at_s = 0.0
+        #: The message, while more frames of it are to come.
+        self.message: Message | None = None
+        #: The one copy of which the sender gets the outcome; for a multicast instead all copies that are not settled
+        #: yet, and their joint outcome.
+        self.partner: OutgoingDelivery | None = None
+        self.copies: list[OutgoingDelivery] | None = None
+        self.fanout: Fanout | None = None
+        #: The outcome that it has, encoded (empty for none but the settlement); later ones do not replace it.
+        self.outcome: bytes | None = None
+
+
+class OutgoingDelivery(Delivery):
+    """A copy of a message for one receiver: what the core needs of it.
+
+    Every field but the link begins as zero or None: ``deliveries.new_outgoing`` relies on it.
+    """
+
+    __slots__ = ("arrived_at_s", "chunk", "counted", "message", "offset", "outstanding", "partner")
+
+    def __init__(self, link: LinkPort) -> None:
+        super().__init__(link)
+        #: When the first frame of the message came.
+        self.arrived_at_s = 0.0
+        #: The delivery whose sender waits for the outcome of this copy.
+        self.partner: IncomingDelivery | None = None
+        #: The message until it is sent in full, the number of the piece to send next, and the bytes sent of it.
+        self.message: Message | None = None
+        self.chunk = 0
+        self.offset = 0
+        #: The count of deliveries under way that includes this one.
+        self.outstanding: Outstanding | None = None
+        #: Its outcome is counted among those of a multicast.
+        self.counted = False
+
+
 class Heads:
     """First pieces that differ between copies; new copies get ``now``, None for the usual one.
 
@@ -37,7 +87,7 @@ class Heads:
 
     def __init__(self) -> None:
         self.now: bytes | None = None
-        self.of: dict[Delivery, bytes] = {}
+        self.of: dict[OutgoingDelivery, bytes] = {}
         self.size = 0
 
 
@@ -101,7 +151,7 @@ class Message:
         self.discard = False
         #: All its copies exist.
         self.routed = False
-        self.copies: list[Delivery] = []
+        self.copies: list[OutgoingDelivery] = []
 
     def begin_with(self, head: bytes | None) -> None:
         """Use ``head`` as the first piece of further copies with routers' annotations; None for the usual one."""
@@ -119,14 +169,14 @@ class Message:
         whole = self.chunks[0]
         self.chunks[:1] = [whole[:offset], whole[offset:]]
 
-    def add(self, copy: Delivery) -> None:
+    def add(self, copy: OutgoingDelivery) -> None:
         """Add a copy, which starts at the first piece."""
         copy.message = self
         self.copies.append(copy)
         if self.heads is not None and self.heads.now is not None:
             self.heads.of[copy] = self.heads.now
 
-    def head_of(self, copy: Delivery, plain: bool) -> bytes | None:
+    def head_of(self, copy: OutgoingDelivery, plain: bool) -> bytes | None:
         """Return the first piece for the receiver of ``copy``; None before it has come."""
         own = None if self.heads is None or plain else self.heads.of.get(copy)
         return self.piece(0, plain) if own is None else own
@@ -220,9 +270,8 @@ class Message:
         if passed > self.first:
             self._drop(passed - self.first)
 
-    def leave(self, copy: Delivery) -> None:
+    def leave(self, copy: OutgoingDelivery) -> None:
         """Remove a copy that has ended; release the rest if it was the last."""
-        copy.message = None
         if self.heads is not None:
             self.heads.of.pop(copy, None)
         if len(self.copies) == 1:
@@ -233,6 +282,7 @@ class Message:
             self.trim()
         elif self.routed:
             self.forget()
+        copy.message = None  # last: the copy may hold the only reference to this message
 
     def now_routed(self) -> None:
         """Note that all copies exist."""

@@ -18,9 +18,9 @@ from trouter.wire.types import Char, Decimal32, Decimal64, Decimal128, PairMap, 
 
 if TYPE_CHECKING:
     from trouter.engine.link_base import Link
-    from trouter.engine.ports import Delivery
 
     from .backlog import Backlog
+    from .message import OutgoingDelivery
 
 #: The longest line, in characters.
 MAX_LINE: Final = 2048
@@ -94,16 +94,16 @@ class SentLog:
     def __init__(self, log: MessageLog, egress: Backlog) -> None:
         self._log = log
         self._egress = egress
-        self._texts: dict[Delivery, str] = {}
+        self._texts: dict[OutgoingDelivery, str] = {}
 
-    def offered(self, out: Delivery, message: bytes) -> None:
+    def offered(self, out: OutgoingDelivery, message: bytes) -> None:
         """Describe ``out``, which is about to be sent or to wait."""
         if len(self._texts) > 2 * self._egress.backlog + _SPARE_TEXTS:
             waiting = set(self._egress.queue)
             self._texts = {each: text for each, text in self._texts.items() if each in waiting}
         self._texts[out] = self._log.describe(message)
 
-    def sent(self, out: Delivery) -> None:
+    def sent(self, out: OutgoingDelivery) -> None:
         """Log ``out``, which was sent in full."""
         text = self._texts.pop(out, None)
         if text is not None:

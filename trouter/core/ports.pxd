@@ -1,8 +1,13 @@
+cimport cython
+
 from trouter.core.arrival cimport Arrival
 from trouter.core.counters cimport Counters
 from trouter.core.latency cimport Latency, Outcomes
-from trouter.core.message cimport Message
-from trouter.engine.ports cimport Delivery, LinkSink
+from trouter.core.message cimport IncomingDelivery, Message, OutgoingDelivery
+from trouter.core.outcomes cimport Fanout
+from trouter.engine.ports cimport LinkSink
+
+cdef int _FIRST_OUTCOME
 
 
 cdef class Pulse:
@@ -34,8 +39,15 @@ cdef class InEndpoint(LinkSink):
 
     cpdef bytes write(self, bytes data, Py_ssize_t start, Py_ssize_t end, bint plain)
 
-    cpdef Message build_message(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
+    cpdef Message build_message(self, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
     cpdef bytes write_head(self, Message message, bytes head, bint plain)
     cpdef bytes write_onward(self, Message message, str to, int phase)
-    cpdef accept(self, Delivery delivery)
-    cpdef answer(self, Delivery delivery, int code, bytes state, bint settled)
+    cpdef accept(self, IncomingDelivery delivery)
+    cpdef answer(self, IncomingDelivery delivery, int code, bytes state, bint settled)
+
+
+cpdef join_copy(IncomingDelivery partner, OutgoingDelivery out)
+
+
+@cython.locals(source=InEndpoint, fanout=Fanout, counted=bint)
+cpdef notify_sender(OutgoingDelivery out, IncomingDelivery partner, int code, bytes state, bint settled)

@@ -6,17 +6,19 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from trouter.engine.link import IncomingLink
-from trouter.engine.ports import Delivery, LinkSink
+from trouter.engine.ports import LinkSink
 
 from .arrival import Arrival
 from .counters import AddressCounters, Counters
 from .latency import Outcomes
-from .message import Message
+from .message import IncomingDelivery, Message, OutgoingDelivery
+from .outcomes import ACCEPTED, Fanout
 from .tenants import Tenant
 from .times import Times, TimesByAddress
 
 #: The largest message for a consumer inside the router, in bytes; below a session's window.
 MAX_INSIDE_BYTES: Final = 1024 * 1024
+_FIRST_OUTCOME = 0x24
 
 
 class Grantee(Protocol):
@@ -183,7 +185,7 @@ class InEndpoint(LinkSink):
         """Return the message under way, ``data[start:end]``, with routers' annotations or (``plain``) without."""
         raise LookupError
 
-    def build_message(self, delivery: Delivery, data: bytes, start: int, end: int) -> Message:
+    def build_message(self, delivery: IncomingDelivery, data: bytes, start: int, end: int) -> Message:
         """Return the message in ``data[start:end]`` as a kept one."""
         raise LookupError
 
@@ -195,14 +197,50 @@ class InEndpoint(LinkSink):
         """Return the first piece of ``message`` for the address ``to``, as if it had entered the network here."""
         raise LookupError
 
-    def accept(self, delivery: Delivery) -> None:
+    def accept(self, delivery: IncomingDelivery) -> None:
         """Accept an unsettled delivery for all its receivers; settle it once it is complete."""
         raise LookupError
 
-    def answer(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
+    def answer(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> None:
         """Send the sender the state of its delivery; ``code`` 0 without a state only settles."""
         raise LookupError
 
 
 def _ignore() -> None:
     """Do nothing: without a clock, the next ``return_owed`` grants the credit owed."""
+
+
+def join_copy(partner: IncomingDelivery, out: OutgoingDelivery) -> None:
+    """Join the copy ``out`` with its unsettled delivery ``partner``, so that each finds the other's end."""
+    out.partner = partner
+    if partner.copies is None:
+        partner.partner = out
+    else:
+        partner.copies.append(out)
+
+
+def notify_sender(
+    out: OutgoingDelivery, partner: IncomingDelivery, code: int, state: bytes | None, settled: bool
+) -> None:
+    """Relay the state of the copy ``out`` to the sender of ``partner``.
+
+    At once for a delivery with one copy; a multicast's sender gets the highest outcome when every copy has one, and the
+    settlement when every copy is settled.
+    """
+    source: InEndpoint = partner.link.sink  # type: ignore[assignment]
+    if partner.copies is None:
+        if settled:
+            partner.partner = None
+        source.answer(partner, code, state, settled)
+        return
+    fanout: Fanout = partner.fanout  # type: ignore[assignment]  # it has copies
+    counted = not out.counted and (settled or code >= _FIRST_OUTCOME)
+    if counted:
+        out.counted = True
+        fanout.add_outcome(code or ACCEPTED)
+    if settled:
+        fanout.copies_open -= 1
+        if out in partner.copies:
+            partner.copies.remove(out)
+    if fanout.outcomes_open == 0 and (counted or fanout.copies_open == 0):
+        source.answer(partner, fanout.code, fanout.state, fanout.copies_open == 0)

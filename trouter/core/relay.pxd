@@ -3,10 +3,10 @@ cimport cython
 from trouter.core.check cimport MessageCheck
 from trouter.core.egress cimport Egress
 from trouter.core.ingress cimport Ingress
-from trouter.core.message cimport Message
+from trouter.core.message cimport IncomingDelivery, Message, OutgoingDelivery
 from trouter.core.entry cimport AddressEntry
 from trouter.engine.link cimport IncomingLink, OutgoingLink
-from trouter.engine.ports cimport Delivery, LinkPort
+from trouter.engine.ports cimport LinkPort
 
 cdef int _THROUGH_HEADER
 cdef int _THROUGH_PROPERTIES
@@ -23,14 +23,12 @@ cdef class RoutedIngress(Ingress):
     cpdef part(self)
     @cython.locals(link=IncomingLink, egress=RoutedEgress, out=OutgoingLink, owed=Py_ssize_t)
     cpdef follow(self)
-    @cython.locals(partial=Delivery, message=Message)
-    cdef bint _is_gathering(self)
     cpdef on_drained(self, LinkPort link)
     cdef _top_up(self)
     @cython.locals(check=MessageCheck, depth=int, inspected=bytes)
-    cdef _route(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    cdef _route(self, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     @cython.locals(entry=AddressEntry, egress=RoutedEgress)
-    cdef _pass_on(self, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    cdef _pass_on(self, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
 
 
 cdef class RoutedEgress(Egress):

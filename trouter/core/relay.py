@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from trouter.engine.link import IncomingLink, OutgoingLink
-from trouter.engine.ports import Delivery, LinkPort
+from trouter.engine.ports import LinkPort
 from trouter.wire.sections import InvalidMessage
 
 from .counters import AddressCounters
@@ -17,7 +17,7 @@ from .egress import Egress
 from .entry import AddressEntry
 from .ingress import Ingress
 from .intake import INVALID_MESSAGE
-from .message import Message
+from .message import IncomingDelivery, Message
 from .outcomes import REJECTED
 from .ports import Pulse
 from .table import AddressTable
@@ -70,13 +70,13 @@ class RoutedIngress(Ingress):
             return
         out = egress.link
         if out.drain and self._drained:
-            if egress.backlog == 0 and not self._is_gathering():
+            if egress.backlog == 0 and not self.is_gathering():
                 self._drained = False
                 out.drained()
             return
         self._drained = False
         owed = out.credit - egress.waiting() - link.credit
-        if self._is_gathering():
+        if self.is_gathering():
             owed -= 1
         if owed > 0 or (link.draining and not out.drain):
             self._grant(owed if owed > 0 else 0)
@@ -86,11 +86,6 @@ class RoutedIngress(Ingress):
             else:
                 self._drained = True
                 self.follow()
-
-    def _is_gathering(self) -> bool:
-        """Return whether the sender has begun a delivery that the other end has not got yet."""
-        partial = self.link.partial
-        return partial is not None and partial.message is not None and not partial.message.routed
 
     def on_drained(self, link: LinkPort) -> None:
         """Answer the receiver's drain: the sender used up its credit or gave it back."""
@@ -103,7 +98,7 @@ class RoutedIngress(Ingress):
 
     # --- messages
 
-    def _route(self, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None) -> None:
+    def _route(self, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None) -> None:
         """Read only what is necessary, and pass the message on unchanged."""
         check = self.check
         depth = _THROUGH_HEADER if check is None else _THROUGH_PROPERTIES
@@ -124,7 +119,7 @@ class RoutedIngress(Ingress):
             return
         self._pass_on(delivery, data, start, end, message)
 
-    def _pass_on(self, delivery: Delivery, data: bytes, start: int, end: int, message: Message | None) -> None:
+    def _pass_on(self, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None) -> None:
         entry = self.entry
         egress = self.egress
         if egress is None or entry is None:

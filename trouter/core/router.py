@@ -25,6 +25,7 @@ from .farewells import Farewells
 from .ingress import Ingress
 from .inprocess import InsideConsumer, InsideSender, Subscription
 from .latency import Latency, Outcomes
+from .message import IncomingDelivery
 from .messagelog import MessageLog
 from .network import Network, Trunk
 from .observer import RouterObserver
@@ -425,12 +426,12 @@ class Router:
         """Send a (pre-settled) message from inside the router on one link, whatever its address."""
         egress.offer(self._inside, self._own_delivery(), message, 0, len(message), None)
 
-    def _own_delivery(self) -> Delivery:
+    def _own_delivery(self) -> IncomingDelivery:
         """Return a delivery for a message from inside the router."""
-        delivery = Delivery(_NOWHERE)
+        delivery = IncomingDelivery(_NOWHERE)
         delivery.remote_settled = True
         delivery.complete = True
-        delivery.arrived_at = self.pulse.now_s
+        delivery.arrived_at_s = self.pulse.now_s
         return delivery
 
     def _send(self, entry: AddressEntry, message: bytes) -> int:

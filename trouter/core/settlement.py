@@ -12,7 +12,7 @@ from .credit import Credit
 from .egress import Egress
 from .entry import AddressEntry
 from .latency import family_of
-from .message import Message
+from .message import IncomingDelivery, Message
 from .outcomes import ACCEPTED, ACCEPTED_STATE, MODIFIED, REJECTED, RELEASED, RELEASED_STATE
 from .ports import Pulse
 
@@ -29,7 +29,7 @@ class Settlement(Credit):
 
     # --- to the sender
 
-    def _undeliverable(self, delivery: Delivery, message: Message | None) -> None:
+    def _undeliverable(self, delivery: IncomingDelivery, message: Message | None) -> None:
         """Release or drop a message without receivers (2.6); drain a link with an address instead of granting."""
         if self.entry is None or self.via_edge or self.entry.forwarder.standing:
             self._refuse(delivery, message, RELEASED, RELEASED_STATE)
@@ -43,7 +43,7 @@ class Settlement(Credit):
         else:
             self._end(delivery, RELEASED, RELEASED_STATE)
 
-    def _refuse(self, delivery: Delivery, message: Message | None, code: int, state: bytes) -> None:
+    def _refuse(self, delivery: IncomingDelivery, message: Message | None, code: int, state: bytes) -> None:
         """Answer a delivery by the router itself."""
         if message is not None:
             message.now_routed()
@@ -55,53 +55,53 @@ class Settlement(Credit):
         else:
             self._end(delivery, code, state)
 
-    def _end(self, delivery: Delivery, code: int, state: bytes | None) -> None:
+    def _end(self, delivery: IncomingDelivery, code: int, state: bytes | None) -> None:
         """Give a delivery its outcome; settle it once the message is complete."""
         if delivery.complete:
             self._finish(delivery, code, state)
             return
-        delivery.context = b"" if state is None else state
+        delivery.outcome = b"" if state is None else state
         if state is not None:
             delivery.link.session.settle_incoming(delivery, code, state, False)
 
-    def _finish(self, delivery: Delivery, code: int, state: bytes | None) -> None:
+    def _finish(self, delivery: IncomingDelivery, code: int, state: bytes | None) -> None:
         """Settle a complete delivery with the sender, and count its end."""
         delivery.link.session.settle_incoming(delivery, code, state, True)
         self.unsettled -= 1
         self._count_end(delivery, code)
 
-    def accept(self, delivery: Delivery) -> None:
+    def accept(self, delivery: IncomingDelivery) -> None:
         """See ``InEndpoint.accept``; the sender gets no state while its message is still coming."""
         if delivery.complete:
             self.answer(delivery, ACCEPTED, ACCEPTED_STATE, True)
         else:
             delivery.state_code = ACCEPTED
-            delivery.context = ACCEPTED_STATE
+            delivery.outcome = ACCEPTED_STATE
 
-    def answer(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
+    def answer(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> None:
         """Relay a receiver's state to the sender; an outcome that was sent is final."""
         if delivery.remote_settled:
             return
-        if delivery.state_code != 0 and isinstance(delivery.context, bytes):
+        if delivery.state_code != 0 and delivery.outcome is not None:
             code = delivery.state_code
-            state = delivery.context
+            state = delivery.outcome
         if settled and delivery.complete:
             self._finish(delivery, code, state)
             self._top_up()
         elif settled:
-            message: Message | None = delivery.message
-            if message is not None:
-                message.forget()
+            if delivery.message is not None:
+                delivery.message.forget()
             self._end(delivery, code, state)
-        elif state is not delivery.context:
+        elif state is not delivery.outcome:
             delivery.link.session.settle_incoming(delivery, code, state, False)
             if delivery.copies is None and ACCEPTED <= code <= MODIFIED:
-                delivery.context = state
+                delivery.outcome = state
 
     # --- from the sender
 
-    def on_disposition(self, delivery: Delivery) -> None:
+    def on_disposition(self, arrived: Delivery) -> None:
         """Relay the sender's state or settlement to the receivers of the message."""
+        delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
         settled = delivery.remote_settled
         self._relay_sender(delivery, delivery.remote_code, delivery.remote_state, settled)
         if settled and not delivery.settled:
@@ -111,7 +111,7 @@ class Settlement(Credit):
                 self.unsettled -= 1
                 self._top_up()
 
-    def _relay_sender(self, delivery: Delivery, code: int, state: bytes | None, settled: bool) -> None:
+    def _relay_sender(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> None:
         """Relay the sender's state to every copy that still refers to the delivery."""
         for each in delivery.copies[:] if delivery.copies is not None else [delivery.partner]:
             out = each
@@ -128,17 +128,18 @@ class Settlement(Credit):
 
     # --- counts
 
-    def on_refused(self, link: LinkPort, delivery: Delivery) -> None:
+    def on_refused(self, link: LinkPort, arrived: Delivery) -> None:
         """Count a delivery that its link rejected."""
-        delivery.arrived_at = self.pulse.now_s
+        delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
+        delivery.arrived_at_s = self.pulse.now_s
         self.counters.deliveries += 1
         if delivery.remote_settled:
             self._count_dropped()
         else:
             self._count_end(delivery, REJECTED)
 
-    def _count_end(self, delivery: Delivery, code: int) -> None:
-        age_s = self.pulse.now_s - delivery.arrived_at
+    def _count_end(self, delivery: IncomingDelivery, code: int) -> None:
+        age_s = self.pulse.now_s - delivery.arrived_at_s
         self.counters.count(code, age_s)
         self.pulse.latency.count(self.family, code, age_s)
         if self.pulse.times is not None and self.entry is not None:

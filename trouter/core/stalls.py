@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from trouter.engine.ports import Delivery, SessionPort
+from trouter.engine.ports import SessionPort
 from trouter.engine.session import Session
 
 from .egress import Egress
-from .message import Message
+from .message import Message, OutgoingDelivery
 
 #: Seconds for which a receiver may take nothing.
 STALLED_S: Final = 10.0
@@ -28,7 +28,7 @@ class Stalls:
 
     def __init__(self) -> None:
         #: By message and copy: piece, offset in it, and the time when they last changed.
-        self._under_way: dict[Message, dict[Delivery, tuple[int, int, float]]] = {}
+        self._under_way: dict[Message, dict[OutgoingDelivery, tuple[int, int, float]]] = {}
 
     def watch(self, message: Message) -> None:
         """Watch a message until its copies are gone."""
@@ -40,7 +40,7 @@ class Stalls:
             if not message.copies or message.discard:
                 del self._under_way[message]
                 continue
-            now: dict[Delivery, tuple[int, int, float]] = {}
+            now: dict[OutgoingDelivery, tuple[int, int, float]] = {}
             for copy in message.copies:
                 place = before.get(copy)
                 if place is None or (copy.chunk, copy.offset) != place[:2]:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from .egress import Egress
 from .ingress import Ingress
+from .message import IncomingDelivery, OutgoingDelivery
 
 if TYPE_CHECKING:
     from trouter.engine.link import IncomingLink, OutgoingLink
-    from trouter.engine.ports import Delivery
     from trouter.engine.session import Session
 
 STUCK_AFTER_S: Final = 10.0
@@ -26,6 +26,7 @@ ROUND_S: Final = 10.0
 PORTION: Final = 5000
 
 Endpoint = Ingress | Egress
+OwnDelivery = IncomingDelivery | OutgoingDelivery
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class _StalledLink:
     __slots__ = ("logged_blocked", "logged_stuck", "stuck")
 
     def __init__(self) -> None:
-        self.stuck: list[Delivery] = []
+        self.stuck: list[OwnDelivery] = []
         self.logged_stuck = False
         self.logged_blocked = False
 
@@ -96,14 +97,18 @@ class Watch:
 
     def _look(self, session: Session, now_s: float, notices: list[Notice]) -> int:
         """Check one session; return the number of its links and deliveries."""
-        stuck: dict[Endpoint, list[Delivery]] = {}
+        stuck: dict[Endpoint, list[OwnDelivery]] = {}
         seen = 1
         for delivery in (*session.incoming.all(), *session.outgoing.all()):
             seen += 1
-            if now_s - delivery.arrived_at > STUCK_AFTER_S and not _streams(delivery):
-                sink = delivery.link.sink
-                if isinstance(sink, Ingress | Egress):
-                    stuck.setdefault(sink, []).append(delivery)
+            sink = delivery.link.sink
+            if (
+                isinstance(delivery, IncomingDelivery | OutgoingDelivery)
+                and isinstance(sink, Ingress | Egress)
+                and now_s - delivery.arrived_at_s > STUCK_AFTER_S
+                and not _streams(delivery)
+            ):
+                stuck.setdefault(sink, []).append(delivery)
         for link in session.all_links():
             seen += 1
             sink = link.sink
@@ -114,7 +119,7 @@ class Watch:
                 self._note(sink, late, now_s, notices)
         return seen
 
-    def _note(self, endpoint: Endpoint, stuck: list[Delivery], now_s: float, notices: list[Notice]) -> None:
+    def _note(self, endpoint: Endpoint, stuck: list[OwnDelivery], now_s: float, notices: list[Notice]) -> None:
         link = endpoint.link
         stalled = self._stalled.get(endpoint)
         if stalled is None:
@@ -144,16 +149,16 @@ def zero_credit_s(endpoint: Endpoint, now_s: float) -> float:
     return max(0.0, now_s - since_s) if endpoint.link.credit <= 0 and since_s >= 0 else 0.0
 
 
-def _add_waiting(egress: Egress, stuck: list[Delivery], now_s: float) -> None:
+def _add_waiting(egress: Egress, stuck: list[OwnDelivery], now_s: float) -> None:
     """Add the deliveries of the link's queue, oldest first, that are not in the session's ring."""
     for out in egress.queue:
-        if now_s - out.arrived_at <= STUCK_AFTER_S:
+        if now_s - out.arrived_at_s <= STUCK_AFTER_S:
             return
         if (out.settled or not out.begun) and not (out.aborted or _streams(out)):
             stuck.append(out)
 
 
-def _streams(delivery: Delivery) -> bool:
+def _streams(delivery: OwnDelivery) -> bool:
     """Return whether the message is marked as a stream, which may take long."""
     message = delivery.message
     return message is not None and message.annotations is not None and message.annotations.parsed.stream
@@ -164,7 +169,7 @@ def _still_stuck(stalled: _StalledLink) -> int:
     return len(stalled.stuck)
 
 
-def _is_open(delivery: Delivery) -> bool:
+def _is_open(delivery: OwnDelivery) -> bool:
     """Return whether an outcome or a settlement is missing."""
     if delivery.aborted or (delivery.complete and (delivery.settled or delivery.remote_settled)):
         return False

@@ -1,6 +1,5 @@
 cimport cython
 
-from trouter.engine cimport deliveries
 from trouter.engine.link_base cimport Link
 from trouter.engine.ports cimport Delivery, LinkSink
 from trouter.engine.session cimport Session

@@ -12,7 +12,6 @@ from trouter.wire.outgoing import CONTINUATION_OVERHEAD, GENERAL_OVERHEAD, TRANS
 from trouter.wire.performatives import Attach, Error, Rejected, encode_state
 from trouter.wire.transfers import FlowReader, TransferReader
 
-from . import deliveries
 from .faults import Fault, Misuse, PeerFault
 from .link_base import Link
 from .ports import Delivery
@@ -221,7 +220,7 @@ class IncomingLink(Link):
         session.admit(transfer.delivery_id)
         self.credit -= 1
         self.delivery_count = (self.delivery_count + 1) & _MASK32
-        delivery = deliveries.new_delivery(self)
+        delivery = self.sink.make_delivery(self)
         delivery.begun = True
         delivery.delivery_id = transfer.delivery_id
         if self.keeps_tags:

@@ -73,16 +73,10 @@ cdef class Delivery:
     cdef public bytes transfer_state
     cdef public int state_code
     cdef public Py_ssize_t payload_bytes
-    cdef public Delivery partner
-    cdef public list copies
-    cdef public object message
-    cdef public object context
-    cdef public Py_ssize_t chunk
-    cdef public Py_ssize_t offset
-    cdef public double arrived_at
 
 
 cdef class LinkSink:
+    cpdef Delivery make_delivery(self, LinkPort link)
     cpdef on_transfer(self, LinkPort link, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
     cpdef on_aborted(self, LinkPort link, Delivery delivery)
     cpdef on_disposition(self, Delivery delivery)

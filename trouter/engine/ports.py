@@ -165,26 +165,21 @@ class Delivery:
     """One message on one link, from its first transfer frame until both sides settled it.
 
     ``settled`` is our side's flag, ``remote_settled`` the peer's. ``remote_state`` is the peer's delivery state as it
-    came (encoded), ``remote_code`` its descriptor (0 for none). The owner of the link uses the fields from ``partner``
-    on.
+    came (encoded), ``remote_code`` its descriptor (0 for none).
+
+    These fields are the engine's. What the owner of a link needs of a delivery is in a subclass of the owner: it makes
+    the deliveries that it sends, and its sink makes those that come (``LinkSink.make_delivery``).
     """
 
     __slots__ = (
         "aborted",
-        "arrived_at",
         "begun",
-        "chunk",
         "complete",
-        "context",
-        "copies",
         "delivery_id",
         "link",
-        "message",
         "message_format",
         "number",
         "payload_bytes",
-        "offset",
-        "partner",
         "remote_code",
         "remote_settled",
         "remote_state",
@@ -215,20 +210,16 @@ class Delivery:
         self.transfer_state: bytes | None = None
         self.state_code = 0
         self.payload_bytes = 0
-        # --- for the owner
-        self.partner: Delivery | None = None
-        self.copies: list[Delivery] | None = None
-        self.message: Any = None
-        self.context: Any = None
-        self.chunk = 0
-        self.offset = 0
-        self.arrived_at = 0.0
 
 
 class LinkSink:
     """The owner of a link, notified by these calls of what happens on it. The base ignores everything."""
 
     __slots__ = ()
+
+    def make_delivery(self, link: LinkPort) -> Delivery:
+        """Return a new delivery for a message whose first transfer came; the calls below pass it."""
+        return Delivery(link)
 
     def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: int, end: int) -> None:
         """Receive a transfer frame's payload, ``data[start:end]``; the last one if ``delivery.complete``."""

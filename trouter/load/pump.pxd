@@ -1,5 +1,6 @@
 cimport cython
 
+from trouter.engine cimport deliveries
 from trouter.engine.connection cimport Connection
 from trouter.engine.link cimport IncomingLink, OutgoingLink
 from trouter.engine.ports cimport Delivery, LinkPort, LinkSink
@@ -35,6 +36,10 @@ cdef class Tally:
     cpdef mark(self)
 
 
+cdef class SentDelivery(Delivery):
+    cdef public double sent_at_s
+
+
 cdef class Sender(LinkSink):
     cdef public Py_ssize_t in_flight
     cdef Tally _tally
@@ -45,7 +50,7 @@ cdef class Sender(LinkSink):
     cdef Py_ssize_t _repeats
     cdef list _links
     cdef Py_ssize_t _next
-    cdef Delivery _current
+    cdef SentDelivery _current
     cdef OutgoingLink _link
     cdef bytes _data
     cdef Py_ssize_t _offset
@@ -53,11 +58,11 @@ cdef class Sender(LinkSink):
 
     @cython.locals(link=OutgoingLink)
     cpdef bint paused(self)
-    @cython.locals(tally=Tally, links=list, messages=list, out=bytearray, passed=Py_ssize_t, width=Py_ssize_t, link=OutgoingLink, session=Session, delivery=Delivery, data=bytes)
+    @cython.locals(tally=Tally, links=list, messages=list, out=bytearray, passed=Py_ssize_t, width=Py_ssize_t, link=OutgoingLink, session=Session, delivery=SentDelivery, data=bytes)
     cpdef bint fill(self, Connection connection) except -1
-    @cython.locals(link=OutgoingLink, delivery=Delivery, tally=Tally, data=bytes, start=Py_ssize_t, end=Py_ssize_t, more=bint)
+    @cython.locals(link=OutgoingLink, delivery=SentDelivery, tally=Tally, data=bytes, start=Py_ssize_t, end=Py_ssize_t, more=bint)
     cdef bint _go_on(self) except -1
-    @cython.locals(tally=Tally, code=int)
+    @cython.locals(tally=Tally, code=int, sent=SentDelivery)
     cpdef on_disposition(self, Delivery delivery)
     @cython.locals(outgoing=OutgoingLink)
     cpdef on_credit(self, LinkPort link)
@@ -69,6 +74,7 @@ cdef class Receiver(LinkSink):
     cdef Py_ssize_t _credit
     cdef Py_ssize_t _top_up
 
+    cpdef Delivery make_delivery(self, LinkPort link)
     @cython.locals(tally=Tally, used=Py_ssize_t, incoming=IncomingLink)
     cpdef on_transfer(self, LinkPort link, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
 

@@ -12,9 +12,10 @@ from array import array
 from time import perf_counter
 from typing import Any
 
+from trouter.engine import deliveries
 from trouter.engine.connection import Connection
 from trouter.engine.link import IncomingLink, OutgoingLink
-from trouter.engine.ports import Delivery, LinkSink
+from trouter.engine.ports import Delivery, LinkPort, LinkSink
 
 _ACCEPTED = 0x24
 _REJECTED = 0x25
@@ -78,6 +79,16 @@ class Tally:
             self.first_s = self.last_s
 
 
+class SentDelivery(Delivery):
+    """A delivery with the time when it was begun."""
+
+    __slots__ = ("sent_at_s",)
+
+    def __init__(self, link: LinkPort) -> None:
+        super().__init__(link)
+        self.sent_at_s = 0.0
+
+
 class Sender(LinkSink):
     """The sender on the links of one wire: the n-th message goes on the n-th link, both taken in turn.
 
@@ -115,7 +126,7 @@ class Sender(LinkSink):
         self._links: list[OutgoingLink] = []
         self._next = 0
         #: The delivery whose last frame is still to be written, and its position.
-        self._current: Delivery | None = None
+        self._current: SentDelivery | None = None
         self._link: OutgoingLink | None = None
         self._data = b""
         self._offset = 0
@@ -162,13 +173,13 @@ class Sender(LinkSink):
                 continue
             passed = 0
             data = messages[self._next % len(messages)]
-            delivery = Delivery(link)
+            delivery = SentDelivery(link)
             delivery.number = self._next
             self._next += 1
             tally.left -= 1
             tally.begun += 1
             if tally.timed:
-                delivery.arrived_at = perf_counter()
+                delivery.sent_at_s = perf_counter()
             if self._presettled:
                 delivery.settled = True
             else:
@@ -232,7 +243,8 @@ class Sender(LinkSink):
         self.in_flight -= 1
         tally.messages += 1
         if tally.timed and len(tally.latencies_s) < _MAX_SAMPLES:
-            tally.latencies_s.append(perf_counter() - delivery.arrived_at)
+            sent: SentDelivery = delivery  # type: ignore[assignment]  # made by ``fill``
+            tally.latencies_s.append(perf_counter() - sent.sent_at_s)
 
     def on_credit(self, link: Any) -> None:
         """Give the credit back on a drain, unless a message is being sent on the link."""
@@ -257,6 +269,10 @@ class Receiver(LinkSink):
         """Receive on ``link`` too."""
         link.sink = self
         link.grant(self._credit)
+
+    def make_delivery(self, link: LinkPort) -> Delivery:
+        """See ``LinkSink``."""
+        return deliveries.new_delivery(link)
 
     def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
         """Count the bytes; settle after the last frame."""

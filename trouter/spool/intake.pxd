@@ -1,5 +1,6 @@
 cimport cython
 
+from trouter.engine cimport deliveries
 from trouter.engine.link cimport IncomingLink
 from trouter.engine.ports cimport Delivery, LinkPort, LinkSink, SessionPort
 from trouter.spool.frames cimport FrameWriter
@@ -32,6 +33,7 @@ cdef class Intake(LinkSink):
     cdef Delivery _refused
     cdef bytes _refused_state
 
+    cpdef Delivery make_delivery(self, LinkPort link)
     @cython.locals(frames=FrameWriter, batch=Batch, incoming=IncomingLink)
     cpdef on_transfer(self, LinkPort link, Delivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
     cpdef on_aborted(self, LinkPort link, Delivery delivery)

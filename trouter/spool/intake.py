@@ -10,6 +10,7 @@ from collections.abc import Callable
 from time import time_ns
 from typing import Any
 
+from trouter.engine import deliveries
 from trouter.engine.ports import Delivery, LinkPort, LinkSink, SessionPort
 from trouter.spool.frames import FrameWriter
 from trouter.wire.performatives import ACCEPTED, Error, Rejected, encode_state
@@ -83,6 +84,10 @@ class Intake(LinkSink):
         self.due = False
         #: The sender has answered a drain.
         self.drained = False
+
+    def make_delivery(self, link: LinkPort) -> Delivery:
+        """See ``LinkSink``."""
+        return deliveries.new_delivery(link)
 
     def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
         """Add one transfer, which is a part of a message or all of it, to the frames."""

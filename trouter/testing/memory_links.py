@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 from trouter.engine.events import LinkDetached
 from trouter.engine.link import IncomingLink, OutgoingLink
 from trouter.engine.link_base import Link
-from trouter.engine.ports import Delivery, LinkSink
+from trouter.engine.ports import Delivery, LinkPort, LinkSink
 from trouter.wire.codec import decode
 from trouter.wire.constants import DATA
 from trouter.wire.performatives import Accepted, Attach, Error, Source, Target, decode_state, encode_state
@@ -35,6 +35,15 @@ class LinkOwner(Protocol):
 
     def drop(self) -> None:
         """Break the connection."""
+
+
+class ClientDelivery(Delivery):
+    """The engine's delivery of a message, with what the test sees of it."""
+
+    def __init__(self, link: LinkPort) -> None:
+        super().__init__(link)
+        self.sent: SentMessage | None = None
+        self.received: ReceivedMessage | None = None
 
 
 class _MemoryLink(LinkSink):
@@ -158,7 +167,9 @@ class MemorySender(_MemoryLink):
 
     def on_disposition(self, delivery: Delivery) -> None:
         """See ``LinkSink``."""
-        delivery.context.note_disposition()
+        assert isinstance(delivery, ClientDelivery)  # noqa: S101 - made by ``SentMessage``
+        assert delivery.sent is not None  # noqa: S101 - as above
+        delivery.sent.note_disposition()
 
 
 class SentMessage:
@@ -166,9 +177,9 @@ class SentMessage:
 
     def __init__(self, sender: MemorySender, settled: bool, state: object) -> None:
         self.sender = sender
-        self.delivery = Delivery(sender.link)
+        self.delivery = ClientDelivery(sender.link)
         self.delivery.settled = settled
-        self.delivery.context = self
+        self.delivery.sent = self
         self.delivery.transfer_state = None if state is None else _encoded(state)[1]
         self.history: list[tuple[object, bool]] = []
         self._left = bytearray()
@@ -257,11 +268,16 @@ class MemoryReceiver(_MemoryLink):
         """Drain: request messages up to the credit, and the rest of it back."""
         self.link.drain()
 
+    def make_delivery(self, link: LinkPort) -> Delivery:
+        """See ``LinkSink``."""
+        return ClientDelivery(link)
+
     def on_transfer(self, link: Any, delivery: Delivery, data: bytes, start: int, end: int) -> None:
         """See ``LinkSink``."""
-        message = delivery.context
+        assert isinstance(delivery, ClientDelivery)  # noqa: S101 - made by ``make_delivery``
+        message = delivery.received
         if message is None:
-            message = delivery.context = ReceivedMessage(delivery)
+            message = delivery.received = ReceivedMessage(delivery)
             self.received.append(message)
         message.frames.append(data[start:end])
 
@@ -270,7 +286,9 @@ class MemoryReceiver(_MemoryLink):
 
     def on_disposition(self, delivery: Delivery) -> None:
         """See ``LinkSink``."""
-        delivery.context.history.append((_decoded(delivery.remote_state), delivery.remote_settled))
+        assert isinstance(delivery, ClientDelivery)  # noqa: S101 - made by ``make_delivery``
+        assert delivery.received is not None  # noqa: S101 - its first frame came
+        delivery.received.history.append((_decoded(delivery.remote_state), delivery.remote_settled))
 
     def on_drained(self, link: Any) -> None:
         """See ``LinkSink``."""
