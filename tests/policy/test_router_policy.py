@@ -374,7 +374,7 @@ vhost { hostname: two, groups: { all: { users: *, remoteHosts: *, sources: a } }
 
 
 def slow(made: RouterPolicy, tenant: str) -> None:
-    decision = Decision("1", "slow-tenant", tenant, 10**17, "", (), rate=5)
+    decision = Decision("1", "slow-tenant", tenant, 10**17, rate=5)
     made._sanctions.put(Sanction(target_of(decision), decision, "admin", float("inf")))
     made.apply_decision(target_of(decision))
 
@@ -384,15 +384,13 @@ def test_a_connection_that_moves_to_another_vhost_leaves_the_rate_of_its_former_
     made, _ = router_policy(SLOWED)
     made.book.now = lambda: 0.0
     moving = admit(made, request(hostname="x"))
-    assert moving.share is None
     slow(made, "one")
-    assert moving.share is not None
-    assert [rule.owner for rule in moving.share.rules] == ["decision:one"]
+    assert [rule.owner for rule in moving.counted.rules] == ["decision:one"]
     made.replace_policy(
         compiled(SLOWED.replace(", aliases: x", "").replace("hostname: two,", "hostname: two, aliases: x,"))
     )
     assert moving.admission.vhost == "two"
-    assert moving.share is None
+    assert moving.counted.rules == ()
     assert not made.book.busy
 
 
