@@ -44,17 +44,17 @@ class Alarms:
 def test_a_quota_is_reported_when_it_is_reached_and_when_it_clears(mode: str, how: str) -> None:
     recorder, now = Recorder(), [100.0]
     alarms = Alarms(recorder)
-    policing = RouterPolicy(recorder, Plugins(), lambda: now[0])
-    policing.replace_policy(compiled(QUOTA.format(mode=mode)))
-    enter(policing, request(1))
+    policy = RouterPolicy(recorder, Plugins(), lambda: now[0])
+    policy.replace_policy(compiled(QUOTA.format(mode=mode)))
+    enter(policy, request(1))
     assert alarms.take() == []
     told = "quota", "warning", "one:all:perUser:maxConnectionsPerSecond alice"
-    assert policing.judge_open(request(2)).allowed == (mode != "enforce")
+    assert policy.judge_open(request(2)).allowed == (mode != "enforce")
     assert alarms.take() == [(*told, "raised", how, "1")]
-    policing.judge_open(request(3))
+    policy.judge_open(request(3))
     assert alarms.take() == []
     now[0] += CLEAR_S + 1
-    policing.book.check_usage()
+    policy.book.check_usage()
     assert alarms.take() == [(*told, "cleared", how, "1")]
 
 

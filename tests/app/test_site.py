@@ -84,10 +84,10 @@ async def test_a_client_on_a_websocket_is_an_ordinary_connection(process: Router
 
 async def test_a_websocket_counts_among_all_connections(process: RouterProcess) -> None:
     entity = PolicyEntity(max_connections=0)
-    process.services.policing.replace_policy(Policy.compile(entity, ()))
+    process.services.policy.replace_policy(Policy.compile(entity, ()))
     near, far = socket.socketpair()
     with near:
         await process.site.serve_amqp(far, ("192.0.2.7", 1234), process.control.configuration.listeners[0], None)
         assert near.recv(1) == b""
-    counts = process.services.policing.shown_policy()
+    counts = process.services.policy.shown_policy()
     assert (counts["connectionsDenied"], counts["connectionsCurrent"]) == (1, 0)

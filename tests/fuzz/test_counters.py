@@ -88,13 +88,13 @@ class Client:
 
 def counters(router: LoopbackRouter) -> Iterator[tuple[str, Any]]:
     """Yield all counts about clients, by name."""
-    policing = router.process.services.policing
-    yield "connections", policing.shown_policy()["connectionsCurrent"]
-    yield "held", len(policing._admitted)
-    for name, vhost in policing.shown_vhosts():
+    policy = router.process.services.policy
+    yield "connections", policy.shown_policy()["connectionsCurrent"]
+    yield "held", len(policy._admitted)
+    for name, vhost in policy.shown_vhosts():
         yield f"open of {name}", vhost["connectionsCurrent"]
         yield f"users of {name}", vhost["perUserState"]
-    for key, meter in policing.book._meters.items():
+    for key, meter in policy.book._meters.items():
         yield f"links of {key}", meter.links
         yield f"addresses of {key}", dict(meter.addresses)
         yield f"senders of {key}", meter.senders
@@ -102,8 +102,8 @@ def counters(router: LoopbackRouter) -> Iterator[tuple[str, Any]]:
         yield f"bytes of {key}", meter.buffer.held
 
 
-def count_approved(policing: RouterPolicy) -> int:
-    return sum(int(str(vhost["connectionsApproved"])) for _, vhost in policing.shown_vhosts())
+def count_approved(policy: RouterPolicy) -> int:
+    return sum(int(str(vhost["connectionsApproved"])) for _, vhost in policy.shown_vhosts())
 
 
 class Served(trio.abc.Instrument):
@@ -134,17 +134,17 @@ async def storm(number: int) -> None:
     rng = random.Random(number)
     # A client that stays: the counts of a user are dropped with the user's last connection.
     async with open_router(CONFIGURATION) as router, router.connect():
-        core, policing = router.process.router, router.process.services.policing
+        core, policy = router.process.router, router.process.services.policy
         served = Served()
         trio.lowlevel.add_instrument(served)
         own, before = (set(core.links), set(core.table.entries)), dict(counters(router))
-        approved = count_approved(policing)
+        approved = count_approved(policy)
         clients = [Client(router.ports[0], rng) for _ in range(12)]
         with contextlib.ExitStack() as sockets:
             for client in clients:
                 sockets.callback(client.socket.close)
             await play(clients, rng, served)
-        assert count_approved(policing) > approved
+        assert count_approved(policy) > approved
         assert dict(counters(router)) == before
         assert (set(core.links), set(core.table.entries)) == own
 

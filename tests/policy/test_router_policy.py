@@ -97,13 +97,13 @@ def deny(made: RouterPolicy, what: Judged, rule: str, **more: Any) -> None:
 
 def test_routers_have_room_that_clients_cannot_take() -> None:
     made, _ = router_policy()
-    assert [made.accept("normal", "192.0.2.1") for _ in range(3)] == [True, True, False]
+    assert [made.accept_socket("normal", "192.0.2.1") for _ in range(3)] == [True, True, False]
     for role in sorted(ROUTER_ROLES):
-        assert made.accept(role, "192.0.2.1")
-        assert not made.accept(role, "192.0.2.1")
-        made.left()
+        assert made.accept_socket(role, "192.0.2.1")
+        assert not made.accept_socket(role, "192.0.2.1")
+        made.release_socket()
     closed, _ = router_policy("policy { maxConnections: 0 }")
-    assert not any(closed.accept(role, "192.0.2.1") for role in ("normal", *ROUTER_ROLES))
+    assert not any(closed.accept_socket(role, "192.0.2.1") for role in ("normal", *ROUTER_ROLES))
 
 
 @pytest.mark.parametrize("what", Judged)

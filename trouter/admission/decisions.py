@@ -40,7 +40,7 @@ class Decisions:
     def __init__(
         self,
         sanctions: Sanctions,
-        policing: RouterPolicy,
+        policy: RouterPolicy,
         lockout: Lockout,
         records: ChangeRecords,
         flush: Callable[[], None],
@@ -49,7 +49,7 @@ class Decisions:
         now: Callable[[], float] = trio.current_time,
     ) -> None:
         self._sanctions = sanctions
-        self._policing = policing
+        self._policy = policy
         self._lockout = lockout
         self._records = records
         self._flush = flush
@@ -100,7 +100,7 @@ class Decisions:
             decision.reason,
         )
         self._records.done("CREATE", KIND, identity_of(target), _values(decision))
-        self._policing.apply_decision(target)
+        self._policy.apply_decision(target)
         self._flush()
         return None
 
@@ -125,7 +125,7 @@ class Decisions:
         if sanction is None:
             return False
         log.info("decision %.128r ends: %s", sanction.decision.id, clean(why))
-        self._policing.apply_decision(target)
+        self._policy.apply_decision(target)
         self._flush()
         return True
 

@@ -56,12 +56,12 @@ class HostNames:
         return wanted
 
 
-async def look_names_up_again(policing: RouterPolicy, names: HostNames) -> None:
+async def look_names_up_again(router_policy: RouterPolicy, names: HostNames) -> None:
     """Look the policy's names up again, and apply what is found."""
-    policy, before = policing.compiled, names.found
+    policy, before = router_policy.compiled, names.found
     if not policy.host_names:
         return
     found = await names.look_up(policy.host_names)
-    if found != before and policing.compiled is policy:
-        policing.replace_addresses(policy.with_addresses(found))
+    if found != before and router_policy.compiled is policy:
+        router_policy.replace_addresses(policy.with_addresses(found))
         log.info("remoteHosts: the addresses of host names have changed")

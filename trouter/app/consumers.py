@@ -78,7 +78,7 @@ class Consumers:
         self,
         router: Router,
         plugins: Plugins,
-        policing: RouterPolicy,
+        policy: RouterPolicy,
         decisions: Decisions,
         flush: Callable[[], None],
         now: Callable[[], float] = trio.current_time,
@@ -86,7 +86,7 @@ class Consumers:
         self.now = now
         self._router = router
         self._plugins = plugins
-        self._policing = policing
+        self._policy = policy
         self._decisions = decisions
         self._flush = flush
         self._places: list[tuple[ConsumerAddress, Subscription]] = []
@@ -108,7 +108,7 @@ class Consumers:
 
     def sender(self, received: InsideMessage, terms: ConsumerTerms) -> str | None:
         """Return the user that sent a message; record a denial and return None if it may not or is unknown."""
-        held = self._policing.admitted(received.origin)
+        held = self._policy.admitted(received.origin)
         request = None if held is None else held.request
         if (
             held is not None
@@ -121,7 +121,7 @@ class Consumers:
             and held.admission.may_send(terms.address).allowed
         ):
             return request.user
-        self._policing.deny_consumer(held, terms.address)
+        self._policy.deny_consumer(held, terms.address)
         return None
 
     def put(self, waiting: Waiting, bucket: Bucket) -> bool:

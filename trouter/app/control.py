@@ -133,23 +133,23 @@ class Control:
 
     def vhost_statistics(self) -> Iterator[tuple[str, Mapping[str, object]]]:
         """Yield the name of each vhost with the counts of connections admitted and denied under it."""
-        return self._parts.policing.shown_vhosts()
+        return self._parts.policy.shown_vhosts()
 
     def rights(self, connection: int) -> Rights:
         """Return the rights in management of the user of a connection; connection 0 is the router itself."""
-        return self._parts.policing.rights(connection)
+        return self._parts.policy.rights(connection)
 
     def may_send(self, connection: int, address: str) -> bool:
         """Return whether the user of a connection may send to an address; connection 0 is the router itself."""
-        return self._parts.policing.may_send(connection, address)
+        return self._parts.policy.may_send(connection, address)
 
     def uncovered(self, connection: int, pattern: str, direction: str) -> str | None:
         """Return an address that a link route would take and the connection's user may not use; None if none."""
-        return self._parts.policing.uncovered(connection, pattern, direction)
+        return self._parts.policy.uncovered(connection, pattern, direction)
 
     def denied(self, connection: int, what: str) -> None:
         """Record the denial of a management request, ``what``, of a connection's user."""
-        self._parts.policing.deny_management(connection, what)
+        self._parts.policy.deny_management(connection, what)
 
     def topology(self) -> Topology | None:
         """Return the topology of the network; None if the router belongs to none."""
@@ -173,7 +173,7 @@ class Control:
 
     def explain_policy(self, question: Mapping[str, str]) -> Mapping[str, object]:
         """Return the decision of the policy in force on the connection in ``question``, with its reasons."""
-        return explained(self._parts.policing.compiled, question)
+        return explained(self._parts.policy.compiled, question)
 
     def record_change(self, operation: str, kind: str, identity: str, values: Mapping[str, str]) -> None:
         """Record a change of an entity that is not part of the configuration."""
@@ -186,7 +186,7 @@ class Control:
         if isinstance(entity, ExchangeEntity | BindingEntity):
             return self._parts.exchanges.status(entity)
         if isinstance(entity, PolicyEntity):
-            return self._parts.policing.shown_policy()
+            return self._parts.policy.shown_policy()
         if isinstance(entity, RecordLogEntity):
             return self._parts.record_logs.status(entity)
         if isinstance(entity, SslProfileEntity):

@@ -65,7 +65,7 @@ def periodic_work(assembly: Assembly, supervisor: Supervisor) -> Iterator[Period
 
 def _checks(services: Services) -> Iterator[Periodic]:
     """Yield the checks of connections and links."""
-    guard, quotas, connections = services.guard, services.policing.book, services.connections
+    guard, quotas, connections = services.guard, services.policy.book, services.connections
 
     def quotas_s() -> float:
         return pacing.TICK_S if quotas.busy else pacing.CHECK_S
@@ -91,7 +91,7 @@ def _looks_at_files(assembly: Assembly) -> Iterator[Periodic]:
     logins = standing.LoginChecks(services.plugins, services.connections)
 
     def host_names_s() -> float:
-        return services.policing.compiled.entity.host_names_seconds
+        return services.policy.compiled.entity.host_names_seconds
 
     async def renew_profiles() -> None:
         if await secure.renew_profiles():
@@ -104,7 +104,7 @@ def _looks_at_files(assembly: Assembly) -> Iterator[Periodic]:
         "host names",
         host_names_s,
         "look the host names of the policy up again",
-        waiting=partial(look_names_up_again, services.policing, assembly.parts.host_names),
+        waiting=partial(look_names_up_again, services.policy, assembly.parts.host_names),
     )
     yield Periodic("sslProfiles", WATCH_S, "load changed files, warn of ends of certificates", waiting=renew_profiles)
     yield Periodic("certificates", RECHECK_S, "check the peers' certificates again", waiting=secure.recheck)

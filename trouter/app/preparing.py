@@ -67,7 +67,7 @@ class ConfiguredParts:
     exchanges: ConfiguredExchanges
     secure: Secure
     auth_services: AuthServices
-    policing: RouterPolicy
+    policy: RouterPolicy
     guard: Guard
     host_names: HostNames
     record_logs: RecordLogs
@@ -165,16 +165,16 @@ class Preparation:
 
     async def _prepare_policy(self, wanted: Configuration) -> Step:
         """Return the step to the compiled policy, host names looked up; an unchanged policy is not compiled again."""
-        policing = self._parts.policing
-        entity, vhosts, before = wanted.policy, wanted.vhosts, policing.compiled
+        in_force = self._parts.policy
+        entity, vhosts, before = wanted.policy, wanted.vhosts, in_force.compiled
         if entity is before.entity and list(map(id, vhosts)) == [id(one.entity) for one in before.vhosts.values()]:
-            return Step(partial(policing.replace_policy, before, policing.samplings))
+            return Step(partial(in_force.replace_policy, before, in_force.samplings))
         policy = await trio.to_thread.run_sync(lambda: Policy.compile(entity, vhosts, previous=before))
         enforced = vhosts if entity.enable_vhost_policy else ()
         samplings = await trio.to_thread.run_sync(samplings_of, enforced, trio.current_time())
         if policy.host_names:
             policy = policy.with_addresses(await self._parts.host_names.look_up(policy.host_names))
-        return Step(partial(policing.replace_policy, policy, samplings))
+        return Step(partial(in_force.replace_policy, policy, samplings))
 
     def _prepare_plugins(self, present: Configuration, wanted: Configuration, service: Service) -> None:
         """Configure the plugins on a reload without problems, as it has effect at once; else check mechanisms only."""

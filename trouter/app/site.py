@@ -132,7 +132,7 @@ class RouterSite:
     def figures(self) -> Figures:
         """Return the present figures of the router."""
         budget = self._services.budget
-        quota_alarms, quota_alarms_raised = self._services.policing.quota_alarms()
+        quota_alarms, quota_alarms_raised = self._services.policy.quota_alarms()
         engines = [each.engine for each in self._control.connections().values()]
         return Figures(
             totals=self._totals(),

@@ -136,9 +136,9 @@ def assemble(
     makers = Makers(services)
     parts = _parts(services, makers, record_logs)
     records = ChangeRecords(recorder, services.connections)
-    guard, policing = services.guard, services.policing
-    decisions = Decisions(guard.sanctions, policing, guard.lockout, records, hub.flush, services.timers)
-    consumers = Consumers(router, plugins, policing, decisions, hub.flush)
+    guard, policy = services.guard, services.policy
+    decisions = Decisions(guard.sanctions, policy, guard.lockout, records, hub.flush, services.timers)
+    consumers = Consumers(router, plugins, policy, decisions, hub.flush)
     topology = None if services.backbone is None else services.backbone.topology
     control = Control(
         configuration, read, parts, records, decisions, consumers, recorder.denials, topology, services.uplinks
@@ -175,7 +175,7 @@ def _services(
         recorder=recorder,
         guard=Guard(MemoryWatch(budget, recorder), sanctions=sanctions),
         secure=secure,
-        policing=RouterPolicy(recorder, plugins, trio.current_time, sanctions),
+        policy=RouterPolicy(recorder, plugins, trio.current_time, sanctions),
         auth_services=AuthServices(secure, recorder, secure_defaults=own.secure_defaults),
         backbone=make_backbone(router, own, calendar, recorder, timers) if own.mode == "interior" else None,
         uplinks=Uplinks(hub) if own.mode == "edge" else None,
@@ -195,7 +195,7 @@ def _parts(services: Services, makers: Makers, record_logs: RecordLogs) -> Confi
         exchanges=ConfiguredExchanges(router, flush),
         secure=services.secure,
         auth_services=services.auth_services,
-        policing=services.policing,
+        policy=services.policy,
         guard=services.guard,
         host_names=HostNames(),
         record_logs=record_logs,

@@ -118,7 +118,7 @@ class Listener(AcceptingListener):
         guard, role, host = self._services.guard, self.entity.role, remote[0]
         short = guard.memory.refuses(guard.handshakes.busy(host, role))
         why_not = short or guard.blocks(host, role) or why_not or guard.handshakes.too_many(host, role)
-        refused = guard.turns_away(*remote, why_not) or not self._services.policing.accept(role, host)
+        refused = guard.turns_away(*remote, why_not) or not self._services.policy.accept_socket(role, host)
         return self._take(sock, refused=refused)
 
     def _full(self) -> str:
@@ -153,7 +153,7 @@ class Listener(AcceptingListener):
             if peer is not None:
                 self.peers.discard(peer)
             self._services.guard.handshakes.end(newcomer)
-            self._services.policing.left()
+            self._services.policy.release_socket()
 
     async def _meet(self, sock: socket.socket, facts: PeerFacts) -> Met | None:
         """Detect TLS and make its handshake; return None, with the socket closed, if that fails."""

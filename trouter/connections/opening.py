@@ -52,11 +52,11 @@ class OpenAdmission:
         An invalid tenant is refused before the policy decides.
         """
         self._hostname = remote.hostname
-        policing, tenancy, request = self._services.policing, self._settings.tenancy, self._request()
+        policy, tenancy, request = self._services.policy, self._settings.tenancy, self._request()
         try:
             if tenancy is not None:
                 tenancy.check(remote.hostname)
-            verdict = policing.judge_open(request)
+            verdict = policy.judge_open(request)
             admission = verdict.admission
             if admission is None:
                 return verdict.error
@@ -64,18 +64,18 @@ class OpenAdmission:
                 tenants = self._services.hub.router.table.tenants
                 self.tenant = tenants.enter(name, self._facts.connection_id)
         except NoTenant as refusal:
-            policing.deny_tenant(request, str(refusal), refusal.error)
+            policy.deny_tenant(request, str(refusal), refusal.error)
             server_log.info("[C%d] Connection from %s refused: %s", request.number, request.name, refusal)
             return refusal.error
         tenant = "" if self.tenant is None else self.tenant.name
-        blocked = policing.judge_decisions(request, admission, tenant)
+        blocked = policy.judge_decisions(request, admission, tenant)
         if not blocked.allowed:
             return blocked.error
         if not request.outgoing and not self._services.guard.memory.admits(
             request.number, operator=is_operator(admission, self._facts, request.role)
         ):
             return SHORT_OF_MEMORY
-        self.policy = policing.admit(request, admission, holder, tenant, stamps=self._settings.stamp_user_id)
+        self.policy = policy.admit(request, admission, holder, tenant, stamps=self._settings.stamp_user_id)
         return None
 
     def stays(self, vhost: str) -> bool:

@@ -328,7 +328,7 @@ class Peer:
             self._services.timers.cancel(self._timer)
         self._services.connections.remove(self._number)
         self._membership.lose_all_links()
-        self._services.policing.leave(self._number, self._sessions.had)
+        self._services.policy.leave(self._number, self._sessions.had)
         self._sessions.forget()
         self._membership.leave()
         self._hub.flush()

@@ -71,7 +71,7 @@ class Services:
     recorder: Recorder
     guard: Guard
     secure: Secure
-    policing: RouterPolicy
+    policy: RouterPolicy
     auth_services: AuthServices
     #: None on a router without neighbours.
     backbone: Backbone | None

@@ -86,8 +86,8 @@ class RouterPolicy:
 
     # --- sockets
 
-    def accept(self, role: str, host: str) -> bool:
-        """Count a new connection and return True if there is room for it; its end calls ``left``."""
+    def accept_socket(self, role: str, host: str) -> bool:
+        """Count a new connection and return True if there is room for it; its end calls ``release_socket``."""
         counts = self._record.counts
         counts.connections_processed += 1
         verdict = judge_accept(self.compiled, host, counts.connections_current, router=role in ROUTER_ROLES)
@@ -97,8 +97,8 @@ class RouterPolicy:
         counts.connections_current += 1
         return True
 
-    def left(self) -> None:
-        """Uncount a connection that ``accept`` counted."""
+    def release_socket(self) -> None:
+        """Uncount a connection that ``accept_socket`` counted."""
         self._record.counts.connections_current -= 1
 
     # --- connections
