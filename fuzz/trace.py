@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 
-from trouter.logs.amqp_text import MAX_SHOWN
 from trouter.logs.frame_trace import KEPT_BYTES, FrameTrace
 from trouter.testing.fuzz import behind, frames
 from trouter.wire.codec import encode
 from trouter.wire.framing import FRAME_SASL, frame
 from trouter.wire.types import Described, Symbol, ULong
+from trouter.wire.value_text import MAX_SHOWN
 
 MUTATOR = behind(1, frames)
-COVERS = ("trouter.logs.frame_trace", "trouter.logs.amqp_text")
+COVERS = ("trouter.logs.frame_trace", "trouter.wire.value_text")
 
 SECRET = "open-sesame"
 MOST_KEPT = KEPT_BYTES + 64

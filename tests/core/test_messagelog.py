@@ -10,11 +10,12 @@ import pytest
 from tests.core.joined import Joined
 from trouter.core.attach import PeerTerms
 from trouter.core.inprocess import InsideMessage
-from trouter.core.messagelog import APPLICATION_PROPERTIES, COMPONENTS, MAX_LINE, MessageLog, format_value
+from trouter.core.messagelog import APPLICATION_PROPERTIES, COMPONENTS, MAX_LINE, MessageLog
 from trouter.engine.link_base import Link
 from trouter.testing import MemoryClient, MemoryRouter, compose
 from trouter.wire.codec import encode
 from trouter.wire.types import Described, Int, PairMap, Symbol, Timestamp, UInt, ULong
+from trouter.wire.value_text import property_text
 
 EVERYTHING = [
     "id",
@@ -103,7 +104,7 @@ def test_the_fields_have_a_fixed_order_and_absent_fields_are_left_out() -> None:
     ],
 )
 def test_values(value: object, text: str) -> None:
-    assert format_value(value) == text
+    assert property_text(value) == text
 
 
 @pytest.mark.parametrize("data", [b"", b"\0", b"\0\x53", b"\0\x53\x73", b"garbage", message(["a"])[:5], b"\0\x80\0"])

@@ -448,7 +448,7 @@ def test_text_of_the_peer_is_cut_and_made_printable_before_it_is_repeated() -> N
     text = sent.performative.error.description
     assert text is not None
     assert text.isprintable()
-    assert text.startswith(r"link name already attached: x\x0a\u202e" + "\U0001f600yyy")
+    assert text.startswith(r"link name already attached: x\n\u202e" + "\U0001f600yyy")
     assert len(encode(sent.performative)) <= 512
 
 

@@ -122,7 +122,7 @@ MAY_IMPORT = {
         "pipeline",
     ),
 }
-EVERYBODY_MAY_IMPORT = ("_bell", "_buckets", "_disk", "_twin")
+EVERYBODY_MAY_IMPORT = ("_bell", "_buckets", "_disk", "_text", "_twin")
 #: The rooms of the router that wait, read and write.
 WAITING = {"net", "telemetry", "tls", "admission", "auth", "backbone", "connections", "app"}
 ONLY_IN = {

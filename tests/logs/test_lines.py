@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from tests.logs.talk import configured
 from trouter import logs
+from trouter._text import escape_unprintable
 from trouter.config import Configuration, RouterEntity
 from trouter.logs.book import Entry
-from trouter.logs.lines import MAX_TEXT, MAX_TRACEBACK, Clock, Shape, line_of, one_line
+from trouter.logs.lines import MAX_TEXT, MAX_TRACEBACK, Clock, Shape, line_of
 
 ROUTER = RouterEntity(id="r")
 CLOCK = Clock(time.gmtime, "%H.%M (%%06lu)")
@@ -62,7 +63,7 @@ def test_text_of_a_peer_stays_on_one_line(capfd: pytest.CaptureFixture[str]) -> 
 
 @given(st.text(st.characters()))
 def test_any_text_becomes_printable_and_encodable(text: str) -> None:
-    shown = one_line(text)
+    shown = escape_unprintable(text)
     assert shown.isprintable()
     assert shown.encode().decode() == shown
     if text.isprintable():
@@ -159,7 +160,7 @@ def test_json_times_are_iso_8601_in_the_configured_zone(
 
 @given(st.text(st.characters()), st.booleans())
 def test_any_text_gives_one_line(text: str, json_lines: bool) -> None:
-    shown = line_of(entry(one_line(text)), "", Shape(True, True, json_lines), CLOCK)
+    shown = line_of(entry(escape_unprintable(text)), "", Shape(True, True, json_lines), CLOCK)
     assert shown.isprintable()
 
 

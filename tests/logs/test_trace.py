@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from tests.script import encode
 from tests.wire.values import values
-from trouter.logs.amqp_text import MAX_SHOWN, show
 from trouter.logs.frame_trace import KEPT_BYTES, FrameTrace
 from trouter.wire import codec
 from trouter.wire.framing import AMQP_HEADER, FRAME_SASL, SASL_HEADER, TLS_HEADER, frame
@@ -38,6 +37,7 @@ from trouter.wire.performatives import (
     encode_performative,
 )
 from trouter.wire.types import Array, Char, Decimal32, Described, Float, PairMap, Symbol, Timestamp, UInt, ULong
+from trouter.wire.value_text import MAX_SHOWN, trace_text
 
 EMPTY = b"\x00\x00\x00\x08\x02\x00\x00\x00"
 SECRET = b"open-sesame"
@@ -153,20 +153,20 @@ VALUES = {
 
 @pytest.mark.parametrize(("text", "value"), VALUES.items())
 def test_every_kind_of_value_has_its_own_look(text: str, value: object) -> None:
-    assert show(value) == text
+    assert trace_text(value) == text
 
 
 @given(values)
 def test_any_value_is_shown_on_one_line_that_is_not_too_long(value: object) -> None:
-    text = show(value)
+    text = trace_text(value)
     assert text.isprintable()
     assert len(text) <= MAX_SHOWN + 3
 
 
 def test_long_texts_and_long_values_are_cut() -> None:
-    assert show("x" * 1000) == '"' + "x" * 256 + '..."'
-    assert show(b"\0" * 1000) == 'b"' + "\\x00" * 256 + '..."'
-    text = show(["x" * 100] * 100_000)
+    assert trace_text("x" * 1000) == '"' + "x" * 256 + '..."'
+    assert trace_text(b"\0" * 1000) == 'b"' + "\\x00" * 256 + '..."'
+    text = trace_text(["x" * 100] * 100_000)
     assert MAX_SHOWN - 110 < len(text) <= MAX_SHOWN
     assert text.endswith(", ...]")
 
@@ -213,7 +213,7 @@ def test_secrets_of_sasl_are_hidden_in_every_place(value: object) -> None:
     inside = codec.encode(Described(ULong(0x10), ["x", [value]]))
     if isinstance(value, Described) and value.descriptor != 0x99:
         assert "sesame" not in "".join(told(frame(0, inside)))
-        assert "sesame" not in show(Array("list", [[SECRET_TEXT]], [value.descriptor]))
+        assert "sesame" not in trace_text(Array("list", [[SECRET_TEXT]], [value.descriptor]))
 
 
 @pytest.mark.parametrize("key", ["password", "Password", "client_secret", "access-token", "x-api-key", "authorization"])

@@ -13,7 +13,7 @@ from trouter.mesh.names import shown
         ("Router.A-1", "Router.A-1"),
         ("Zürich", "Zürich"),
         ("a b='c'", r"a\x20b\x3d\x27c\x27"),
-        ("a\0\x7f\n\x9b", r"a\x00\x7f\x0a\x9b"),
+        ("a\0\x7f\n\x9b", r"a\x00\x7f\n\x9b"),
         ("a\u2028b", r"a\u2028b"),
         ("R" * 300, "R" * 128),
     ],

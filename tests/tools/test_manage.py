@@ -13,9 +13,10 @@ import pytest
 from tests.tools.live import Ran, run
 from tests.tools.support import ManagementServer, reply, serving_node
 from trouter.tools.failures import ValidationError
-from trouter.tools.values import as_json, json_or_text, plain
+from trouter.tools.values import as_json, json_or_text
 from trouter.tools.words import attributes_of, long_type, secrets_of
 from trouter.wire.types import Array, Described, Int, PairMap, Symbol, Timestamp, ULong
+from trouter.wire.value_text import json_value
 
 PREFIX = "org.apache.qpid.dispatch."
 NODE = {"type": "org.amqp.management", "name": "self"}
@@ -285,7 +286,7 @@ def test_passwords_are_known_as_secrets() -> None:
     ],
 )
 def test_every_value_of_amqp_can_be_printed(value: object, wanted: object) -> None:
-    assert plain(value) == wanted
+    assert json_value(value) == wanted
     assert json.loads(as_json(value)) == wanted
 
 

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
+from trouter._text import escape_controls
 from trouter.tools.contexts import Contexts, saved_names, settings_of
 from trouter.tools.failures import UsageError, as_text
-from trouter.tools.formats import printable
 from trouter.tools.options import ConnectionOptions, add_server_options
 from trouter.tools.table import Cell, Grid, aligned
 
@@ -83,12 +83,15 @@ def _add(arguments: argparse.Namespace, contexts: Contexts) -> None:
         raise ValueError("a context holds no password: put it into a file, and name that with --sasl-password-file")
     contexts.known[arguments.name] = settings_of(arguments)
     contexts.save()
-    print(f"{printable(arguments.name)}: {options.server}")
+    print(f"{escape_controls(arguments.name)}: {options.server}")
 
 
 def _list(_: argparse.Namespace, contexts: Contexts) -> None:
     rows = [
-        [Cell("*" if name == contexts.current else ""), *(Cell(printable(str(each))) for each in (name, *_shown(kept)))]
+        [
+            Cell("*" if name == contexts.current else ""),
+            *(Cell(escape_controls(str(each))) for each in (name, *_shown(kept))),
+        ]
         for name, kept in sorted(contexts.known.items())
     ]
     print("\n".join(aligned(Grid("Contexts", ("", "name", "bus", "user"), rows))))

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TextIO
 
+from trouter._text import escape_unprintable
 from trouter.cli.startup import StartError, evaluation, existing_path, prepare
 from trouter.config import ConfigurationError, Problem
 from trouter.config.conf_form import parse_conf
@@ -19,7 +20,7 @@ from trouter.config.findings import described
 from trouter.config.json_form import parse_json
 from trouter.config.migrate import Change, Migrated, migrated
 from trouter.config.nodes import Scalar, squash
-from trouter.config.problems import Findings, Severity, printable
+from trouter.config.problems import Findings, Severity
 from trouter.config.strictness import POINTS
 from trouter.tools.failures import UsageError
 from trouter.tools.files import replace
@@ -194,7 +195,7 @@ def _print(reports: list[Report], stream: TextIO) -> None:
         for change in report.changes:
             kind = "unsupported" if change.unsupported else "changed"
             what = f"{change.old} -> {change.new or '(removed)'}"
-            write(printable(f"{kind}: {_place(change)}: {what}: {change.why}"))
+            write(escape_unprintable(f"{kind}: {_place(change)}: {what}: {change.why}"))
         for finding in report.findings:
             grave = finding.severity is Severity.PROBLEM
             print(f"{finding.severity}: {finding}{_strict(finding)}", file=sys.stderr if grave else stream)

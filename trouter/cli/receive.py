@@ -13,11 +13,11 @@ from typing import Final
 
 import trio
 
+from trouter._text import escape_controls
 from trouter.cli.send import add_quiet, server_of
 from trouter.client import Delivery, Message, SenderSettleMode
 from trouter.tools.dialling import dialled
 from trouter.tools.failures import Timeout, run_tool
-from trouter.tools.formats import printable
 from trouter.tools.interrupts import until_interrupted
 from trouter.tools.messages import as_map, body_bytes
 from trouter.tools.options import add_server_options, positive
@@ -126,7 +126,7 @@ def as_line(message: Message, *, json_lines: bool) -> bytes:
     if json_lines:
         return json_line(message)
     body = body_bytes(message)
-    return (printable(body.decode(errors="backslashreplace")).encode() if sys.stdout.isatty() else body) + b"\n"
+    return (escape_controls(body.decode(errors="backslashreplace")).encode() if sys.stdout.isatty() else body) + b"\n"
 
 
 def json_line(message: Message, **more: str) -> bytes:

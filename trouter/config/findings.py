@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from trouter._text import escape_unprintable
 from trouter.config.acceptances import accept
 from trouter.config.configuration import ROUTER_ROLES, Configuration
 from trouter.config.dangling import dangling, unexpanded
@@ -32,7 +33,7 @@ from trouter.config.facts import listener_facts
 from trouter.config.files import is_absent_console
 from trouter.config.hosts import EVERY_ADDRESS, is_loopback
 from trouter.config.passwords import Secret
-from trouter.config.problems import Problem, Severity, SourcePosition, nearest, printable
+from trouter.config.problems import Problem, Severity, SourcePosition, nearest
 from trouter.config.reporting import finding_of
 from trouter.config.strictness import POINTS
 from trouter.config.tenants import why_no_tenants
@@ -80,7 +81,7 @@ def judged(configuration: Configuration, found: list[Problem]) -> tuple[Problem,
 def brief(finding: Problem) -> str:
     """Return a finding as text without the file and its place."""
     where = finding.entity or ".".join(part for part in (finding.section, finding.key) if part)
-    return printable(f"{where}: {finding.message}" if where else finding.message)
+    return escape_unprintable(f"{where}: {finding.message}" if where else finding.message)
 
 
 def counted(findings: Iterable[Problem]) -> Mapping[str, int]:

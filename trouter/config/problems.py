@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple, TypedDict, Unpack
 
+from trouter._text import escape_unprintable
+
 # From the first word that smells of a secret to the end of the text: such text is never shown.
 _SECRET = re.compile(r"(?i)(pass[-_]?word).*", re.DOTALL)
 
@@ -66,7 +68,7 @@ class Problem:
             parts.append(f" ({self.suggestion})")
         if self.reason:
             parts.append(f"; accepted: {self.reason}")
-        return printable("".join(parts))
+        return escape_unprintable("".join(parts))
 
 
 class ConfigurationError(Exception):
@@ -115,11 +117,6 @@ class Findings:
 def _fit(about: About) -> About:
     """Return the same fields with a text that may be shown."""
     return {**about, "text": fit_to_show(about.get("text", ""), about.get("key", ""))}
-
-
-def printable(text: str) -> str:
-    """Return any text in a form for one line of a terminal or a log."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def fit_to_show(text: str, key: str = "", limit: int = 80) -> str:

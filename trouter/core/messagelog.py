@@ -6,15 +6,14 @@ is fixed, absent ones are omitted, and an unreadable message is logged as far as
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from trouter.wire import constants
 from trouter.wire.errors import DecodeError
 from trouter.wire.message import SectionReader
-from trouter.wire.types import Char, Decimal32, Decimal64, Decimal128, PairMap, Symbol, Timestamp
+from trouter.wire.types import PairMap
+from trouter.wire.value_text import property_text
 
 if TYPE_CHECKING:
     from trouter.engine.link_base import Link
@@ -46,8 +45,6 @@ PROPERTIES: Final = {
 APPLICATION_PROPERTIES: Final = "app-properties"
 COMPONENTS: Final = (*PROPERTIES, APPLICATION_PROPERTIES)
 
-_UNSHOWN: Final = (float, Decimal32, Decimal64, Decimal128, uuid.UUID, Char)
-
 
 class MessageLog:
     """The log of one connection: ``components`` by name or ``all``; ``emit`` gets the link and the text."""
@@ -77,7 +74,7 @@ class MessageLog:
             place = PROPERTIES.get(name)
             value = application if place is None else properties[place] if place < len(properties) else None
             if value is not None:
-                shown.append(f"{name}={format_value(value)}")
+                shown.append(f"{name}={property_text(value)}")
         return f"Message{{{', '.join(shown)}}}"
 
     def _say(self, link: Link, text: str) -> None:
@@ -108,38 +105,6 @@ class SentLog:
         text = self._texts.pop(out, None)
         if text is not None:
             self._log.sent(self._egress.link, text)
-
-
-def format_value(value: object) -> str:
-    """Return a property's text in the log; floats, decimals, UUIDs and characters are empty."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "T" if value else "F"
-    if isinstance(value, Symbol):
-        return f':"{value}"'
-    if isinstance(value, _UNSHOWN):
-        return ""
-    if isinstance(value, str):
-        return f'"{value}"'
-    if isinstance(value, bytes):
-        return 'b"' + "".join(chr(byte) if 32 <= byte < 127 else f"\\{byte:02x}" for byte in value) + '"'
-    if isinstance(value, Timestamp):
-        return _format_time(value)
-    if isinstance(value, dict | PairMap):
-        return "{" + ", ".join(f"{format_value(key)}={format_value(each)}" for key, each in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(format_value, value))}]"
-    return str(value) if isinstance(value, int) else ""
-
-
-def _format_time(milliseconds: int) -> str:
-    """Return local time with milliseconds and the offset; the plain number if it is out of range."""
-    try:
-        moment = datetime.fromtimestamp(milliseconds // 1000, tz=UTC).astimezone()
-    except (OverflowError, OSError, ValueError):
-        return str(milliseconds)
-    return f'"{moment:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03d} {moment:%z}"'
 
 
 def _read(message: bytes) -> tuple[list[object], object]:

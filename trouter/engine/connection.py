@@ -8,6 +8,7 @@ an event.
 
 from __future__ import annotations
 
+from trouter._text import visible_bytes
 from trouter.wire.constants import MAX_NODES
 from trouter.wire.errors import DecodeError
 from trouter.wire.framing import AMQP_HEADER, TLS_HEADER, FrameReader, FramingError
@@ -103,7 +104,7 @@ class Connection(ConnectionBase):
             raise PeerFault(Fault.TLS_NOT_CONFIGURED)
         known = seen.startswith(b"AMQP")
         kind = "Incompatible AMQP connection detected" if known else "Unknown protocol detected"
-        raise PeerFault(Fault.FRAMING, detail=f"{kind}: '{_visible(seen)}'")
+        raise PeerFault(Fault.FRAMING, detail=f"{kind}: '{visible_bytes(seen)}'")
 
     def _receive_frame(self, reader: FrameReader) -> None:
         data = reader.data
@@ -257,11 +258,6 @@ class Connection(ConnectionBase):
         link.receive_detach(detach.closed)
         if link.awaited or not ours_first:
             self.report(LinkDetached(link, detach.closed, detach.error))
-
-
-def _visible(data: bytes) -> str:
-    r"""Return ``data`` as text, with \xhh for those that are not printable ASCII."""
-    return "".join(chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}" for byte in data)
 
 
 _BEFORE_HEADER = frozenset(

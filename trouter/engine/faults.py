@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Final
 
+from trouter._text import escape_unprintable
+
 
 class Scope(IntEnum):
     """What a fault ends: a link by detach, a session by end, a connection by close."""
@@ -123,7 +125,7 @@ class PeerFault(Exception):
     def __init__(self, fault: Fault, **details: object) -> None:
         self.fault: Final = fault
         plain = {name: int(value) if isinstance(value, int) else value for name, value in details.items()}
-        self.text: Final = printable(fault.value.text.format(**plain))
+        self.text: Final = _fit(fault.value.text.format(**plain))
         super().__init__(f"{fault.value.condition}: {self.text}")
 
     @property
@@ -137,16 +139,10 @@ class PeerFault(Exception):
         return self.fault.value.scope
 
 
-def printable(text: str) -> str:
+def _fit(text: str) -> str:
     """Return ``text`` with unprintable characters escaped, cut to ``MAX_TEXT_BYTES`` of UTF-8."""
-    text = text[:MAX_TEXT_BYTES]
-    if not text.isprintable():
-        text = "".join(one if one.isprintable() else _escape(ord(one)) for one in text)
-    return text.encode()[:MAX_TEXT_BYTES].decode(errors="ignore")
-
-
-def _escape(code: int) -> str:
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+    shown = escape_unprintable(text[:MAX_TEXT_BYTES])
+    return shown.encode()[:MAX_TEXT_BYTES].decode(errors="ignore")
 
 
 class Misuse(Exception):

@@ -127,21 +127,21 @@ def _connections(figures: Figures) -> Iterator[Metric]:
         "trouter_connections_refused", "Connections refused by listener.", labels=("listener",)
     )
     for listener in listeners:
-        labels = (printable(listener.name),)
+        labels = (_encodable(listener.name),)
         now.add_metric(labels, listener.connections)
         accepted.add_metric(labels, listener.accepted)
         refused.add_metric(labels, listener.refused)
     yield from (now, accepted, refused)
     vhosts = GaugeMetricFamily("trouter_vhost_connections", "Open connections by configured vhost.", labels=("vhost",))
     for name, count in _bounded(figures.vhost_connections).items():
-        vhosts.add_metric((printable(name),), count)
+        vhosts.add_metric((_encodable(name),), count)
     yield vhosts
     met = CounterMetricFamily("trouter_vhost_quota_alarms", "Quota alarms by vhost.", labels=("vhost",))
     for name, count in _bounded(figures.quota_alarms).items():
-        met.add_metric((printable(name),), count)
+        met.add_metric((_encodable(name),), count)
     raised = GaugeMetricFamily("trouter_vhost_quota_alarms_raised", "Active quota alarms by vhost.", labels=("vhost",))
     for name, count in _bounded(figures.quota_alarms_raised).items():
-        raised.add_metric((printable(name),), count)
+        raised.add_metric((_encodable(name),), count)
     yield from (met, raised)
 
 
@@ -187,7 +187,7 @@ def _certificates(figures: Figures) -> Iterator[Metric]:
         "trouter_tls_cert_not_after_seconds", "Expiry of a certificate, in seconds since 1970.", labels=("ssl_profile",)
     )
     for certificate in figures.certificates:
-        ends.add_metric((printable(certificate.profile),), certificate.not_after_s)
+        ends.add_metric((_encodable(certificate.profile),), certificate.not_after_s)
     yield ends
 
 
@@ -219,7 +219,7 @@ def _tenants(tenants: Iterable[TenantFigures]) -> Iterator[Metric]:
         "trouter_tenant_deliveries", "Deliveries of a tenant with an outcome.", labels=(*_TENANT, "outcome")
     )
     for tenant in tenants:
-        name = printable(tenant.name)
+        name = _encodable(tenant.name)
         for field, family in now.items():
             family.add_metric((name,), getattr(tenant, field))
         for outcome, count in tenant.deliveries.items():
@@ -240,7 +240,7 @@ def _bounded_tenants(tenants: Iterable[TenantFigures]) -> list[TenantFigures]:
     return [*shown, TenantFigures(OTHER, **sums, deliveries=ended)]
 
 
-def printable(text: str) -> str:
+def _encodable(text: str) -> str:
     """Return ``text`` as a label value that can be encoded."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 from trouter.logs.book import Entry, LogBook, book
 from trouter.logs.handler import LogHandler, Prepared, always, apply, configure, give, prepare, reopen
 from trouter.logs.levels import MODULES, NAMES, NOTICE, ROOT, TRACE
-from trouter.logs.lines import one_line
 from trouter.logs.loggers import of
 
 __all__ = [
     "MODULES", "NAMES", "NOTICE", "ROOT", "TRACE", "Entry", "LogBook", "LogHandler", "Prepared", "always", "apply",
-    "book", "configure", "give", "of", "one_line", "prepare", "reopen",
+    "book", "configure", "give", "of", "prepare", "reopen",
 ]  # fmt: skip

@@ -22,8 +22,7 @@ from trouter.wire.codec import decode
 from trouter.wire.errors import DecodeError
 from trouter.wire.framing import FRAME_SASL, HEADER_BYTES
 from trouter.wire.types import Described
-
-from .amqp_text import is_sasl, name_of, show
+from trouter.wire.value_text import is_sasl, name_of, trace_text
 
 #: Bytes of a frame that are kept, from its performative on.
 KEPT_BYTES: Final = 8192
@@ -168,7 +167,7 @@ def _frame(body: bytes, octets: int, sasl: bool) -> str:
     if not isinstance(value, Described) or (sasl and not is_sasl(value.descriptor)):
         return f"no performative ({octets})"
     payload = f' ({octets - behind}) "..."' if octets > behind else ""
-    return show(value) + payload
+    return trace_text(value) + payload
 
 
 def _guess(body: bytes) -> str:

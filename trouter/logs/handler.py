@@ -15,11 +15,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from trouter._text import escape_unprintable
 from trouter.config import Configuration, ConfigurationError, LogEntity, Problem, RouterEntity
 from trouter.config.texts import DEFAULT_LEVELS, LEVELS
 from trouter.logs.book import Entry, LogBook, book
 from trouter.logs.levels import DEFAULT, NUMBERS, ROOT, SILENT, known_number, module_of
-from trouter.logs.lines import DEFAULT_FORMAT, Clock, Shape, entry_of, line_of, one_line, traceback_of
+from trouter.logs.lines import DEFAULT_FORMAT, Clock, Shape, entry_of, line_of, traceback_of
 from trouter.logs.loggers import adopt, of
 from trouter.logs.outputs import NAMED, STDERR, File, Output, Syslog
 
@@ -96,12 +97,12 @@ class LogHandler(logging.Handler):
             output.put(number, line_of(entry, trace, _shape_for(output, settings.shape), self.state.clock))
         except Exception as failure:  # noqa: BLE001  # a full disk, a closed pipe: routing goes on
             output.lost += 1
-            output.why = one_line(getattr(failure, "strerror", None) or str(failure))
+            output.why = escape_unprintable(getattr(failure, "strerror", None) or str(failure))
             self._book.lost += 1
 
     def _log_gap(self, output: Output, shape: Shape) -> None:
         lines = "line" if output.lost == 1 else "lines"
-        text = f"{output.lost} log {lines} could not be written to {one_line(output.name)}: {output.why}"
+        text = f"{output.lost} log {lines} could not be written to {escape_unprintable(output.name)}: {output.why}"
         entry = Entry(_TELLS, "warning", text, "trouter/logs/handler.py", 0, time.time())
         output.put(logging.WARNING, line_of(entry, "", _shape_for(output, shape), self.state.clock))
         output.lost = 0

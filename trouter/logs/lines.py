@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from trouter._text import escape_unprintable
 from trouter.logs.book import Entry
 from trouter.logs.levels import NAMES, known_number, module_of
 
@@ -25,7 +26,6 @@ MAX_TEXT: Final = 16384
 MAX_TRACEBACK: Final = 32768
 CUT: Final = "..."
 
-_SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _PACKAGES: Final = f"{Path(__file__).parents[2]}/"
 _IDS: Final = re.compile(r"\[C(\d{1,18})\](?:\[L(\d{1,18})\])?")
 
@@ -57,17 +57,6 @@ class Shape:
     json: bool = False
 
 
-def one_line(text: str) -> str:
-    """Return `text` with escapes for what is not printable: line ends, controls, direction marks, surrogates."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else _SHORT.get(char) or _escape(ord(char)) for char in text)
-
-
-def _escape(code: int) -> str:
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
 def entry_of(record: logging.LogRecord) -> Entry:
     """Return the entry of a record; never raises, whatever its arguments are."""
     try:
@@ -77,7 +66,7 @@ def entry_of(record: logging.LogRecord) -> Entry:
     return Entry(
         module=module_of(record.name),
         level=NAMES[known_number(record.levelno)],
-        text=_cut(one_line(text[: MAX_TEXT + 1]), MAX_TEXT),
+        text=_cut(escape_unprintable(text[: MAX_TEXT + 1]), MAX_TEXT),
         file=record.pathname.removeprefix(_PACKAGES),
         line=record.lineno,
         seconds=record.created,
@@ -89,7 +78,7 @@ def traceback_of(record: logging.LogRecord) -> str:
     if not record.exc_info or record.exc_info[1] is None:
         return ""
     lines = "".join(traceback.format_exception(record.exc_info[1])).splitlines()
-    return _cut("\n".join(one_line(line) for line in lines), MAX_TRACEBACK)
+    return _cut("\n".join(escape_unprintable(line) for line in lines), MAX_TRACEBACK)
 
 
 def _cut(text: str, limit: int) -> str:

@@ -6,8 +6,7 @@ from typing import Final
 
 from trouter.core.counters import Counters
 from trouter.wire.performatives import Coordinator, Error, Source, Target
-
-from .amqp_text import show
+from trouter.wire.value_text import trace_text
 
 _MAX_CHARACTERS: Final = 512
 _MAX_QUOTED: Final = 128
@@ -37,7 +36,7 @@ def describe_properties(properties: object) -> str:
     """Return ``{:key="value", ...}``, cut to some hundred characters and without secrets; "" for none."""
     if not isinstance(properties, dict) or not properties:
         return ""
-    text = show(properties)
+    text = trace_text(properties)
     return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}...}}"
 
 

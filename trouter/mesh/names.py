@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from trouter._text import escape_unprintable
+
 _MAX_CHARACTERS: Final = 128
 #: Characters that end a word, or quote or escape one, in the lines of the log.
-_SPECIAL: Final = frozenset("\\ ='\"")
+_SPECIAL: Final = "\\ ='\""
 
 
 def shown(router: str) -> str:
     """Return the id as one printable word, cut and with special characters escaped: it cannot forge its line."""
-    return "".join(
-        character if character.isprintable() and character not in _SPECIAL else _escaped(ord(character))
-        for character in router[:_MAX_CHARACTERS]
-    )
-
-
-def _escaped(code: int) -> str:
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+    return escape_unprintable(router[:_MAX_CHARACTERS], _SPECIAL)

@@ -10,6 +10,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 from uuid import UUID
 
+from trouter.pipeline.values import DECIMALS
 from trouter.wire.constants import MAX_NESTING
 from trouter.wire.errors import EncodeError
 from trouter.wire.types import (
@@ -47,12 +48,8 @@ def _whole(python: Callable[[int], Any]) -> Callable[[str], Any]:
     return lambda text: python(int(text))
 
 
-#: By bytes: bits of the exponent, its bias, and digits of IEEE 754 decimals in binary integer encoding.
-_DECIMALS: Final = {4: (8, 101, 7), 8: (10, 398, 16), 16: (14, 6176, 34)}
-
-
 def _decimal(octets: int, python: type) -> Callable[[str], Any]:
-    exponent_bits, bias, digits = _DECIMALS[octets]
+    exponent_bits, bias, digits = DECIMALS[octets]
     width = 8 * octets
     fraction_bits = width - 1 - exponent_bits
 

@@ -37,7 +37,7 @@ _KINDS: Final[list[bytes]] = [ENCODING_OF[code].type.encode() if code in ENCODIN
 _FLOAT: Final = struct.Struct(">f")
 _DOUBLE: Final = struct.Struct(">d")
 #: By bytes: bits of the exponent, its bias, and digits of IEEE 754 decimals in binary integer encoding.
-_DECIMALS: Final = {4: (8, 101, 7), 8: (10, 398, 16), 16: (14, 6176, 34)}
+DECIMALS: Final = {4: (8, 101, 7), 8: (10, 398, 16), 16: (14, 6176, 34)}
 
 
 def _unsigned(octets: bytes) -> str:
@@ -70,7 +70,7 @@ def _char(octets: bytes) -> str:
 
 def decimal_text(octets: bytes) -> str:
     """Return a decimal32, 64 or 128 with all digits and its exponent: `1.50`, `1E+3`, `-0`, `NaN`, `Infinity`."""
-    exponent_bits, bias, digits = _DECIMALS[len(octets)]
+    exponent_bits, bias, digits = DECIMALS[len(octets)]
     width = 8 * len(octets)
     bits = int.from_bytes(octets, "big")
     sign = bits >> (width - 1)

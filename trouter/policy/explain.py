@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
+from trouter._text import escape_unprintable
 from trouter.config.entities import GroupSettings
-from trouter.config.problems import printable
 from trouter.config.schema import camel
 from trouter.policy.choice import ChosenBy
 from trouter.policy.compiled import Limits, Policy
@@ -60,9 +60,10 @@ class Explanation:
         """Return the steps as lines of three columns, with the decision last."""
         last = Step("so", "allowed" if self.allowed else "DENIED", f"by {self.rule}")
         lines = (*self.steps, last)
-        widths = [max(len(printable(step[column])) for step in lines) for column in (0, 1)]
+        widths = [max(len(escape_unprintable(step[column])) for step in lines) for column in (0, 1)]
         rows = (
-            f"{step.what:<{widths[0]}}  {printable(step.found):<{widths[1]}}  {printable(step.why)}" for step in lines
+            f"{step.what:<{widths[0]}}  {escape_unprintable(step.found):<{widths[1]}}  {escape_unprintable(step.why)}"
+            for step in lines
         )
         return "\n".join(row.rstrip() for row in rows)
 

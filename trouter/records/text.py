@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from trouter._text import escape_unprintable
 from trouter.records.schema import KINDS, MessageSampled, PolicyLoaded, Record
 
 #: Characters kept of one text, and texts kept of one list or map. The operator writes the rules of a vhost, and needs
@@ -21,13 +22,7 @@ def clean(text: str) -> str:
     """Return the text, cut to ``MAX_CHARACTERS``, with escapes for characters that are not printable."""
     if len(text) <= MAX_CHARACTERS and text.isprintable():
         return text
-    return "".join(map(_shown, text[:MAX_CHARACTERS]))[:MAX_CHARACTERS]
-
-
-def _shown(character: str) -> str:
-    if character.isprintable():
-        return character
-    return character.encode("unicode_escape", "surrogatepass").decode()
+    return escape_unprintable(text[:MAX_CHARACTERS])[:MAX_CHARACTERS]
 
 
 def tidy(record: Record) -> None:

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from trouter.wire.value_text import json_value
+
 from .failures import MalformedAnswer, StatusError
 from .node import Node
 from .redaction import without_secrets
-from .values import plain
 from .words import PREFIX
 
 #: Limit of the rows of a table.
@@ -46,7 +47,7 @@ class Archive:
 
     def add_json(self, name: str, value: object) -> None:
         """Add a value as JSON, an entry a line where it is a list."""
-        given = plain(value)
+        given = json_value(value)
         if isinstance(given, list):
             self.add(name, "[\n" + ",\n".join(json.dumps(each) for each in given) + "\n]\n")
         else:

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
+
+from trouter._text import escape_controls
 
 _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
 _DAY_S = 86_400
-#: Control characters, the marks that turn the direction of writing, and halves of a character.
-_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-def printable(text: str) -> str:
-    """Return the text with an escape for each character that a terminal would obey or a table would break at."""
-    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def plain(value: object) -> str:
@@ -22,7 +16,7 @@ def plain(value: object) -> str:
         return ""
     if isinstance(value, bytes):
         return value.hex()
-    return printable(str(value))
+    return escape_controls(str(value))
 
 
 def number(value: object) -> float | None:
@@ -84,7 +78,7 @@ def yes_or_no(value: object) -> str:
 
 def listed(value: object) -> str:
     """Return a list of texts, in brackets and quotes."""
-    return printable(repr([str(item) for item in value])) if isinstance(value, list | tuple) else "[]"
+    return escape_controls(repr([str(item) for item in value])) if isinstance(value, list | tuple) else "[]"
 
 
 def or_nil(value: object) -> str:

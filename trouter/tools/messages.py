@@ -8,8 +8,9 @@ from dataclasses import fields, replace
 from typing import Any, Final
 
 from trouter.client import BodyKind, Header, Message, Properties
+from trouter.wire.value_text import json_value
 
-from .values import as_json, from_json, plain
+from .values import as_json, from_json
 
 #: The sections of a message that are maps, by their names in JSON.
 _MAPS: Final = {
@@ -86,12 +87,12 @@ def as_map(message: Message) -> dict[str, object]:
     for name, kind in _LISTS.items():
         section = getattr(message, name)
         given = {
-            field.name.replace("_", "-"): plain(value)
+            field.name.replace("_", "-"): json_value(value)
             for field in fields(kind)
             if (value := getattr(section, field.name)) != field.default
         }
         found |= {name: given} if given else {}
-    found |= {name: plain(value) for name, attribute in _MAPS.items() if (value := getattr(message, attribute))}
+    found |= {name: json_value(value) for name, attribute in _MAPS.items() if (value := getattr(message, attribute))}
     match message.kind, message.body:
         case BodyKind.DATA, bytes(body):
             text = _text(body)
@@ -100,9 +101,9 @@ def as_map(message: Message) -> dict[str, object]:
         case BodyKind.VALUE, bytes(body):
             found |= {"body-base64": base64.b64encode(body).decode(), "body-kind": "value"}
         case BodyKind.VALUE, body:
-            found["body"] = plain(body)
+            found["body"] = json_value(body)
         case BodyKind.SEQUENCE, body:
-            found |= {"body": plain(body), "body-kind": "sequence"}
+            found |= {"body": json_value(body), "body-kind": "sequence"}
         case _:
             found["body-kind"] = "absent"
     return found

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
+from trouter._text import escape_controls
 from trouter.client import Accepted, Modified, Outcome, Rejected, Released
-
-from .formats import printable
 
 #: Reasons of refusals that are counted apart; the rest are counted together.
 MAX_REASONS: Final = 20
@@ -59,7 +58,7 @@ def _in_words(outcome: Outcome) -> str:
             return "released"
         case Rejected(error):
             parts = () if error is None else (error.condition, error.description)
-            reason = printable(": ".join(str(part) for part in parts if part))[:_MAX_REASON_CHARACTERS]
+            reason = escape_controls(": ".join(str(part) for part in parts if part))[:_MAX_REASON_CHARACTERS]
             return f"rejected ({reason})" if reason else "rejected"
         case Modified():
             flags = [name for name in ("delivery_failed", "undeliverable_here") if getattr(outcome, name)]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
-import uuid
 from typing import Any, Final, NoReturn
 
 from trouter.config.schema import Attribute, Kind
-from trouter.wire.types import Array, Described, PairMap
+from trouter.wire.value_text import json_value
 
 _WORDS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _STRUCTURED: Final = frozenset({"MAP", "LIST", "PROPERTIES"})
@@ -54,30 +52,4 @@ def json_or_text(text: str) -> Any:
 
 def as_json(value: object, indent: int = 2) -> str:
     """Return an answer as JSON, on one line if `indent` is negative."""
-    return json.dumps(plain(value), indent=None if indent < 0 else indent, allow_nan=False)
-
-
-def plain(value: object) -> object:
-    """Return an AMQP value in the types of JSON: bytes, a uuid and NaN as text, of a described value the value."""
-    match value:
-        case float() if not math.isfinite(value):
-            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-        case None | bool() | str() | int() | float():
-            return value
-        case dict() | PairMap():
-            return {_key(key): plain(each) for key, each in value.items()}
-        case list() | tuple() | Array():
-            return [plain(each) for each in value]
-        case bytes() | bytearray() | memoryview():
-            return bytes(value).decode(errors="backslashreplace")
-        case uuid.UUID():
-            return str(value)
-        case Described():
-            return plain(value.value)
-        case _:
-            return repr(value)
-
-
-def _key(key: object) -> str:
-    found = plain(key)
-    return found if isinstance(found, str) else json.dumps(found)
+    return json.dumps(json_value(value), indent=None if indent < 0 else indent, allow_nan=False)

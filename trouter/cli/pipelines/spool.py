@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from trouter._text import escape_unprintable
 from trouter.tools.cover import cover_arguments, passwords_in
 from trouter.tools.failures import UsageError
 
@@ -275,7 +276,7 @@ class ReportedRun:
         """Print one line."""
         if self._line:
             sys.stderr.write("\r\x1b[K")
-        print(f"trouter pipeline spool: {_clean(text)}", file=sys.stderr, flush=True)
+        print(f"trouter pipeline spool: {escape_unprintable(text)}", file=sys.stderr, flush=True)
         if self._line:
             sys.stderr.write(self._line)
             sys.stderr.flush()
@@ -337,8 +338,3 @@ class ReportedRun:
 
 def _totals(shards: list[Shard]) -> list[int]:
     return [sum(shard.progress.messages for shard in shards), sum(shard.progress.octets for shard in shards)]
-
-
-def _clean(text: str) -> str:
-    """Return a text with ? for characters that do not print; a part of it may come from a server."""
-    return "".join(char if char.isprintable() else "?" for char in text)

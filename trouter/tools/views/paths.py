@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping, Sequence
 
-from trouter.tools import formats
+from trouter._text import escape_controls
 from trouter.tools.failures import NoPath
 from trouter.tools.node import Node
 from trouter.tools.words import PREFIX
@@ -36,7 +36,7 @@ def paths(start: str, end: str) -> View:
     def listings(answers: Sequence[Rows]) -> list[Listing]:
         hops = answers[0]
         cost = sum(step for hop in hops if isinstance(step := hop.get("cost"), int))
-        title = f"Path from {formats.printable(start)} to {formats.printable(end)}: cost {cost}"
+        title = f"Path from {escape_controls(start)} to {escape_controls(end)}: cost {cost}"
         shown = [Listing(title, HOP_FIELDS, hops, empty=f"{title}, it is the same router", key="hop")]
         if any(hop.get("others") for hop in hops):
             shown.append(Listing("\nRule", (), [{"rule": line} for line in RULE], line=lambda row: str(row["rule"])))

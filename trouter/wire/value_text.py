@@ -1,17 +1,23 @@
-"""AMQP values as text in a frame trace: `@open(16) [container-id="x", ...]`, one line, cut, and without secrets.
+"""AMQP values as text, in the three formats that users read. They differ on purpose.
 
-Credentials are never shown: SASL frames show only the fields named here, and maps hide values whose key suggests a
-secret.
+``trace_text`` is for the trace of frames: `@open(16) [container-id="x", ...]`, with types and field names, cut, and
+without secrets. Credentials are never shown: SASL frames show only the fields named here, and maps hide values whose
+key suggests a secret. ``property_text`` is for the log of messages, whose lines are those of Qpid Dispatch: `T` for
+true, bytes in hex behind one backslash. ``json_value`` is for answers that programs read as JSON. The columns of the
+pipeline keep the type of each value, and are read back (``pipeline/values.py``, ``pipeline/typed.py``).
 """
 
 from __future__ import annotations
 
+import json
+import math
 import re
 import uuid
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from typing import Any, Final
 
-from trouter.logs import one_line
+from trouter._text import escape_unprintable, visible_bytes
 from trouter.wire.composite import Composite, class_of, fields_of
 from trouter.wire.performatives import SaslChallenge, SaslInit, SaslMechanisms, SaslOutcome, SaslResponse
 from trouter.wire.types import (
@@ -23,6 +29,7 @@ from trouter.wire.types import (
     Described,
     PairMap,
     Symbol,
+    Timestamp,
     UByte,
     UInt,
     ULong,
@@ -41,10 +48,12 @@ _MAX_SASL_TEXT: Final = 255
 _CLOSED_BY: Final = {"[": "]", "{": "}"}
 _SECRET_KEY: Final = re.compile(r"pass|secret|token|credential|authorization|api.?key", re.IGNORECASE)
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
+_QUOTES: Final = b'"\\'
 _UNSIGNED: Final = (UByte, UShort, UInt, ULong)
+_UNSHOWN: Final = (float, Decimal32, Decimal64, Decimal128, uuid.UUID, Char)
 
 
-def show(value: object) -> str:
+def trace_text(value: object) -> str:
     """Return `value` on one line: at most MAX_SHOWN characters, plus the brackets that close a cut text."""
     parts: list[str] = []
     open_brackets: list[str] = []
@@ -67,7 +76,7 @@ def name_of(descriptor: object) -> str:
     cls = class_of(descriptor)
     if cls is not None:
         return f"@{_title(cls)}({cls.descriptor})"
-    return f"@{int(descriptor)}" if isinstance(descriptor, int) else f"@{show(descriptor)[:MAX_TEXT]}"
+    return f"@{int(descriptor)}" if isinstance(descriptor, int) else f"@{trace_text(descriptor)[:MAX_TEXT]}"
 
 
 def is_sasl(descriptor: object) -> bool:
@@ -174,7 +183,7 @@ def _scalar(value: Any) -> str:
     if isinstance(value, Symbol):
         return f":{value}" if len(value) <= MAX_TEXT and _PLAIN_NAME.fullmatch(value) else f":{_quoted(value)}"
     if isinstance(value, Char):
-        return f"'{one_line(value)}'"
+        return f"'{escape_unprintable(value)}'"
     if isinstance(value, str):
         return _quoted(value)
     if isinstance(value, bytes):
@@ -188,12 +197,67 @@ def _scalar(value: Any) -> str:
 
 def _quoted(text: str) -> str:
     cut = "..." if len(text) > MAX_TEXT else ""
-    return '"' + one_line(text[:MAX_TEXT].replace("\\", "\\x5c").replace('"', "\\x22")) + cut + '"'
+    return '"' + escape_unprintable(text[:MAX_TEXT].replace("\\", "\\x5c").replace('"', "\\x22")) + cut + '"'
 
 
 def _binary(octets: bytes) -> str:
     cut = "..." if len(octets) > MAX_TEXT else ""
-    text = "".join(
-        chr(octet) if 32 <= octet < 127 and octet not in b'"\\' else f"\\x{octet:02x}" for octet in octets[:MAX_TEXT]
-    )
-    return f'b"{text}{cut}"'
+    return f'b"{visible_bytes(octets[:MAX_TEXT], _QUOTES)}{cut}"'
+
+
+def property_text(value: object) -> str:
+    """Return a property's text in the log; floats, decimals, UUIDs and characters are empty."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "T" if value else "F"
+    if isinstance(value, Symbol):
+        return f':"{value}"'
+    if isinstance(value, _UNSHOWN):
+        return ""
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, bytes):
+        return 'b"' + "".join(chr(byte) if 32 <= byte < 127 else f"\\{byte:02x}" for byte in value) + '"'
+    if isinstance(value, Timestamp):
+        return _format_time(value)
+    if isinstance(value, dict | PairMap):
+        return "{" + ", ".join(f"{property_text(key)}={property_text(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(property_text, value))}]"
+    return str(value) if isinstance(value, int) else ""
+
+
+def _format_time(milliseconds: int) -> str:
+    """Return local time with milliseconds and the offset; the plain number if it is out of range."""
+    try:
+        moment = datetime.fromtimestamp(milliseconds // 1000, tz=UTC).astimezone()
+    except (OverflowError, OSError, ValueError):
+        return str(milliseconds)
+    return f'"{moment:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03d} {moment:%z}"'
+
+
+def json_value(value: object) -> object:
+    """Return an AMQP value in the types of JSON: bytes, a uuid and NaN as text, of a described value the value."""
+    match value:
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case None | bool() | str() | int() | float():
+            return value
+        case dict() | PairMap():
+            return {_key(key): json_value(each) for key, each in value.items()}
+        case list() | tuple() | Array():
+            return [json_value(each) for each in value]
+        case bytes() | bytearray() | memoryview():
+            return bytes(value).decode(errors="backslashreplace")
+        case uuid.UUID():
+            return str(value)
+        case Described():
+            return json_value(value.value)
+        case _:
+            return repr(value)
+
+
+def _key(key: object) -> str:
+    found = json_value(key)
+    return found if isinstance(found, str) else json.dumps(found)
