@@ -1,11 +1,135 @@
-"""What the rooms that keep files on disk share."""
+"""Files that outlive a crash, for the rooms that keep some: locks, files that grow, and files placed as a whole.
+
+Records and spools keep their segments with these; their formats, and what is deleted first, are their own.
+"""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
+
+FILE_MODE: Final = 0o640
+FOLDER_MODE: Final = 0o750
+#: Suffix of a file that is not whole yet.
+PART: Final = ".part"
+
+
+class FileHeld(Exception):
+    """Another process holds the lock; ``holder`` is its id, "" if unknown."""
+
+    def __init__(self, holder: str) -> None:
+        super().__init__(f"the lock is held by process {holder or 'unknown'}")
+        self.holder = holder
+
+
+def lock_file(path: Path) -> int:
+    """Lock a file, make it if absent, and put this process's id into it; FileHeld, OSError.
+
+    Return its descriptor: closing it, or the end of the process, releases the lock.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+        os.close(descriptor)
+        if isinstance(error, BlockingIOError):
+            raise FileHeld(holder) from None
+        raise
+    with suppress(OSError):  # a full disk may have no room even for this
+        os.pwrite(descriptor, f"{os.getpid():<19}\n".encode(), 0)
+    return descriptor
+
+
+class AppendedFile:
+    """A file open for writing that grows by whole pieces: of a piece that cannot be written, nothing stays."""
+
+    __slots__ = ("_synced", "descriptor", "end", "path", "torn")
+
+    def __init__(self, path: Path, descriptor: int, end: int = 0) -> None:
+        """Continue at ``end``, behind the bytes that are whole. ``close`` closes the descriptor."""
+        self.path = path
+        self.descriptor = descriptor
+        #: Where the whole pieces end.
+        self.end = end
+        #: The rest of a piece is behind the end, because the disk refused to cut it off as well.
+        self.torn = False
+        self._synced = 0
+
+    def append(self, octets: bytes | bytearray, *, durable: bool = False) -> None:
+        """Write all bytes at the end, and sync them if ``durable``; OSError, and none is written."""
+        try:
+            write_all(self.descriptor, octets, self.end)
+            if durable:
+                os.fdatasync(self.descriptor)
+        except OSError:
+            with suppress(OSError):
+                self.cut()
+            raise
+        self.end += len(octets)
+        if durable:
+            self._synced = self.end
+
+    def cut(self) -> None:
+        """Cut off what is behind the end; OSError."""
+        self.torn = True
+        os.ftruncate(self.descriptor, self.end)
+        self.torn = False
+
+    def sync(self) -> None:
+        """Have the disk hold on to all that was appended; OSError."""
+        if self._synced < self.end:
+            os.fdatasync(self.descriptor)
+            self._synced = self.end
+
+    def close(self) -> None:
+        """Close the file; OSError."""
+        os.close(self.descriptor)
+
+
+def write_all(descriptor: int, octets: bytes | bytearray, offset: int) -> None:
+    """Write all bytes at ``offset``; OSError, and a part may be written."""
+    view = memoryview(octets)
+    while view:
+        written = os.pwrite(descriptor, view, offset)
+        offset += written
+        view = view[written:]
+
+
+def place_file(
+    path: Path, octets: bytes, *, mode: int = FILE_MODE, part: Path | None = None, durable: bool = True
+) -> None:
+    """Create or replace a file as a whole, on the disk when this returns if ``durable``; OSError, and it is unchanged.
+
+    ``part`` is the file's name while it is not whole, unless it is the same name with ``PART``.
+    """
+    part = part or path.with_name(path.name + PART)
+    try:
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+        try:
+            write_all(descriptor, octets, 0)
+            if durable:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        part.replace(path)
+    except OSError:
+        with suppress(OSError):
+            part.unlink()
+        raise
+    if durable:
+        sync(path.parent)
+
+
+def rename_durably(path: Path, target: Path) -> None:
+    """Rename a file within its folder, on the disk when this returns; OSError."""
+    path.rename(target)
+    sync(target.parent)
 
 
 def sync(path: Path) -> None:

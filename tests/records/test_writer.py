@@ -285,7 +285,7 @@ def test_a_segment_whose_disk_failed_is_mended_later(tmp_path: Path) -> None:
     segment = writer._segment
     assert segment is not None
     broken = os.open("/dev/full", os.O_WRONLY)  # every write fails, and so does truncation
-    os.dup2(broken, segment.descriptor)
+    os.dup2(broken, segment.file.descriptor)
     os.close(broken)
     writer.write(taken(10, 10), at(2))
     assert writer.dropped == 10

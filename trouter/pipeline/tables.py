@@ -12,7 +12,6 @@ reader may still use them. All files are durable before the manifest is.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import time
@@ -25,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from trouter._disk import sync
+from trouter._disk import FileHeld, lock_file, place_file, sync
 from trouter.pipeline.datasets import arrow_types
 from trouter.pipeline.manifests import read_manifest
 
@@ -267,15 +266,11 @@ def _changed_s(path: Path) -> float:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Lock a file for the block; the end of the process releases it. TableBusy, OSError."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
-            raise TableBusy(f"{path.parent} is written by process {holder or '?'} at this moment") from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
+        descriptor = lock_file(path)
+    except FileHeld as held:
+        raise TableBusy(f"{path.parent} is written by process {held.holder or '?'} at this moment") from None
+    try:
         yield
     finally:
         os.close(descriptor)
@@ -283,13 +278,7 @@ def locked(path: Path) -> Iterator[None]:
 
 def replace(path: Path, octets: bytes) -> None:
     """Replace the contents of ``path`` atomically and durably; OSError."""
-    part = path.with_name(path.name + ".tmp")
-    with part.open("wb") as file:
-        file.write(octets)
-        file.flush()
-        os.fsync(file.fileno())
-    part.rename(path)
-    sync(path.parent)
+    place_file(path, octets, mode=0o666, part=path.with_name(path.name + ".tmp"))
 
 
 def make_folder(path: Path) -> None:

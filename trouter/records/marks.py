@@ -19,13 +19,13 @@ from typing import Final
 
 import msgspec
 
+from trouter._disk import place_file
 from trouter.records.segments import SUFFIX, line_of, opened
 
 MARK: Final = ".compacted"
 #: No valid mark is longer.
 _MAX_BYTES: Final = 1024
 _PIECE_BYTES: Final = 1 << 20
-_FILE_MODE: Final = 0o640
 
 
 class Mark(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, tag_field="k", tag="segment.mark", frozen=True):
@@ -50,17 +50,7 @@ def write_mark(folder: Path, segment: str, whole: int) -> bool:
     if read_mark(path) == mark:
         return False
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE)
-    try:
-        os.write(descriptor, line_of(mark))
-    finally:
-        os.close(descriptor)
-    try:
-        part.rename(path)
-    except OSError:
-        with suppress(OSError):
-            part.unlink()
-        raise
+    place_file(path, line_of(mark), part=part, durable=False)
     return True
 
 

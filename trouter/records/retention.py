@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from trouter._disk import FILE_MODE
 from trouter.records.compression import compress
 from trouter.records.holes import DELETED, Hole, Holes, deleted_in
 from trouter.records.losses import RETENTION
@@ -20,7 +21,6 @@ from trouter.records.reader import last_number
 from trouter.records.schema import RecordsDropped
 from trouter.records.segments import COMPRESSED, Entry, SegmentPosition, line_of, manifest_name
 
-FILE_MODE: Final = 0o640
 #: Upper bound for a header and a trailer.
 _SPARE_BYTES: Final = 4096
 #: Holes between kept segments; from that number on only the oldest segment is deleted, marked or not.

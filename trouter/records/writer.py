@@ -7,7 +7,6 @@ written are counted, their numbers are used up, and a later record reports them.
 from __future__ import annotations
 
 import errno
-import fcntl
 import logging
 import os
 import zlib
@@ -18,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from trouter._disk import sync
+from trouter._disk import FILE_MODE, FOLDER_MODE, AppendedFile, FileHeld, lock_file, rename_durably
 from trouter.records.compression import clear_halves
 from trouter.records.holes import Hole
 from trouter.records.losses import RETENTION, Losses
 from trouter.records.reader import Corrupt, SegmentReader
-from trouter.records.retention import FILE_MODE, Bounds, Retention
+from trouter.records.retention import Bounds, Retention
 from trouter.records.schema import VERSION, Alarm, Record
 from trouter.records.segments import (
     EMPTY,
@@ -40,7 +39,7 @@ from trouter.records.segments import (
 )
 from trouter.records.stream import Taken
 
-__all__ = ["BATCH", "RETRY_US", "Bounds", "Busy", "Now", "SegmentWriter", "latest_boot", "write_all"]
+__all__ = ["BATCH", "RETRY_US", "Bounds", "Busy", "Now", "SegmentWriter", "latest_boot"]
 
 #: Records encoded and written at once: about a millisecond, for which other threads may have to wait.
 BATCH: Final = 256
@@ -48,7 +47,6 @@ BATCH: Final = 256
 RETRY_US: Final = 5_000_000
 #: Rounds of reporting losses at the end: a report may delete a segment, which is another loss.
 _LAST_WORDS: Final = 4
-_FOLDER_MODE: Final = 0o750
 
 log = logging.getLogger("trouter.MAIN")
 
@@ -75,19 +73,16 @@ class Busy(Exception):
 
 @dataclass(slots=True)
 class _Segment:
-    """The open segment: what is whole in it, and how much of that is synced."""
+    """The open segment, and what is whole in it."""
 
-    path: Path
-    descriptor: int
+    file: AppendedFile
     first: int
     begun_us: int
-    bytes: int = 0
     count: int = 0
     crc: int = 0
     last: int = -1
     t_min: int = 0
     t_max: int = 0
-    synced_bytes: int = 0
 
 
 class SegmentWriter:
@@ -132,7 +127,7 @@ class SegmentWriter:
 
     @property
     def _open_bytes(self) -> int:
-        return 0 if self._segment is None else self._segment.bytes
+        return 0 if self._segment is None else self._segment.file.end
 
     # --- beginning and end
 
@@ -141,8 +136,11 @@ class SegmentWriter:
 
         This start's number is greater than any in the folder and than ``above``.
         """
-        self.folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-        self._lock = os.open(self.folder / f"{self._label}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        self.folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        try:
+            self._lock = lock_file(self.folder / f"{self._label}.lock")
+        except FileHeld:
+            raise Busy(f"another router named {self._router} writes its records into {self.folder}") from None
         try:
             self._take_over(now, above)
         except BaseException:
@@ -150,10 +148,6 @@ class SegmentWriter:
             raise
 
     def _take_over(self, now: Now, above: int) -> None:
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise Busy(f"another router named {self._router} writes its records into {self.folder}") from None
         own = [place for place in segments_in(self.folder) if place.router == self._label]
         self.boot = max(now.utc // 1_000_000, 1 + max((above, *(place.boot for place in own))))
         self.retention.boot = self.boot
@@ -195,10 +189,9 @@ class SegmentWriter:
                     pass
             if reader is not None and reader.trailer is None:
                 trailer = Trailer(count=reader.count, last=reader.last, crc=reader.crc, recovered=True)
-                file.truncate(reader.end)
-                file.seek(reader.end)
-                file.write(line_of(trailer))
-                file.flush()
+                whole_lines = AppendedFile(path, file.fileno(), reader.end)
+                whole_lines.cut()
+                whole_lines.append(line_of(trailer))
             os.fsync(file.fileno())
             size = file.seek(0, os.SEEK_END)
         whole = path.with_name(path.name.removesuffix(OPEN))
@@ -206,8 +199,7 @@ class SegmentWriter:
             path.rename(whole.with_name(whole.name + EMPTY))
             log.warning("%s has no complete header, so it has no records", path)
             return
-        path.rename(whole)
-        sync(self.folder)
+        rename_durably(path, whole)
         entry = Entry(
             seg=whole.name,
             first=reader.header.first,
@@ -291,7 +283,7 @@ class SegmentWriter:
         first = self._next
         octets = b"".join([numbered(n, record) + b"\n" for n, record in enumerate(batch, first)])
         segment = self._segment
-        if segment is not None and segment.bytes + len(octets) > self._segment_bytes:
+        if segment is not None and segment.file.end + len(octets) > self._segment_bytes:
             self._finish(now)
             segment = None
         self.retention.make_room(len(octets), self._open_bytes)
@@ -316,36 +308,31 @@ class SegmentWriter:
     def _begin(self, now: Now) -> _Segment:
         path = self.folder / (segment_name(self._label, self.boot, self._next) + OPEN)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
-        segment = _Segment(path, descriptor, self._next, now.mono, last=self._next - 1)
+        file = AppendedFile(path, descriptor)
         header = Header(v=VERSION, router=self._router, boot=self.boot, first=self._next, utc=now.utc, mono=now.mono)
         try:
-            write_all(descriptor, line_of(header))
+            file.append(line_of(header))
         except OSError:
-            os.close(descriptor)
+            file.close()
             with suppress(OSError):
                 path.unlink()
             raise
-        segment.bytes = len(line_of(header))
-        segment.crc = zlib.crc32(line_of(header))
-        self._segment = segment
+        crc = zlib.crc32(line_of(header))
+        segment = self._segment = _Segment(file, self._next, now.mono, crc=crc, last=self._next - 1)
         return segment
 
     def _write(self, segment: _Segment, octets: bytes) -> None:
         """Write all bytes or none; OSError."""
         try:
-            write_all(segment.descriptor, octets)
+            segment.file.append(octets)
         except OSError:
-            self._cut(segment)
+            self._abandon_torn(segment)
             raise
         segment.crc = zlib.crc32(octets, segment.crc)
-        segment.bytes += len(octets)
 
-    def _cut(self, segment: _Segment) -> None:
-        """Remove a part that was written of something that could not be written whole."""
-        try:
-            os.ftruncate(segment.descriptor, segment.bytes)
-            os.lseek(segment.descriptor, segment.bytes, os.SEEK_SET)
-        except OSError:
+    def _abandon_torn(self, segment: _Segment) -> None:
+        """Abandon the segment if a part stayed of something that could not be written whole."""
+        if segment.file.torn:
             self._abandon()
 
     def _abandon(self) -> None:
@@ -353,8 +340,8 @@ class SegmentWriter:
         segment, self._segment = self._segment, None
         if segment is not None:
             with suppress(OSError):
-                os.close(segment.descriptor)
-            self._torn.append(segment.path)
+                segment.file.close()
+            self._torn.append(segment.file.path)
 
     def _mend(self, path: Path) -> None:
         self._recover(path)
@@ -369,19 +356,18 @@ class SegmentWriter:
             return
         trailer = line_of(Trailer(count=segment.count, last=segment.last, crc=segment.crc))
         try:
-            write_all(segment.descriptor, trailer)
-            os.fsync(segment.descriptor)
+            segment.file.append(trailer, durable=True)
         except OSError:
-            self._cut(segment)
+            self._abandon_torn(segment)
             raise
-        whole = segment.path.with_name(segment.path.name.removesuffix(OPEN))
+        path = segment.file.path
+        whole = path.with_name(path.name.removesuffix(OPEN))
         self._segment = None
-        os.close(segment.descriptor)
-        segment.path.rename(whole)
-        sync(self.folder)
+        segment.file.close()
+        rename_durably(path, whole)
         place = place_of(whole)
         assert place is not None  # noqa: S101 - its name is ours
-        size = segment.bytes + len(trailer)
+        size = segment.file.end
         self.retention.keep(place, size, now.utc)
         entry = Entry(
             seg=whole.name,
@@ -398,9 +384,7 @@ class SegmentWriter:
 
     def _sync(self, segment: _Segment, now: Now) -> None:
         self._synced_us = now.mono
-        if segment.synced_bytes < segment.bytes:
-            os.fdatasync(segment.descriptor)
-            segment.synced_bytes = segment.bytes
+        segment.file.sync()
 
     # --- trouble
 
@@ -431,10 +415,3 @@ class SegmentWriter:
     def _alarm(self, state: str, value: str) -> None:
         subject = str(self.folder)
         self.news.append(Alarm(name="records", severity="critical", subject=subject, state=state, value=value))
-
-
-def write_all(descriptor: int, octets: bytes) -> None:
-    """Write all bytes; OSError, and a part may be written."""
-    view = memoryview(octets)
-    while view:
-        view = view[os.write(descriptor, view) :]

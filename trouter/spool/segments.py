@@ -19,7 +19,6 @@ from typing import Final, NamedTuple
 from uuid import UUID
 from zlib import crc32
 
-from trouter._disk import sync
 from trouter.spool.errors import SpoolCorrupt
 from trouter.spool.frames import good_frames, wanted_octets
 
@@ -28,12 +27,8 @@ IDENTITY: Final = "spool.json"
 DURABLE: Final = "durable"
 CONSUMED: Final = "consumed"
 SPARE: Final = "spare"
-#: Suffix of an unfinished file.
-PART: Final = ".part"
 VERSION: Final = 1
 HEADER_BYTES: Final = 64
-FILE_MODE: Final = 0o640
-FOLDER_MODE: Final = 0o750
 
 _MAGIC: Final = b"trspool\n"
 _NAME: Final = re.compile(r"(\d{16,20})\.spool")
@@ -128,25 +123,3 @@ def walk(
             if needed > size - offset or len(data) - length == size - offset:
                 raise SpoolCorrupt(path, offset, f"the file ends within the frame of message {sequence}")
             wanted = max(block_bytes, needed)
-
-
-def write_all(descriptor: int, octets: bytes | bytearray, offset: int) -> None:
-    """Write all bytes at ``offset``; OSError."""
-    view = memoryview(octets)
-    while view:
-        written = os.pwrite(descriptor, view, offset)
-        offset += written
-        view = view[written:]
-
-
-def place_file(path: Path, octets: bytes) -> None:
-    """Create or replace a file, durable when this returns; OSError."""
-    part = path.with_name(path.name + PART)
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
-    try:
-        write_all(descriptor, octets, 0)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    part.replace(path)
-    sync(path.parent)

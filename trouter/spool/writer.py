@@ -9,7 +9,6 @@ only after the mark, in the last segment, and cut off. No sequence is used twice
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import sys
@@ -21,29 +20,35 @@ from time import time
 from typing import Any, Final, NamedTuple, Self
 from uuid import uuid4
 
-from trouter._disk import open_regular, sync
+from trouter._disk import (
+    FILE_MODE,
+    FOLDER_MODE,
+    PART,
+    AppendedFile,
+    FileHeld,
+    lock_file,
+    open_regular,
+    place_file,
+    rename_durably,
+    write_all,
+)
 from trouter.spool.errors import SpoolBusy, SpoolCorrupt, SpoolReplaced
 from trouter.spool.frames import FrameWriter
 from trouter.spool.marks import Mark, create_mark
 from trouter.spool.segments import (
     CONSUMED,
     DURABLE,
-    FILE_MODE,
-    FOLDER_MODE,
     HEADER_BYTES,
     IDENTITY,
     LOCK,
-    PART,
     SPARE,
     VERSION,
     Segment,
     header_of,
-    place_file,
     read_header,
     segment_path,
     segments_in,
     walk,
-    write_all,
 )
 
 MAX_TAG_BYTES: Final = 0xFFFF
@@ -84,9 +89,8 @@ class Spool:
         self._consumed: Mark | None = None
         self._consumed_to = 0
         self._segments: deque[Segment] = deque()
-        #: Descriptor and end of the last segment.
-        self._descriptor = -1
-        self._end = 0
+        #: The last segment; a frame is whole in it once it is on the disk.
+        self._file: AppendedFile | None = None
         #: Sequences, each with the bytes of frames that were written before it since this object was opened.
         self._places: deque[tuple[int, int]] = deque([(0, 0)])
         self._written = 0
@@ -184,11 +188,9 @@ class Spool:
         self.check()
         with self._failing():
             if group.frames:
-                if self._end > HEADER_BYTES and self._end + len(group.frames) > self.segment_bytes:
+                if self._last.end > HEADER_BYTES and self._last.end + len(group.frames) > self.segment_bytes:
                     self._roll()
-                write_all(self._descriptor, group.frames, self._end)
-                os.fdatasync(self._descriptor)
-        self._end += len(group.frames)
+                self._last.append(group.frames, durable=True)
         self._written += len(group.frames)
         self._publish(group.end)
         return self.durable
@@ -201,7 +203,9 @@ class Spool:
         """Delete consumed segments and return their number; OSError."""
         self.check()
         consumed = self.consumed
-        everything = consumed == self.durable and self._end - HEADER_BYTES >= min(_WORTH_FREEING, self.segment_bytes)
+        everything = consumed == self.durable and self._last.end - HEADER_BYTES >= min(
+            _WORTH_FREEING, self.segment_bytes
+        )
         if everything and (self.folder / SPARE).exists():
             with self._failing():
                 self._roll()
@@ -227,10 +231,12 @@ class Spool:
             if mark is not None:
                 mark.close()
         self._durable = self._consumed = None
-        for descriptor in (self._descriptor, self._lock):
-            if descriptor >= 0:
-                os.close(descriptor)
-        self._descriptor = self._lock = -1
+        if self._file is not None:
+            self._file.close()
+        self._file = None
+        if self._lock >= 0:
+            os.close(self._lock)
+        self._lock = -1
 
     def __enter__(self) -> Self:
         return self
@@ -282,7 +288,7 @@ class Spool:
             sequence = self._read_sealed(segment, sequence)
         sequence = self._read_last(self._segments[-1], sequence, marked)
         self.frames = FrameWriter(sequence)
-        os.fdatasync(self._descriptor)
+        self._last.sync()
         self._publish(sequence)
         self._keep_spare()
         self.reap()
@@ -305,33 +311,34 @@ class Spool:
 
     def _read_last(self, segment: Segment, sequence: int, marked: int) -> int:
         """Count the frames of the last segment, cut it after the last good one; return the sequence after that."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        if self._file is not None:
+            self._file.close()
+            self._file = None
         try:
-            self._descriptor = self._open_segment(segment, sequence, os.O_RDWR)
+            descriptor = self._open_segment(segment, sequence, os.O_RDWR)
         except SpoolCorrupt:
             if marked > segment.first or segment.first != sequence:
                 raise
             # nothing in it was durable: begin it anew, in the space that it has
-            self._descriptor = os.open(segment.path, os.O_RDWR | os.O_CLOEXEC)
-            os.ftruncate(self._descriptor, min(HEADER_BYTES, os.fstat(self._descriptor).st_size))
-            write_all(self._descriptor, header_of(self.uuid, segment.first), 0)
-            os.fsync(self._descriptor)
-        self._end = HEADER_BYTES
+            descriptor = os.open(segment.path, os.O_RDWR | os.O_CLOEXEC)
+            self._file = AppendedFile(segment.path, descriptor)
+            os.ftruncate(descriptor, min(HEADER_BYTES, os.fstat(descriptor).st_size))
+            write_all(descriptor, header_of(self.uuid, segment.first), 0)
+            os.fsync(descriptor)
+        self._file = AppendedFile(segment.path, descriptor, HEADER_BYTES)
         try:
-            for block in walk(self._descriptor, segment.path, sequence=sequence, until=sys.maxsize):
+            for block in walk(descriptor, segment.path, sequence=sequence, until=sys.maxsize):
                 sequence = block.end
-                self._end = block.offset + len(block.frames)
+                self._file.end = block.offset + len(block.frames)
                 self._note(block.first, len(block.frames))
         except SpoolCorrupt as torn:
             if sequence < marked:
                 why = f"{torn.why}, although the mark says that the messages before {marked} are safe"
                 raise SpoolCorrupt(torn.path, torn.offset, why) from None
-            self._end = torn.offset
-            os.ftruncate(self._descriptor, torn.offset)
+            self._file.end = torn.offset
+            self._file.cut()
         if sequence < marked:
-            raise SpoolCorrupt(segment.path, self._end, f"the messages {sequence} to {marked - 1} are gone")
+            raise SpoolCorrupt(segment.path, self._file.end, f"the messages {sequence} to {marked - 1} are gone")
         return sequence
 
     def _open_segment(self, segment: Segment, sequence: int, flags: int) -> int:
@@ -351,6 +358,12 @@ class Spool:
         return descriptor
 
     # --- segments
+
+    @property
+    def _last(self) -> AppendedFile:
+        if self._file is None:
+            raise ValueError("this spool is closed")
+        return self._file
 
     @property
     def _mark(self) -> Mark:
@@ -376,7 +389,6 @@ class Spool:
         try:
             place_file(spare, bytes(HEADER_BYTES))
         except OSError:
-            spare.with_name(SPARE + PART).unlink(missing_ok=True)
             if must:
                 raise
 
@@ -388,15 +400,13 @@ class Spool:
             write_all(descriptor, header_of(self.uuid, first), 0)
             os.fsync(descriptor)
             path = segment_path(self.folder, first)
-            spare.rename(path)
-            sync(self.folder)
+            rename_durably(spare, path)
         except BaseException:
             os.close(descriptor)
             raise
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-        self._descriptor = descriptor
-        self._end = HEADER_BYTES
+        if self._file is not None:
+            self._file.close()
+        self._file = AppendedFile(path, descriptor, HEADER_BYTES)
         self._segments.append(Segment(first, path))
 
     def _roll(self) -> None:
@@ -414,24 +424,16 @@ class Spool:
             path = str(self._segments[-1].path)
             self.failure = OSError(error.errno or errno.EIO, error.strerror or str(error), path)
             with suppress(OSError):
-                os.ftruncate(self._descriptor, self._end)
+                self._last.cut()
             raise self.failure from error
 
 
 def acquire(folder: Path) -> int:
     """Return a descriptor that holds the spool's lock; SpoolBusy, OSError."""
-    lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        holder = os.pread(lock, 20, 0).decode("ascii", "replace").strip()
-        os.close(lock)
-        if not isinstance(error, BlockingIOError):
-            raise
-        raise SpoolBusy(f"spool {folder} is in use by process {holder or 'unknown'}") from None
-    with suppress(OSError):  # a full disk may have no room even for this
-        os.pwrite(lock, f"{os.getpid():<19}\n".encode(), 0)
-    return lock
+        return lock_file(folder / LOCK)
+    except FileHeld as held:
+        raise SpoolBusy(f"spool {folder} is in use by process {held.holder or 'unknown'}") from None
 
 
 def read_identity(folder: Path) -> dict[str, Any]:
