@@ -8,10 +8,15 @@ from hypothesis import strategies as st
 
 from trouter.core.entry import AddressEntry
 from trouter.core.times import Times, TimesByAddress
-from trouter.records.sketch import bucket_of
 from trouter.testing import MemoryRouter, compose
 
 EDGES = [0, 1, 31, 32, 33, 63, 64, 65, 2**20 - 1, 2**20, 2**53, 2**62, 2**63 - 1]
+
+
+def bucket_of(value: int) -> int:
+    """Return the bucket by the manual's formula: 32 in each doubling."""
+    exponent = value.bit_length() - 1
+    return value if value < 32 else (exponent - 4) * 32 + (value >> (exponent - 5)) - 32
 
 
 def counted(times: Times) -> dict[int, int]:

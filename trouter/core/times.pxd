@@ -1,7 +1,6 @@
 cimport cython
 
-cdef long long _SMALL
-cdef int _SMALL_BITS
+from trouter.records.sketch cimport bucket_of
 
 
 cdef class Times:
@@ -9,7 +8,7 @@ cdef class Times:
     cdef public long long smallest
     cdef public long long largest
 
-    @cython.locals(bucket=Py_ssize_t, shift=int, counts=list)
+    @cython.locals(bucket=Py_ssize_t, counts=list)
     cpdef add(self, long long microseconds)
 
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-# C ints in the compiled twin; a test compares the buckets with those of the records.
-_SMALL = 32
-_SMALL_BITS = 5
+from trouter.records.sketch import bucket_of
 
 
 class Times:
@@ -25,12 +23,7 @@ class Times:
 
     def add(self, microseconds: int) -> None:
         """Count one latency, in microseconds."""
-        bucket = microseconds
-        if microseconds >= _SMALL:
-            shift = 0
-            while microseconds >> shift >= 2 * _SMALL:
-                shift += 1
-            bucket = ((shift + 1) << _SMALL_BITS) + (microseconds >> shift) - _SMALL
+        bucket = bucket_of(microseconds)
         counts = self.counts
         if not counts or microseconds < self.smallest:
             self.smallest = microseconds

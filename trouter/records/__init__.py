@@ -1,6 +1,12 @@
 """Records of the router's events: their kinds, the segments that hold them, and readers that verify segments."""
 
-from trouter.records.schema import (
+from __future__ import annotations
+
+from trouter import _twin
+
+_twin.select(__path__)
+
+from trouter.records.schema import (  # noqa: E402 - the twin is chosen first
     KINDS,
     VERSION,
     Alarm,

@@ -1,5 +1,8 @@
 """Histograms of times that can be added up: log-linear buckets, computed by shifts, the same in every language.
 
+Records, the latencies of addresses (``core/times.py``) and the pipeline use these buckets. ``core/latency.py`` counts
+in the fixed buckets of a metric instead, whose bounds its users know.
+
 A whole number below 32 has its own bucket. Above that, each doubling has 32 buckets, so that the middle of a bucket is
 at most 1/64 off.
 """
@@ -11,14 +14,18 @@ from typing import Final
 
 #: Buckets in each doubling, as a power of two.
 BITS: Final = 5
+_BITS: Final = BITS
+_SMALL: Final = 1 << BITS
 
 
 def bucket_of(value: int) -> int:
-    """Return the bucket of a number that is not negative."""
-    if value < 1 << BITS:
+    """Return the bucket of a number from 0 to 2**63 - 1."""
+    if value < _SMALL:
         return value
-    exponent = value.bit_length() - 1
-    return ((exponent - BITS + 1) << BITS) + ((value >> (exponent - BITS)) - (1 << BITS))
+    shift = 0
+    while value >> shift >= 2 * _SMALL:
+        shift += 1
+    return ((shift + 1) << _BITS) + (value >> shift) - _SMALL
 
 
 def middle_of(bucket: int) -> float:
