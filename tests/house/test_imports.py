@@ -13,7 +13,8 @@ MAY_IMPORT = {
     "wire": (),
     "engine": ("wire",),
     "hooks": (),
-    "core": ("engine", "wire", "hooks"),
+    # The latencies of addresses have the buckets of the records.
+    "core": ("engine", "wire", "hooks", "records.sketch"),
     # What management shows of running objects; the types of these objects are those of the core.
     "columns": ("core", "wire"),
     "mesh": ("wire",),
@@ -122,7 +123,7 @@ MAY_IMPORT = {
         "pipeline",
     ),
 }
-EVERYBODY_MAY_IMPORT = ("_bell", "_buckets", "_disk", "_text", "_twin")
+EVERYBODY_MAY_IMPORT = ("_bell", "_buckets", "_disk", "_metrics", "_text", "_twin")
 #: The rooms of the router that wait, read and write.
 WAITING = {"net", "telemetry", "tls", "admission", "auth", "backbone", "connections", "app"}
 ONLY_IN = {
@@ -131,7 +132,7 @@ ONLY_IN = {
     "socket": {"net", "tls", "connections", "app", "client", "load", "http"},
     "h11": {"http", "tls"},
     "wsproto": {"http"},
-    "prometheus_client": {"http"},
+    "prometheus_client": {"http", "spool"},
     "argcomplete": {"cli"},
     "tqdm": {"tools"},
     "pluggy": {"hooks", "plugins"},

@@ -164,7 +164,7 @@ async def test_proton_sends_through_a_router_and_everything_accepted_is_there(ro
     assert sorted(accepted) == list(range(400))
     assert numbers_in(folder) == list(range(400))
     assert command.output.endswith("trouter pipeline spool: 400 messages kept\n")
-    assert 'trouter_spool_accepted_total{address="orders",shard="0"} 400\n' in metrics.read_text()
+    assert 'trouter_spool_accepted_total{address="orders",shard="0"} 400.0\n' in metrics.read_text()
 
 
 @pytest.mark.slow

@@ -16,8 +16,9 @@ from tests.spool.support import fill
 from tests.spool.test_commands import SPOOL
 from trouter.cli.pipelines import spool as command
 from trouter.spool import Spool
+from trouter.spool.metrics import metrics_of, write_metrics
 from trouter.spool.receiver import Progress
-from trouter.spool.reports import Shard, amount_of, line_of, metrics_of, write_metrics
+from trouter.spool.reports import Shard, amount_of, line_of
 
 MANUAL = (Path(__file__).parents[2] / "docs" / "spool.md").read_text(encoding="utf-8")
 
@@ -70,7 +71,7 @@ def test_metrics_that_cannot_be_written_leave_nothing_behind(tmp_path: Path) -> 
 
 
 def test_the_manual_has_every_metric_and_every_option() -> None:
-    metrics = set(re.findall(r"^(trouter_\w+)\{", metrics_of([shard(fault="disk")]), re.MULTILINE))
+    metrics = set(re.findall(r"^(trouter_\w+)\{", metrics_of([shard(fault="disk")]).decode(), re.MULTILINE))
     assert set(re.findall(r"`(trouter_spool_\w+)`", MANUAL)) == metrics
     parser = argparse.ArgumentParser()
     command.add_parser(parser.add_subparsers())

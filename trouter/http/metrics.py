@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Final
 
-from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client import ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.registry import Collector
 
+from trouter._metrics import exposition_of, label_value
 from trouter.columns.column import COUNTER, GAUGE
 from trouter.columns.router import ROUTER
 
@@ -45,43 +45,25 @@ _process = ProcessCollector(registry=None)
 
 def exposition(figures: Figures) -> bytes:
     """Return all figures in the text format of Prometheus."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Snapshot(figures))
-    registry.register(_process)
-    return generate_latest(registry)
+    return exposition_of((*_metrics_of(figures), *_process.collect()))
 
 
 def tenant_exposition(tenant: TenantFigures) -> bytes:
     """Return the figures for a tenant: its own only, without the process."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_OneTenant(tenant))
-    return generate_latest(registry)
+    return exposition_of(_tenants((tenant,)))
 
 
-class _OneTenant(Collector):
-    def __init__(self, tenant: TenantFigures) -> None:
-        self._tenant = tenant
-
-    def collect(self) -> Iterable[Metric]:
-        return _tenants((self._tenant,))
-
-
-class _Snapshot(Collector):
-    def __init__(self, figures: Figures) -> None:
-        self._figures = figures
-
-    def collect(self) -> Iterable[Metric]:
-        figures = self._figures
-        yield from _totals(figures)
-        yield from _allocators(figures)
-        yield from _about_the_process(figures)
-        yield from _connections(figures)
-        yield from _deliveries(figures)
-        yield from _memory(figures)
-        yield from _logs(figures)
-        yield from _certificates(figures)
-        yield from _tenants(_bounded_tenants(figures.tenants))
-        yield from _network(figures.network)
+def _metrics_of(figures: Figures) -> Iterator[Metric]:
+    yield from _totals(figures)
+    yield from _allocators(figures)
+    yield from _about_the_process(figures)
+    yield from _connections(figures)
+    yield from _deliveries(figures)
+    yield from _memory(figures)
+    yield from _logs(figures)
+    yield from _certificates(figures)
+    yield from _tenants(_bounded_tenants(figures.tenants))
+    yield from _network(figures.network)
 
 
 def _totals(figures: Figures) -> Iterator[Metric]:
@@ -127,21 +109,21 @@ def _connections(figures: Figures) -> Iterator[Metric]:
         "trouter_connections_refused", "Connections refused by listener.", labels=("listener",)
     )
     for listener in listeners:
-        labels = (_encodable(listener.name),)
+        labels = (label_value(listener.name),)
         now.add_metric(labels, listener.connections)
         accepted.add_metric(labels, listener.accepted)
         refused.add_metric(labels, listener.refused)
     yield from (now, accepted, refused)
     vhosts = GaugeMetricFamily("trouter_vhost_connections", "Open connections by configured vhost.", labels=("vhost",))
     for name, count in _bounded(figures.vhost_connections).items():
-        vhosts.add_metric((_encodable(name),), count)
+        vhosts.add_metric((label_value(name),), count)
     yield vhosts
     met = CounterMetricFamily("trouter_vhost_quota_alarms", "Quota alarms by vhost.", labels=("vhost",))
     for name, count in _bounded(figures.quota_alarms).items():
-        met.add_metric((_encodable(name),), count)
+        met.add_metric((label_value(name),), count)
     raised = GaugeMetricFamily("trouter_vhost_quota_alarms_raised", "Active quota alarms by vhost.", labels=("vhost",))
     for name, count in _bounded(figures.quota_alarms_raised).items():
-        raised.add_metric((_encodable(name),), count)
+        raised.add_metric((label_value(name),), count)
     yield from (met, raised)
 
 
@@ -187,7 +169,7 @@ def _certificates(figures: Figures) -> Iterator[Metric]:
         "trouter_tls_cert_not_after_seconds", "Expiry of a certificate, in seconds since 1970.", labels=("ssl_profile",)
     )
     for certificate in figures.certificates:
-        ends.add_metric((_encodable(certificate.profile),), certificate.not_after_s)
+        ends.add_metric((label_value(certificate.profile),), certificate.not_after_s)
     yield ends
 
 
@@ -219,7 +201,7 @@ def _tenants(tenants: Iterable[TenantFigures]) -> Iterator[Metric]:
         "trouter_tenant_deliveries", "Deliveries of a tenant with an outcome.", labels=(*_TENANT, "outcome")
     )
     for tenant in tenants:
-        name = _encodable(tenant.name)
+        name = label_value(tenant.name)
         for field, family in now.items():
             family.add_metric((name,), getattr(tenant, field))
         for outcome, count in tenant.deliveries.items():
@@ -238,11 +220,6 @@ def _bounded_tenants(tenants: Iterable[TenantFigures]) -> list[TenantFigures]:
         ended.update(each.deliveries)
     sums = {field: sum(getattr(each, field) for each in rest) for field in ("connections", "links", "addresses")}
     return [*shown, TenantFigures(OTHER, **sums, deliveries=ended)]
-
-
-def _encodable(text: str) -> str:
-    """Return ``text`` as a label value that can be encoded."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _bounded(counts: Mapping[str, int]) -> Mapping[str, int]:

@@ -12,7 +12,8 @@ import trio
 from trouter.config import ListenerEntity
 from trouter.http import HttpListener, PagesOnly
 from trouter.net.sockets import ListenError, open_for, place_of
-from trouter.spool.reports import Shard, metrics_of
+from trouter.spool.metrics import metrics_of
+from trouter.spool.reports import Shard
 
 #: Connections at a time; a scraper needs one.
 _MAX_CONNECTIONS: Final = 64
@@ -44,7 +45,7 @@ class _Receivers(PagesOnly):
 
     def exposition(self, tenant: str) -> bytes:
         """Return the metrics, as in the metrics file."""
-        return metrics_of(self._shards).encode("utf-8", "backslashreplace")
+        return metrics_of(self._shards)
 
     def ready(self) -> bool:
         """Return whether every shard receives."""

@@ -324,7 +324,7 @@ class ReportedRun:
         self.print_line(f"{messages:,} messages kept")
 
     def _write_metrics(self, shards: list[Shard]) -> None:
-        from trouter.spool.reports import write_metrics  # noqa: PLC0415
+        from trouter.spool.metrics import write_metrics  # noqa: PLC0415
 
         if self._metrics is not None:
             try:
