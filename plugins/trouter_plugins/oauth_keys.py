@@ -1,11 +1,11 @@
 """Reads the public keys of a token issuer, a JSON Web Key Set (RFC 7517), from a file or a URL.
 
-The plugin reads a file at start and at each reload. It fetches a URL in a thread when it needs a key: again if its keys
+The plugin reads a file at start and at each reload. It fetches a URL when it needs a key: again if its keys
 are ten minutes old, and at most every ten seconds if a token names an unknown key. While the issuer cannot be reached,
 the keys are valid for an hour; after that all tokens are refused. Symmetric keys are never used: a router that checks
 tokens with such a key could also issue them.
 
-The fetch is written here because PyJWT's own client follows redirects, takes answers of any size and waits for as long
+The router's own client fetches them, because PyJWT's follows redirects, takes answers of any size and waits for as long
 as bytes arrive.
 """
 
@@ -14,20 +14,16 @@ from __future__ import annotations
 import ipaddress
 import json
 import logging
-import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
-from typing import IO, Any, Final, Self
+from typing import IO, Any, Final
 from urllib.parse import urlsplit
 
 import jwt
 import trio
+
+from trouter.hooks.web import FetchError, get
 
 MAX_BYTES: Final = 256 * 1024
 MAX_KEYS: Final = 64
@@ -71,8 +67,6 @@ class Keys:
         self._read_at_s: float | None = None
         self._requested_at_s: float | None = None
         self._fetching = trio.CapacityLimiter(1)
-        #: A fetch that outlived its deadline keeps its thread, and the next one waits for it.
-        self._thread = trio.CapacityLimiter(1)
         if self._url is None:
             self._keys = parse_keys(_read_file(Path(source)))
 
@@ -114,9 +108,9 @@ class Keys:
         self._requested_at_s = self._now()
         try:
             with trio.fail_after(TIMEOUT_S):
-                data = await trio.to_thread.run_sync(_read_url, url, limiter=self._thread, abandon_on_cancel=True)
+                data = await get(url, "application/json", max_bytes=MAX_BYTES)
             self._keys, self._read_at_s = parse_keys(data), self._now()
-        except (KeysError, trio.TooSlowError) as error:
+        except (KeysError, FetchError, trio.TooSlowError) as error:
             why = "no answer in time" if isinstance(error, trio.TooSlowError) else error
             log.warning("cannot fetch the keys of the token issuer from %s: %s", _shown(url), why)
 
@@ -183,83 +177,6 @@ def _read_file(path: Path) -> bytes:
         raise KeysError(f"{path}: {error.strerror or type(error).__name__}") from None
     except ValueError:
         raise KeysError("this is no path") from None
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Handler that refuses redirects: keys come only from the host that the operator named."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
-
-
-class _Haste:
-    """Limits the whole time of a fetch: the time-out of a socket begins anew with each byte."""
-
-    def __init__(self) -> None:
-        self._sockets: list[Any] = []
-        self._timer = threading.Timer(TIMEOUT_S, self._cut)
-        self._timer.daemon = True
-
-    def __enter__(self) -> Self:
-        self._timer.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
-        for sock in self._sockets:
-            sock.close()
-
-    def hurry(self, connection: Any) -> None:
-        """Limit the time of ``connection`` before it connects, also within TLS, where another object has the socket."""
-        connect = connection._create_connection
-
-        def connected(*arguments: Any) -> Any:
-            sock = connect(*arguments)
-            self._sockets.append(sock.dup())
-            return sock
-
-        connection._create_connection = connected
-
-    def _cut(self) -> None:
-        for sock in self._sockets:
-            with suppress(OSError):
-                sock.shutdown(trio.socket.SHUT_RDWR)
-
-
-class _Http(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
-    """Handler whose connections have a limited time."""
-
-    def __init__(self, haste: _Haste) -> None:
-        super().__init__()
-        self._haste = haste
-
-    def http_open(self, req: urllib.request.Request) -> HTTPResponse:
-        return self.do_open(partial(self._made, HTTPConnection), req)
-
-    def https_open(self, req: urllib.request.Request) -> HTTPResponse:
-        return self.do_open(partial(self._made, HTTPSConnection), req)
-
-    def _made(self, kind: type[HTTPConnection], host: str, **more: Any) -> HTTPConnection:
-        connection = kind(host, **more)
-        self._haste.hurry(connection)
-        return connection
-
-
-def _read_url(url: str) -> bytes:
-    """Return the body of ``url``; KeysError. Blocks for at most twice TIMEOUT_S once the host's address is known."""
-    direct = [] if url.startswith("https:") else [urllib.request.ProxyHandler({})]  # to this machine, no way round
-    request = urllib.request.Request(url, headers={"Accept": "application/json"})  # noqa: S310 - _checked_url knows it
-    try:
-        with _Haste() as haste:
-            opener = urllib.request.build_opener(_NoRedirects, _Http(haste), *direct)
-            with opener.open(request, timeout=TIMEOUT_S) as answer:
-                return _bounded(answer)
-    except urllib.error.HTTPError as error:
-        error.close()
-        raise KeysError(f"the answer was {error.code}") from None
-    except (OSError, HTTPException, ValueError) as error:
-        reason = getattr(error, "reason", None)
-        raise KeysError(str(reason)[:200] if reason is not None else type(error).__name__) from None
 
 
 def _bounded(file: IO[bytes]) -> bytes:

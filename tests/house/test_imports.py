@@ -123,7 +123,7 @@ MAY_IMPORT = {
         "pipeline",
     ),
 }
-EVERYBODY_MAY_IMPORT = ("_bell", "_buckets", "_disk", "_metrics", "_text", "_twin")
+EVERYBODY_MAY_IMPORT = ("_bell", "_buckets", "_disk", "_fetch", "_metrics", "_text", "_twin")
 #: The rooms of the router that wait, read and write.
 WAITING = {"net", "telemetry", "tls", "admission", "auth", "backbone", "connections", "app"}
 ONLY_IN = {

@@ -24,11 +24,10 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
 from cryptography.x509.oid import AuthorityInformationAccessOID, ExtendedKeyUsageOID, ExtensionOID
 
+from trouter._fetch import exchange
 from trouter.net.sockets import look_up
 
 MAX_ANSWER_BYTES: Final = 65536
-MAX_HEAD_BYTES: Final = 16384
-READ_BYTES: Final = 16384
 #: Tolerated difference of clocks.
 LEEWAY: Final = timedelta(minutes=5)
 #: Age up to which an answer without an end of validity counts.
@@ -97,38 +96,9 @@ async def _post(url: str, question: bytes, threads: trio.CapacityLimiter) -> byt
     parts = urlsplit(url)
     if not parts.hostname or parts.username is not None:
         raise ValueError("a URL without a host, or with a user")
-    http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD_BYTES)
-    headers = [
-        ("Host", parts.netloc),
-        ("Content-Type", "application/ocsp-request"),
-        ("Content-Length", str(len(question))),
-        ("Connection", "close"),
-    ]
-    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    head = http.send(h11.Request(method="POST", target=target, headers=headers)) or b""
+    headers = [("Content-Type", "application/ocsp-request")]
     async with await _reach(parts.hostname, parts.port or 80, threads) as stream:
-        await stream.send_all(head + (http.send(h11.Data(data=question)) or b""))
-        http.send(h11.EndOfMessage())
-        return await _body(http, stream)
-
-
-async def _body(http: h11.Connection, stream: trio.SocketStream) -> bytes:
-    body = b""
-    while True:
-        event = http.next_event()
-        if event is h11.NEED_DATA:
-            http.receive_data(bytes(await stream.receive_some(READ_BYTES)))
-        elif isinstance(event, h11.Response):
-            if event.status_code != 200:
-                raise ValueError(f"HTTP status {event.status_code}")
-        elif isinstance(event, h11.Data):
-            body += event.data
-            if len(body) > MAX_ANSWER_BYTES:
-                raise ValueError("too long an answer")
-        elif isinstance(event, h11.EndOfMessage):
-            return body
-        elif not isinstance(event, h11.InformationalResponse):
-            raise ValueError("no answer")
+        return await exchange(stream, "POST", url, headers, question, max_bytes=MAX_ANSWER_BYTES)
 
 
 async def _reach(host: str, port: int, threads: trio.CapacityLimiter) -> trio.SocketStream:
