@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from trouter.config.entities import Quotas
 from trouter.engine.ports import Budget
-from trouter.policy.book import CLEAR_S, Book, Share
+from trouter.policy.book import _EMPTY, CLEAR_S, Book, Share
 from trouter.policy.quota_rules import QuotaRule
 
 ALL = Quotas(max_links=100, max_addresses=100, max_messages_per_second=5, max_buffered_bytes=1000)
@@ -77,8 +77,8 @@ def test_when_all_connections_have_left_nothing_is_counted(acts: list[tuple[str,
         elif share is None:
             continue
         elif act == "move":
-            book.move(share, VHOSTS[which % 3], RULES[which % 4])
-        elif act == "attach" and share.rules:
+            book.move(share, VHOSTS[which % 3], RULES[which % 4], int)
+        elif act == "attach":
             share.attached(number, f"M0{which}" if which else None)
         elif act == "detach" and share.links:
             link = next(iter(share.links))
@@ -86,7 +86,7 @@ def test_when_all_connections_have_left_nothing_is_counted(acts: list[tuple[str,
             share.detached(link)
         elif act == "keep" and share.rules:
             share.keep(which * 10)
-        elif act == "send" and share.rules:
+        elif act == "send":
             link_of = links.setdefault(who, Link())
             link_of.link.credit += share.take(link_of, which)
         elif act == "end" and who in links:
@@ -103,6 +103,7 @@ def test_when_all_connections_have_left_nothing_is_counted(acts: list[tuple[str,
         assert sum(len(book.connections_of(vhost)) for vhost in VHOSTS[1:]) == sum(
             bool(each.vhost) for each in there.values()
         )
+        assert not _EMPTY
         assert book.busy == any(each.rules for each in there.values())
     for share in [*there.values(), *gone]:
         book.leave(share)
@@ -119,10 +120,10 @@ def test_a_connection_that_moves_keeps_what_is_the_same() -> None:
     share = book.enter("n", "v", RULES[1], "u", "h", int)
     share.attached("link", "M0a")
     share.keep(10)
-    book.move(share, "w", RULES[1])
+    book.move(share, "w", RULES[1], int)
     (meter,) = share.meters
     assert (meter.links, meter.buffer.held, meter.connections) == (1, 10, 1)
     assert [len(book.connections_of(vhost)) for vhost in VHOSTS] == [0, 0, 1]
-    book.move(share, "w", RULES[2])
+    book.move(share, "w", RULES[2], int)
     assert (share.links, share.kept) == ({}, 0)
     assert [each.connections for each in share.meters] == [1, 1]

@@ -1,1 +1,1 @@
-"""The peers that the router admits, and the limits of each: lockout, policy, quotas, tenants, sanctions, memory."""
+"""Protection from abuse: lockout, the limit of handshakes, memory; and what waits for the policy."""

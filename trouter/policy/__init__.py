@@ -1,5 +1,5 @@
-"""The policy and its vhosts (security.md 4): compiled once, used for each open and attach.
+"""What each user may do: the policy compiled, its verdicts, the book of all that counts, the records of verdicts.
 
-Sans-IO: no sockets, no clock, no look-up of host names. The other rooms call `Policy`; everything it returns is
-immutable, so a connection keeps the rules that it was opened with until it gets others.
+Nothing here waits, has a socket or looks host names up. What `compiled` and `judge` return never changes, so a
+connection keeps the terms that it was opened with until it gets others.
 """

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from trouter._buckets import Bucket
 
@@ -38,6 +38,8 @@ CLEAR_S: Final = 10.0
 MAX_IDLE: Final = 10_000
 #: Links that are called again in one tick.
 PORTION: Final = 1000
+#: The dicts of the shares without quotas; it stays empty.
+_EMPTY: Final[dict[Any, Any]] = {}
 #: Assumed bytes of a message before the first one of a connection.
 FIRST_GUESS: Final = 1024
 
@@ -128,25 +130,24 @@ class Book:
 
         ``received`` returns the bytes received on it. Of two connections with one name, one has its ``number`` too.
         """
-        share = Share(self, name, number, user, host, received)
+        share = Share(self, name, number, user, host)
         self._enter_vhost(share, vhost)
-        self._enter_meters(share, rules)
+        self._enter_meters(share, rules, received)
         return share
 
-    def move(self, share: Share, vhost: str, rules: tuple[QuotaRule, ...]) -> None:
+    def move(self, share: Share, vhost: str, rules: tuple[QuotaRule, ...], received: Callable[[], int]) -> None:
         """Count a connection in another vhost or by other rules; what is the same stays counted as it is."""
         if share.vhost != vhost:
             self._leave_vhost(share)
             self._enter_vhost(share, vhost)
         if share.rules != rules:
             self._leave_meters(share)
-            self._enter_meters(share, rules)
+            self._enter_meters(share, rules, received)
 
     def leave(self, share: Share) -> None:
         """Give back all that a connection has counted; a second call does nothing."""
         self._leave_meters(share)
         self._leave_vhost(share)
-        share.forget_connection()
 
     def _enter_vhost(self, share: Share, vhost: str) -> None:
         """Count it in a vhost; one client may connect to two listeners from the same port."""
@@ -164,11 +165,11 @@ class Book:
                 del self._vhosts[share.vhost]
             share.vhost = share.counted_as = ""
 
-    def _enter_meters(self, share: Share, rules: tuple[QuotaRule, ...]) -> None:
+    def _enter_meters(self, share: Share, rules: tuple[QuotaRule, ...], received: Callable[[], int]) -> None:
         if not rules:
             return
         now_s = self.now()
-        share.begin(rules, tuple(self._meter(rule, share.user, share.host, now_s) for rule in rules))
+        share.begin(rules, tuple(self._meter(rule, share.user, share.host, now_s) for rule in rules), received)
         for meter in share.meters:
             meter.connections += 1
             self._idle.pop(self._key(meter.rule, meter.who), None)
@@ -315,7 +316,7 @@ class Share:
         "granted", "host", "kept", "links", "meters", "name", "number", "rules", "user", "vhost",
     )  # fmt: skip
 
-    def __init__(self, book: Book, name: str, number: int, user: str, host: str, received: Callable[[], int]) -> None:
+    def __init__(self, book: Book, name: str, number: int, user: str, host: str) -> None:
         self.name = name
         self.number = number
         self.user = user
@@ -326,26 +327,26 @@ class Share:
         #: The quotas that count it, and their meters.
         self.rules: tuple[QuotaRule, ...] = ()
         self.meters: tuple[Meter, ...] = ()
-        #: Key of each counted link -> its address, None without one.
-        self.links: dict[Hashable, str | None] = {}
+        #: Key of each counted link -> its address, None without one. Shares without quotas have no dicts of their own.
+        self.links: dict[Hashable, str | None] = _EMPTY
         #: Credit that ``take`` has allowed so far.
         self.granted = 0
         #: Bytes counted for its sessions.
         self.kept = 0
         self._book = book
-        self._received = received
+        self._received = _nothing
         self._received_bytes = 0
         #: Bytes and messages received since the beginning.
         self._all_bytes = 0
         self._all_messages = 0
         #: Link on which the peer sends -> deliveries that credit was counted for, and those counted as received.
-        self._paid: dict[Paced, int] = {}
-        self._seen: dict[Paced, int] = {}
+        self._paid: dict[Paced, int] = _EMPTY
+        self._seen: dict[Paced, int] = _EMPTY
 
-    def begin(self, rules: tuple[QuotaRule, ...], meters: tuple[Meter, ...]) -> None:
+    def begin(self, rules: tuple[QuotaRule, ...], meters: tuple[Meter, ...], received: Callable[[], int]) -> None:
         """Count in these meters from now on."""
-        self.rules, self.meters = rules, meters
-        self._received_bytes = self._received()
+        self.rules, self.meters, self._received = rules, meters, received
+        self._received_bytes = received()
         self._all_bytes = self._all_messages = self.granted = 0
         self.links, self._paid, self._seen = {}, {}, {}
 
@@ -388,7 +389,9 @@ class Share:
         return answer if over is None else answer._replace(met=[*over.met, *answer.met])
 
     def attached(self, link: Hashable, address: str | None) -> None:
-        """Count a link that was accepted."""
+        """Count a link that was accepted; without quotas nothing counts it."""
+        if not self.meters:
+            return
         self.links[link] = address
         for meter in self.meters:
             meter.links += 1
@@ -427,15 +430,14 @@ class Share:
             self.detached(each)
         self.keep(-self.kept)
         self.rules, self.meters = (), ()
-
-    def forget_connection(self) -> None:
-        """Drop the reference to the connection, which has ended."""
-        self._received = _nothing
+        self.links, self._paid, self._seen, self._received = _EMPTY, _EMPTY, _EMPTY, _nothing
 
     # --- credit
 
     def take(self, link: Paced, count: int) -> int:
         """Return how much of ``count`` may be granted to the sender on a link; if less, the link is called again."""
+        if not self.meters:
+            return count
         now_s, credit = self._book.now(), link.link.credit
         if link not in self._paid:
             self._begin_sending(link, credit)

@@ -233,7 +233,7 @@ class RouterPolicy:
             request, admission = admitted.request, admitted.admission
             if target.action == SLOW_TENANT:
                 rules = self._quotas_of(request, admission, admitted.tenant)
-                self.book.move(admitted.counted, admission.vhost, rules)
+                self.book.move(admitted.counted, admission.vhost, rules, admitted.connection.received_bytes)
                 self._apply_terms(admitted)
             elif blocked := self._block_on(request, admitted.scopes):
                 self._record.record(judge_decisions(request, admission, blocked), request)
@@ -284,7 +284,8 @@ class RouterPolicy:
         """Apply other terms to a connection, in another vhost if necessary."""
         left = admitted.admission.vhost
         admitted.admission = admission
-        self.book.move(admitted.counted, admission.vhost, self._quotas_of(admitted.request, admission, admitted.tenant))
+        rules = self._quotas_of(admitted.request, admission, admitted.tenant)
+        self.book.move(admitted.counted, admission.vhost, rules, admitted.connection.received_bytes)
         if left != admission.vhost:
             self._forget_unused(left)
         if admission.vhost:
