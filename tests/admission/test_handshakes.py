@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
 from tests.clock import Clock
-from trouter.admission.handshakes import HandshakeRules, Handshakes, Newcomer
+from trouter.admission.handshakes import TOO_SLOW, HandshakeRules, Handshakes, Newcomer
+from trouter.net.view import ConnectionView
 
 HOST = "192.0.2.1"
 RULES = HandshakeRules()
@@ -142,11 +144,30 @@ def test_arrivals_are_remembered_of_so_many_hosts(handshakes: Handshakes, monkey
 # Time
 
 
-def cut(handshakes: Handshakes, newcomer: Newcomer) -> bool:
-    was_cut: list[bool] = []
-    newcomer.cut = lambda: was_cut.append(True)
-    handshakes.cut_slow()
-    return bool(was_cut)
+class Slow:
+    """A connection that has sent so many octets."""
+
+    def __init__(self, octets: int) -> None:
+        self.octets = octets
+        self.aborted = ""
+
+    def received_bytes(self) -> int:
+        return self.octets
+
+    def abort(self, why: str) -> None:
+        self.aborted = why
+
+
+def watched(handshakes: Handshakes, newcomer: Newcomer, octets: int) -> Slow:
+    """Return a connection of the newcomer, which is aborted if it is too slow."""
+    connection = Slow(octets)
+    handshakes.watch(newcomer, cast("ConnectionView", connection))
+    return connection
+
+
+def is_aborted(handshakes: Handshakes, connection: Slow) -> bool:
+    handshakes.abort_slow()
+    return connection.aborted == TOO_SLOW
 
 
 @pytest.mark.parametrize(("octets", "seconds", "slow"), [
@@ -157,28 +178,28 @@ def test_64_octets_a_second_after_two_seconds(
     handshakes: Handshakes, clock: Clock, octets: int, seconds: float, slow: bool
 ) -> None:
     (newcomer,) = take(handshakes, 1)
-    newcomer.received_bytes = octets
+    connection = watched(handshakes, newcomer, octets)
     clock.now_s += seconds
-    assert cut(handshakes, newcomer) is slow
+    assert is_aborted(handshakes, connection) is slow
 
 
 def test_time_spent_waiting_for_the_router_does_not_make_a_peer_slow(handshakes: Handshakes, clock: Clock) -> None:
     (newcomer,) = take(handshakes, 1)
-    newcomer.received_bytes = 100
+    connection = watched(handshakes, newcomer, 100)
     clock.now_s += 1.0
-    newcomer.waits(clock.now_s)
+    newcomer.note_wait(clock.now_s)
     clock.now_s += 30.0
-    assert not cut(handshakes, newcomer)
-    newcomer.answered(clock.now_s)
+    assert not is_aborted(handshakes, connection)
+    newcomer.note_answer(clock.now_s)
     clock.now_s += 2.5
-    assert not cut(handshakes, newcomer)
+    assert not is_aborted(handshakes, connection)
     clock.now_s += 0.1
-    assert cut(handshakes, newcomer)
+    assert is_aborted(handshakes, connection)
 
 
 def test_a_peer_past_its_open_has_no_deadline(handshakes: Handshakes, clock: Clock) -> None:
     (newcomer,) = take(handshakes, 1)
-    newcomer.received_bytes = 1
+    connection = watched(handshakes, newcomer, 1)
     handshakes.end(newcomer)
     clock.now_s += 1000.0
-    assert not cut(handshakes, newcomer)
+    assert not is_aborted(handshakes, connection)

@@ -15,10 +15,10 @@ from trouter.admission.memory import (
     MemoryWatch,
     cost_bytes,
 )
-from trouter.connections.registry import ConnectionFacts
 from trouter.engine.connection import Connection
 from trouter.engine.limits import EngineLimits
 from trouter.engine.ports import Budget
+from trouter.net.view import ConnectionView
 from trouter.telemetry.recorder import Recorder
 from trouter.wire.performatives import Error, Open
 
@@ -52,7 +52,7 @@ def watch_at(percent: int, *connections: Connected) -> MemoryWatch:
     taken = LIMIT * percent // 100
     watch = MemoryWatch(Budget(0), Recorder(), lambda: taken, lambda: taken, lambda: 0.0)
     watch.configure(LIMIT)
-    watch.check(cast("list[ConnectionFacts]", connections))
+    watch.check(cast("list[ConnectionView]", connections))
     return watch
 
 
@@ -78,9 +78,9 @@ def test_the_user_with_the_most_memory_loses_connections_and_new_connections_are
 def test_one_after_the_other_pays() -> None:
     connections = [Connected(1, "b", 100), Connected(2, "b", 110)]
     watch = watch_at(95, *connections)
-    watch.check(cast("list[ConnectionFacts]", connections))
+    watch.check(cast("list[ConnectionView]", connections))
     assert closed(*connections) == [2]
-    watch.check(cast("list[ConnectionFacts]", connections[:1]))
+    watch.check(cast("list[ConnectionView]", connections[:1]))
     assert closed(*connections) == [1, 2]
 
 
@@ -118,9 +118,9 @@ def test_garbage_is_collected_before_anyone_pays_and_not_too_often() -> None:
     now, used, connection = [0.0], [950, 100, 950, 950], Connected(1, "a", 900)
     watch = MemoryWatch(Budget(0), Recorder(), lambda: 950, lambda: used.pop(0), lambda: now[0])
     watch.configure(1000)
-    watch.check(cast("list[ConnectionFacts]", [connection]))
+    watch.check(cast("list[ConnectionView]", [connection]))
     assert not closed(connection)
-    watch.check(cast("list[ConnectionFacts]", [connection]))  # too early for another collection
+    watch.check(cast("list[ConnectionView]", [connection]))  # too early for another collection
     assert closed(connection) == [1]
 
 
@@ -133,7 +133,7 @@ def test_a_few_operators_are_admitted_while_no_other_client_is(operator: bool) -
         False
     ]
     assert bool(watch.refuses(busy=False)) == operator
-    gone: list[ConnectionFacts] = []
+    gone: list[ConnectionView] = []
     watch.check(gone)
     assert not watch.refuses(busy=False)  # the operators' connections have ended
 

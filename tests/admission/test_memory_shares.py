@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import cast
 
 from tests.admission.test_memory import Connected
-from trouter.admission.memory import Consumer
 from trouter.admission.memory_shares import CONNECTION_BYTES, MAX_ROWS, shares
+from trouter.net.view import ConnectionView
 from trouter.policy.book import SESSION_BYTES
 
 
@@ -18,7 +18,7 @@ class Remote(Connected):
 
 
 def rows_of(by: str, *connections: Remote) -> list[dict[str, object]]:
-    return shares(by, cast("list[Consumer]", connections))
+    return shares(by, cast("list[ConnectionView]", connections))
 
 
 def test_a_user_takes_the_sum_of_its_connections() -> None:

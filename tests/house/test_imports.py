@@ -22,10 +22,10 @@ MAY_IMPORT = {
     "config": ("columns", "hooks", "core.patterns", "core.keys", "core.tenants", "records.schema"),
     # A line of the log shows texts and frames of peers.
     "logs": ("config", "wire", "core.counters"),
-    "management": ("columns", "config", "core", "wire", "engine", "logs"),
+    "management": ("columns", "config", "core", "wire", "engine", "logs", "net.view"),
     "http": ("columns", "config", "net.accepting"),
     # The router's own rooms, each above those that it may import: the process is the top.
-    "net": ("config", "core", "engine", "wire"),
+    "net": ("config", "core", "engine", "hooks", "wire"),
     "telemetry": (
         "columns",
         "net",

@@ -13,8 +13,9 @@ from trouter.config.changes import created, deleted, updated
 from trouter.config.entities import Entity
 from trouter.config.schema import EntityType
 from trouter.logs import book
-from trouter.management import Agent, ConnectionFacts, ReloadReport
+from trouter.management import Agent, ReloadReport
 from trouter.management.ports import Holdups, Rights
+from trouter.net.view import ConnectionView
 from trouter.policy.compiled import Policy
 from trouter.policy.explain import explained
 from trouter.testing.memory import MemoryRouter
@@ -50,7 +51,7 @@ class StillControl:
     async def reload(self) -> ReloadReport:
         return ReloadReport(kept=len(self.configuration.entities))
 
-    def connections(self) -> Mapping[int, ConnectionFacts]:
+    def connections(self) -> Mapping[int, ConnectionView]:
         return {}
 
     def memory(self, by: str) -> Sequence[Mapping[str, object]]:

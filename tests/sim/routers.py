@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import cast
 
 from trouter.backbone.backbone import Backbone
 from trouter.backbone.uplinks import Uplinks
@@ -34,6 +35,7 @@ from trouter.engine.limits import EngineLimits
 from trouter.engine.session import Session
 from trouter.mesh.mesh import Mesh, Timers
 from trouter.net.hub import Hub
+from trouter.net.view import ConnectionView
 from trouter.testing.memory import (
     LIMITS,
     MemoryClient,
@@ -92,14 +94,14 @@ class End:
         self.gone = True
         core = self.site.memory.core
         if self.site.uplinks is not None:
-            self.site.uplinks.leave(self)
+            self.site.uplinks.leave(cast("ConnectionView", self))
         core.container_gone(self.number)
         for session in self.connection.sessions():
             core.lose_session(session)
         if self.trunk is not None and self.site.backbone is not None:
             self.site.backbone.leave(self.trunk)
         if self.site.uplinks is not None:
-            self.site.uplinks.go_on()
+            self.site.uplinks.activate_next()
         core.edges.peers.pop(self.number, None)
         self.connection.forget()
 
@@ -140,7 +142,7 @@ class End:
         )
         self.site.backbone.enter(self.trunk)
         if self.dials:
-            begin_links(self.site.memory.core, self.trunk, self.begin_uplink(1 + PRIORITIES), CAPACITY)
+            begin_links(self.site.memory.core, self.trunk, self.begin_own_sessions(1 + PRIORITIES), CAPACITY)
 
     def _join_edge(self) -> None:
         peer = None if self.dials else EdgePeer(self.number)
@@ -150,24 +152,29 @@ class End:
         if peer is not None:
             self.site.memory.core.edges.peers[self.number] = peer
         if self.site.uplinks is not None:
-            self.site.uplinks.enter(self)
+            self.site.uplinks.enter(cast("ConnectionView", self))
 
     # --- the methods that ``trouter.backbone.uplinks`` calls on the owner of a connection
 
-    def begin_uplink(self, count: int) -> list[Session]:
+    def begin_own_sessions(self, count: int) -> list[Session]:
         """Begin ``count`` sessions; return them."""
         sessions = [self.connection.add_session() for _ in range(count)]
         for session in sessions:
             session.begin()
         return sessions
 
-    def uplink_container(self) -> tuple[Container, int]:
-        """Return the connection as a container of the routing core, and its link capacity."""
+    def as_container(self) -> Container:
+        """Return the connection as a container of the routing core."""
         remote = self.connection.remote_open
         assert remote is not None
-        return Container(self.connection, self.terms, remote.container_id, "", "edge"), CAPACITY
+        return Container(self.connection, self.terms, remote.container_id, "", "edge")
 
-    def in_use(self) -> None:
+    @property
+    def link_capacity(self) -> int:
+        """Return the credit of a link."""
+        return CAPACITY
+
+    def note_in_use(self) -> None:
         """Do nothing: no connector waits for it."""
 
     def turn_out(self, error: Error) -> None:

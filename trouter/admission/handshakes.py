@@ -15,6 +15,7 @@ from typing import Final
 from trouter._buckets import Bucket
 from trouter.config.hosts import place_of
 from trouter.core.terms import ROUTER_ROLES
+from trouter.net.view import ConnectionView
 
 from .lockout import LOOPBACK, Network, within
 
@@ -24,6 +25,8 @@ GRACE_S: Final = 2.0
 MAX_PLACES: Final = 100_000
 #: Handshakes at a time, one of each place, while the router is short of memory.
 FEW: Final = 32
+#: Why a connection is aborted that sends less than the least rate.
+TOO_SLOW: Final = "too slow: less than minHandshakeRate before its open"
 #: The arrivals that a login counts as if it is refused because too many before it failed.
 IN_VAIN: Final = 10
 
@@ -46,26 +49,26 @@ class HandshakeRules:
 class Newcomer:
     """A connection before its open."""
 
-    __slots__ = ("came_s", "cut", "host", "place", "received_bytes", "role", "_asked_s", "_waited_s")
+    __slots__ = ("host", "place", "role", "_asked_s", "_came_s", "_waited_s")
 
     def __init__(self, host: str, role: str, now_s: float) -> None:
         self.host = host
         self.place = place_of(host)
         self.role = role
-        self.came_s = now_s
-        #: The octets that it has sent so far.
-        self.received_bytes = 0
-        #: Ends the connection; set by the code that serves it.
-        self.cut: Callable[[], None] | None = None
+        self._came_s = now_s
         #: When it began to wait for the router, and the seconds that it has waited before.
         self._asked_s: float | None = None
         self._waited_s = 0.0
 
-    def waits(self, since_s: float) -> None:
+    def restart(self, now_s: float) -> None:
+        """Let its time begin now: the TLS handshake had its own time limit."""
+        self._came_s = now_s
+
+    def note_wait(self, since_s: float) -> None:
         """Note that the peer waits for the router, and need not send meanwhile."""
         self._asked_s = since_s
 
-    def answered(self, now_s: float) -> None:
+    def note_answer(self, now_s: float) -> None:
         """Note that the router waits for the peer again."""
         if self._asked_s is not None:
             self._waited_s += now_s - self._asked_s
@@ -74,7 +77,7 @@ class Newcomer:
     def due_bytes(self, now_s: float, rate: int) -> float:
         """Return the bytes that it must have sent by now, at ``rate`` a second."""
         waited_s = self._waited_s + (0.0 if self._asked_s is None else now_s - self._asked_s)
-        return rate * (now_s - self.came_s - waited_s - GRACE_S)
+        return rate * (now_s - self._came_s - waited_s - GRACE_S)
 
 
 class Handshakes:
@@ -83,7 +86,8 @@ class Handshakes:
     def __init__(self, now: Callable[[], float], rules: HandshakeRules | None = None) -> None:
         self.rules = rules or HandshakeRules()
         self._now = now
-        self._newcomers: dict[Newcomer, None] = {}
+        #: By newcomer, the connection that is aborted if it is too slow; None during its TLS handshake.
+        self._newcomers: dict[Newcomer, ConnectionView | None] = {}
         #: By kind of role and place; the place is empty for all.
         self._counts: Counter[tuple[bool, str]] = Counter()
         #: By place: the connections that it may open now, the place that opened one last at the end.
@@ -159,9 +163,14 @@ class Handshakes:
                 self._counts[role in ROUTER_ROLES, place] += 1
         return newcomer
 
+    def watch(self, newcomer: Newcomer, connection: ConnectionView) -> None:
+        """Abort ``connection``, which serves ``newcomer``, if it is too slow; its time begins now."""
+        newcomer.restart(self._now())
+        if newcomer in self._newcomers:
+            self._newcomers[newcomer] = connection
+
     def end(self, newcomer: Newcomer) -> None:
         """Forget a peer that sent its open or is gone; a second call does nothing."""
-        newcomer.cut = None
         if newcomer not in self._newcomers:
             return
         del self._newcomers[newcomer]
@@ -171,9 +180,9 @@ class Handshakes:
             if not self._counts[key]:
                 del self._counts[key]
 
-    def cut_slow(self) -> None:
-        """End handshakes that have begun and are too slow; to be called about once a second."""
+    def abort_slow(self) -> None:
+        """Abort connections whose handshakes have begun and are too slow; to be called about once a second."""
         now_s, rate = self._now(), self.rules.least_rate
-        for each in list(self._newcomers):
-            if each.received_bytes and each.received_bytes < each.due_bytes(now_s, rate) and each.cut is not None:
-                each.cut()
+        for newcomer, connection in list(self._newcomers.items()):
+            if connection is not None and 0 < connection.received_bytes() < newcomer.due_bytes(now_s, rate):
+                connection.abort(TOO_SLOW)

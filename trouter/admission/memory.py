@@ -13,12 +13,13 @@ import heapq
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 from trouter.core.terms import ROUTER_ROLES
 from trouter.engine.ports import Budget
+from trouter.net.view import ConnectionView
 from trouter.policy.book import SESSION_BYTES
 from trouter.records import Alarm
 from trouter.wire.performatives import Error
@@ -61,31 +62,6 @@ COLLECT_EVERY_S: Final = 10.0
 log = logging.getLogger("trouter.SERVER")
 
 
-class Consumer(Protocol):
-    """An open connection as a consumer of memory."""
-
-    @property
-    def number(self) -> int:
-        """Return the number in ``[C<n>]``."""
-
-    @property
-    def engine(self) -> Connection:
-        """Return the engine's connection, which holds its messages."""
-
-    @property
-    def role(self) -> str:
-        """Return the role of its listener or connector."""
-
-    def about(self) -> dict[str, Any]:
-        """Return the fields common to all records about it, user and vhost among others."""
-
-    def force_close(self, error: Error) -> None:
-        """Close it with ``error``."""
-
-    def suspend_credit(self, suspended: bool) -> None:
-        """Withhold the peer's credit, or grant again what is owed."""
-
-
 class MemoryWatch:
     """The memory watch of one router. ``budget`` is that of messages.
 
@@ -110,7 +86,7 @@ class MemoryWatch:
         self._limit = available_bytes()
         self._raised = {mark: False for mark, _ in _MARKS}
         #: Connections that get no credit.
-        self._starved: dict[int, Consumer] = {}
+        self._starved: dict[int, ConnectionView] = {}
         #: Connections that are being closed for their memory; meanwhile no others are.
         self._closing: set[int] = set()
         #: Connections of operators that were admitted while no other client was.
@@ -163,7 +139,7 @@ class MemoryWatch:
             self._operators.add(number)
         return admitted
 
-    def check(self, connections: Collection[Consumer]) -> bool:
+    def check(self, connections: Collection[ConnectionView]) -> bool:
         """Check the memory and take the measures; return whether any connection's credit has changed.
 
         To be called every ``CHECK_S`` seconds.
@@ -200,7 +176,7 @@ class MemoryWatch:
             taken = self._used()
         return self._resident(), taken
 
-    def _starve(self, wanted: dict[int, Consumer]) -> bool:
+    def _starve(self, wanted: dict[int, ConnectionView]) -> bool:
         """Withhold credit from these connections only; return whether the set changed."""
         before, self._starved = self._starved, wanted
         for number, connection in before.items():
@@ -212,7 +188,11 @@ class MemoryWatch:
         return before.keys() != wanted.keys()
 
     def _close(
-        self, connections: Collection[Consumer], cost_of: Callable[[Connection], int], part: int, excess_bytes: int
+        self,
+        connections: Collection[ConnectionView],
+        cost_of: Callable[[Connection], int],
+        part: int,
+        excess_bytes: int,
     ) -> None:
         """Close connections of the user that takes most, the largest first, until the excess is covered.
 
@@ -254,11 +234,11 @@ class MemoryWatch:
         )
 
 
-def _largest(connections: Collection[Consumer]) -> dict[int, Consumer]:
+def _largest(connections: Collection[ConnectionView]) -> dict[int, ConnectionView]:
     """Return the connections that hold most bytes of messages: as few as hold half of all."""
     held = [(each.engine.buffered_bytes, each) for each in connections]
     whole, taken = sum(count for count, _ in held), 0
-    found: dict[int, Consumer] = {}
+    found: dict[int, ConnectionView] = {}
     for count, each in sorted(held, key=lambda pair: -pair[0]):
         if not count or taken * 2 >= whole:
             break
@@ -279,11 +259,11 @@ def standing_bytes(engine: Connection) -> int:
 
 
 def _largest_user(
-    connections: Collection[Consumer], cost_of: Callable[[Connection], int]
-) -> list[tuple[int, Consumer]]:
+    connections: Collection[ConnectionView], cost_of: Callable[[Connection], int]
+) -> list[tuple[int, ConnectionView]]:
     """Return the cost in bytes of each connection of the user who takes most, the largest first; routers excluded."""
     costs = [(cost_of(each.engine), each) for each in connections if each.role not in ROUTER_ROLES]
-    users: defaultdict[tuple[object, object], list[tuple[int, Consumer]]] = defaultdict(list)
+    users: defaultdict[tuple[object, object], list[tuple[int, ConnectionView]]] = defaultdict(list)
     for cost, each in heapq.nlargest(COMPARED, costs, key=lambda pair: pair[0]):
         about = each.about()
         users[about["vhost"], about["user"]].append((cost, each))

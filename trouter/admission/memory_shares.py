@@ -7,10 +7,11 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from trouter.net.view import ConnectionView
 from trouter.policy.judge import ANONYMOUS
 from trouter.records.text import clean
 
-from .memory import Consumer, cost_bytes
+from .memory import cost_bytes
 
 #: The columns that identify a row, by grouping.
 KEYS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -25,7 +26,7 @@ CONNECTION_BYTES: Final = 9000
 MAX_ROWS: Final = 20
 
 
-def shares(by: str, consumers: Collection[Consumer]) -> list[dict[str, object]]:
+def shares(by: str, consumers: Collection[ConnectionView]) -> list[dict[str, object]]:
     """Return the memory in octets of connections, grouped ``by`` a key of KEYS, the largest group first.
 
     ``messages`` are bytes held of received messages, ``kept`` those of opens and attaches beyond ordinary ones,
@@ -51,7 +52,7 @@ def shares(by: str, consumers: Collection[Consumer]) -> list[dict[str, object]]:
     return rows
 
 
-def _measures(each: Consumer) -> list[int]:
+def _measures(each: ConnectionView) -> list[int]:
     engine = each.engine
     whole = CONNECTION_BYTES + cost_bytes(engine)
     messages_bytes = engine.buffered_bytes - engine.kept_bytes

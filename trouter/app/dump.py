@@ -26,13 +26,13 @@ from trouter.columns.links import LINK
 from trouter.columns.rows import Rows
 from trouter.config import Configuration
 from trouter.connections.listeners import Standing
-from trouter.connections.registry import ConnectionFacts
 from trouter.connections.shared import Services
 from trouter.core.egress import Egress
 from trouter.core.entry import AddressEntry
 from trouter.core.ingress import Ingress
 from trouter.core.router import Router
 from trouter.engine.session import Session
+from trouter.net.view import ConnectionView
 
 from .control import Control
 
@@ -186,12 +186,13 @@ def connector_line(connector: Connector) -> str:
     )
 
 
-def connection_lines(connection: ConnectionFacts) -> Iterator[str]:
+def connection_lines(connection: ConnectionView) -> Iterator[str]:
     """Yield the line of a connection and those of its sessions."""
     engine = connection.engine
     remote = engine.remote_open
     yield (
-        f"[C{connection.number}] state={engine.state.name} role={connection.role} listener={text(connection.listener)} "
+        f"[C{connection.number}] state={engine.state.name} role={connection.role} "
+        f"listener={text(connection.facts.listener.name)} "
         f"container={text(remote.container_id) if remote else '-'} output_octets={len(engine.out)} "
         f"paused={engine.paused} touched={engine.touched} closing={connection.closing} links={engine.link_count} "
         f"events={len(engine.events)}"

@@ -18,7 +18,7 @@ from trouter import logs
 from trouter._bell import Bell
 from trouter.config import ChangeRefused, Configuration
 from trouter.connections.listeners import Standing
-from trouter.connections.transport import LINGER_S
+from trouter.connections.stream import LINGER_S
 from trouter.core.edge.downlinks import HEARTBEAT
 from trouter.hooks import Plugins
 from trouter.management.agent import Agent

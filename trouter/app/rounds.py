@@ -8,7 +8,7 @@ from typing import Final
 from trouter.admission.guard import Guard
 from trouter.connections.registry import Connections
 from trouter.core.router import Router
-from trouter.net.owner import owner_of
+from trouter.net.view import owner_of
 from trouter.telemetry.link_records import LinkRecords
 
 #: Seconds between two checks; each scans a portion of the links.
@@ -20,8 +20,8 @@ log = logging.getLogger("trouter.ROUTER_CORE")
 def make_round(router: Router, connections: Connections, links: LinkRecords, guard: Guard) -> None:
     """Check connections, handshakes and links; to be called every ``ROUND_S``."""
     now_s = router.pulse.now_s
-    connections.look(now_s)
-    guard.handshakes.cut_slow()
+    connections.note_deliveries(now_s)
+    guard.handshakes.abort_slow()
     for notice in router.scan(now_s):
         links.stalled(router, notice)
         link = notice.link

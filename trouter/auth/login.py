@@ -16,7 +16,8 @@ from typing import Final, TypeAlias
 import trio
 
 from trouter.admission.guard import Guard
-from trouter.engine.events import SaslInitReceived
+from trouter.admission.handshakes import Newcomer
+from trouter.engine.events import Event, SaslInitReceived, SaslMechanismsWanted, SaslResponseReceived
 from trouter.engine.sasl import SASL_AUTH, SASL_OK, SASL_SYS_TEMP, SaslServer
 from trouter.hooks import (
     Authenticated,
@@ -59,21 +60,22 @@ def _bare(mechanism: str) -> str:
     return shown if _MECHANISM.fullmatch(shown) else repr(shown) if shown else "none"
 
 
-def _never(seconds: float) -> None:
-    """Do nothing: the login has ended."""
-
-
 Answer: TypeAlias = Challenge | Authenticated | Refused
 
 
-class Login:
-    """The SASL exchange with one peer. Anything but a valid acceptance refuses the peer."""
+class AcceptedLogin:
+    """The login of one accepted connection: the SASL exchange with the peer, in order and in time.
+
+    Anything but a valid acceptance refuses the peer. Until its open the peer is a ``newcomer``.
+    """
 
     __slots__ = (
-        "_exchange", "_guard", "_offered", "_plugins", "_postpone", "_proven", "_recorder", "_sasl", "_service",
+        "_exchange", "_guard", "_newcomer", "_offered", "_plugins", "_proven", "_recorder", "_scope", "_service",
         "_session", "_step_s", "_still_good", "_unavailable", "_waited_s", "expires_at_s", "facts", "mechanism",
-        "permissions", "tenant", "user",
+        "permissions", "sasl", "tenant", "user",
     )  # fmt: skip
+
+    outgoing: Final = False
 
     def __init__(
         self,
@@ -82,14 +84,16 @@ class Login:
         guard: Guard,
         sasl: SaslServer,
         step_s: float,
-        postpone: Callable[[float], None],
+        scope: trio.CancelScope,
         service: AuthService | None,
+        newcomer: Newcomer,
         recorder: Recorder,
     ) -> None:
         """Make a login; ``sasl`` is the engine's layer; a plugin has ``step_s`` seconds for each answer.
 
-        ``postpone`` extends the peer's handshake by the seconds for which the router made it wait. If the listener
-        names an authentication service, ``service`` is that service, None if there is none.
+        The deadline of ``scope`` is that of the peer's handshake; it is extended by the seconds for which the router
+        makes the peer wait. If the listener names an authentication service, ``service`` is that service, None if there
+        is none.
         """
         self.facts = facts
         self._recorder = recorder
@@ -108,9 +112,10 @@ class Login:
         self.permissions: Permissions | None = None
         self._plugins = plugins
         self._guard = guard
-        self._sasl = sasl
+        self.sasl = sasl
         self._step_s = step_s
-        self._postpone = postpone
+        self._scope = scope
+        self._newcomer = newcomer
         self._exchange: SaslExchange | None = None
         self._service = service
         self._session: AuthSession | None = None
@@ -120,7 +125,25 @@ class Login:
         #: The user that was judged already and may enter.
         self._proven = ""
 
-    async def offer(self) -> None:
+    async def take_step(self, event: Event) -> bool:
+        """Answer an event of the login; return whether more of the peer's input may be read."""
+        self._newcomer.note_wait(trio.current_time())
+        goes_on = True
+        if isinstance(event, SaslMechanismsWanted):
+            await self._offer()
+        elif isinstance(event, SaslInitReceived):
+            goes_on = await self._begin(event)
+        elif isinstance(event, SaslResponseReceived):
+            goes_on = await self._respond(event.response)
+        self._newcomer.note_answer(trio.current_time())
+        return goes_on
+
+    def note_open(self) -> None:
+        """Take the user of a peer without login from its certificate, at its open."""
+        tls = self.facts.tls
+        self.user = self.user or ("" if tls is None else tls.subject)
+
+    async def _offer(self) -> None:
         """Offer the peer the mechanisms of the service; none if the service does not answer."""
         service = self._service
         if service is not None:
@@ -132,24 +155,27 @@ class Login:
             else:
                 self._session = session
                 self._offered = self._plugins.relayed_mechanisms(self.facts, session.mechanisms)
-        self._sasl.offer(self._offered)
+        self.sasl.offer(self._offered)
 
     def close(self) -> None:
-        """Close the session with the service, as the login has ended; a second call does nothing."""
-        self._postpone = _never  # drops the reference to the peer
+        """End the login: release the newcomer, and the session with the service; a second call does nothing."""
+        self._guard.handshakes.end(self._newcomer)
+        self._close_session()
+
+    def _close_session(self) -> None:
         session, self._session = self._session, None
         if session is not None:
             session.close()
 
-    async def begin(self, init: SaslInitReceived) -> bool:
+    async def _begin(self, init: SaslInitReceived) -> bool:
         """Answer the peer's init; return whether the peer is admitted."""
         self.mechanism = init.mechanism.upper()
         if self.facts.listener.auth_service:
             return await self._conclude(await self._in_turn(partial(self._start, init)))
         self._exchange = self._plugins.open_sasl(init.mechanism, self.facts)
-        return await self.respond(init.response or b"")
+        return await self._respond(init.response or b"")
 
-    async def respond(self, response: bytes) -> bool:
+    async def _respond(self, response: bytes) -> bool:
         """Answer the peer's response; return whether the peer is admitted."""
         return await self._conclude(await self._in_turn(partial(self._ask, response)))
 
@@ -169,16 +195,16 @@ class Login:
         """Judge the answer to a step and send the outcome; return whether the peer is admitted."""
         answer = await self._judge(answer)
         if isinstance(answer, Challenge):
-            self._sasl.challenge(answer.data)
+            self.sasl.challenge(answer.data)
             return False
-        self.close()
+        self._close_session()
         if isinstance(answer, Refused):
             self._refuse(answer)
             return False
         self._record(SASL_OK, answer.user, "ok")
         self._still_good = answer.still_good
         self.user, self.tenant, self.permissions = answer.user, answer.tenant, answer.permissions
-        self._sasl.finish(SASL_OK, answer.data or None)
+        self.sasl.finish(SASL_OK, answer.data or None)
         return True
 
     async def _judge(self, answer: Answer) -> Answer:
@@ -211,10 +237,10 @@ class Login:
         """Wait ``wait_s`` seconds, and extend the peer's time for its handshake by as much."""
         if wait_s > 0:
             self._waited_s += wait_s
-            self._postpone(wait_s)
+            self._scope.deadline += wait_s
             await trio.sleep(wait_s)
 
-    def good(self) -> bool:
+    def is_good(self) -> bool:
         """Return whether the credentials are still valid; False if the plugin fails."""
         if self._still_good is None:
             return True
@@ -256,7 +282,7 @@ class Login:
         code = SASL_SYS_TEMP if refusal.temporary else SASL_AUTH
         reason = REASONS.get(refusal.reason) or ("service" if refusal.temporary else "bad-credentials")
         self._record(code, refusal.user, reason, refusal.authorization_id)
-        self._sasl.finish(code)
+        self.sasl.finish(code)
         facts = self.facts
         self._recorder.denials.login(reason, refusal.user, facts.remote_host, facts.listener.name, self.mechanism)
         log.info(

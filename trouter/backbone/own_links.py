@@ -17,8 +17,8 @@ from trouter.core.routes import LinkRoute
 from trouter.engine.link_base import Link
 from trouter.logs.peer_text import name_word, quoted
 from trouter.net.hub import Hub
-from trouter.net.owner import owner_of
 from trouter.net.timers import NEVER, TimerQueue
+from trouter.net.view import owner_of
 
 log = logging.getLogger("trouter.ROUTER_CORE")
 

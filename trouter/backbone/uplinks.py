@@ -5,19 +5,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 import trio
 
-from trouter.core.containers import Container
 from trouter.core.edge.uplink import SESSIONS, Uplink
 from trouter.core.lookups import LOOKUP_S, LookupResult, Query, question
 from trouter.core.refusals import AttachRefused
 from trouter.core.terms import PeerTerms
 from trouter.engine.faults import Misuse
 from trouter.engine.link_base import Link
-from trouter.engine.session import Session
 from trouter.net.hub import Hub
+from trouter.net.view import ConnectionView
 from trouter.wire.performatives import Error
 
 #: Of equal complaints in a row the log has the first, the tenth, the hundredth and so on.
@@ -51,32 +50,12 @@ class Complaints:
         self.last, self._count, self._next = "", 0, 1
 
 
-class UplinkOwner(Protocol):
-    """An owner of an open connection to an interior router."""
-
-    @property
-    def number(self) -> int:
-        """The number of the connection in log lines, ``[C<n>]``."""
-
-    def begin_uplink(self, count: int) -> list[Session]:
-        """Begin ``count`` sessions and return them; Misuse if the interior router allows no more."""
-
-    def uplink_container(self) -> tuple[Container, int]:
-        """Return the connection as a container of routed links, and the capacity of its links."""
-
-    def in_use(self) -> None:
-        """Note that the interior router serves the uplink, or that it stands by."""
-
-    def turn_out(self, error: Error) -> None:
-        """Close the connection."""
-
-
 class Uplinks:
     """Open connections to interior routers, in the order in which they opened; the first is active."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._open: list[UplinkOwner] = []
+        self._open: list[ConnectionView] = []
         self._active: Uplink | None = None
         #: The active uplink has been usable, and the log says so.
         self._established = False
@@ -94,17 +73,17 @@ class Uplinks:
         """Return whether the connection of this number is the active one."""
         return self._active is not None and self._active.number == number
 
-    def enter(self, owner: UplinkOwner) -> None:
+    def enter(self, owner: ConnectionView) -> None:
         """Add an open connection; use it if none is active."""
         self._open.append(owner)
         if self._active is None:
-            self.go_on()
+            self.activate_next()
         else:
-            owner.in_use()
+            owner.note_in_use()
             log.info("uplink [C%d] is a standby: another uplink is active", owner.number)
 
-    def leave(self, owner: UplinkOwner) -> None:
-        """Remove a connection before its links are lost; call ``go_on`` after that. A second call does nothing."""
+    def leave(self, owner: ConnectionView) -> None:
+        """Remove a connection before its links are lost, then call ``activate_next``; a second call does nothing."""
         if owner not in self._open:
             return
         self._open.remove(owner)
@@ -115,15 +94,14 @@ class Uplinks:
                 self._established = False
                 log.info("Edge connection (id=%d) to interior lost", owner.number)
 
-    def go_on(self) -> None:
+    def activate_next(self) -> None:
         """Use the connection that has been open longest, if none is active; close those that cannot be used."""
         if self._active is not None:
             return
         for owner in list(self._open):
             try:
-                sessions = owner.begin_uplink(SESSIONS)
-                container, capacity = owner.uplink_container()
-                uplink = Uplink(self._hub.router, container, sessions, capacity)
+                sessions = owner.begin_own_sessions(SESSIONS)
+                uplink = Uplink(self._hub.router, owner.as_container(), sessions, owner.link_capacity)
                 uplink.on_broken = partial(self._break, owner)
                 uplink.on_usable = partial(self._establish, owner)
                 uplink.on_trouble = partial(self._have_trouble, owner)
@@ -135,20 +113,20 @@ class Uplinks:
                 continue
             return
 
-    def _establish(self, owner: UplinkOwner) -> None:
+    def _establish(self, owner: ConnectionView) -> None:
         """Note that the interior router has taken all needed links of the active connection."""
         self._complaints.forget()
         if not self._established:
             self._established = True
             log.info("Edge connection (id=%d) to interior established", owner.number)
-        owner.in_use()
+        owner.note_in_use()
 
-    def _have_trouble(self, owner: UplinkOwner, why: str) -> None:
+    def _have_trouble(self, owner: ConnectionView, why: str) -> None:
         """Report a problem with which the connection stays in use."""
         log.error("[C%d] %s", owner.number, why)
-        owner.in_use()
+        owner.note_in_use()
 
-    def _break(self, owner: UplinkOwner, why: str) -> None:
+    def _break(self, owner: ConnectionView, why: str) -> None:
         """Close a connection that cannot serve as uplink, so that the connector dials again."""
         if times := self._complaints.count(why):
             repeated = f" ({times} times)" if times > 1 else ""

@@ -17,16 +17,16 @@ import trio
 
 from trouter.auth.client_mechanisms import client_mechanisms
 from trouter.config import ConnectorEntity
-from trouter.engine.events import ConnectionClosed, LinkDetached
 from trouter.hooks import ConnectorFacts, ListenerFacts, PeerFacts
 from trouter.net.dialing import Endpoint, cause, connect
+from trouter.telemetry.connection_records import describe_open
 from trouter.tls.problems import TlsFailed
 from trouter.tls.secure import PLAINTEXT, Met, Resumable, resumable
 from trouter.wire.performatives import Error
 
 from .dialled import DialledLogin
 from .failover import FailoverList, allowed_hosts
-from .lifetime import Lifetime
+from .lifetime import DialledLifetime, Lifetime
 from .listen import ConnectionNumbers
 from .peer import Peer
 from .shared import PeerSettings, Services
@@ -46,47 +46,6 @@ log = logging.getLogger("trouter.SERVER")
 error_log = logging.getLogger("trouter.ERROR")
 
 
-class Attempt:
-    """The progress of one dialled connection: the connection reports it, its connector reads it."""
-
-    def __init__(self, lifetime: Lifetime, role: str) -> None:
-        self.lifetime = lifetime
-        #: The log line of the exchanged opens, empty before them.
-        self.opening = ""
-        self.established = trio.Event()
-        #: Set when the connection is in use: at once, or when the other router serves it.
-        self.serving = trio.Event()
-        self._role = role
-
-    def opened(self, line: str) -> None:
-        """Note that the opens are exchanged; ``line`` is their log line."""
-        self.opening = line
-        self.established.set()
-        if self._role not in NO_ANSWER:
-            self.serving.set()
-
-    def in_use(self) -> None:
-        """Note that the other router serves the connection: a neighbour's first hello, or an uplink's links, came."""
-        self.serving.set()
-
-    def closed(self, event: ConnectionClosed) -> None:
-        """Note the peer's error as the reason why the connection failed."""
-        if event.error is not None:
-            self.lifetime.log_failure(f"{event.error.condition} {event.error.description or ''}".rstrip())
-
-    def detached(self, event: LinkDetached, *, control: bool) -> None:
-        """End the connection if the peer detached the control link: without it the connection is useless."""
-        if not control or self.lifetime.is_ending:
-            return
-        why = "for no reason" if event.error is None else f"{event.error.condition} {event.error.description or ''}"
-        self.give_up(f"the peer refuses links between routers ({why.rstrip()}): is its listener's role inter-router?")
-
-    def give_up(self, why: str) -> None:
-        """End the connection to a peer that is no router; the connector tries again later."""
-        self.lifetime.log_failure(why)
-        self.lifetime.end(Error("amqp:connection:forced", "there is no router at the other end"))
-
-
 class Connector:
     """One configured connector, dialling until it is stopped."""
 
@@ -104,7 +63,6 @@ class Connector:
         #: The scope that stopping cancels: of dialling, or of the wait before it.
         self._idle = trio.CancelScope()
         self._peer: Peer | None = None
-        self._attempt: Attempt | None = None
         self._waited = 0
         #: The endpoint of the connection.
         self._dialled = self._failover.current
@@ -121,22 +79,21 @@ class Connector:
     @property
     def message(self) -> str:
         """Text for the status: the log line of the peer's open, or why the last try failed."""
-        attempt = self._attempt
-        if attempt is None or not (attempt.lifetime.failure or self._is_open()):
+        peer = self._peer
+        if peer is None or not (peer.failure or self._is_open()):
             return self._message
-        return self._failure_of(attempt) if attempt.lifetime.failure else attempt.opening
+        remote = peer.engine.remote_open
+        return self._failure_of(peer) if peer.failure or remote is None else describe_open(peer, remote)
 
     def _is_open(self) -> bool:
         """Return whether the peer has opened, and the connection has not failed since."""
-        attempt = self._attempt
-        if self._status != "CONNECTING" or attempt is None:
-            return False
-        return attempt.established.is_set() and not attempt.lifetime.failure
+        peer = self._peer
+        return self._status == "CONNECTING" and peer is not None and peer.lifetime.opened and not peer.failure
 
-    def _failure_of(self, attempt: Attempt) -> str:
+    def _failure_of(self, peer: Peer) -> str:
         """Return why a connection failed, in the words of the log."""
-        why = attempt.lifetime.failure or "the peer closed it"
-        return f"{attempt.lifetime.label} Connection to {self._dialled.host}:{self._dialled.port} failed: {why}"
+        why = peer.failure or "the peer closed it"
+        return f"{peer.lifetime.label} Connection to {self._dialled.host}:{self._dialled.port} failed: {why}"
 
     @property
     def _has_certificate(self) -> bool:
@@ -154,7 +111,7 @@ class Connector:
         self._stopped = True
         self._idle.cancel()
         if self._peer is not None:
-            self._peer.listed.force_close(error or Error("amqp:connection:forced", "the connector was deleted"))
+            self._peer.force_close(error or Error("amqp:connection:forced", "the connector was deleted"))
 
     async def run(self) -> None:
         """Dial, serve, and dial again, until stopped."""
@@ -206,28 +163,26 @@ class Connector:
             sock.close()
             return
         facts, security = met
-        lifetime = Lifetime(facts, outgoing=True)
+        lifetime = DialledLifetime(facts, awaits_router=self._settings.role in NO_ANSWER)
         login = self._login(facts, lifetime, endpoint)
-        attempt = Attempt(lifetime, self._settings.role)
-        peer = Peer(sock, facts, self._settings, self._services, login, lifetime, security, attempt)
-        self._peer, self._attempt = peer, attempt
+        self._peer = peer = Peer(sock, facts, security, self._settings, self._services, lifetime, login)
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._go_by_open, peer, attempt)
+                nursery.start_soon(self._follow_open, peer, lifetime)
                 await peer.run()
                 nursery.cancel_scope.cancel()
         except Exception:  # noqa: BLE001 - it is logged with its traceback
             error_log.exception("[C%d] internal error, connection dropped", facts.connection_id)
         finally:
-            self._peer = self._attempt = None
+            self._peer = None
             self._known = resumable(endpoint.host, security)
         if self._stopped:
             return
-        if attempt.serving.is_set():
+        if lifetime.serving.is_set():
             self._waited = 0
         else:
             self._failover.failed()
-        self._message = self._failure_of(attempt)
+        self._message = self._failure_of(peer)
 
     async def _secure(self, sock: socket.socket, facts: PeerFacts, endpoint: Endpoint) -> Met | None:
         """Make the TLS handshake if configured; return None if it fails, which is logged, or the connector stops."""
@@ -253,17 +208,17 @@ class Connector:
         credentials = ConnectorFacts(entity.name, endpoint.host, may_send_password, entity.sasl_username or "", secret)
         return DialledLogin(self._settings, self._services.plugins, lifetime, mechanisms, listed, credentials)
 
-    async def _go_by_open(self, peer: Peer, attempt: Attempt) -> None:
+    async def _follow_open(self, peer: Peer, lifetime: DialledLifetime) -> None:
         """Learn from the peer's open; end the connection if it is not in use in time."""
-        await attempt.established.wait()
-        remote = peer.connection.remote_open
+        await lifetime.established.wait()
+        remote = peer.engine.remote_open
         if remote is not None and isinstance(remote.properties, dict):
             allowed = allowed_hosts(self.entity, has_certificate=self._has_certificate)
             self._failover.learn(remote.properties.get("failover-server-list"), allowed)
         with trio.move_on_after(HELLO_TIMEOUT_S) as patience:
-            await attempt.serving.wait()
+            await lifetime.serving.wait()
         if patience.cancelled_caught:
-            attempt.give_up(NO_ANSWER[self._settings.role])
+            lifetime.give_up(NO_ANSWER[self._settings.role])
             return
         self._failover.opened()
 

@@ -8,14 +8,13 @@ from typing import Final
 from trouter.auth.client_mechanisms import OWN_MECHANISMS, PluginMechanism
 from trouter.client.errors import AuthenticationFailed
 from trouter.client.sasl import SaslMechanism, check_success
-from trouter.engine.connection import Connection
 from trouter.engine.events import Event, SaslChallengeReceived, SaslFinished, SaslMechanismsOffered
 from trouter.engine.sasl import SASL_OK, SaslClient
 from trouter.hooks import CLEARTEXT_MECHANISMS, ConnectorFacts, Permissions, Plugins
 
 from .lifetime import Lifetime
+from .peer_login import LoginFailed
 from .shared import PeerSettings
-from .transport import Transport
 
 
 class DialledLogin:
@@ -26,14 +25,12 @@ class DialledLogin:
 
     __slots__ = (
         "_chosen",
-        "_connection",
         "_credentials",
         "_lifetime",
         "_listed",
         "_mechanisms",
         "_plugins",
         "_step_s",
-        "_transport",
         "mechanism",
         "sasl",
         "user",
@@ -64,35 +61,27 @@ class DialledLogin:
         self._credentials = credentials
         self._chosen: SaslMechanism | None = None
 
-    def attach(self, connection: Connection, transport: Transport) -> None:
-        self._connection = connection
-        self._transport = transport
-
-    async def handle(self, event: Event) -> bool:
-        """Process one event; return whether it was one of the login. After the login the router sends its open."""
-        if isinstance(event, SaslMechanismsOffered):
-            await self._begin(event.mechanisms)
-        elif isinstance(event, SaslChallengeReceived):
-            await self._answer(event.challenge)
-        elif isinstance(event, SaslFinished):
-            await self._finish(event.code, event.additional)
-        else:
-            return False
-        return True
+    async def take_step(self, event: Event) -> bool:
+        """Answer one event of the login; return whether the router is logged in. LoginFailed."""
+        try:
+            if isinstance(event, SaslMechanismsOffered):
+                await self._begin(event.mechanisms)
+            elif isinstance(event, SaslChallengeReceived):
+                await self._answer(event.challenge)
+            elif isinstance(event, SaslFinished):
+                return await self._finish(event.code, event.additional)
+        except AuthenticationFailed as failed:
+            raise LoginFailed(str(failed.description)) from failed
+        return False
 
     async def _begin(self, offered: tuple[str, ...]) -> None:
         for mechanism in (*self._mechanisms, *self._of_plugins(offered)):
             if mechanism.name in offered:
                 self._chosen = mechanism
                 self.mechanism = mechanism.name
-                try:
-                    response = await mechanism.start()
-                except AuthenticationFailed as failed:
-                    self._transport.lose(str(failed.description))
-                    return
-                self.sasl.begin(mechanism.name, response)
+                self.sasl.begin(mechanism.name, await mechanism.start())
                 return
-        self._transport.lose(f"no mechanism available: the peer offers {' '.join(offered)[:200] or 'none'}")
+        raise LoginFailed(f"no mechanism available: the peer offers {' '.join(offered)[:200] or 'none'}")
 
     def _of_plugins(self, offered: tuple[str, ...]) -> Iterator[SaslMechanism]:
         """Yield a plugin's mechanism that the connector lists, if the router itself can use none."""
@@ -113,32 +102,22 @@ class DialledLogin:
             yield PluginMechanism(self._plugins, exchange, self._step_s)
 
     async def _answer(self, challenge: bytes) -> None:
-        if self._chosen is None:
-            return
-        try:
-            response = await self._chosen.respond(challenge)
-        except AuthenticationFailed as failed:
-            self._transport.lose(str(failed.description))
-            return
-        self.sasl.respond(response)
+        if self._chosen is not None:
+            self.sasl.respond(await self._chosen.respond(challenge))
 
-    async def _finish(self, code: int, additional: bytes | None) -> None:
+    async def _finish(self, code: int, additional: bytes | None) -> bool:
+        """Check the outcome; AuthenticationFailed if the peer is not the configured server."""
         if code != SASL_OK:
             self._lifetime.log_failure(f"amqp:unauthorized-access Authentication failed [mech={self.mechanism}]")
-            return
-        try:
-            if isinstance(self._chosen, PluginMechanism):
-                await self._chosen.finish(additional)
-            else:
-                check_success(self._chosen, additional)
-        except AuthenticationFailed as failed:  # the peer is not the server that the connector is configured for
-            self._transport.lose(str(failed.description))
-            return
+            return False
+        if isinstance(self._chosen, PluginMechanism):
+            await self._chosen.finish(additional)
+        else:
+            check_success(self._chosen, additional)
         self.user = self._credentials.user or "anonymous"
-        self._connection.open()
-        self._connection.receive_data(b"")
+        return True
 
-    def opens(self) -> None:
+    def note_open(self) -> None:
         """Do nothing: the router knows its own user."""
 
     def is_good(self) -> bool:

@@ -1,9 +1,9 @@
-"""The end of one connection: its state, the error of its close, and the reason of its failure for the log."""
+"""The life of one connection: its state, the error of its close, and the reason of its failure for the log."""
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import trio
 
@@ -12,22 +12,18 @@ from trouter.wire.performatives import Error
 
 from .states import PeerState, PeerStep, advance
 
-if TYPE_CHECKING:
-    from .transport import Transport
-
 CREDENTIALS_ENDED: Final = Error("amqp:connection:forced", "credentials no longer valid")
 FAILED: Final = Error("amqp:internal-error", "the router failed on this connection")
+NO_ROUTER: Final = Error("amqp:connection:forced", "there is no router at the other end")
 
 server_log = logging.getLogger("trouter.SERVER")
 error_log = logging.getLogger("trouter.ERROR")
 
 
 class Lifetime:
-    """The lifetime of one connection. ``transport`` must be set before the connection is served."""
+    """The lifetime of one connection."""
 
-    __slots__ = ("_facts", "_outgoing", "failure", "farewell", "label", "opened_at_s", "scope", "state", "transport")
-
-    transport: Transport
+    __slots__ = ("_facts", "_outgoing", "failure", "farewell", "label", "opened_at_s", "peer_error", "scope", "state")
 
     def __init__(self, facts: PeerFacts, *, outgoing: bool) -> None:
         """Make a lifetime; if ``outgoing``, an error in the router's own close also counts as a failure."""
@@ -39,6 +35,8 @@ class Lifetime:
         self.opened_at_s: float | None = None
         #: The error of the router's close; None while the router does not end the connection.
         self.farewell: Error | None = None
+        #: The error of the peer's close; None without one.
+        self.peer_error: Error | None = None
         #: The reason of the failure, empty for none.
         self.failure = ""
         #: The scope of serving; its deadline is that of the handshake, then that of the credentials.
@@ -64,10 +62,6 @@ class Lifetime:
         self.state = advance(self.state, PeerStep.ADMIT)
         self.opened_at_s = trio.current_time()
         self.scope.deadline = until_s
-
-    def postpone(self, seconds: float) -> None:
-        """Extend the handshake's deadline by ``seconds``, for which the router made the peer wait."""
-        self.scope.deadline += seconds
 
     # --- ends
 
@@ -95,20 +89,16 @@ class Lifetime:
         self.farewell = FAILED
         self.scope.cancel()
 
-    def cut(self, why: str) -> None:
-        """Drop the connection without a close."""
-        self.transport.lose(why)
-        self.scope.cancel()
+    def note_close(self, error: Error | None) -> None:
+        """Note the peer's close; its error is why a dialled connection failed."""
+        self.peer_error = error
+        if self._outgoing and error is not None:
+            self.log_failure(f"{error.condition} {error.description or ''}".rstrip())
 
-    def vanish(self) -> None:
-        """Drop the connection: the peer has hung up, so no answer will come."""
-        self.cut("peer closed the socket")
-
-    def give_up_slow(self) -> None:
-        """Drop a connection whose peer sends too slowly before its open."""
-        self.log_failure("too slow: less than minHandshakeRate before its open")
-        self.transport.gone = True
-        self.scope.cancel()
+    def give_up(self, why: str) -> None:
+        """Close a dialled connection to a peer that is no router; its connector tries again later."""
+        self.log_failure(why)
+        self.end(NO_ROUTER)
 
     def forget(self) -> None:
         """Note that the connection has ended completely."""
@@ -120,3 +110,24 @@ class Lifetime:
         listener = self._facts.listener
         way = f"to {self.remote}" if self._outgoing else f"from {self.remote} (to {listener.host}:{listener.port})"
         server_log.info("%s Connection %s failed: %s", self.label, way, why)
+
+
+class DialledLifetime(Lifetime):
+    """The lifetime of a dialled connection, which its connector follows."""
+
+    __slots__ = ("_awaits_router", "established", "serving")
+
+    def __init__(self, facts: PeerFacts, *, awaits_router: bool) -> None:
+        """``awaits_router``: the connection is in use only once the other router serves it, else from its open on."""
+        super().__init__(facts, outgoing=True)
+        self._awaits_router = awaits_router
+        #: Set once the opens are exchanged and the connection is admitted.
+        self.established = trio.Event()
+        #: Set once the connection is in use.
+        self.serving = trio.Event()
+
+    def admit(self, until_s: float) -> None:
+        super().admit(until_s)
+        self.established.set()
+        if not self._awaits_router:
+            self.serving.set()

@@ -11,14 +11,15 @@ from typing import Final
 import trio
 
 from trouter.admission.handshakes import Newcomer
+from trouter.auth.login import AcceptedLogin
 from trouter.config import ListenerEntity
 from trouter.config.facts import listener_facts
+from trouter.engine.sasl import SaslServer
 from trouter.hooks import PeerFacts
 from trouter.net.accepting import AcceptingListener
 from trouter.tls.secure import PLAINTEXT, Met, SecurityLayer
 from trouter.wire.performatives import Error
 
-from .accepted import AcceptedLogin
 from .lifetime import Lifetime
 from .peer import Peer
 from .settings import listener_settings
@@ -80,7 +81,7 @@ class Listener(AcceptingListener):
     def end_peers(self, error: Error) -> None:
         """Close every connection with ``error``, also those whose opens are not exchanged yet."""
         for peer in list(self.peers):
-            peer.listed.force_close(error)
+            peer.force_close(error)
 
     async def serve(self, sock: socket.socket, remote: tuple[str, int], below: Met | None = None) -> None:
         """Serve a connection that was accepted elsewhere until it ends; ``below`` describes the TLS there."""
@@ -146,6 +147,7 @@ class Listener(AcceptingListener):
             if met is not None:
                 peer = self._make_peer(sock, *met, newcomer)
                 self.peers.add(peer)
+                self._services.guard.handshakes.watch(newcomer, peer)
                 await peer.run()
         except Exception:  # noqa: BLE001 - it is logged with its traceback
             error_log.exception("[C%d] internal error, connection dropped", facts.connection_id)
@@ -171,6 +173,25 @@ class Listener(AcceptingListener):
         return met
 
     def _make_peer(self, sock: socket.socket, facts: PeerFacts, security: SecurityLayer, newcomer: Newcomer) -> Peer:
+        settings, services = self._settings, self._services
+        plugins, asks_service = services.plugins, bool(facts.listener.auth_service)
         lifetime = Lifetime(facts, outgoing=False)
-        login = AcceptedLogin(facts, self._settings, self._services, lifetime, newcomer)
-        return Peer(sock, facts, self._settings, self._services, login, lifetime, security)
+        sasl = SaslServer(
+            None if asks_service else plugins.sasl_mechanisms_for(facts),
+            settings.require_sasl,
+            settings.limits.max_sasl_rounds,
+            tls_due=settings.require_tls and not facts.encrypted,
+        )
+        service = services.auth_services.of(facts.listener, plugins) if asks_service else None
+        login = AcceptedLogin(
+            facts,
+            plugins,
+            services.guard,
+            sasl,
+            settings.sasl_timeout_s,
+            lifetime.scope,
+            service,
+            newcomer,
+            services.recorder,
+        )
+        return Peer(sock, facts, security, settings, services, lifetime, login)

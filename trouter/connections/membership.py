@@ -1,149 +1,154 @@
-"""A connection's part in the network: to a neighbour, to an edge router, or an uplink (inter-router.md)."""
+"""An admitted connection's part in the router: its tenant, its policy, its links, and its part in the network.
+
+Between routers it is a trunk to a neighbour, the connection of an edge router, or an uplink (inter-router.md).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from trouter.backbone.backbone import announced_cost
-from trouter.core.containers import Container
 from trouter.core.edge.peers import EdgePeer
 from trouter.core.messagelog import MessageLog
 from trouter.core.network import PRIORITIES, Trunk
 from trouter.core.streams import STREAMING_LINKS
+from trouter.core.tenants import Tenant
+from trouter.core.terms import ROUTER_ROLES, PeerTerms
 from trouter.core.trunking import begin_links
 from trouter.engine.connection import Connection
 from trouter.engine.faults import Misuse
 from trouter.engine.session import Session
+from trouter.hooks import PeerFacts
+from trouter.net.view import ConnectionView
+from trouter.policy.connection_policy import ConnectionPolicy
 from trouter.wire.performatives import Error, Open
 
-from .peer_login import UNWATCHED, Watcher
+from .lifetime import Lifetime
 from .sessions import Sessions
 from .shared import PeerSettings, Services
 
+NO_NEIGHBOURS = Error("amqp:not-allowed", "this router has no neighbours")
+
 
 class Membership:
-    """One connection's part in the network; most have none, and then every call does nothing.
-
-    turn_out closes the connection with an error; watcher is notified when a neighbour's first hello has come, or an
-    uplink is in use.
-    """
+    """The part of one connection in the router, from its open to its end."""
 
     __slots__ = (
-        "_backbone", "_connection", "_outgoing", "_router", "_sessions", "_settings", "_uplinks", "_watcher", "edge",
-        "is_uplink", "number", "trunk", "turn_out",
+        "_engine", "_lifetime", "_services", "_settings", "edge", "is_uplink", "number", "policy", "sessions", "tenant",
+        "trunk",
     )  # fmt: skip
 
     def __init__(
         self,
-        number: int,
-        outgoing: bool,
-        connection: Connection,
-        sessions: Sessions,
+        facts: PeerFacts,
         settings: PeerSettings,
         services: Services,
-        turn_out: Callable[[Error], None],
-        watcher: Watcher,
+        engine: Connection,
+        lifetime: Lifetime,
+        remote: Open,
+        user: str,
+        tenant: Tenant | None,
+        policy: ConnectionPolicy,
+        message_log: MessageLog | None,
+        *,
+        outgoing: bool,
     ) -> None:
-        self.number = number
-        self.turn_out = turn_out
-        #: The trunk of a connection between routers, and the edge router at the other end.
+        """Make the part of a connection whose peer, ``user``, sent ``remote`` and may open under ``policy``."""
+        self.number = facts.connection_id
+        self.tenant = tenant
+        self.policy = policy
+        self._settings = settings
+        self._services = services
+        self._engine = engine
+        self._lifetime = lifetime
+        role, strips = settings.role, services.plugins.annotation_filter(facts.listener)
+        #: The trunk of a connection between interior routers, and the edge router at the other end.
         self.trunk: Trunk | None = None
         self.edge: EdgePeer | None = None
         #: It is the uplink of this edge router.
-        self.is_uplink = settings.role == "edge" and outgoing
-        self._outgoing = outgoing
-        self._connection = connection
-        self._sessions = sessions
-        self._settings = settings
-        self._router = services.hub.router
-        self._backbone = services.backbone
-        self._uplinks = services.uplinks
-        self._watcher = watcher
+        self.is_uplink = role == "edge" and outgoing
+        if role == "inter-router":
+            cost = max(settings.cost, announced_cost(remote))
+            self.trunk = Trunk(self.number, engine, settings.link_capacity, cost, remote.container_id)
+            self.trunk.log = message_log
+        elif role == "edge" and not outgoing:
+            self.edge = EdgePeer(self.number, user)
+        terms = PeerTerms(
+            connection_number=self.number,
+            link_capacity=settings.link_capacity,
+            max_unsettled=settings.max_unsettled,
+            strip_in=strips.strip_in,
+            only_traces=role not in ROUTER_ROLES,
+            strip_out=strips.strip_out,
+            log=message_log,
+            tenant=tenant,
+            trunk=self.trunk,
+            role=role,
+            edge=self.edge,
+        )
+        self.sessions = Sessions(engine, lifetime, services, policy, terms, settings.max_links)
 
     @property
     def is_active(self) -> bool:
-        """True unless it is a stand-by uplink."""
-        return self._uplinks is None or not self.is_uplink or self._uplinks.is_active(self.number)
+        """True unless it is a standby uplink."""
+        uplinks = self._services.uplinks
+        return uplinks is None or not self.is_uplink or uplinks.is_active(self.number)
 
-    def come(self, remote: Open, user: str, message_log: MessageLog | None) -> None:
-        """Set the trunk or edge router by the connection's role and the peer's open."""
-        settings = self._settings
-        if settings.role == "inter-router":
-            cost = max(settings.cost, announced_cost(remote))
-            self.trunk = Trunk(self.number, self._connection, settings.link_capacity, cost, remote.container_id)
-            self.trunk.log = message_log
-        elif settings.role == "edge" and not self._outgoing:
-            self.edge = self._router.edges.peers[self.number] = EdgePeer(self.number, user)
-
-    def join(self, remote: Open) -> None:
+    def register(self, connection: ConnectionView, remote: Open) -> None:
         """Add the connection to the network; if the router dialled, attach its links (inter-router.md 1.5)."""
-        trunk = self.trunk
+        router, trunk, backbone = self._services.hub.router, self.trunk, self._services.backbone
+        capacity, begin, end = self._settings.link_capacity, self._begin_stream, self.sessions.end_own
         streams = STREAMING_LINKS in remote.offered_capabilities
+        if self.edge is not None:
+            router.edges.peers[self.number] = self.edge
         if streams and (self.edge is not None or self.is_uplink):
-            capacity, log = self._settings.link_capacity, self._sessions.terms.log
-            self._router.open_edge_streams(self.number, capacity, self._begin_stream, self._sessions.end_own, log)
+            router.open_edge_streams(self.number, capacity, begin, end, self.sessions.terms.log)
         if trunk is None:
             return
-        if self._backbone is None:
-            self.trunk = None
-            self.turn_out(Error("amqp:not-allowed", "this router has no neighbours"))
+        if backbone is None:
+            self._lifetime.end(NO_NEIGHBOURS)
             return
-        self._backbone.enter(trunk, self._watcher.in_use)
+        backbone.enter(trunk, connection.note_in_use)
         if streams:
-            self._router.open_streams(trunk, self._begin_stream, self._sessions.end_own)
-        if self._outgoing:
+            router.open_streams(trunk, begin, end)
+        if connection.outgoing:
             try:
-                sessions = self._sessions.begin_own(1 + PRIORITIES)
+                sessions = self.sessions.begin_own(1 + PRIORITIES)
             except Misuse as error:
-                self.turn_out(Error("amqp:not-allowed", f"a router needs {1 + PRIORITIES} sessions: {error}"))
+                why = f"a router needs {1 + PRIORITIES} sessions: {error}"
+                self._lifetime.end(Error("amqp:not-allowed", why))
                 return
-            begin_links(self._router, trunk, sessions, self._settings.link_capacity)
+            begin_links(router, trunk, sessions, capacity)
 
-    def stand_by(self) -> None:
-        """Add an open uplink; the first one becomes active."""
-        if self.is_uplink and self._uplinks is not None:
-            self._uplinks.enter(self)
+    def offer_uplink(self, connection: ConnectionView) -> None:
+        """Add an open uplink; the first one becomes active, the others stand by."""
+        if self.is_uplink and self._services.uplinks is not None:
+            self._services.uplinks.enter(connection)
 
-    def lose_all_links(self) -> None:
-        """Lose all links of an ended connection; a stand-by uplink takes over. A second call does nothing."""
-        if self._uplinks is not None:
-            self._uplinks.leave(self)
-        self._sessions.lose_all_links()
-        if self._uplinks is not None:
-            self._uplinks.go_on()
+    # --- the end
 
-    async def lose_by_and_by(self) -> None:
-        """Do as ``lose_all_links``, with turns for other connections in between."""
-        if self._uplinks is not None:
-            self._uplinks.leave(self)
-        await self._sessions.lose_by_and_by()
-        if self._uplinks is not None:
-            self._uplinks.go_on()
+    async def lose_by_and_by(self, connection: ConnectionView) -> None:
+        """Lose all links of an ended connection, with turns for other connections in between; see ``lose_all``."""
+        uplinks = self._services.uplinks
+        if uplinks is not None:
+            uplinks.leave(connection)
+        await self.sessions.lose_by_and_by()
+        if uplinks is not None:
+            uplinks.activate_next()
 
-    def leave(self) -> None:
-        """Drop the references between the network and the ended connection."""
-        self._router.edges.peers.pop(self.number, None)
-        self._router.close_edge_streams(self.number)
-        if self.trunk is not None and self._backbone is not None:
-            self._backbone.leave(self.trunk)
-        self.turn_out = _is_gone
-        self._watcher = UNWATCHED
-
-    def begin_uplink(self, count: int) -> list[Session]:
-        """See ``uplinks.UplinkOwner``."""
-        return self._sessions.begin_own(count)
-
-    def uplink_container(self) -> tuple[Container, int]:
-        """See ``uplinks.UplinkOwner``."""
-        return self._sessions.as_container(self._settings.given_name), self._settings.link_capacity
-
-    def in_use(self) -> None:
-        """See ``uplinks.UplinkOwner``."""
-        self._watcher.in_use()
+    def unregister(self, connection: ConnectionView) -> None:
+        """Undo everything, in the inverse order; a standby uplink takes over."""
+        services, router = self._services, self._services.hub.router
+        if services.uplinks is not None:
+            services.uplinks.leave(connection)
+        self.sessions.lose_all_links()
+        if services.uplinks is not None:
+            services.uplinks.activate_next()
+        if self.trunk is not None and services.backbone is not None:
+            services.backbone.leave(self.trunk)
+        router.close_edge_streams(self.number)
+        router.edges.peers.pop(self.number, None)
+        services.policy.leave(self.number, self.sessions.had)
+        if self.tenant is not None:
+            router.table.tenants.leave(self.tenant, self.number)
 
     def _begin_stream(self) -> Session:
-        return self._sessions.begin_own(1)[0]
-
-
-def _is_gone(_: Error) -> None:
-    """Ignore the error: the connection has ended."""
+        return self.sessions.begin_own(1)[0]

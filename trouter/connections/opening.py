@@ -8,19 +8,18 @@ from typing import Final
 
 from trouter.admission.memory import SHORT_OF_MEMORY
 from trouter.config.entities.group import OPERATORS
-from trouter.core.messagelog import MessageLog
 from trouter.core.tenants import Tenant
-from trouter.core.terms import ROUTER_ROLES, PeerTerms
+from trouter.core.terms import ROUTER_ROLES
 from trouter.engine.connection import Connection
 from trouter.hooks import PeerFacts
 from trouter.policy.connection_policy import ConnectionPolicy, PolicedConnection
 from trouter.policy.judge import Admission
+from trouter.policy.kinds import CONNECTION_DENIED
 from trouter.policy.requests import OpenRequest
 from trouter.policy.settings import Settings
 from trouter.policy.tenancy import NoTenant, Tenancy
 from trouter.wire.performatives import Error, Open
 
-from .membership import Membership
 from .peer_login import PeerLogin
 from .shared import PeerSettings, Services
 
@@ -32,84 +31,63 @@ MANAGEMENT: Final = "$management"
 server_log = logging.getLogger("trouter.SERVER")
 
 
+class OpenRefused(Exception):
+    """The connection may not open; ``error`` is for its peer."""
+
+    def __init__(self, error: Error) -> None:
+        super().__init__(error.condition)
+        self.error = error
+
+
 class OpenAdmission:
-    """The admission of one connection: its tenant and its policy, both None until ``admit``."""
+    """The judgement of one open, with what the peer's login says."""
 
-    __slots__ = ("_facts", "_hostname", "_login", "_services", "_settings", "policy", "tenant")
-
-    def __init__(self, facts: PeerFacts, settings: PeerSettings, services: Services, login: PeerLogin) -> None:
+    def __init__(
+        self, facts: PeerFacts, settings: PeerSettings, services: Services, login: PeerLogin, hostname: str | None
+    ) -> None:
         self._facts = facts
         self._settings = settings
         self._services = services
         self._login = login
-        self._hostname: str | None = None
-        self.tenant: Tenant | None = None
-        self.policy: ConnectionPolicy | None = None
+        self._hostname = hostname
 
-    def admit(self, remote: Open, holder: PolicedConnection) -> Error | None:
-        """Admit a connection whose peer sent ``remote``, or return the error that refuses it.
+    def admit(self, connection: PolicedConnection) -> tuple[Tenant | None, ConnectionPolicy]:
+        """Return the tenant and the policy of a connection that may open; OpenRefused.
 
         An invalid tenant is refused before the policy decides.
         """
-        self._hostname = remote.hostname
         policy, tenancy, request = self._services.policy, self._settings.tenancy, self._request()
         try:
             if tenancy is not None:
-                tenancy.check(remote.hostname)
+                tenancy.check(self._hostname)
             verdict = policy.judge_open(request)
             admission = verdict.admission
             if admission is None:
-                return verdict.error
-            if tenancy is not None and (name := self._tenant_name(tenancy, admission.vhost)):
-                tenants = self._services.hub.router.table.tenants
-                self.tenant = tenants.enter(name, self._facts.connection_id)
+                raise OpenRefused(verdict.error or CONNECTION_DENIED)
+            name = "" if tenancy is None else self._tenant_name(tenancy, admission.vhost)
         except NoTenant as refusal:
             policy.deny_tenant(request, str(refusal), refusal.error)
             server_log.info("[C%d] Connection from %s refused: %s", request.number, request.name, refusal)
-            return refusal.error
-        tenant = "" if self.tenant is None else self.tenant.name
-        blocked = policy.judge_decisions(request, admission, tenant)
+            raise OpenRefused(refusal.error) from refusal
+        blocked = policy.judge_decisions(request, admission, name)
         if not blocked.allowed:
-            return blocked.error
+            raise OpenRefused(blocked.error or CONNECTION_DENIED)
         if not request.outgoing and not self._services.guard.memory.admits(
             request.number, operator=is_operator(admission, self._facts, request.role)
         ):
-            return SHORT_OF_MEMORY
-        self.policy = policy.admit(request, admission, holder, tenant, stamps=self._settings.stamp_user_id)
-        return None
+            raise OpenRefused(SHORT_OF_MEMORY)
+        tenant = self._services.hub.router.table.tenants.enter(name, request.number) if name else None
+        return tenant, policy.admit(request, admission, connection, name, stamps=self._settings.stamp_user_id)
 
-    def stays(self, vhost: str) -> bool:
-        """Return whether the connection still belongs to its tenant after the policy gave it another ``vhost``."""
+    def stays(self, tenant: str, vhost: str) -> bool:
+        """Return whether a connection of ``tenant``, if any, stays its own if the policy puts it into ``vhost``."""
         tenancy = self._settings.tenancy
         if tenancy is None:
             return True
         try:
-            return self._tenant_name(tenancy, vhost) == ("" if self.tenant is None else self.tenant.name)
+            return self._tenant_name(tenancy, vhost) == tenant
         except NoTenant:
             return False
-
-    def terms(self, membership: Membership, log: MessageLog | None) -> PeerTerms:
-        """Return the terms of the connection's links."""
-        settings = self._settings
-        strips = self._services.plugins.annotation_filter(self._facts.listener)
-        return PeerTerms(
-            connection_number=self._facts.connection_id,
-            link_capacity=settings.link_capacity,
-            max_unsettled=settings.max_unsettled,
-            strip_in=strips.strip_in,
-            only_traces=settings.role not in ROUTER_ROLES,
-            strip_out=strips.strip_out,
-            log=log,
-            tenant=self.tenant,
-            trunk=membership.trunk,
-            role=settings.role,
-            edge=membership.edge,
-        )
-
-    def leave(self) -> None:
-        """Remove the ended connection from its tenant."""
-        if self.tenant is not None:
-            self._services.hub.router.table.tenants.leave(self.tenant, self._facts.connection_id)
 
     def _tenant_name(self, tenancy: Tenancy, vhost: str) -> str:
         login = self._login

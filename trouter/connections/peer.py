@@ -1,20 +1,29 @@
-"""One connection, accepted or dialled: an engine, a transport, and a nursery for its tasks.
+"""One connection, accepted or dialled: the seven objects that it consists of, its nursery, its events, and its end.
 
-The poller reads and routes (``transport``). The task of ``run`` handles the rare events, and nothing more is read until
-it has. Whatever ends the peer ends all tasks. ``PeerLogin`` has what differs between accepted and dialled connections.
+``Peer`` makes the others, each complete: the lifetime, the login (``auth/login.py`` or ``dialled``), the engine's
+connection, the record, the stream over the socket, and, once the peer's open is admitted, the membership with the
+sessions and links. None of them refers to the peer, so that everything is freed as soon as the peer has ended.
+
+The poller reads and routes (``stream``). The task of ``run`` handles the rare events, and nothing more is read until it
+has. Its nursery holds the tasks of sessions that wait for answers. Whatever ends the peer ends all tasks.
 """
 
 from __future__ import annotations
 
 import logging
 import socket
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import trio
 
-from trouter.core.containers import DetachReason
+from trouter.core.containers import Container, DetachReason
+from trouter.core.egress import Egress
+from trouter.core.ingress import Ingress
 from trouter.core.messagelog import MessageLog
+from trouter.core.tenants import Tenant
 from trouter.core.terms import ROUTE_CONTAINER
 from trouter.engine.connection import Connection
 from trouter.engine.events import (
@@ -27,23 +36,24 @@ from trouter.engine.events import (
     SessionEnded,
 )
 from trouter.engine.link_base import Link
+from trouter.engine.session import Session
 from trouter.hooks import PeerFacts
 from trouter.logs import TRACE
-from trouter.logs.frame_log import FrameLog
 from trouter.net.timers import NEVER, Timer
+from trouter.net.view import PeerCertificates
 from trouter.policy.judge import Admission
-from trouter.telemetry.connection_records import Account, describe_open
+from trouter.telemetry.connection_records import ConnectionRecord, describe_open
 from trouter.tls.secure import SecurityLayer
 from trouter.wire.performatives import Error, Open
 
-from .lifetime import Lifetime
-from .listed import ListedConnection
+from .lifetime import DialledLifetime, Lifetime
 from .membership import Membership
-from .opening import OpenAdmission, first_open, limit_by_group
-from .peer_login import UNWATCHED, PeerLogin, Watcher
-from .sessions import Sessions
+from .opening import OpenAdmission, OpenRefused, first_open, limit_by_group
+from .peer_login import LoginFailed, PeerLogin
+from .row import row_of
 from .shared import PeerSettings, Services
-from .transport import Transport
+from .states import PeerState, PeerStep
+from .stream import Stream
 
 TENANT_CHANGED: Final = Error("amqp:connection:forced", "the connection belongs to another tenant now")
 
@@ -52,290 +62,379 @@ core_log = logging.getLogger("trouter.ROUTER_CORE")
 
 
 class Peer:
-    """Serves one connection until it ends, with a ``login`` and a ``lifetime`` of its own; ``watcher`` is notified."""
+    """Serves one connection until it ends; for the other rooms it is a ``net.view.ConnectionView``."""
 
     __slots__ = (
-        "_account", "_admission", "_hub", "_login", "_membership", "_number", "_nursery", "_security", "_services",
-        "_sessions", "_settings", "_timer", "_transport", "_watcher", "connection", "lifetime", "listed",
-        "write_nowait",
+        "_hub", "_security", "_services", "_settings", "_timer", "engine", "facts", "lifetime", "login", "membership",
+        "record", "stream",
     )  # fmt: skip
 
     def __init__(
         self,
         sock: socket.socket,
         facts: PeerFacts,
+        security: SecurityLayer,
         settings: PeerSettings,
         services: Services,
-        login: PeerLogin,
         lifetime: Lifetime,
-        security: SecurityLayer,
-        watcher: Watcher = UNWATCHED,
+        login: PeerLogin,
     ) -> None:
-        self.lifetime = lifetime
-        self._number = facts.connection_id
+        self.facts = facts
         self._security = security
         self._settings = settings
         self._services = services
         self._hub = services.hub
-        self._login = login
-        self._watcher = watcher
-        self._account = Account(services.recorder)
-        self._timer: Timer | None = None  # calls _tick; None without heartbeats and idle time-out
-        self.connection = self._converse(facts)
-        self.connection.owner = self
-        frames = FrameLog(lifetime.label, self.connection.out)
-        self._transport = lifetime.transport = Transport(
-            lifetime,
-            sock,
-            security.channel,
-            self.connection,
+        self.lifetime = lifetime
+        self.login = login
+        own_open = first_open(settings, facts.connection_id)
+        self.engine = Connection(
             settings.limits,
-            self._account,
-            frames,
-            services.hub,
-            services.poller,
+            replace(own_open, hostname=facts.remote_host) if login.outgoing else own_open,
+            services.hub.outbox,
+            login.sasl,
+            server=not login.outgoing,
+            budget=services.budget,
+            owner=self,
         )
-        #: Bound directly, because the hub calls it for every write.
-        self.write_nowait = self._transport.write_nowait
-        login.attach(self.connection, self._transport)
-        self._admission = OpenAdmission(facts, settings, services, login)
-        turn_out = lifetime.end  # one bound method for both
-        self._sessions = Sessions(self._hub, self.connection, lifetime.label, turn_out, services)
-        self._sessions.max_links = settings.max_links
-        self._membership = Membership(
-            self._number, login.outgoing, self.connection, self._sessions, settings, services, turn_out, watcher
-        )
-        #: The connection for other parts.
-        self.listed = ListedConnection(
-            facts,
-            settings,
-            security,
-            self.connection,
-            lifetime,
-            login,
-            self._admission,
-            self._sessions,
-            self._membership,
-            frames,
-            services.connections,
-        )
-        self.listed.follow_log()
+        self.record = ConnectionRecord(services.recorder, lifetime.label, self.engine.out)
+        self.record.follow_log(midway=False)
+        self.stream = Stream(sock, security.channel, self.engine, self.record, lifetime, services.poller)
+        #: None until the peer's open is admitted.
+        self.membership: Membership | None = None
+        #: The timer of heartbeats and idle time-out; None without both, and until the peer is admitted.
+        self._timer: Timer | None = None
 
-    def _converse(self, facts: PeerFacts) -> Connection:
-        """Return a new connection of the engine."""
-        settings, outgoing = self._settings, self._login.outgoing
-        own_open = first_open(settings, self._number)
-        return Connection(
-            settings.limits,
-            replace(own_open, hostname=facts.remote_host) if outgoing else own_open,
-            self._hub.outbox,
-            self._login.sasl,
-            server=not outgoing,
-            budget=self._services.budget,
-        )
-
-    @property
-    def number(self) -> int:
-        return self._number
-
-    def about(self) -> dict[str, Any]:
-        """Return the fields common to all records about the connection."""
-        return self.listed.about()
+    # --- the task
 
     async def run(self) -> None:
         """Serve until the connection ends; then settle its links and deliveries."""
-        lifetime, transport = self.lifetime, self._transport
+        lifetime, stream, engine = self.lifetime, self.stream, self.engine
         try:
             async with trio.open_nursery() as nursery:
-                self._nursery = transport.nursery = nursery
                 self._hub.flush()  # the first octets of an outgoing connection
                 began_s = trio.current_time() if self._security.began_s is None else self._security.began_s
                 timeout_s = self._settings.handshake_timeout_s
                 with lifetime.scope as serving:
                     serving.deadline = began_s + timeout_s
-                    await self._receive_early()
-                    await self._serve()
-                if serving.cancelled_caught and lifetime.opened and trio.current_time() >= self._login.expires_at_s:
+                    await self._receive_early(nursery)
+                    await self._serve(nursery)
+                if serving.cancelled_caught and lifetime.opened and trio.current_time() >= self.login.expires_at_s:
                     self._expire()
-                ordered = lifetime.opened or transport.gone or lifetime.is_ending or self.connection.finished
+                ordered = lifetime.opened or stream.gone or lifetime.is_ending or engine.finished
                 if serving.cancelled_caught and not ordered:
                     lifetime.log_failure(f"timed out: no open within {timeout_s:g} s")
-                elif not transport.gone:
-                    self.connection.close(lifetime.farewell)
+                elif not stream.gone:
+                    engine.close(lifetime.farewell)
                     self._hub.flush()
-                await self._membership.lose_by_and_by()
-                if not transport.gone:
-                    await transport.linger()
+                if self.membership is not None:
+                    await self.membership.lose_by_and_by(self)
+                if not stream.gone:
+                    await stream.linger()
                 nursery.cancel_scope.cancel()
         finally:
-            self._forget()
+            self._release()
 
-    def _expire(self) -> None:
-        if not self.connection.finished:
-            self.lifetime.expire()
-
-    async def _receive_early(self) -> None:
+    async def _receive_early(self, nursery: trio.Nursery) -> None:
         """Process the bytes that were read before the peer was made."""
         self._hub.update_clock()
-        if self._transport.receive_early(self._security.early):
+        if self.stream.receive_early(self._security.early):
             self._hub.flush()
-            await self._handle_events()
-            await self._transport.wait_for_room()
+            await self._handle_events(nursery)
+            await self.stream.wait_for_room()
 
-    async def _serve(self) -> None:
+    async def _serve(self, nursery: trio.Nursery) -> None:
         """Let the poller read, and handle the events of a read before the next one."""
-        while not (self.connection.finished or self._transport.gone):
-            await self._transport.wait_for_events()
-            await self._handle_events()
-            await self._transport.wait_for_room()
+        while not (self.engine.finished or self.stream.gone):
+            await self.stream.wait_for_events()
+            await self._handle_events(nursery)
+            await self.stream.wait_for_room()
 
-    # --- events
-
-    async def _handle_events(self) -> None:
-        connection = self.connection
-        while connection.events:
-            events = connection.events[:]
-            connection.events.clear()
-            for event in events:
-                if not self.lifetime.is_ending:  # else everything is ignored
-                    await self._handle(event)
-            self._hub.flush()
-            if connection.has_more:
-                await trio.lowlevel.checkpoint()
-                await self._transport.wait_for_room()
-                connection.receive_data(b"")
-
-    async def _handle(self, event: Event) -> None:
-        if isinstance(event, LinkAttached):
-            await self._sessions.pass_on(event, self._nursery)
-        elif isinstance(event, LinkDetached):
-            trunk = self._membership.trunk
-            self._watcher.detached(event, control=trunk is not None and trunk.is_control(event.link.sink))
-            if not self.lifetime.is_ending:
-                await self._sessions.pass_on(event, self._nursery)
-        elif isinstance(event, SessionBegun):
-            self._sessions.begin(event.session, ours=event.begin.remote_channel is not None)
-        elif isinstance(event, SessionEnded):
-            self._sessions.end(event)
-        elif isinstance(event, ConnectionOpened):
-            self._open(event.open)
-        elif isinstance(event, ConnectionClosed):
-            self._watcher.closed(event)
-            self._close(event)
-        else:
-            await self._login.handle(event)
-
-    def _open(self, remote: Open) -> None:
-        """Admit the peer if the policy allows it, and register the connection with the router's parts."""
-        settings, services, listed = self._settings, self._services, self.listed
-        self._login.opens()
-        error = self._admission.admit(remote, self)
-        policy = self._admission.policy
-        if error is not None or policy is None:
-            self._turn_away(error)
-            return
-        self._login.close()
-        self.lifetime.admit(self._login.expires_at_s)
-        components = settings.logged_components
-        log = MessageLog(components, self._log_message) if components else None
-        self._membership.come(remote, self._login.user, log)
-        self._sessions.admit(self._admission.terms(self._membership, log), policy)
-        if settings.withholds_version and (self._login.mechanism or self._login.user):
-            self.connection.adopt(settings.limits, settings.open(self._number))
-        if not self._login.outgoing:
-            limit_by_group(policy.admission.settings, self.connection)
-        self.connection.open()
-        self._membership.join(remote)
-        services.connections.add(listed)
-        listed.follow_log()
-        if self.connection.tick_period_s:
-            self._timer = services.timers.add(self._tick, trio.current_time() + self.connection.tick_period_s)
-        line = describe_open(listed, remote)
-        core_log.info("%s", line)
-        self._account.open(listed, remote)
-        self._membership.stand_by()
-        if settings.role in (ROUTE_CONTAINER, "inter-router"):
-            self._hub.router.container_came(listed.as_container())
-        self._watcher.opened(line)
-
-    def _turn_away(self, error: Error | None) -> None:
-        """Answer the peer's open and close at once; ignore everything that came with it."""
-        self.connection.open()
-        if error is not None:
-            self.lifetime.end(error)
-
-    def _log_message(self, link: Link, text: str) -> None:
-        message_log.log(TRACE, "%s: %s", self.lifetime.label, text)
-
-    def _close(self, event: ConnectionClosed) -> None:
-        if event.fault is not None:
-            self._account.ends("local", event.fault.condition)
-            self.lifetime.log_failure(str(event.fault))
-        else:
-            self._account.ends("peer", "" if event.error is None else event.error.condition)
-            self._sessions.close_error = event.error
-        self.connection.close()
-
-    # --- orders of the policy
-
-    def follow(self, admission: Admission) -> None:
-        """Apply the changed policy to the connection; close it if it would change its tenant."""
-        if self.lifetime.is_ending or self.connection.finished:
-            return  # it is ending
-        if not self._admission.stays(admission.vhost):
-            self.lifetime.end(TENANT_CHANGED)
-            return
-        self._sessions.judge_again()
-        self._hub.flush()
-
-    def turn_out(self, error: Error) -> None:
-        """Close the connection with ``error``; the peer has ``LINGER_S`` to answer."""
-        self.lifetime.end(error)
-
-    def received_bytes(self) -> int:
-        """Return the bytes received on the connection, within TLS."""
-        return self._account.bytes_in
-
-    # --- notices of core and engine
-
-    def link_ended(self, link: Link, reason: DetachReason) -> None:
-        """Detach a link of the connection that the router ends by itself."""
-        self._sessions.ended(link, reason)
-
-    def _tick(self, now_s: float) -> float:
-        """Send a heartbeat if one is due, and end the connection if it exceeded its idle time-out."""
-        self.connection.tick(now_s)
-        if self.connection.finished:
-            self._end_idle()
-            return NEVER
-        return now_s + self.connection.tick_period_s
-
-    def _end_idle(self) -> None:
-        for event in self.connection.events:
-            if isinstance(event, ConnectionClosed):
-                self._close(event)
-        self.connection.events.clear()
-        self._hub.flush()
-        self.lifetime.scope.cancel()
-
-    # --- the end
-
-    def _forget(self) -> None:
-        """Release everything; not async, so that no cancellation can skip it."""
-        self._transport.stop()
-        self._login.close()
+    def _release(self) -> None:
+        """Undo what made the connection, in the inverse order; not async, so that no cancellation can skip it."""
+        services, number = self._services, self.number
+        self.stream.stop()
         if self._timer is not None:
-            self._services.timers.cancel(self._timer)
-        self._services.connections.remove(self._number)
-        self._membership.lose_all_links()
-        self._services.policy.leave(self._number, self._sessions.had)
-        self._sessions.forget()
-        self._membership.leave()
+            services.timers.cancel(self._timer)
+        services.connections.remove(number)
+        if self.membership is not None:
+            self.membership.unregister(self)
+        self.login.close()
         self._hub.flush()
-        self._account.close(self.listed, self.lifetime.farewell)
-        self._admission.leave()
-        self.connection.forget()
-        self._transport.close()
+        self.record.close(self, self.lifetime.farewell)
+        self.engine.forget()
+        self.stream.close()
         self.lifetime.forget()
         if self.lifetime.opened:
             core_log.info("%s Connection Closed", self.lifetime.label)
+
+    # --- events
+
+    async def _handle_events(self, nursery: trio.Nursery) -> None:
+        engine = self.engine
+        while engine.events:
+            events = engine.events[:]
+            engine.events.clear()
+            for event in events:
+                if not self.lifetime.is_ending:  # else everything is ignored
+                    await self._handle(event, nursery)
+            self._hub.flush()
+            if engine.has_more:
+                await trio.lowlevel.checkpoint()
+                await self.stream.wait_for_room()
+                engine.receive_data(b"")
+
+    async def _handle(self, event: Event, nursery: trio.Nursery) -> None:
+        membership = self.membership
+        if isinstance(event, ConnectionOpened):
+            self._open(event.open)
+        elif isinstance(event, ConnectionClosed):
+            self._close(event)
+        elif membership is None:
+            await self._log_in(event)
+        elif isinstance(event, LinkAttached):
+            await membership.sessions.pass_on(event, nursery)
+        elif isinstance(event, LinkDetached):
+            self._note_detach(event, membership)
+            if not self.lifetime.is_ending:
+                await membership.sessions.pass_on(event, nursery)
+        elif isinstance(event, SessionBegun):
+            membership.sessions.begin(event.session, ours=event.begin.remote_channel is not None)
+        elif isinstance(event, SessionEnded):
+            membership.sessions.end(event)
+
+    async def _log_in(self, event: Event) -> None:
+        """Answer an event of the login; then the peer's input goes on."""
+        try:
+            with self.stream.noticing_absence():
+                goes_on = await self.login.take_step(event)
+        except LoginFailed as failed:
+            self.stream.lose(str(failed))
+            return
+        if goes_on:
+            self._hub.update_clock()
+            if self.login.outgoing:
+                self.engine.open()
+            self.engine.receive_data(b"")
+
+    def _open(self, remote: Open) -> None:
+        """Admit the peer if the policy allows it, and register the connection with the router's parts."""
+        settings, services, login, engine = self._settings, self._services, self.login, self.engine
+        login.note_open()
+        try:
+            self.membership = membership = self._admit(remote)
+        except OpenRefused as refused:
+            engine.open()
+            self.lifetime.end(refused.error)  # and everything that came with the open is ignored
+            return
+        login.close()
+        self.lifetime.admit(login.expires_at_s)
+        if settings.withholds_version and (login.mechanism or login.user):
+            engine.adopt(settings.limits, settings.open(self.number))
+        if not login.outgoing:
+            limit_by_group(membership.policy.admission.settings, engine)
+        engine.open()
+        membership.register(self, remote)
+        services.connections.add(self)
+        self.follow_log()
+        if engine.tick_period_s:
+            self._timer = services.timers.add(self._tick, trio.current_time() + engine.tick_period_s)
+        core_log.info("%s", describe_open(self, remote))
+        self.record.open(self, remote)
+        membership.offer_uplink(self)
+        if settings.role in (ROUTE_CONTAINER, "inter-router"):
+            self._hub.router.container_came(self.as_container())
+
+    def _admit(self, remote: Open) -> Membership:
+        """Return the part in the router of a connection whose peer sent ``remote`` and may open; OpenRefused."""
+        settings, login = self._settings, self.login
+        tenant, policy = self._admission(remote).admit(self)
+        components = settings.logged_components
+        log = MessageLog(components, partial(_log_message, self.lifetime.label)) if components else None
+        return Membership(
+            self.facts,
+            settings,
+            self._services,
+            self.engine,
+            self.lifetime,
+            remote,
+            login.user,
+            tenant,
+            policy,
+            log,
+            outgoing=login.outgoing,
+        )
+
+    def _admission(self, remote: Open) -> OpenAdmission:
+        return OpenAdmission(self.facts, self._settings, self._services, self.login, remote.hostname)
+
+    def _close(self, event: ConnectionClosed) -> None:
+        if event.fault is not None:
+            self.record.note_end("local", event.fault.condition)
+            self.lifetime.log_failure(str(event.fault))
+        else:
+            self.record.note_end("peer", "" if event.error is None else event.error.condition)
+            self.lifetime.note_close(event.error)
+        self.engine.close()
+
+    def _note_detach(self, event: LinkDetached, membership: Membership) -> None:
+        """End a dialled connection if the peer detached the control link: without it the connection is useless."""
+        trunk = membership.trunk
+        if self.outgoing and trunk is not None and trunk.is_control(event.link.sink):
+            why = "for no reason" if event.error is None else f"{event.error.condition} {event.error.description or ''}"
+            self.lifetime.give_up(
+                f"the peer refuses links between routers ({why.rstrip()}): is its listener's role inter-router?"
+            )
+
+    def _expire(self) -> None:
+        if not self.engine.finished:
+            self.lifetime.expire()
+
+    def _tick(self, now_s: float) -> float:
+        """Send a heartbeat if one is due, and end the connection if it exceeded its idle time-out."""
+        engine = self.engine
+        engine.tick(now_s)
+        if not engine.finished:
+            return now_s + engine.tick_period_s
+        for event in engine.events:
+            if isinstance(event, ConnectionClosed):
+                self._close(event)
+        engine.events.clear()
+        self._hub.flush()
+        self.lifetime.scope.cancel()
+        return NEVER
+
+    # --- facts for the other rooms, see ConnectionView
+
+    @property
+    def number(self) -> int:
+        return self.facts.connection_id
+
+    @property
+    def name(self) -> str:
+        return f"connection/{self.lifetime.remote}"
+
+    @property
+    def role(self) -> str:
+        return self._settings.role
+
+    @property
+    def outgoing(self) -> bool:
+        return self.login.outgoing
+
+    @property
+    def user(self) -> str:
+        return self.login.user
+
+    @property
+    def mechanism(self) -> str:
+        return self.login.mechanism
+
+    @property
+    def certificates(self) -> PeerCertificates:
+        return self._security.certificates
+
+    @property
+    def tenant(self) -> Tenant | None:
+        return None if self.membership is None else self.membership.tenant
+
+    @property
+    def failure(self) -> str:
+        return self.lifetime.failure
+
+    @property
+    def closing(self) -> bool:
+        return self.lifetime.state is PeerState.DELETED
+
+    @property
+    def link_capacity(self) -> int:
+        return self._settings.link_capacity
+
+    @property
+    def trace(self) -> bool:
+        return self.record.shows_frames
+
+    @trace.setter
+    def trace(self, wanted: bool) -> None:
+        self.record.decide_frames(wanted, midway=self.lifetime.opened)
+
+    def links(self) -> Iterator[int]:
+        for session in self.engine.sessions():
+            for link in session.all_links():
+                if isinstance(link.sink, Ingress | Egress):
+                    yield link.sink.identity
+
+    def about(self) -> dict[str, Any]:
+        remote, membership = self.engine.remote_open, self.membership
+        vhost = remote.hostname if remote is not None else None
+        if membership is not None:
+            vhost = membership.policy.admission.vhost or vhost
+        return {
+            "conn": self.number,
+            "vhost": vhost or None,
+            "user": self.user or None,
+            "host": self.facts.remote_host,
+            "tenant": None if self.tenant is None else self.tenant.name,
+        }
+
+    def row(self, now_s: float) -> dict[str, object]:
+        return row_of(self, self._services.connections.last_delivery_s(self.number, now_s), now_s)
+
+    def received_bytes(self) -> int:
+        return self.record.bytes_in
+
+    # --- orders of the other rooms, see ConnectionView
+
+    def force_close(self, error: Error) -> None:
+        self._services.connections.remove(self.number)
+        self.lifetime.end(error, PeerStep.DELETE)
+
+    def turn_out(self, error: Error) -> None:
+        self.lifetime.end(error)
+
+    def abort(self, why: str) -> None:
+        self.stream.abort(why)
+
+    def follow(self, admission: Admission) -> None:
+        """Apply the changed policy to the connection; close it if it would change its tenant."""
+        membership, remote = self.membership, self.engine.remote_open
+        if membership is None or remote is None or self.lifetime.is_ending or self.engine.finished:
+            return  # it is ending
+        tenant = "" if membership.tenant is None else membership.tenant.name
+        if not self._admission(remote).stays(tenant, admission.vhost):
+            self.lifetime.end(TENANT_CHANGED)
+            return
+        membership.sessions.judge_again()
+        self._hub.flush()
+
+    def follow_log(self) -> None:
+        self.record.follow_log(midway=self.lifetime.opened)
+
+    def suspend_credit(self, suspended: bool) -> None:
+        if self.membership is not None:
+            self.membership.sessions.suspend_credit(suspended)
+
+    def check_standing(self) -> None:
+        if not self.login.is_good() and not self.closing and not self.engine.finished:
+            self.lifetime.expire()
+
+    def as_container(self) -> Container:
+        assert self.membership is not None  # noqa: S101 - only open connections are asked
+        return self.membership.sessions.as_container(self._settings.given_name)
+
+    def begin_own_sessions(self, count: int) -> list[Session]:
+        assert self.membership is not None  # noqa: S101 - only open connections are asked
+        return self.membership.sessions.begin_own(count)
+
+    # --- notices of core and network, see ConnectionView
+
+    def note_in_use(self) -> None:
+        if isinstance(self.lifetime, DialledLifetime):
+            self.lifetime.serving.set()
+
+    def link_ended(self, link: Link, reason: DetachReason) -> None:
+        if self.membership is not None:
+            self.membership.sessions.note_ended(link, reason)
+
+
+def _log_message(label: str, link: Link, text: str) -> None:
+    message_log.log(TRACE, "%s: %s", label, text)

@@ -1,15 +1,16 @@
-"""The differences between accepted and dialled connections: the login, and the watcher of the connection."""
+"""The login of a connection, which differs between accepted and dialled ones."""
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Protocol
 
-from trouter.engine.connection import Connection
-from trouter.engine.events import ConnectionClosed, Event, LinkDetached
+from trouter.engine.events import Event
 from trouter.engine.sasl import SaslClient, SaslServer
 from trouter.hooks import Permissions
 
-from .transport import Transport
+
+class LoginFailed(Exception):
+    """The router cannot log in at the peer; the text says why."""
 
 
 class PeerLogin(Protocol):
@@ -43,13 +44,10 @@ class PeerLogin(Protocol):
     def expires_at_s(self) -> float:
         """Return when the credentials end, by trio's clock."""
 
-    def attach(self, connection: Connection, transport: Transport) -> None:
-        """Set connection and transport, once, before anything is read."""
+    async def take_step(self, event: Event) -> bool:
+        """Answer an event of the login; return whether more input may be read. LoginFailed."""
 
-    async def handle(self, event: Event) -> bool:
-        """Process ``event``; return whether it was one of the login."""
-
-    def opens(self) -> None:
+    def note_open(self) -> None:
         """Take the user of a peer without login from its certificate, at its open."""
 
     def is_good(self) -> bool:
@@ -57,34 +55,3 @@ class PeerLogin(Protocol):
 
     def close(self) -> None:
         """End the login, whether it succeeded or not; a second call does nothing."""
-
-
-class Watcher(Protocol):
-    """The receiver of events of a dialled connection."""
-
-    def opened(self, line: str) -> None:
-        """Note that the opens are exchanged and the connection is admitted; ``line`` is the log line."""
-
-    def in_use(self) -> None:
-        """Note that the other router serves the connection: a neighbour's first hello, or an uplink's links, came."""
-
-    def closed(self, event: ConnectionClosed) -> None:
-        """Note that the peer, or a fault, closed the connection."""
-
-    def detached(self, event: LinkDetached, *, control: bool) -> None:
-        """Note that the peer detached a link; ``control`` if it is the control link between routers."""
-
-
-class _Nothing:
-    """Ignores all events, for accepted connections."""
-
-    def opened(self, line: str) -> None: ...
-
-    def in_use(self) -> None: ...
-
-    def closed(self, event: ConnectionClosed) -> None: ...
-
-    def detached(self, event: LinkDetached, *, control: bool) -> None: ...
-
-
-UNWATCHED: Final[Watcher] = _Nothing()

@@ -4,54 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
-from trouter.admission.memory import Consumer
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
-from trouter.management import ports
-from trouter.tls.secure import SecuredConnection
+from trouter.net.view import ConnectionView
 
 if TYPE_CHECKING:
-    from trouter.core.tenants import Tenant
     from trouter.engine.connection import Connection
 
 #: Connections checked in one call.
 PORTION: Final = 1000
-_MAX_PROPERTIES: Final = 64
 
 
-class ConnectionFacts(ports.ConnectionFacts, Consumer, SecuredConnection, Protocol):
-    """An open connection for management, the watches of memory and certificates, and the state dump."""
-
-    @property
-    def listener(self) -> str:
-        """Return the name of the listener or connector of the connection."""
-
-    def follow_log(self) -> None:
-        """Apply the changed log levels."""
-
-    @property
-    def tenant(self) -> Tenant | None:
-        """Return the tenant of the connection, or None."""
-
-    def cut(self, why: str) -> None:
-        """Drop the connection without a close."""
-
-    def check_standing(self) -> None:
-        """Close the connection if its peer's credentials are no longer valid."""
-
-
-class Connections(Mapping[int, "ConnectionFacts"]):
+class Connections(Mapping[int, ConnectionView]):
     """The open connections, the lowest number first."""
 
     def __init__(self) -> None:
-        self._open: dict[int, ConnectionFacts] = {}
+        self._open: dict[int, ConnectionView] = {}
         #: When the last delivery was noticed on a connection, and the count then.
         self._moved: dict[int, tuple[float, int]] = {}
         self._round: Iterator[int] = iter(())
 
-    def __getitem__(self, number: int) -> ConnectionFacts:
+    def __getitem__(self, number: int) -> ConnectionView:
         return self._open[number]
 
     def __iter__(self) -> Iterator[int]:
@@ -60,7 +35,7 @@ class Connections(Mapping[int, "ConnectionFacts"]):
     def __len__(self) -> int:
         return len(self._open)
 
-    def add(self, connection: ConnectionFacts) -> None:
+    def add(self, connection: ConnectionView) -> None:
         """Add a connection whose opens were exchanged."""
         self._open[connection.number] = connection
 
@@ -74,7 +49,7 @@ class Connections(Mapping[int, "ConnectionFacts"]):
         for connection in self._open.values():
             connection.follow_log()
 
-    def look(self, now_s: float) -> None:
+    def note_deliveries(self, now_s: float) -> None:
         """Note which connections, a portion of them, had deliveries since the last check; call about once a second."""
         looked = 0
         for number in islice(self._round, PORTION):
@@ -104,15 +79,3 @@ def deliveries(engine: Connection) -> int:
     """Return the number of deliveries on the current links."""
     sinks = (link.sink for session in engine.sessions() for link in session.all_links())
     return sum(sink.counters.deliveries for sink in sinks if isinstance(sink, Ingress | Egress))
-
-
-def shown_properties(properties: Any) -> dict[str, object]:
-    """Return the string and integer properties of a peer's open, at most ``_MAX_PROPERTIES``."""
-    if not isinstance(properties, dict):
-        return {}
-    shown = (
-        (str(key), value)
-        for key, value in properties.items()
-        if isinstance(value, str | int) and not isinstance(value, bool)
-    )
-    return dict(islice(shown, _MAX_PROPERTIES))

@@ -9,7 +9,7 @@ take time without delaying the data path or other sessions.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -35,11 +35,11 @@ from trouter.engine.ports import Budget, SessionPort
 from trouter.engine.session import Session
 from trouter.engine.states import UNANSWERED, LinkState
 from trouter.logs.peer_text import and_more, describe_counters, describe_error, describe_terminus
-from trouter.net.hub import Hub
 from trouter.policy.connection_policy import ConnectionPolicy
 from trouter.policy.kinds import LINK_DENIED, SINGLY
 from trouter.wire.performatives import Attach, Error, Source, Target
 
+from .lifetime import Lifetime
 from .settings import EVENTS_AT_ONCE
 from .shared import Services
 
@@ -67,48 +67,46 @@ class Sessions:
     """The sessions and links of one connection."""
 
     __slots__ = (
-        "_begun", "_connection", "_container", "_hub", "_inboxes", "_label", "_memory", "_own", "_policy", "_records",
-        "_repeats", "_routed", "_suspended", "_turn_out", "_uplinks", "close_error", "had", "max_links", "terms",
+        "_begun", "_connection", "_container", "_hub", "_inboxes", "_lifetime", "_max_links", "_memory", "_own",
+        "_policy", "_records", "_repeats", "_routed", "_suspended", "_uplinks", "had", "terms",
     )  # fmt: skip
 
     def __init__(
-        self, hub: Hub, connection: Connection, label: str, turn_out: Callable[[Error], None], services: Services
+        self,
+        connection: Connection,
+        lifetime: Lifetime,
+        services: Services,
+        policy: ConnectionPolicy,
+        terms: PeerTerms,
+        max_links: int,
     ) -> None:
-        """Make the sessions of a connection, which ``turn_out`` closes."""
+        """Make the sessions of an admitted connection, whose links get ``terms`` and those of the policy."""
         self._memory = services.guard.memory
         self._uplinks = services.uplinks
-        #: The terms of links that are attached from now on.
-        self.terms = PeerTerms()
-        self._policy: ConnectionPolicy | None = None
+        self._policy = policy
         self._suspended = False
         self._container: Container | None = None
-        self._turn_out = turn_out
-        self._hub = hub
+        self._hub = services.hub
         self._connection = connection
-        self._label = label
+        self._lifetime = lifetime
         self._records = services.recorder.links
         self._repeats = services.recorder.repeats
         #: The most links of the peer, and those it has. Empty dicts are a third of the size of empty sets.
-        self.max_links = 1 << 62
+        self._max_links = max_links
         self._routed: dict[int, None] = {}
         #: Sessions that both sides have begun and neither has ended; and those of them that the router began.
         self._begun: dict[SessionPort, Session] = {}
         self._own: dict[SessionPort, None] = {}
         #: The peer's sessions, senders and receivers when its connection was lost; none if it was closed.
         self.had = 0, 0, 0
-        #: The error with which the peer closed the connection.
-        self.close_error: Error | None = None
         #: The inboxes of the sessions' tasks, while there are any.
         self._inboxes: dict[SessionPort, trio.MemorySendChannel[LinkAttached | LinkDetached]] = {}
+        connection.oversize_error = policy.oversize_error
+        policy.count_sessions(0, connection.open_bytes)
+        #: The terms of links that are attached from now on.
+        self.terms = self._under(terms, policy)
 
-    def admit(self, terms: PeerTerms, policy: ConnectionPolicy) -> None:
-        """Admit the open connection under these terms."""
-        self._policy = policy
-        self._connection.oversize_error = policy.oversize_error
-        policy.count_sessions(0, self._connection.open_bytes)
-        self._go_by(self._under(terms, policy))
-
-    def _go_by(self, terms: PeerTerms) -> None:
+    def _set_terms(self, terms: PeerTerms) -> None:
         self.terms = terms
         if self._container is not None:
             self._container.terms = terms
@@ -123,10 +121,8 @@ class Sessions:
 
     def suspend_credit(self, suspended: bool) -> None:
         """Withhold the peer's credit, or grant again what is owed."""
-        if self._policy is None:
-            return
         self._suspended = suspended
-        self._go_by(self._under(self.terms, self._policy))
+        self._set_terms(self._under(self.terms, self._policy))
         for session in self._connection.sessions():
             for link in session.all_links():
                 sink = link.sink
@@ -143,17 +139,11 @@ class Sessions:
             terms, check=check, max_message_bytes=policy.max_message_bytes, gate=gate, tap=policy.tap(terms.log)
         )
 
-    def forget(self) -> None:
-        """Drop the references to the ended connection."""
-        self._policy = None
-        self._container = None
-        self._turn_out = _ignore_error
-
     def judge_again(self) -> None:
         """Apply the changed policy: detach the links that it no longer allows, and update the others."""
-        policy, router = self._policy_now(), self._hub.router
+        policy, router = self._policy, self._hub.router
         self._connection.oversize_error = policy.oversize_error
-        self._go_by(self._under(self.terms, policy))
+        self._set_terms(self._under(self.terms, policy))
         policy.count_sessions(self._of_peer, self._connection.open_bytes)
         kept = {True: 0, False: 0}
         for session in self._connection.sessions():
@@ -178,13 +168,9 @@ class Sessions:
                     sink, self.terms, self.terms.max_message_bytes or self._connection.limits.max_message_bytes
                 )
 
-    def _policy_now(self) -> ConnectionPolicy:
-        assert self._policy is not None  # noqa: S101 - no session begins before the opens
-        return self._policy
-
     def _shares(self) -> list[Budget] | None:
         """Return the budgets, besides the router's, that count the bytes held of its messages."""
-        share = self._policy_now().share
+        share = self._policy.share
         return [*share.buffers] or None if share is not None else None  # type: ignore[list-item]  # made as budgets
 
     def _address_key(self, attach: Attach) -> str | None:
@@ -202,7 +188,7 @@ class Sessions:
     def _uncount(self, link: Link) -> None:
         """Stop counting a link that has ended; a second call does nothing."""
         self._routed.pop(getattr(link.sink, "identity", 0), None)
-        share = None if self._policy is None else self._policy.share
+        share = self._policy.share
         if share is not None:
             if isinstance(link.sink, Ingress):
                 share.end_sending(link.sink)
@@ -233,7 +219,7 @@ class Sessions:
             channel, limit = session.remote_channel, limits.channel_max
             self._connection.fail(PeerFault(Fault.CHANNEL_MAX, channel=channel, channel_max=limit))
             return
-        error = None if ours else self._policy_now().may_begin(self._of_peer)
+        error = None if ours else self._policy.may_begin(self._of_peer)
         if error is not None:
             session.end(error)
             return
@@ -248,14 +234,14 @@ class Sessions:
         """Forget a session that the peer or a fault ended."""
         session = event.session
         if event.fault is not None:
-            what = f"{self._label} Session on channel {session.channel}"
+            what = f"{self._lifetime.label} Session on channel {session.channel}"
             write = partial(_log_session_end, what, str(event.fault))
-            self._repeats.happened((self._label, "session"), SINGLY, write)
+            self._repeats.happened((self._lifetime.label, "session"), SINGLY, write)
         self._lose_links(session, event.error)
         session.end()
         self._connection.drop_session(session)
         self._own.pop(session, None)
-        if self._begun.pop(session, None) is not None and self._policy is not None:
+        if self._begun.pop(session, None) is not None:
             self._policy.count_sessions(self._of_peer, self._connection.open_bytes)
 
     async def pass_on(self, event: LinkAttached | LinkDetached, nursery: trio.Nursery) -> None:
@@ -283,20 +269,20 @@ class Sessions:
 
     def _count_too_large(self) -> None:
         """Count a message that was too large, and end the connection if the policy says so."""
-        self._policy_now().deny_large_message()
+        self._policy.deny_large_message()
         error = self._connection.oversize_error
         if error is not None:
-            self._turn_out(error)
+            self._lifetime.end(error)
 
     def lose_all_links(self) -> None:
         """Lose every link, because the connection has ended; a second call does nothing."""
-        self._hub.router.container_gone(self.terms.connection_number, self.close_error)
+        self._hub.router.container_gone(self.terms.connection_number, self._lifetime.peer_error)
         for session in self._connection.sessions():
             self._lose(session)
 
     async def lose_by_and_by(self) -> None:
         """Lose every link, and then every session, with turns for other connections in between."""
-        self._hub.router.container_gone(self.terms.connection_number, self.close_error)
+        self._hub.router.container_gone(self.terms.connection_number, self._lifetime.peer_error)
         lost = 0
         standing = self._connection.sessions()
         standing.reverse()
@@ -350,7 +336,7 @@ class Sessions:
         if self._hub.router.pulse.draining:
             link.refuse(Error("amqp:connection:forced", "the router is shutting down"))
             return
-        policy, key, quotas = self._policy_now(), None, None
+        policy, key, quotas = self._policy, None, None
         if (share := policy.share) is not None:
             key = self._address_key(event.attach)
             quotas = share.quotas_at_attach(key, link.kept_bytes)
@@ -360,7 +346,7 @@ class Sessions:
             error = NO_ROUTE
         if error is None:
             if self._hub.router.attach(link, self.terms, goes_up=found is LookupResult.LINKS) is LINK_DENIED:
-                self._policy_now().deny_closed(event.attach, "reserved" if self.terms.tenant else "dynamic")
+                self._policy.deny_closed(event.attach, "reserved" if self.terms.tenant else "dynamic")
         else:
             link.refuse(error)
         sink = link.sink
@@ -371,20 +357,20 @@ class Sessions:
         if isinstance(sink, Ingress | Egress):
             self._log_attached(link, event.attach)
         else:
-            write = partial(_log_attach, f"{self._label} Link refused", link.incoming, _describe(event.attach))
-            self._repeats.happened((self._label, "attach"), SINGLY, write)
+            write = partial(_log_attach, f"{self._lifetime.label} Link refused", link.incoming, _describe(event.attach))
+            self._repeats.happened((self._lifetime.label, "attach"), SINGLY, write)
 
     def _full(self) -> str:
         """Return the rule by which the peer may attach no more links; empty if it may."""
         count = len(self._routed)
-        if count >= self.max_links:
+        if count >= self._max_links:
             return "maxLinks"
         scarce = self._memory.refuses_links and not self.terms.is_router
         return "maxMemoryBytes" if scarce and count >= FEW_LINKS else ""
 
     def _log_attached(self, link: Link, attach: Attach) -> None:
         identity = getattr(link.sink, "identity", 0)
-        _log_attach(f"{self._label}[L{identity}] Link attached", link.incoming, _describe(attach))
+        _log_attach(f"{self._lifetime.label}[L{identity}] Link attached", link.incoming, _describe(attach))
         self._records.attached(link, attach)
 
     def _count(self, incoming: bool) -> int:
@@ -408,7 +394,7 @@ class Sessions:
         self._log_end(link, "detached", blocked, describe_error(_heard(event)))
         self._records.gone(self._hub.router, link, "detached", closed=event.closed, condition=_condition_of(event))
 
-    def ended(self, link: Link, reason: DetachReason) -> None:
+    def note_ended(self, link: Link, reason: DetachReason) -> None:
         """Detach a link of the connection that the router ends by itself."""
         blocked = self._hub.router.zero_credit_s(link) > BLOCKED_AFTER_S
         self._uncount(link)
@@ -423,7 +409,7 @@ class Sessions:
             sending = sum(comes_in for comes_in, _ in session.links)
             sessions, senders, receivers = self.had
             self.had = sessions + 1, senders + sending, receivers + len(session.links) - sending
-        self._lose_links(session, self.close_error)
+        self._lose_links(session, self._lifetime.peer_error)
 
     def _lose_links(self, session: Session, error: Error | None = None) -> None:
         """Lose the links that the session still has; ``error`` is the peer's. A second call does nothing."""
@@ -443,7 +429,7 @@ class Sessions:
         sink = link.sink
         if isinstance(sink, Ingress | Egress):
             counts = describe_counters(sink.counters, blocked)
-            core_log.info("%s[L%d] Link %s: %s%s", self._label, sink.identity, how, counts, why)
+            core_log.info("%s[L%d] Link %s: %s%s", self._lifetime.label, sink.identity, how, counts, why)
 
 
 def _taken(inbox: trio.MemoryReceiveChannel[LinkAttached | LinkDetached]) -> list[LinkAttached | LinkDetached]:
@@ -467,10 +453,6 @@ def _log_attach(what: str, incoming: bool, termini: str, count: int = 1) -> None
 def _log_session_end(what: str, fault: object, count: int) -> None:
     """Log that the peer's faults ended ``count`` sessions."""
     container_log.info("%s ended: %s%s", what, fault, and_more(count))
-
-
-def _ignore_error(_: Error) -> None:
-    """Ignore the error: the connection has ended."""
 
 
 def _heard(event: LinkDetached) -> Error | None:

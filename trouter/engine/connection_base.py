@@ -58,8 +58,11 @@ class ConnectionBase(ConnectionPort):
         sasl: SaslLayer | None,
         server: bool,
         budget: Budget | None = None,
+        owner: Any = None,
     ) -> None:
+        """``owner`` serves the connection, for those who know only the engine."""
         super().__init__(outbox, budget or Budget(UNLIMITED))
+        self.owner = owner
         self.limits = limits
         self.high_water = limits.high_water_bytes
         self.buffer_limit = limits.max_buffered_bytes

@@ -41,7 +41,7 @@ class FrameLog:
 
     def follow(self, *, midway: bool) -> None:
         """Begin or end tracing as the module's level says, unless an operator has decided."""
-        tracing = log.isEnabledFor(TRACE) if self._wanted is None else self._wanted
+        tracing = frames_are_wanted() if self._wanted is None else self._wanted
         if tracing != self.on:
             self._trace = FrameTrace(self._label, _show, midway=midway) if tracing else None
             self._shown_bytes = len(self._out)
@@ -60,6 +60,11 @@ class FrameLog:
     def dropped(self, count: int) -> None:
         """Note that the socket took ``count`` bytes from the front of the output."""
         self._shown_bytes = max(0, self._shown_bytes - count)
+
+
+def frames_are_wanted() -> bool:
+    """Return whether the level of the module says that frames are logged."""
+    return log.isEnabledFor(TRACE)
 
 
 def _show(line: str) -> None:

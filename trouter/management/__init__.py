@@ -10,6 +10,6 @@ from trouter import _twin
 _twin.select(__path__)
 
 from trouter.management.agent import Agent  # noqa: E402 - the twin is chosen first
-from trouter.management.ports import ConnectionFacts, ReloadReport  # noqa: E402
+from trouter.management.ports import ReloadReport  # noqa: E402
 
-__all__ = ["Agent", "ConnectionFacts", "ReloadReport"]
+__all__ = ["Agent", "ReloadReport"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -10,9 +10,7 @@ from typing import Any, Final, Protocol
 from trouter.config import Configuration, Problem
 from trouter.config.entities import Entity
 from trouter.config.schema import EntityType
-from trouter.core.containers import Container
-from trouter.engine.connection import Connection
-from trouter.wire.performatives import Error
+from trouter.net.view import ConnectionView
 
 #: The groupings of GET-MEMORY, besides ``address`` and none.
 MEMORY_BY: Final = ("process", "connection", "user", "vhost")
@@ -40,41 +38,6 @@ class Rights:
     level: str
     allow_admin_status_update: bool = True
     allow_dynamic_link_routes: bool = True
-
-
-class ConnectionFacts(Protocol):
-    """One connection for management."""
-
-    #: This connection's frames are logged.
-    trace: bool
-
-    @property
-    def number(self) -> int:
-        """Return the number in ``[C<n>]``."""
-
-    @property
-    def engine(self) -> Connection:
-        """Return the engine's connection."""
-
-    @property
-    def name(self) -> str:
-        """Return the name in management, from the peer's host and port."""
-
-    @property
-    def role(self) -> str:
-        """Return the role of its listener or connector."""
-
-    def links(self) -> Iterator[int]:
-        """Yield the identities of its links."""
-
-    def as_container(self) -> Container:
-        """Return the connection as a container for links of the router's own."""
-
-    def row(self, now_s: float) -> dict[str, object]:
-        """Return the attributes of the type connection, as values of AMQP types."""
-
-    def force_close(self, error: Error) -> None:
-        """Close the connection with ``error``."""
 
 
 class Topology(Protocol):
@@ -130,7 +93,7 @@ class Control(Protocol):
     async def reload(self) -> ReloadReport:
         """Apply the configuration file again; ChangeRefused with every problem in its description."""
 
-    def connections(self) -> Mapping[int, ConnectionFacts]:
+    def connections(self) -> Mapping[int, ConnectionView]:
         """Return the connections by number, ascending."""
 
     def memory(self, by: str) -> Sequence[Mapping[str, object]]:

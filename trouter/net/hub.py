@@ -34,5 +34,5 @@ class Hub:
             outbox.clear()
             for connection in touched:
                 connection.flush()
-                owner: Any = connection.owner
-                owner.write_nowait()
+                owner: Any = connection.owner  # a Peer; its stream is called directly, because this is done so often
+                owner.stream.write_nowait()

@@ -21,6 +21,8 @@ SOCKETS_PER_ROUND: Final = 64
 #: Rounds in a row before other tasks get their turn.
 ROUNDS_IN_A_ROW: Final = 4
 
+READABLE: Final = select.EPOLLIN
+WRITABLE: Final = select.EPOLLOUT
 #: The peer will send no more; earlier octets may still wait to be read.
 HUNG_UP: Final = select.EPOLLRDHUP
 
@@ -28,13 +30,16 @@ log = logging.getLogger("trouter.SERVER")
 
 
 class Reader(Protocol):
-    """The object that is called when its socket is readable."""
+    """The object that is called when its socket is ready."""
 
     def on_readable(self) -> None:
         """Read once and process the input; must not block."""
 
+    def on_events(self, events: int) -> None:
+        """Do what any other combination of epoll's events asks for; must not block."""
+
     def crash(self, error: Exception) -> None:
-        """End this reader only: ``on_readable`` raised, which is a bug of ours."""
+        """End this reader only: one of its methods raised, which is a bug of ours."""
 
 
 class Poller:
@@ -45,17 +50,23 @@ class Poller:
         self._epoll = select.epoll()
         self._readers: dict[int, Reader] = {}
 
-    def add(self, sock: socket.socket, reader: Reader, events: int = select.EPOLLIN) -> None:
-        """Call ``reader`` whenever ``sock`` is readable, or with ``HUNG_UP`` when the peer has hung up."""
+    def watch(self, sock: socket.socket, reader: Reader, events: int) -> None:
+        """Call ``reader`` whenever one of ``events`` is true of ``sock``; 0, before the socket is closed, for never."""
         number = sock.fileno()
-        self._readers[number] = reader
-        self._epoll.register(number, events)
+        if self._epoll.closed:  # the process ends
+            self._readers.pop(number, None)
+        elif not events:
+            if self._readers.pop(number, None) is not None:
+                self._epoll.unregister(number)
+        elif number in self._readers:
+            self._epoll.modify(number, events)
+        else:
+            self._readers[number] = reader
+            self._epoll.register(number, events)
 
-    def remove(self, sock: socket.socket) -> None:
-        """Stop the calls, before the socket is closed; a second call does nothing."""
-        number = sock.fileno()
-        if self._readers.pop(number, None) is not None and not self._epoll.closed:
-            self._epoll.unregister(number)
+    async def wait_readable(self, sock: socket.socket) -> None:
+        """Wait until ``sock``, which is not watched, is readable."""
+        await trio.lowlevel.wait_readable(sock)
 
     async def run(self) -> None:
         """Wait for sockets and call their readers until cancelled."""
@@ -73,12 +84,15 @@ class Poller:
 
     def _serve(self, ready: list[tuple[int, int]]) -> None:
         self._hub.update_clock()
-        for number, _ in ready:
+        for number, events in ready:
             reader = self._readers.get(number)
             if reader is None:
                 continue  # an earlier reader of this round ended it
             try:
-                reader.on_readable()
+                if events == READABLE:
+                    reader.on_readable()
+                else:
+                    reader.on_events(events)
             except Exception as error:  # noqa: BLE001 - a bug in one connection's path must not end the others
                 reader.crash(error)
         self._hub.flush()

@@ -2,49 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Final
 
 from trouter import records
-from trouter.hooks import PeerFacts
+from trouter.logs.frame_log import FrameLog, frames_are_wanted
 from trouter.logs.peer_text import describe_properties, name_word, word
+from trouter.net.view import ConnectionView
 from trouter.wire.performatives import Error, Open
 
 from .clocks import mono_us, now_us
 from .recorder import Recorder
 
-
-class Accounted(Protocol):
-    """The connection as its records see it."""
-
-    @property
-    def facts(self) -> PeerFacts: ...
-
-    @property
-    def outgoing(self) -> bool: ...
-
-    @property
-    def user(self) -> str: ...
-
-    @property
-    def mechanism(self) -> str: ...
-
-    @property
-    def failure(self) -> str: ...
-
-    @property
-    def number(self) -> int: ...
-
-    @property
-    def role(self) -> str: ...
-
-    @property
-    def listener(self) -> str: ...
-
-    def about(self) -> dict[str, Any]:
-        """Return the fields of every record about the connection."""
+#: By whom a connection was ended, and the condition, unless a close says it.
+TRANSPORT_ENDED: Final = ("transport", "")
 
 
-def describe_open(peer: Accounted, remote: Open) -> str:
+def describe_open(peer: ConnectionView, remote: Open) -> str:
     """Return the log line for an exchange of opens."""
     facts = peer.facts
     encrypted = facts.tls.version if facts.tls else "no"
@@ -56,27 +29,70 @@ def describe_open(peer: Accounted, remote: Open) -> str:
     )
 
 
-class Account:
-    """The byte counts of one connection; records its open and its end."""
+class ConnectionRecord:
+    """The byte counts of one connection and the log of its frames; records its open and its end."""
 
-    __slots__ = ("_accepted_us", "_ended", "_opened_us", "_recorder", "bytes_in", "bytes_out")
+    __slots__ = (
+        "_accepted_us",
+        "_ended",
+        "_label",
+        "_opened_us",
+        "_out",
+        "_recorder",
+        "bytes_in",
+        "bytes_out",
+        "frames",
+    )
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, label: str, out: bytearray) -> None:
+        """``label`` begins the lines of the connection; ``out`` is its output that the socket has yet to take."""
         self._recorder = recorder
+        self._label = label
+        self._out = out
         self._accepted_us = mono_us()
         self._opened_us = 0
-        self._ended = ("transport", "")
+        self._ended = TRANSPORT_ENDED
         self.bytes_in = 0
         self.bytes_out = 0
+        #: None while no frames were ever to be logged.
+        self.frames: FrameLog | None = None
 
-    def open(self, peer: Accounted, remote: Open) -> None:
+    # --- frames
+
+    @property
+    def shows_frames(self) -> bool:
+        """True if the frames of the connection are logged."""
+        return self.frames is not None and self.frames.on
+
+    def decide_frames(self, wanted: bool, *, midway: bool) -> None:
+        """Log frames or not, as an operator decides; see ``FrameLog.decide``."""
+        self._frame_log().decide(wanted, midway=midway)
+
+    def follow_log(self, *, midway: bool) -> None:
+        """Log frames from now on if the level of the module PROTOCOL says so, unless an operator has decided."""
+        if self.frames is not None or frames_are_wanted():
+            self._frame_log().follow(midway=midway)
+
+    def show_input(self, data: bytes) -> None:
+        """Log the frames in bytes from the peer, if they are to be logged."""
+        if self.frames is not None:
+            self.frames.received(data)
+
+    def _frame_log(self) -> FrameLog:
+        if self.frames is None:
+            self.frames = FrameLog(self._label, self._out)
+        return self.frames
+
+    # --- records
+
+    def open(self, peer: ConnectionView, remote: Open) -> None:
         """Record that the opens were exchanged."""
         self._opened_us = now_us()
         tls = peer.facts.tls
         self._recorder.emit(
             records.ConnectionOpened(
                 **peer.about(),
-                listener=peer.listener,
+                listener=peer.facts.listener.name,
                 role=peer.role,
                 dir=_direction(peer),
                 container=remote.container_id,
@@ -86,11 +102,11 @@ class Account:
             )
         )
 
-    def ends(self, by: str, condition: str) -> None:
+    def note_end(self, by: str, condition: str) -> None:
         """Note that the ``peer`` or the router (``local``) closed it; without that, the transport ended it."""
         self._ended = (by, condition)
 
-    def close(self, peer: Accounted, farewell: Error | None) -> None:
+    def close(self, peer: ConnectionView, farewell: Error | None) -> None:
         """Record that the connection ended; ``farewell`` is the error of the router's close."""
         by, condition = self._ended if farewell is None else ("local", farewell.condition)
         self._recorder.emit(
@@ -107,5 +123,5 @@ class Account:
         )
 
 
-def _direction(peer: Accounted) -> str:
+def _direction(peer: ConnectionView) -> str:
     return "out" if peer.outgoing else "in"

@@ -15,7 +15,7 @@ from trouter.columns.links import undelivered_of, unsettled_of
 from trouter.core.egress import Egress
 from trouter.core.ingress import Ingress
 from trouter.core.watch import OVERDRAWN_TEXT, STUCK_AFTER_S, UNBLOCKED_TEXT, Notice
-from trouter.net.owner import owner_of
+from trouter.net.view import owner_of
 from trouter.records import DeliveryInterval, LinkAttached, LinkDetached, LinkStalled, Record
 from trouter.wire.performatives import Attach
 

@@ -11,12 +11,13 @@ import ssl
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
 from trouter.config import Configuration, ConnectorEntity, ListenerEntity, SslProfileEntity
 from trouter.hooks import CertificateFacts, PeerFacts, Plugins, Refused, TlsFacts
+from trouter.net.view import NO_CERTIFICATES, ConnectionView, PeerCertificates
 from trouter.records import Alarm, TlsOutcome
 from trouter.telemetry.recorder import Recorder
 from trouter.wire.performatives import Error
@@ -53,12 +54,7 @@ class SecurityLayer:
     early: bytes = b""
     #: When the peer's time until its open began, by trio's clock; None for now.
     began_s: float | None = None
-    #: The peer's verified certificates in DER, the leaf first.
-    chain: tuple[bytes, ...] = field(default=(), repr=False)
-    #: What verified them: profile, its generation, and the listener's own file of authorities.
-    profile: str = ""
-    ordinal: int = 0
-    trusted_file: str = ""
+    certificates: PeerCertificates = NO_CERTIFICATES
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,32 +77,13 @@ def resumable(host: str, security: SecurityLayer) -> Resumable | None:
     return None if session is None else Resumable(host, session)
 
 
-class SecuredConnection(Protocol):
-    """An open connection and its security layer."""
-
-    @property
-    def number(self) -> int:
-        """The number in ``[C<n>]``."""
-
-    @property
-    def closing(self) -> bool:
-        """Whether the connection is closing or closed."""
-
-    @property
-    def security(self) -> SecurityLayer:
-        """The plain socket, or TLS."""
-
-    def force_close(self, error: Error) -> None:
-        """Close it with ``error``."""
-
-
 class Secure:
     """The TLS of a router: profiles, handshakes, rechecks."""
 
     def __init__(
         self,
         plugins: Plugins,
-        connections: Mapping[int, SecuredConnection],
+        connections: Mapping[int, ConnectionView],
         recorder: Recorder,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -145,10 +122,10 @@ class Secure:
         if profiles is None:
             return
         for connection in list(self._connections.values()):
-            security = connection.security
-            outdated = security.profile and security.ordinal < profiles.oldest_valid(security.profile)
+            shown = connection.certificates
+            outdated = shown.profile and shown.ordinal < profiles.oldest_valid(shown.profile)
             if outdated and not connection.closing:
-                log.info("[C%d] closed: sslProfile %s has a newer generation", connection.number, security.profile)
+                log.info("[C%d] closed: sslProfile %s has a newer generation", connection.number, shown.profile)
                 connection.force_close(OUT_OF_DATE)
 
     def ends(self) -> Iterable[tuple[str, float]]:
@@ -206,7 +183,8 @@ class Secure:
         await channel.handshake(sock, early)
         profile = loaded.entity
         trusted = entity.trusted_certs_file or ""
-        security = SecurityLayer(channel, b"", began_s, channel.chain(), profile.name, profile.ordinal, trusted)
+        shown = PeerCertificates(channel.chain(), profile.name, profile.ordinal, trusted)
+        security = SecurityLayer(channel, b"", began_s, shown)
         return await self._judge(facts, security, loaded, maps_user=True), security
 
     def _fault_of(self, entity: ListenerEntity) -> str:
@@ -237,7 +215,8 @@ class Secure:
         channel = _client_channel(context, host, use, None if known is None or known.host != host else known.session)
         with trio.move_on_after(HANDSHAKE_S):
             await channel.handshake(sock)
-            security = SecurityLayer(channel, b"", None, channel.chain(), loaded.entity.name, loaded.entity.ordinal)
+            shown = PeerCertificates(channel.chain(), loaded.entity.name, loaded.entity.ordinal)
+            security = SecurityLayer(channel, b"", None, shown)
             return await self._judge(facts, security, loaded, maps_user=False), security
         raise TlsFailed(f"timed out: TLS took more than {HANDSHAKE_S:g} s")
 
@@ -259,8 +238,9 @@ class Secure:
         channel = security.channel
         assert channel is not None  # noqa: S101 - there was a handshake
         subject = serial = user = ""
-        if security.chain:
-            subject, serial, user = await self._identify(security, loaded, maps_user=maps_user)
+        chain = security.certificates.chain
+        if chain:
+            subject, serial, user = await self._identify(security.certificates, loaded, maps_user=maps_user)
         name, bits = channel.cipher
         version = channel.version
         self._recorder.emit(
@@ -269,33 +249,33 @@ class Secure:
         return replace(
             facts,
             encrypted=True,
-            tls=TlsFacts(version, name, bits, subject, security.chain[0] if security.chain else b"", user),
+            tls=TlsFacts(version, name, bits, subject, chain[0] if chain else b"", user),
             channel_bindings=channel.bindings(loaded.certificate),
         )
 
-    async def _identify(self, security: SecurityLayer, loaded: Loaded, *, maps_user: bool) -> tuple[str, str, str]:
+    async def _identify(self, shown: PeerCertificates, loaded: Loaded, *, maps_user: bool) -> tuple[str, str, str]:
         """Return subject, serial number and user of the peer's certificate; no user unless ``maps_user``. TlsFailed."""
         from cryptography import x509  # noqa: PLC0415
 
         from .names import distinguished_name  # noqa: PLC0415
 
-        objection = await self._objection(security)
+        objection = await self._objection(shown)
         if objection:
             raise TlsFailed(f"TLS: {objection}")
-        certificate = x509.load_der_x509_certificate(security.chain[0])
+        certificate = x509.load_der_x509_certificate(shown.chain[0])
         subject, serial = distinguished_name(certificate.subject), f"{certificate.serial_number:X}"
         if not maps_user:
             return subject, serial, ""
-        answer = self._plugins.map_uid(CertificateFacts(subject, security.chain[0]), loaded.facts)
+        answer = self._plugins.map_uid(CertificateFacts(subject, shown.chain[0]), loaded.facts)
         if isinstance(answer, Refused):
             raise TlsFailed(f"TLS: {answer.reason}")
         return subject, serial, answer
 
-    async def _objection(self, security: SecurityLayer) -> str:
+    async def _objection(self, shown: PeerCertificates) -> str:
         """Return why the peer's certificates are not valid now; "" if they are."""
         if self._profiles is None:
             return "its sslProfile is gone"
-        return await self._profiles.objection(security.chain, security.profile, security.trusted_file)
+        return await self._profiles.objection(shown.chain, shown.profile, shown.trusted_file)
 
     def _log_failure(self, facts: PeerFacts, why: str, alert: str) -> None:
         listener, number = facts.listener, facts.connection_id
@@ -337,15 +317,15 @@ class Secure:
 
     async def recheck(self) -> None:
         """Close connections whose certificates have expired or been revoked; to be called every ``RECHECK_S``."""
-        shown = iter([each for each in self._connections.values() if each.security.chain])
+        shown = iter([each for each in self._connections.values() if each.certificates.chain])
         async with trio.open_nursery() as nursery:
             for _ in range(RECHECKS_AT_ONCE):
                 nursery.start_soon(self._recheck, shown)
 
-    async def _recheck(self, connections: Iterator[SecuredConnection]) -> None:
+    async def _recheck(self, connections: Iterator[ConnectionView]) -> None:
         for connection in connections:
             await trio.lowlevel.checkpoint()
-            objection = await self._objection(connection.security)
+            objection = await self._objection(connection.certificates)
             if objection and self._connections.get(connection.number) is connection and not connection.closing:
                 log.info("[C%d] closed: %s", connection.number, objection)
                 self._recorder.emit(TlsOutcome(conn=connection.number, ok=False, reason=objection))

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from trouter.core.router import Router
 from trouter.core.tenants import Tenant
-from trouter.management.ports import ConnectionFacts, Control
+from trouter.management.ports import Control
+from trouter.net.view import ConnectionView
 
 from .base import Provider, Row
 
@@ -45,7 +46,7 @@ class Owned(Provider):
     def by_name(self, name: str) -> Sequence[Any]:
         return [key for key in self.keys() if self.cells(key, ("name",)) == [name]]
 
-    def _connections(self) -> Mapping[int, ConnectionFacts]:
+    def _connections(self) -> Mapping[int, ConnectionView]:
         """Return the tenant's open connections by number, ascending."""
         known = self._control.connections()
         return {number: known[number] for number in sorted(self._tenant.connections) if number in known}

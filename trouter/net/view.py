@@ -1,0 +1,146 @@
+"""A connection as every other room sees it: its facts, the orders that it takes, and the notices that it wants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+if TYPE_CHECKING:
+    from trouter.core.containers import Container, DetachReason
+    from trouter.core.tenants import Tenant
+    from trouter.engine.connection import Connection
+    from trouter.engine.link_base import Link
+    from trouter.engine.session import Session
+    from trouter.hooks import PeerFacts
+    from trouter.wire.performatives import Error
+
+
+@dataclass(frozen=True, slots=True)
+class PeerCertificates:
+    """The certificates that a peer proved to have, and what verified them."""
+
+    #: The verified chain in DER, the leaf first; empty for a peer without a certificate.
+    chain: tuple[bytes, ...] = field(default=(), repr=False)
+    #: The sslProfile, its generation, and the listener's own file of authorities.
+    profile: str = ""
+    ordinal: int = 0
+    trusted_file: str = ""
+
+
+NO_CERTIFICATES: Final = PeerCertificates()
+
+
+class ConnectionView(Protocol):
+    """One connection; ``connections/peer.py`` has it. Its engine refers to it as ``owner`` until it has ended."""
+
+    #: The frames of this connection are logged; to set it outweighs the level of the module PROTOCOL.
+    trace: bool
+
+    # --- facts
+
+    @property
+    def number(self) -> int:
+        """The number in ``[C<n>]``."""
+
+    @property
+    def name(self) -> str:
+        """The name in management, from the peer's host and port."""
+
+    @property
+    def facts(self) -> PeerFacts:
+        """The peer's address, its TLS, and the listener or connector of the connection."""
+
+    @property
+    def engine(self) -> Connection:
+        """The engine's connection, with its sessions, links and messages."""
+
+    @property
+    def role(self) -> str:
+        """The role of the listener or connector."""
+
+    @property
+    def outgoing(self) -> bool:
+        """True if the router dialled."""
+
+    @property
+    def user(self) -> str:
+        """The user that the login proved, empty for none."""
+
+    @property
+    def mechanism(self) -> str:
+        """The SASL mechanism, empty for none."""
+
+    @property
+    def certificates(self) -> PeerCertificates:
+        """The peer's certificates."""
+
+    @property
+    def tenant(self) -> Tenant | None:
+        """The tenant, None for none."""
+
+    @property
+    def failure(self) -> str:
+        """Why the connection failed, empty if it did not."""
+
+    @property
+    def closing(self) -> bool:
+        """True if an operator or the process ended it."""
+
+    def links(self) -> Iterator[int]:
+        """Yield the identities of its links."""
+
+    def about(self) -> dict[str, Any]:
+        """Return the fields common to all records about the connection."""
+
+    def row(self, now_s: float) -> dict[str, object]:
+        """Return the attributes of the type connection, as values of AMQP types."""
+
+    def received_bytes(self) -> int:
+        """Return the bytes received so far, within TLS."""
+
+    # --- orders
+
+    def force_close(self, error: Error) -> None:
+        """Close it with ``error`` by order of an operator or the process: it is no longer listed."""
+
+    def turn_out(self, error: Error) -> None:
+        """Close it with ``error``."""
+
+    def abort(self, why: str) -> None:
+        """Drop it without a close."""
+
+    def follow_log(self) -> None:
+        """Apply the changed log levels."""
+
+    def suspend_credit(self, suspended: bool) -> None:
+        """Withhold the peer's credit, or grant again what is owed."""
+
+    def check_standing(self) -> None:
+        """Close it if the peer's credentials are no longer valid."""
+
+    # --- links of the router's own
+
+    def as_container(self) -> Container:
+        """Return it as a container, on which the router attaches links of its own."""
+
+    @property
+    def link_capacity(self) -> int:
+        """The credit of a link on it."""
+
+    def begin_own_sessions(self, count: int) -> list[Session]:
+        """Begin ``count`` sessions of the router's and return them; Misuse if the peer allows no more."""
+
+    # --- notices
+
+    def note_in_use(self) -> None:
+        """Note that the other router serves it, or that it is a standby uplink."""
+
+    def link_ended(self, link: Link, reason: DetachReason) -> None:
+        """Note that the router ends a link of it by itself."""
+
+
+def owner_of(link: Any) -> ConnectionView | None:
+    """Return the connection of ``link``, a link of the engine; None once it has ended."""
+    owner: ConnectionView | None = link.session.connection.owner
+    return owner
