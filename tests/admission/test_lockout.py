@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.clock import Clock
-from trouter.admission.lockout import Key, Lockout, LockoutRules, Verdict
+from trouter.admission.lockout import AttemptResult, Key, Lockout, LockoutRules
 
 HOST, OTHER = "192.0.2.1", "192.0.2.2"
 RULES = LockoutRules()
@@ -24,11 +24,11 @@ def lockout(clock: Clock) -> Lockout:
     return Lockout(clock)
 
 
-def fail(lockout: Lockout, times: int, user: str = "alice", host: str = HOST) -> list[Verdict]:
+def fail(lockout: Lockout, times: int, user: str = "alice", host: str = HOST) -> list[AttemptResult]:
     return [lockout.judge(host, user, right=False) for _ in range(times)]
 
 
-def guess(lockout: Lockout, clock: Clock, user: str = "alice", host: str = HOST) -> tuple[float, Verdict]:
+def guess(lockout: Lockout, clock: Clock, user: str = "alice", host: str = HOST) -> tuple[float, AttemptResult]:
     """Fail one login; return the delay before it, and the verdict with the delay before its outcome."""
     before_s = lockout.wait_s(host)
     assert before_s is not None
@@ -43,9 +43,9 @@ def guess(lockout: Lockout, clock: Clock, user: str = "alice", host: str = HOST)
 
 
 def test_a_few_failures_cost_nothing(lockout: Lockout) -> None:
-    assert fail(lockout, 4) == [Verdict()] * 4
+    assert fail(lockout, 4) == [AttemptResult()] * 4
     assert lockout.wait_s(HOST) == 0.0
-    assert lockout.judge(HOST, "alice", right=True) == Verdict()
+    assert lockout.judge(HOST, "alice", right=True) == AttemptResult()
 
 
 def test_each_further_failure_of_a_host_doubles_the_wait_up_to_the_longest(lockout: Lockout, clock: Clock) -> None:
@@ -65,7 +65,7 @@ def test_a_user_is_waited_for_where_hosts_are_not_counted(lockout: Lockout, cloc
         assert before_s == 0.0
         waits.append(verdict.wait_s)
     assert waits == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
-    assert lockout.judge("127.0.0.1", "bob", right=True) == Verdict()
+    assert lockout.judge("127.0.0.1", "bob", right=True) == AttemptResult()
 
 
 def test_a_right_password_waits_as_a_wrong_one_does(lockout: Lockout) -> None:
@@ -97,7 +97,7 @@ def test_an_attempt_that_has_no_turn_is_not_counted(lockout: Lockout) -> None:
 
 def test_failures_far_apart_are_no_guessing(lockout: Lockout, clock: Clock) -> None:
     for _ in range(19):
-        assert lockout.judge(HOST, "alice", right=False) == Verdict()
+        assert lockout.judge(HOST, "alice", right=False) == AttemptResult()
         assert lockout.wait_s(HOST) == 0.0
         clock.now_s += RULES.delay_window_s / 4 + 0.1
 
@@ -117,7 +117,7 @@ def test_a_minute_without_failure_is_forgiven(lockout: Lockout, clock: Clock) ->
     assert lockout.wait_s(HOST) == 16.0
     clock.now_s += 16.0 + RULES.delay_window_s + 1
     assert lockout.wait_s(HOST) == 0.0
-    assert lockout.judge(HOST, "alice", right=True) == Verdict()
+    assert lockout.judge(HOST, "alice", right=True) == AttemptResult()
 
 
 # Locks
@@ -136,8 +136,8 @@ def test_thirty_wrong_passwords(lockout: Lockout, clock: Clock) -> None:
     assert began == [20]
     assert total_s > 600
     assert lockout.judge(HOST, "alice", right=True).locked  # it is refused, and counts as a failure
-    assert lockout.judge(OTHER, "alice", right=True) == Verdict()
-    assert lockout.judge(OTHER, "bob", right=True) == Verdict()
+    assert lockout.judge(OTHER, "alice", right=True) == AttemptResult()
+    assert lockout.judge(OTHER, "bob", right=True) == AttemptResult()
     assert not lockout.judge(HOST, "bob", right=True).locked
 
 
@@ -202,7 +202,7 @@ def test_on_loopback_only_pairs_are_counted_unless_shared_hosts_are_configured(l
 def test_failures_of_an_exempt_host_are_not_counted(lockout: Lockout, network: str) -> None:
     lockout.rules = replace(RULES, exempt=(ipaddress.ip_network(network),))
     host = HOST if "192" in network else "2001:db8::7"
-    assert fail(lockout, 50, host=host) == [Verdict()] * 50
+    assert fail(lockout, 50, host=host) == [AttemptResult()] * 50
     assert lockout.wait_s(host) == 0.0
     assert len(lockout) == 0
 
@@ -213,12 +213,12 @@ def test_an_alarm_is_given_once_and_no_login_is_held_up(lockout: Lockout) -> Non
     assert [verdict.began for verdict in verdicts] == [False] * 19 + [True] + [False] * 10
     assert {(verdict.locked, verdict.wait_s) for verdict in verdicts} == {(False, 0.0)}
     assert lockout.wait_s(HOST) == 0.0
-    assert lockout.judge(HOST, "alice", right=True) == Verdict()
+    assert lockout.judge(HOST, "alice", right=True) == AttemptResult()
 
 
 def test_the_lockout_can_be_switched_off(lockout: Lockout) -> None:
     lockout.rules = replace(RULES, mode="off")
-    assert fail(lockout, 50) == [Verdict()] * 50
+    assert fail(lockout, 50) == [AttemptResult()] * 50
     assert len(lockout) == 0
 
 
@@ -268,4 +268,4 @@ def test_an_entry_can_be_looked_at_and_forgiven(lockout: Lockout) -> None:
     assert lockout.forgive(Key(HOST, "alice"))
     assert not lockout.forgive(Key(HOST, "alice"))
     assert lockout.state(Key(HOST, "alice")) is None
-    assert lockout.judge(HOST, "alice", right=True) == Verdict()
+    assert lockout.judge(HOST, "alice", right=True) == AttemptResult()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trouter.app.rules import Rules
+from trouter.app.addresses import ConfiguredAddresses
 from trouter.config import AddressEntity
 from trouter.core.table import AddressTable
 
@@ -23,22 +23,22 @@ def answers(table: AddressTable) -> list[str]:
     return [table.rule_for(table.parse(address)).distribution for address in ASKED]
 
 
-def follow(rules: Rules, addresses: list[AddressEntity]) -> list[str]:
+def follow(rules: ConfiguredAddresses, addresses: list[AddressEntity]) -> list[str]:
     rules.prepare(addresses).apply()
     return answers(rules.table)
 
 
 @given(CONFIGURATIONS)
 def test_earlier_rules_leave_no_trace(configurations: list[list[AddressEntity]]) -> None:
-    rules = Rules(AddressTable("R"))
+    rules = ConfiguredAddresses(AddressTable("R"))
     for addresses in configurations:
         rules.prepare([]).drop()
-        assert follow(rules, addresses) == follow(Rules(AddressTable("R")), addresses)
+        assert follow(rules, addresses) == follow(ConfiguredAddresses(AddressTable("R")), addresses)
 
 
 @given(ADDRESSES)
 def test_unchanged_rules_are_not_touched(addresses: list[AddressEntity]) -> None:
-    rules = Rules(AddressTable("R"))
+    rules = ConfiguredAddresses(AddressTable("R"))
     follow(rules, addresses)
     before = list(rules.present.values())
     follow(rules, addresses)

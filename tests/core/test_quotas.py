@@ -15,7 +15,7 @@ from trouter.config import load
 from trouter.core.attach import PeerTerms
 from trouter.core.ingress import Ingress
 from trouter.engine.ports import Budget
-from trouter.policy.book import CLEAR_S, MAX_IDLE, Alarm, Book, Share
+from trouter.policy.book import CLEAR_S, MAX_IDLE, Book, QuotaAlarm, Share
 from trouter.policy.compiled import Policy
 from trouter.policy.quota_rules import QuotaRule
 from trouter.testing.memory import MemoryClient, MemoryReceiver, MemoryRouter, MemorySender, compose
@@ -37,7 +37,7 @@ class World:
 
     def __init__(self) -> None:
         self.router = MemoryRouter()
-        self.alarms: list[Alarm] = []
+        self.alarms: list[QuotaAlarm] = []
         self.book = Book(lambda: self.router.now_s, lambda: Budget(0), self.alarms.append)
         self.shares: dict[MemoryClient, Share] = {}
 

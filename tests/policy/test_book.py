@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from trouter.config.entities import Quotas
 from trouter.engine.ports import Budget
-from trouter.policy.book import _EMPTY, CLEAR_S, Book, Share
+from trouter.policy.book import _EMPTY, CLEAR_S, Book, QuotaAlarm, Share
 from trouter.policy.quota_rules import QuotaRule
 
 ALL = Quotas(max_links=100, max_addresses=100, max_messages_per_second=5, max_buffered_bytes=1000)
@@ -113,6 +113,24 @@ def test_when_all_connections_have_left_nothing_is_counted(acts: list[tuple[str,
     for _ in range(3):
         book.check_usage()
     assert len(book) == 0
+
+
+def test_a_quota_is_asked_without_being_used() -> None:
+    alarms: list[QuotaAlarm] = []
+    book = Book(lambda: 0.0, lambda: Budget(0), alarms.append)
+    limits = Quotas(max_connections_per_second=1, max_attaches_per_second=1, max_links=1)
+    rules = (QuotaRule("v", "v", "", limits, enforced=True),)
+    assert [book.quotas_at_open(rules, "u", "h").rule for _ in range(3)] == [""] * 3
+    share = book.enter("n", "", rules, "u", "h", int)
+    assert [share.quotas_at_attach("M0a", 0).rule for _ in range(3)] == [""] * 3
+    book.note_answer(book.quotas_at_open(rules, "u", "h"))
+    book.note_answer(share.quotas_at_attach("M0a", 0))
+    answers = book.quotas_at_open(rules, "u", "h"), share.quotas_at_attach("M0a", 0)
+    assert [answer.rule for answer in answers] == ["v:maxConnectionsPerSecond", "v:maxAttachesPerSecond"]
+    assert alarms == []
+    for answer in answers * 2:
+        book.note_answer(answer)
+    assert [alarm.measure for alarm in alarms] == ["max_connections_per_second", "max_attaches_per_second"]
 
 
 def test_a_connection_that_moves_keeps_what_is_the_same() -> None:

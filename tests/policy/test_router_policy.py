@@ -131,7 +131,7 @@ def test_an_allowed_open_is_recorded_and_repeated_message_denials_are_merged() -
     assert (record.op, record.allow, record.rule) == ("open", True, "one:all:remoteHosts:1")
     for _ in range(5):
         deny(made, Judged.USER_ID, "user-id", text="bob")
-    made._recorder.repeats.write()
+    made._record._recorder.repeats.write()
     told = [each.repeat for each in takes.records[1:] if isinstance(each, PolicyDecision)]
     assert told == [1, 4]
 
@@ -146,7 +146,7 @@ def test_repeated_denials_of_a_peer_flood_neither_the_log_nor_the_records(
     caplog.set_level("INFO", "trouter.POLICY")
     for number in range(100):
         deny(made, what, "one:all:rule", address=f"q{number}")
-    made._recorder.repeats.write()
+    made._record._recorder.repeats.write()
     told = [each for each in takes.records if isinstance(each, PolicyDecision)]
     assert [(each.addr, each.repeat) for each in told] == [*((f"q{number}", 1) for number in range(16)), ("q16", 84)]
     assert len(caplog.messages) == 17

@@ -54,7 +54,7 @@ class Key(NamedTuple):
     user: str | None = None
 
 
-class Verdict(NamedTuple):
+class AttemptResult(NamedTuple):
     """The consequence of an attempt that a plugin has judged."""
 
     #: Even the right password is refused.
@@ -110,7 +110,7 @@ class Lockout:
         wait_s = 0.0 if key is None else self._turn_s(key)
         return 0.0 if self.rules.mode != "enforce" else wait_s
 
-    def judge(self, host: str, user: str, *, right: bool, waited_s: float = 0.0) -> Verdict:
+    def judge(self, host: str, user: str, *, right: bool, waited_s: float = 0.0) -> AttemptResult:
         """Return the verdict on an attempt from ``host`` whose password a plugin found ``right`` or not; count a
         failure.
 
@@ -119,20 +119,20 @@ class Lockout:
         """
         rules, blocked = self.rules, self.blocks(user)
         if rules.mode == "off" or within(rules.exempt, host):
-            return Verdict(blocked)
+            return AttemptResult(blocked)
         enforced = rules.mode == "enforce"
         pair = Key(place_of(host), user) if user else None
         locked = blocked or (pair is not None and enforced and self._locked(pair))
         wait_s = 0.0 if pair is None else self._turn_s(pair, waited_s)
         if wait_s is None and enforced:
-            return Verdict(locked, None)
+            return AttemptResult(locked, None)
         began = False
         if right and not locked:
             if pair is not None:
                 self._entries.pop(pair, None)
         else:
             began = self._failed(host, pair)
-        return Verdict(locked, wait_s, began) if enforced else Verdict(blocked, began=began)
+        return AttemptResult(locked, wait_s, began) if enforced else AttemptResult(blocked, began=began)
 
     def forgive(self, key: Key) -> bool:
         """Remove an entry; return whether there was one."""

@@ -34,10 +34,10 @@ from trouter.telemetry.sampling import samplings_of
 from trouter.tls.problems import TlsProblems
 from trouter.tls.secure import Secure
 
+from .addresses import ConfiguredAddresses
 from .exchanges import ConfiguredExchanges
 from .pending import PendingPlugins, Unfit
 from .routes import ConfiguredRoutes
-from .rules import Rules
 from .service import Service, service_of
 
 BAD_REQUEST: Final = 400
@@ -62,7 +62,7 @@ class ConfiguredParts:
     listeners: Listeners
     connectors: Connectors
     connections: Connections
-    rules: Rules
+    addresses: ConfiguredAddresses
     routes: ConfiguredRoutes
     exchanges: ConfiguredExchanges
     secure: Secure
@@ -104,7 +104,7 @@ class Preparation:
             with self._collecting():
                 change.add(await self._prepare_policy(wanted))
             change.add(parts.connectors.prepare(service.connectors))
-            change.add(parts.rules.prepare(wanted.addresses))
+            change.add(parts.addresses.prepare(wanted.addresses))
             change.add(parts.auth_services.prepare(wanted.auth_services))
             change.add(Step(partial(self._server.serve, wanted, service)))
             with self._collecting():

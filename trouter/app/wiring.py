@@ -39,13 +39,13 @@ from trouter.telemetry.record_logs import RecordLogs
 from trouter.telemetry.recorder import Recorder
 from trouter.tls.secure import Secure
 
+from .addresses import ConfiguredAddresses
 from .consumers import Consumers
 from .control import Control
 from .dump import StateDump
 from .exchanges import ConfiguredExchanges
 from .preparing import ConfiguredParts
 from .routes import ConfiguredRoutes
-from .rules import Rules
 
 if TYPE_CHECKING:
     from trouter.connections.connector import Connector
@@ -190,7 +190,7 @@ def _parts(services: Services, makers: Makers, record_logs: RecordLogs) -> Confi
         listeners=Listeners(makers.listener),
         connectors=Connectors(makers.connector),
         connections=services.connections,
-        rules=Rules(router.table),
+        addresses=ConfiguredAddresses(router.table),
         routes=ConfiguredRoutes(router, flush),
         exchanges=ConfiguredExchanges(router, flush),
         secure=services.secure,

@@ -44,7 +44,7 @@ _EMPTY: Final[dict[Any, Any]] = {}
 FIRST_GUESS: Final = 1024
 
 
-class Alarm(NamedTuple):
+class QuotaAlarm(NamedTuple):
     """A notice that a quota is met (``raised``), or has not been for ``CLEAR_S``."""
 
     rule: QuotaRule
@@ -74,7 +74,7 @@ class Book:
     """The counts of a router. ``now`` returns the time in seconds; ``notify`` is called with each alarm."""
 
     def __init__(
-        self, now: Callable[[], float], new_buffer: Callable[[], Buffer], notify: Callable[[Alarm], None]
+        self, now: Callable[[], float], new_buffer: Callable[[], Buffer], notify: Callable[[QuotaAlarm], None]
     ) -> None:
         self.now = now
         self._new_buffer = new_buffer
@@ -243,13 +243,13 @@ class Book:
         meter.met_at_s[name] = now_s
         if not raised:
             self._alarmed[meter] = None
-            self._notify(Alarm(meter.rule, name, meter.who, True))
+            self._notify(QuotaAlarm(meter.rule, name, meter.who, True))
 
     def _clear(self, meter: Meter, name: str) -> None:
         del meter.met_at_s[name]
         if not meter.met_at_s:
             self._alarmed.pop(meter, None)
-        self._notify(Alarm(meter.rule, name, meter.who, False))
+        self._notify(QuotaAlarm(meter.rule, name, meter.who, False))
 
     def raised(self, vhost: str) -> Iterator[str]:
         """Yield the present alarms of a vhost, each as its rule and user or host."""

@@ -12,9 +12,10 @@ from functools import partial
 from typing import Final
 
 from trouter.logs.peer_text import and_more, quoted
-from trouter.records import PolicyDecision
+from trouter.records import Alarm, PolicyDecision
 from trouter.telemetry.recorder import Denied, Recorder
 
+from .book import QuotaAlarm
 from .judge import Verdict
 from .kinds import EACH, Row
 from .requests import OpenRequest
@@ -90,6 +91,29 @@ class PolicyRecord:
             self._recorder.repeats.happened((number, row.reason), row.singly, write)
         else:
             self._write_denial(verdict, row, who, 1)
+
+    def record_alarm(self, alarm: QuotaAlarm, *, configured: bool) -> None:
+        """Log, count and record that a quota is met, or no longer is; ``configured``: its vhost is."""
+        rule, vhost = alarm.rule.name(alarm.measure), alarm.rule.vhost
+        state, held = "raised" if alarm.raised else "cleared", "enforced" if alarm.rule.enforced else "alarm only"
+        log.log(
+            logging.WARNING if alarm.raised else logging.INFO,
+            "ALARM quota %s: rule=%.256r who=%.128r limit=%d (%s)",
+            state,
+            rule,
+            alarm.who,
+            alarm.limit,
+            held,
+        )
+        if alarm.raised and (configured or vhost in self.vhosts):
+            self.counts_of(vhost).quota_alarms += 1
+        if self._recorder.active:
+            subject = f"{rule} {alarm.who}".rstrip()
+            self._recorder.emit(
+                Alarm(
+                    name="quota", severity="warning", subject=subject, state=state, value=held, limit=str(alarm.limit)
+                )
+            )
 
     def _write_denial(self, verdict: Verdict, row: Row, who: OpenRequest | None, count: int) -> None:
         """Write one line and one record for a denial, or for ``count`` repeated ones."""

@@ -19,13 +19,11 @@ from trouter.core.terms import ROUTER_ROLES
 from trouter.engine.ports import Budget
 from trouter.hooks import Plugins
 from trouter.management.ports import Rights
-from trouter.records import Alarm
 from trouter.telemetry.recorder import Recorder
 from trouter.telemetry.sampling import Sampling
 from trouter.wire.performatives import Error
 
-from .book import Alarm as QuotaAlarm
-from .book import Book
+from .book import Book, QuotaAlarm
 from .compiled import Policy
 from .connection_policy import GONE, ConnectionPolicy, PolicedConnection, PolicyInForce, scopes_of
 from .judge import (
@@ -64,13 +62,12 @@ class RouterPolicy:
         now: Callable[[], float],
         sanctions: Sanctions | None = None,
     ) -> None:
-        self.book = Book(now, lambda: Budget(0), self._log_alarm)
+        self.book = Book(now, lambda: Budget(0), self._note_alarm)
         self._record = PolicyRecord(recorder)
         self._in_force = PolicyInForce(
             Policy.compile(PolicyEntity(), ()), NO_SAMPLINGS, self.book, self._record, recorder, plugins
         )
         self._plugins = plugins
-        self._recorder = recorder
         self._admitted: dict[int, ConnectionPolicy] = {}
         self._sanctions = Sanctions(now) if sanctions is None else sanctions
 
@@ -300,30 +297,9 @@ class RouterPolicy:
             log.exception("[C%d] cannot apply the changed policy, connection closed", admitted.request.number)
             admitted.connection.turn_out(CONNECTION_DENIED)
 
-    # --- alarms
-
-    def _log_alarm(self, alarm: QuotaAlarm) -> None:
-        """Log, count and record that a quota is met, or no longer is."""
-        rule, vhost = alarm.rule.name(alarm.measure), alarm.rule.vhost
-        state, held = "raised" if alarm.raised else "cleared", "enforced" if alarm.rule.enforced else "alarm only"
-        log.log(
-            logging.WARNING if alarm.raised else logging.INFO,
-            "ALARM quota %s: rule=%.256r who=%.128r limit=%d (%s)",
-            state,
-            rule,
-            alarm.who,
-            alarm.limit,
-            held,
-        )
-        if alarm.raised and (vhost in self._record.vhosts or vhost in self.compiled.vhosts):
-            self._record.counts_of(vhost).quota_alarms += 1
-        if self._recorder.active:
-            subject = f"{rule} {alarm.who}".rstrip()
-            self._recorder.emit(
-                Alarm(
-                    name="quota", severity="warning", subject=subject, state=state, value=held, limit=str(alarm.limit)
-                )
-            )
+    def _note_alarm(self, alarm: QuotaAlarm) -> None:
+        """Record that a quota is met, or no longer is."""
+        self._record.record_alarm(alarm, configured=alarm.rule.vhost in self.compiled.vhosts)
 
     # --- for management
 

@@ -16,7 +16,7 @@ from trouter.net.parts import Step
 Made = tuple[AddressEntity, AddressRule]
 
 
-class Rules:
+class ConfiguredAddresses:
     """The configured rules of one table of addresses."""
 
     def __init__(self, table: AddressTable) -> None:
@@ -28,9 +28,9 @@ class Rules:
     def prepare(self, addresses: Iterable[AddressEntity]) -> Step:
         """Return the step to the rules of these entities; they hold for addresses that are created afterwards."""
         made = {id(entity): self.made.get(id(entity)) or (entity, _make(entity)) for entity in addresses}
-        return Step(partial(self._become, made, {id(rule): rule for _, rule in made.values()}))
+        return Step(partial(self._replace, made, {id(rule): rule for _, rule in made.values()}))
 
-    def _become(self, made: dict[int, Made], wanted: dict[int, AddressRule]) -> None:
+    def _replace(self, made: dict[int, Made], wanted: dict[int, AddressRule]) -> None:
         gone = dict.fromkeys(rule for key, rule in self.present.items() if key not in wanted)
         come = [rule for key, rule in wanted.items() if key not in self.present]
         alike = gone.keys() & set(come)
