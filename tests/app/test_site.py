@@ -47,7 +47,7 @@ async def test_the_figures_show_the_current_connections_links_and_deliveries(pro
         await tracker.outcome()
         figures = process.site.figures()
     totals = figures.totals
-    assert [totals[each] for each in ("connections", "linkCount", "linkRoutes", "deliveriesIngress")] == [1, 2, 1, 1]
+    assert [totals[each] for each in ("connections", "links", "link_routes", "deliveries_ingress")] == [1, 2, 1, 1]
     assert figures.vhost_connections == {"known": 1}
     (front,) = figures.listeners
     assert (front.name, front.connections, front.accepted, front.refused) == ("front", 1, 1, 0)

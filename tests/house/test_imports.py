@@ -48,6 +48,7 @@ MAY_IMPORT = {
         "engine.ports",
         "hooks",
         "management.ports",
+        "net.view",
         "records",
         "wire",
     ),

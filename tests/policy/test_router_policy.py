@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import trio
@@ -15,9 +15,10 @@ from trouter.core.check import RESERVED, TARGET
 from trouter.core.terms import ROUTER_ROLES
 from trouter.hooks import Decision, Plugins, VhostPolicy, hookimpl
 from trouter.management.ports import Rights
+from trouter.net.view import ConnectionView
 from trouter.policy.compiled import Policy
 from trouter.policy.connection_policy import ConnectionPolicy
-from trouter.policy.judge import EVERYTHING, NOTHING, UNFIT, Admission, Verdict
+from trouter.policy.judge import EVERYTHING, NOTHING, UNFIT, Verdict
 from trouter.policy.kinds import CONNECTION_DENIED, SESSION_DENIED, Judged
 from trouter.policy.requests import OpenRequest
 from trouter.policy.router_policy import RouterPolicy
@@ -43,11 +44,11 @@ class Takes:
 
 class PolicedConnection:
     def __init__(self) -> None:
-        self.followed: list[Admission] = []
+        self.followed: list[str] = []
         self.errors: list[Error] = []
 
-    def follow(self, admission: Admission) -> None:
-        self.followed.append(admission)
+    def follow_policy(self, vhost: str) -> None:
+        self.followed.append(vhost)
 
     def turn_out(self, error: Error) -> None:
         self.errors.append(error)
@@ -85,7 +86,7 @@ def admit(
 ) -> ConnectionPolicy:
     admission = made.judge_open(who).admission
     assert admission is not None
-    return made.admit(who, admission, connection or PolicedConnection(), stamps=stamps)
+    return made.admit(who, admission, cast("ConnectionView", connection or PolicedConnection()), stamps=stamps)
 
 
 def deny(made: RouterPolicy, what: Judged, rule: str, **more: Any) -> None:
@@ -195,7 +196,7 @@ def test_inter_router_and_outgoing_connections_are_exempt(role: str, outgoing: b
     bound = outgoing and role in {"normal", "route-container"}  # the vhost has no group $connector
     assert (pinned is None) == bound
     if exempt and pinned is not None:
-        made.admit(request(7, role=role, outgoing=outgoing), pinned, PolicedConnection())
+        made.admit(request(7, role=role, outgoing=outgoing), pinned, cast("ConnectionView", PolicedConnection()))
         assert made.rights(7).level == "admin"
 
 
@@ -212,8 +213,8 @@ def test_a_connection_that_fails_to_follow_a_change_is_closed_and_the_others_are
     made, _ = router_policy()
 
     class Fails(PolicedConnection):
-        def follow(self, admission: Admission) -> None:
-            super().follow(admission)
+        def follow_policy(self, vhost: str) -> None:
+            super().follow_policy(vhost)
             raise RuntimeError("made up")
 
     failing = Fails()

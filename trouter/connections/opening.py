@@ -12,7 +12,8 @@ from trouter.core.tenants import Tenant
 from trouter.core.terms import ROUTER_ROLES
 from trouter.engine.connection import Connection
 from trouter.hooks import PeerFacts
-from trouter.policy.connection_policy import ConnectionPolicy, PolicedConnection
+from trouter.net.view import ConnectionView
+from trouter.policy.connection_policy import ConnectionPolicy
 from trouter.policy.judge import Admission
 from trouter.policy.kinds import CONNECTION_DENIED
 from trouter.policy.requests import OpenRequest
@@ -51,7 +52,7 @@ class OpenAdmission:
         self._login = login
         self._hostname = hostname
 
-    def admit(self, connection: PolicedConnection) -> tuple[Tenant | None, ConnectionPolicy]:
+    def admit(self, connection: ConnectionView) -> tuple[Tenant | None, ConnectionPolicy]:
         """Return the tenant and the policy of a connection that may open; OpenRefused.
 
         An invalid tenant is refused before the policy decides.

@@ -41,7 +41,6 @@ from trouter.hooks import PeerFacts
 from trouter.logs import TRACE
 from trouter.net.timers import NEVER, Timer
 from trouter.net.view import PeerCertificates
-from trouter.policy.judge import Admission
 from trouter.telemetry.connection_records import ConnectionRecord, describe_open
 from trouter.tls.secure import SecurityLayer
 from trouter.wire.performatives import Error, Open
@@ -394,13 +393,13 @@ class Peer:
     def abort(self, why: str) -> None:
         self.stream.abort(why)
 
-    def follow(self, admission: Admission) -> None:
+    def follow_policy(self, vhost: str) -> None:
         """Apply the changed policy to the connection; close it if it would change its tenant."""
         membership, remote = self.membership, self.engine.remote_open
         if membership is None or remote is None or self.lifetime.is_ending or self.engine.finished:
             return  # it is ending
         tenant = "" if membership.tenant is None else membership.tenant.name
-        if not self._admission(remote).stays(tenant, admission.vhost):
+        if not self._admission(remote).stays(tenant, vhost):
             self.lifetime.end(TENANT_CHANGED)
             return
         membership.sessions.judge_again()

@@ -110,6 +110,9 @@ class ConnectionView(Protocol):
     def abort(self, why: str) -> None:
         """Drop it without a close."""
 
+    def follow_policy(self, vhost: str) -> None:
+        """Apply the changed policy, which puts it into ``vhost``, also to its links."""
+
     def follow_log(self) -> None:
         """Apply the changed log levels."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
 
 from trouter.core.check import MessageCheck
 from trouter.core.intake import MessageTap
@@ -32,33 +31,6 @@ from .record import PolicyRecord
 from .requests import OpenRequest
 
 
-class PolicedConnection(Protocol):
-    """What the policy calls on a connection."""
-
-    def follow(self, admission: Admission) -> None:
-        """Apply other terms from now on, also to existing links."""
-
-    def turn_out(self, error: Error) -> None:
-        """Close the connection with ``error``."""
-
-    def received_bytes(self) -> int:
-        """Return the bytes received on it so far."""
-
-
-class _Gone:
-    """A stand-in for a connection that has ended."""
-
-    def follow(self, admission: Admission) -> None: ...
-
-    def turn_out(self, error: Error) -> None: ...
-
-    def received_bytes(self) -> int:
-        return 0
-
-
-GONE: Final = _Gone()
-
-
 @dataclass(slots=True)
 class PolicyInForce:
     """The policy of a router as it is now, for all its connections; `RouterPolicy` owns it."""
@@ -78,14 +50,13 @@ class ConnectionPolicy:
     ``tenant`` is the connection's tenant, empty for none.
     """
 
-    __slots__ = ("_counted", "_in_force", "_stamps", "admission", "connection", "request", "tenant")
+    __slots__ = ("_counted", "_in_force", "_stamps", "admission", "request", "tenant")
 
     def __init__(
         self,
         in_force: PolicyInForce,
         request: OpenRequest,
         admission: Admission,
-        connection: PolicedConnection,
         counted: Share,
         *,
         tenant: str = "",
@@ -94,7 +65,6 @@ class ConnectionPolicy:
         self.request = request
         #: Current terms.
         self.admission = admission
-        self.connection = connection
         self.tenant = tenant
         self._counted = counted
         self._in_force = in_force

@@ -19,13 +19,14 @@ from trouter.core.terms import ROUTER_ROLES
 from trouter.engine.ports import Budget
 from trouter.hooks import Plugins
 from trouter.management.ports import Rights
+from trouter.net.view import ConnectionView
 from trouter.telemetry.recorder import Recorder
 from trouter.telemetry.sampling import Sampling
 from trouter.wire.performatives import Error
 
 from .book import Book, QuotaAlarm
 from .compiled import Policy
-from .connection_policy import GONE, ConnectionPolicy, PolicedConnection, PolicyInForce, scopes_of
+from .connection_policy import ConnectionPolicy, PolicyInForce, scopes_of
 from .judge import (
     EVERYTHING,
     Admission,
@@ -68,6 +69,8 @@ class RouterPolicy:
             Policy.compile(PolicyEntity(), ()), NO_SAMPLINGS, self.book, self._record, recorder, plugins
         )
         self._plugins = plugins
+        #: The admitted connections and their policies, by number.
+        self._connections: dict[int, ConnectionView] = {}
         self._admitted: dict[int, ConnectionPolicy] = {}
         self._sanctions = Sanctions(now) if sanctions is None else sanctions
 
@@ -124,7 +127,7 @@ class RouterPolicy:
         self,
         request: OpenRequest,
         admission: Admission,
-        connection: PolicedConnection,
+        connection: ConnectionView,
         tenant: str = "",
         *,
         stamps: bool = False,
@@ -142,8 +145,9 @@ class RouterPolicy:
         )
         if admission.vhost:
             self._record.counts_of(admission.vhost).connections_approved += 1
-        made = ConnectionPolicy(self._in_force, request, admission, connection, counted, tenant=tenant, stamps=stamps)
+        made = ConnectionPolicy(self._in_force, request, admission, counted, tenant=tenant, stamps=stamps)
         self._admitted[request.number] = made
+        self._connections[request.number] = connection
         return made
 
     def leave(self, number: int, resources: tuple[int, int, int] = (0, 0, 0)) -> None:
@@ -156,7 +160,7 @@ class RouterPolicy:
             vhost = admitted.admission.vhost
             counts = self._record.vhosts.get(vhost) or VhostCounts()
             log.debug("[C%d] %s", number, closed_line(admitted.request.name, resources, counts, len(self._admitted)))
-            admitted.connection = GONE  # so that the connection is freed at once
+            del self._connections[number]
             self.book.leave(admitted.counted)
             self._forget_unused(vhost)
 
@@ -230,11 +234,13 @@ class RouterPolicy:
             request, admission = admitted.request, admitted.admission
             if target.action == SLOW_TENANT:
                 rules = self._quotas_of(request, admission, admitted.tenant)
-                self.book.move(admitted.counted, admission.vhost, rules, admitted.connection.received_bytes)
+                self.book.move(
+                    admitted.counted, admission.vhost, rules, self._connections[request.number].received_bytes
+                )
                 self._apply_terms(admitted)
             elif blocked := self._block_on(request, admitted.scopes):
                 self._record.record(judge_decisions(request, admission, blocked), request)
-                admitted.connection.turn_out(CONNECTION_DENIED)
+                self._connections[request.number].turn_out(CONNECTION_DENIED)
 
     def _block_on(self, request: OpenRequest, scopes: tuple[str, ...]) -> str:
         """Return the action that blocks a connection; empty for none."""
@@ -261,7 +267,7 @@ class RouterPolicy:
             verdict = self._judge(admitted.request)
             if verdict.admission is None:
                 self._record.record(verdict, admitted.request)
-                admitted.connection.turn_out(CONNECTION_DENIED)
+                self._connections[admitted.request.number].turn_out(CONNECTION_DENIED)
             elif verdict.admission != admitted.admission or (
                 sampled.get(verdict.vhost) is not samplings.get(verdict.vhost)
             ):
@@ -282,7 +288,9 @@ class RouterPolicy:
         left = admitted.admission.vhost
         admitted.admission = admission
         rules = self._quotas_of(admitted.request, admission, admitted.tenant)
-        self.book.move(admitted.counted, admission.vhost, rules, admitted.connection.received_bytes)
+        self.book.move(
+            admitted.counted, admission.vhost, rules, self._connections[admitted.request.number].received_bytes
+        )
         if left != admission.vhost:
             self._forget_unused(left)
         if admission.vhost:
@@ -291,11 +299,12 @@ class RouterPolicy:
 
     def _apply_terms(self, admitted: ConnectionPolicy) -> None:
         """Make a connection follow its current terms; close it if that fails."""
+        connection = self._connections[admitted.request.number]
         try:
-            admitted.connection.follow(admitted.admission)
+            connection.follow_policy(admitted.admission.vhost)
         except Exception:
             log.exception("[C%d] cannot apply the changed policy, connection closed", admitted.request.number)
-            admitted.connection.turn_out(CONNECTION_DENIED)
+            connection.turn_out(CONNECTION_DENIED)
 
     def _note_alarm(self, alarm: QuotaAlarm) -> None:
         """Record that a quota is met, or no longer is."""
