@@ -145,3 +145,21 @@ def test_a_connection_that_moves_keeps_what_is_the_same() -> None:
     book.move(share, "w", RULES[2], int)
     assert (share.links, share.kept) == ({}, 0)
     assert [each.connections for each in share.meters] == [1, 1]
+
+
+def test_the_alarm_of_a_quota_that_is_no_longer_configured_ends_with_the_limit_that_was_met() -> None:
+    """The quota has no limit any more, which was an error at the next check, and ended the router."""
+    now, alarms = [0.0], list[QuotaAlarm]()
+    book = Book(lambda: now[0], lambda: Budget(0), alarms.append)
+    before = (QuotaRule("v", "v", "", Quotas(max_links=1, max_addresses=5), enforced=True),)
+    after = (QuotaRule("v", "v", "", Quotas(max_addresses=5), enforced=True),)
+    share = book.enter("n", "", before, "u", "h", int)
+    share.attached("link", "M0a")
+    book.note_answer(share.quotas_at_attach("M0a", 0))
+    book.move(share, "", after, int)
+    book.check_usage()
+    assert [(alarm.raised, alarm.measure, alarm.limit) for alarm in alarms] == [
+        (True, "max_links", 1),
+        (False, "max_links", 1),
+    ]
+    assert book.raised_by_vhost() == {}

@@ -195,6 +195,8 @@ class Book:
             meter = self._meters[key] = Meter(rule, who, self._new_buffer(), now_s)
             self._rest(meter, now_s, fresh=True)
         elif meter.rule != rule:
+            for name in [name for name in meter.met_at_s if getattr(rule.limits, name) is None]:
+                self._clear(meter, name)
             meter.replace_rule(rule, now_s)
         return meter
 
@@ -302,7 +304,7 @@ class Book:
             if BUFFERED in meter.met_at_s and meter.met(BUFFERED, None, now_s):
                 meter.met_at_s[BUFFERED] = now_s
             for name, at_s in list(meter.met_at_s.items()):
-                if now_s - at_s >= CLEAR_S or getattr(meter.rule.limits, name) is None:
+                if now_s - at_s >= CLEAR_S:
                     self._clear(meter, name)
         for key in [key for key, meter in islice(self._idle.items(), PORTION) if meter.forgettable(now_s)]:
             self._forget(key)
