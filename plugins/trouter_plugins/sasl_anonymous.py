@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from trouter.hooks import Authenticated, ListenerFacts, PeerFacts, SaslExchange, hookimpl
+from trouter.mechanisms import ANONYMOUS
 
-MECHANISM: Final = "ANONYMOUS"
+MECHANISM: Final = ANONYMOUS
 USER: Final = "anonymous"
 
 

@@ -31,6 +31,7 @@ from trouter.hooks import (
     SaslExchange,
     hookimpl,
 )
+from trouter.mechanisms import ANONYMOUS, EXTERNAL, STANDARD, mechanism_of
 
 if TYPE_CHECKING:
     from trouter_plugins.cyrus_library import Call, Conversation, Library, Step
@@ -42,10 +43,10 @@ MAX_WAITING: Final = 64
 DEADLINE_S: Final = 8.0
 
 #: Served by other plugins.
-NOT_OURS: Final = frozenset({"ANONYMOUS", "EXTERNAL"})
+NOT_OURS: Final = frozenset({ANONYMOUS, EXTERNAL})
 #: Served only where a listener names them.
 WEAK: Final = frozenset({"CRAM-MD5", "DIGEST-MD5", "LOGIN", "NTLM", "SCRAM-SHA-1"})
-SCRAM_HASHES: Final = {f"SCRAM-SHA-{size}": f"sha{size}" for size in ("1", "224", "256", "384", "512")}
+SCRAM_HASHES: Final = {str(each): each.digest for each in STANDARD.values() if each.digest and not each.bound}
 #: As the library does it; its salt is as long as the hash, and stays the same for a user while the process lives.
 ITERATIONS: Final = 4096
 NONCE_BYTES: Final = 24
@@ -129,7 +130,7 @@ class Plugin:
         return [
             name
             for name in known
-            if name not in NOT_OURS and not name.endswith("-PLUS") and (name not in WEAK or name in named)
+            if name not in NOT_OURS and not mechanism_of(name).bound and (name not in WEAK or name in named)
         ]
 
     @hookimpl

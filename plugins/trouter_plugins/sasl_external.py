@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from trouter.hooks import Authenticated, ListenerFacts, PeerFacts, Refused, SaslExchange, hookimpl
+from trouter.mechanisms import EXTERNAL
 
-MECHANISM: Final = "EXTERNAL"
+MECHANISM: Final = EXTERNAL
 
 
 @hookimpl

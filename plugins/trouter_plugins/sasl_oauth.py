@@ -26,6 +26,7 @@ from trouter.hooks import (
     SaslExchange,
     hookimpl,
 )
+from trouter.mechanisms import PLAIN
 from trouter_plugins.oauth_rights import BadRights, find_claim, permissions_of
 from trouter_plugins.sasl_plain import parse_response
 
@@ -65,13 +66,13 @@ class Plugin:
     def sasl_mechanisms(self, listener: ListenerFacts) -> Sequence[str]:
         if self._judge is None:
             return ()
-        return (*MECHANISMS, "PLAIN") if self._plain else MECHANISMS
+        return (*MECHANISMS, PLAIN) if self._plain else MECHANISMS
 
     @hookimpl
     def open_sasl(self, mechanism: str, peer: PeerFacts) -> SaslExchange | None:
         if self._judge is None or not peer.may_send_password:
             return None
-        if mechanism in MECHANISMS or (mechanism == "PLAIN" and self._plain):
+        if mechanism in MECHANISMS or (mechanism == PLAIN and self._plain):
             return TokenExchange(mechanism, self._judge)
         return None
 
@@ -183,7 +184,7 @@ class TokenExchange:
         if bearer is None:
             return Refused(f"malformed {self._mechanism} response")
         answer = await self._judge_token(bearer)
-        if isinstance(answer, Refused) and not answer.temporary and self._mechanism != "PLAIN":
+        if isinstance(answer, Refused) and not answer.temporary and self._mechanism != PLAIN:
             self._verdict = answer
             return Challenge(INVALID_TOKEN)
         return answer
@@ -243,7 +244,7 @@ def parse_plain(response: bytes) -> Bearer | None:
     return None if found is None else Bearer(credentials.user, found[1])
 
 
-_PARSERS: Final = {"OAUTHBEARER": parse_oauthbearer, "XOAUTH2": parse_xoauth2, "PLAIN": parse_plain}
+_PARSERS: Final = {"OAUTHBEARER": parse_oauthbearer, "XOAUTH2": parse_xoauth2, PLAIN: parse_plain}
 
 
 def _bearer(user: str, pairs: Sequence[Sequence[str]]) -> Bearer | None:

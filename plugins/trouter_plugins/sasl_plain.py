@@ -25,11 +25,12 @@ from trouter.hooks import (
     SaslExchange,
     hookimpl,
 )
+from trouter.mechanisms import PLAIN
 from trouter_plugins.background import in_background
 from trouter_plugins.users import Users
 from trouter_plugins.users_file import UsersStore, open_store
 
-MECHANISM: Final = "PLAIN"
+MECHANISM: Final = PLAIN
 MAX_RESPONSE_BYTES: Final = 1024
 
 #: Threads that hash at once, and peers that may wait for one (security.md 8.2).

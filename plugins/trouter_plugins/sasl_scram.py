@@ -23,6 +23,7 @@ from trouter.hooks import (
     SaslExchange,
     hookimpl,
 )
+from trouter.mechanisms import BOUND, SCRAM
 from trouter_plugins.users import Users
 from trouter_plugins.users_file import UsersStore, open_store
 
@@ -31,9 +32,8 @@ if TYPE_CHECKING:
 
 #: The longest message of a client: a name of 255 bytes, a nonce, and a proof fit several times.
 MAX_MESSAGE_BYTES: Final = 2048
-PLUS: Final = "-PLUS"
 #: Served only where a listener names it.
-WEAK: Final = "SCRAM-SHA-1"
+WEAK: Final = str(SCRAM[-1])
 #: What a channel can be bound by.
 BINDING_TYPES: Final = frozenset({"tls-server-end-point", "tls-unique"})
 
@@ -66,21 +66,21 @@ class Plugin:
     def sasl_mechanisms(self, listener: ListenerFacts) -> Sequence[str]:
         users = self._users
         known = () if users is None else users.scram_mechanisms
-        offered = [name + end for end in (PLUS, "") for name in known]
+        offered = [name + end for end in (BOUND, "") for name in known]
         named = {name.upper() for name in listener.sasl_mechanisms}
         return [name for name in offered if not name.startswith(WEAK) or name in named]
 
     @hookimpl
     def open_sasl(self, mechanism: str, peer: PeerFacts) -> SaslExchange | None:
         users = self._users
-        if users is None or mechanism.removesuffix(PLUS) not in users.scram_mechanisms:
+        if users is None or mechanism.removesuffix(BOUND) not in users.scram_mechanisms:
             return None
         bindings = {kind: data for kind, data in peer.channel_bindings if kind in BINDING_TYPES}
-        bound = mechanism.endswith(PLUS)
+        bound = mechanism.endswith(BOUND)
         if bound and not bindings:
             return None
         named = {name.upper() for name in peer.listener.sasl_mechanisms}
-        plus_offered = bool(bindings) and (not named or any(name.endswith(PLUS) for name in named))
+        plus_offered = bool(bindings) and (not named or any(name.endswith(BOUND) for name in named))
         known = bindings if bound else {}
         return ScramExchange(mechanism, users, known, plus_offered=plus_offered, admits=self._admits)
 
@@ -151,7 +151,7 @@ class ScramExchange:
             raise ScramException("a host in between has hidden from the client that the channel can be bound")
         kind = flag.removeprefix("p=") if flag.startswith("p=") else ""
         binding = (kind, self._bindings[kind]) if kind in self._bindings else None
-        if (binding is None) is self._mechanism.endswith(PLUS):
+        if (binding is None) is self._mechanism.endswith(BOUND):
             raise ScramException("bound otherwise than the mechanism says")
         server = ScramMechanism(self._mechanism).make_server(self._look_up, channel_binding=binding)
         server.set_client_first(message)
@@ -160,7 +160,7 @@ class ScramExchange:
 
     def _look_up(self, user: str) -> tuple[bytes, bytes, bytes, int]:
         self._user = user
-        verifier, self._real = self._users.scram(self._mechanism.removesuffix(PLUS), user)
+        verifier, self._real = self._users.scram(self._mechanism.removesuffix(BOUND), user)
         return verifier.salt, verifier.stored_key, verifier.server_key, verifier.iterations
 
     def _end(self, server: ScramServer, message: str) -> str:

@@ -16,13 +16,15 @@ import secrets
 from dataclasses import dataclass
 from typing import Final
 
+from trouter.mechanisms import SCRAM
+
 SALT_BYTES: Final = 16
 DIGEST_BYTES: Final = 32
 
 #: SCRAM by its hash, the strongest first.
-SCRAM_HASHES: Final = {"SCRAM-SHA-512": "sha512", "SCRAM-SHA-256": "sha256", "SCRAM-SHA-1": "sha1"}
+SCRAM_HASHES: Final = {str(each): each.digest for each in SCRAM}
 #: The verifiers of a new user besides scrypt; SHA-1 only on request of the operator.
-DEFAULT_SCRAM: Final = ("SCRAM-SHA-512", "SCRAM-SHA-256")
+DEFAULT_SCRAM: Final = tuple(SCRAM_HASHES)[:2]
 #: RFC 7677 wants 4096; clients of Cyrus SASL go along with no more than 65536. PLAIN pays for them here.
 MIN_ITERATIONS, DEFAULT_ITERATIONS, MAX_ITERATIONS = 4096, 65536, 2_000_000
 MIN_SCRAM_SALT_BYTES: Final = 12

@@ -12,8 +12,8 @@ from scramp import ScramMechanism
 from tests.client.conftest import StartRouter
 from tests.client.support import Server, serving
 from trouter.client import AuthenticationFailed, Scram, connect
-from trouter.client.sasl import SCRAM_MECHANISMS
 from trouter.hooks import Plugins, RouterFacts
+from trouter.mechanisms import SCRAM
 from trouter_plugins import sasl_scram
 from trouter_plugins.users_file import put_user
 
@@ -39,7 +39,7 @@ async def scrammed(start_router: StartRouter, tmp_path: Path) -> str:
 async def test_scram_lets_in_and_needs_no_encryption(scrammed: str) -> None:
     async with connect(scrammed, user="alice", password=PASSWORD) as connection:
         assert connection.usable
-    for name in SCRAM_MECHANISMS:
+    for name in SCRAM:
         async with connect(scrammed, sasl=[Scram(name, "alice", PASSWORD)]) as connection:
             assert connection.usable
 
@@ -80,7 +80,7 @@ class ScramTalk:
         return str(self.server.get_server_final())
 
 
-@pytest.mark.parametrize("name", SCRAM_MECHANISMS)
+@pytest.mark.parametrize("name", SCRAM)
 async def test_the_servers_proof_may_be_a_challenge_or_stand_in_the_outcome(name: str) -> None:
     talk = ScramTalk(name)
     assert await talk.client.respond((await talk.to_the_proof()).encode()) == b""

@@ -29,7 +29,6 @@ from trouter.engine.events import (
 from trouter.engine.limits import EngineLimits
 from trouter.engine.sasl import SASL_OK, SASL_SYS_TEMP, SaslClient
 from trouter.hooks import (
-    CLEARTEXT_MECHANISMS,
     Authenticated,
     AuthServiceFacts,
     AuthSession,
@@ -37,6 +36,7 @@ from trouter.hooks import (
     PeerFacts,
     Refused,
 )
+from trouter.mechanisms import mechanism_of
 from trouter.net.dialing import Endpoint, cause, connect
 from trouter.records import Alarm
 from trouter.telemetry.recorder import Recorder
@@ -192,7 +192,7 @@ class _Session:
         if not isinstance(event, SaslMechanismsOffered):
             raise _Failure("it did not send its SASL mechanisms")
         self.mechanisms = tuple(
-            name for name in event.mechanisms if self._may_see_passwords or name.upper() not in CLEARTEXT_MECHANISMS
+            name for name in event.mechanisms if self._may_see_passwords or not mechanism_of(name).in_clear
         )
 
     async def start(self, mechanism: str, response: bytes | None) -> Challenge | Authenticated | Refused:

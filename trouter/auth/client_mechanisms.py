@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 import trio
 
 from trouter.client.errors import AuthenticationFailed
-from trouter.client.sasl import SCRAM_MECHANISMS, Anonymous, External, SaslMechanism, with_password
+from trouter.client.sasl import Anonymous, External, SaslMechanism, with_password
 from trouter.config import ConnectorEntity
 from trouter.hooks import PeerFacts, PluginError, Plugins, SaslClientExchange
-
-#: The mechanisms that the router's own client supports, or refuses.
-OWN_MECHANISMS: Final = frozenset(
-    {"ANONYMOUS", "EXTERNAL", "PLAIN", *SCRAM_MECHANISMS, *(f"{name}-PLUS" for name in SCRAM_MECHANISMS)}
-)
+from trouter.mechanisms import ANONYMOUS, EXTERNAL
 
 
 class PluginMechanism:
@@ -64,7 +59,7 @@ def client_mechanisms(
         for mechanism in with_password(user, password.reveal(), plain=facts.may_send_password, bindings=bindings):
             if not allowed or mechanism.name in allowed:
                 yield mechanism
-    if facts.encrypted and has_certificate and (not allowed or "EXTERNAL" in allowed):
+    if facts.encrypted and has_certificate and (not allowed or EXTERNAL in allowed):
         yield External()
-    if "ANONYMOUS" in allowed or not (allowed or user):
+    if ANONYMOUS in allowed or not (allowed or user):
         yield Anonymous("trouter")

@@ -11,12 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from trouter.mechanisms import PLAIN, SCRAM
+
 if TYPE_CHECKING:
     from trouter_plugins.users import Entry
 
 #: Limit of a password: a response of PLAIN has room for it and twice the longest user name.
 MAX_PASSWORD_BYTES: Final = 512
-SCRAM_NAMES: Final = ("SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1")
 
 EPILOG: Final = """examples:
   trouter passwd add users alice                     asks for the password, twice
@@ -74,8 +75,8 @@ def _add_scram(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scram",
         metavar="NAMES",
-        default=" ".join(SCRAM_NAMES[:2]),
-        help=f"what to serve besides PLAIN, of {', '.join(SCRAM_NAMES)}; default %(default)s; '' for none",
+        default=" ".join(SCRAM[:2]),
+        help=f"what to serve besides PLAIN, of {', '.join(SCRAM)}; default %(default)s; '' for none",
     )
 
 
@@ -147,7 +148,7 @@ def _list(arguments: argparse.Namespace) -> str:
 
 
 def _described(user: str, entry: Entry) -> str:
-    words = [user, "PLAIN", *(mechanism for mechanism in SCRAM_NAMES if mechanism in entry.mechanisms)]
+    words = [user, PLAIN, *(mechanism for mechanism in SCRAM if mechanism in entry.mechanisms)]
     if entry.disabled:
         words.append("disabled")
     if entry.expires_at_s != float("inf"):
@@ -185,8 +186,8 @@ def _import(arguments: argparse.Namespace) -> str:
 def _scram(text: str) -> tuple[str, ...]:
     names = dict.fromkeys(text.upper().replace(",", " ").split())
     for name in names:
-        if name not in SCRAM_NAMES:
-            raise Unusable(f"{name!r} is not one of {', '.join(SCRAM_NAMES)}")
+        if name not in SCRAM:
+            raise Unusable(f"{name!r} is not one of {', '.join(SCRAM)}")
     return tuple(names)
 
 

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 import trio
 
 from trouter.engine.sasl import SASL_AUTH, SASL_SYS, SASL_SYS_TEMP
+from trouter.mechanisms import ANONYMOUS, BOUND, EXTERNAL, PLAIN, SCRAM
 
 from .errors import AuthenticationFailed
 
 if TYPE_CHECKING:
     from scramp import ScramClient
 
-#: SCRAM without a bound channel, the strongest first.
-SCRAM_MECHANISMS: Final = ("SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1")
 #: The most iterations of a server's SCRAM, so that it cannot use up our time.
 MAX_ITERATIONS: Final = 2_000_000
 MAX_CHALLENGE_BYTES: Final = 4096
@@ -55,7 +54,7 @@ def check_success(mechanism: SaslMechanism | None, additional: bytes | None) -> 
 class Anonymous:
     """ANONYMOUS (RFC 4505): a login without a user; ``trace`` is for the server's log."""
 
-    name: Final = "ANONYMOUS"
+    name: Final = str(ANONYMOUS)
 
     def __init__(self, trace: str = "") -> None:
         self._trace = trace
@@ -70,7 +69,7 @@ class Anonymous:
 class Plain:
     """PLAIN (RFC 4616): the password in clear, for TLS or a single machine only."""
 
-    name: Final = "PLAIN"
+    name: Final = str(PLAIN)
 
     def __init__(self, user: str, password: str, authorization_id: str = "") -> None:
         if not user or not password or any("\0" in part for part in (user, password, authorization_id)):
@@ -93,9 +92,9 @@ class Scram:
     def __init__(self, name: str, user: str, password: str, channel_binding: tuple[str, bytes] | None = None) -> None:
         if not user or not password:
             raise ValueError("SCRAM needs a user and a password")
-        if name.removesuffix("-PLUS") not in SCRAM_MECHANISMS or (channel_binding is None) is name.endswith("-PLUS"):
+        if name.removesuffix(BOUND) not in SCRAM or (channel_binding is None) is name.endswith(BOUND):
             raise ValueError(f"{name} is not a supported SCRAM mechanism")
-        self.name: Final = name
+        self.name: Final = str(name)
         self._user = user
         self._password = password
         self._channel_binding = channel_binding
@@ -167,15 +166,15 @@ def with_password(
 
     ``bindings`` are the channel's bindings: types, each with its data.
     """
-    bound = (Scram(f"{name}-PLUS", user, password, binding) for binding in bindings for name in SCRAM_MECHANISMS)
-    scram = (*bound, *(Scram(name, user, password) for name in SCRAM_MECHANISMS))
+    bound = (Scram(f"{name}{BOUND}", user, password, binding) for binding in bindings for name in SCRAM)
+    scram = (*bound, *(Scram(name, user, password) for name in SCRAM))
     return (*scram, Plain(user, password)) if plain else scram
 
 
 class External:
     """EXTERNAL (RFC 4422, appendix A): the server knows the user from elsewhere, such as a TLS client certificate."""
 
-    name: Final = "EXTERNAL"
+    name: Final = str(EXTERNAL)
 
     def __init__(self, authorization_id: str = "") -> None:
         self._response = authorization_id.encode()

@@ -17,14 +17,13 @@ from typing import Any, Final
 import trio
 
 from trouter.engine.sasl import SASL_AUTH, SASL_SYS_TEMP
+from trouter.mechanisms import ANONYMOUS, CLIENT, EXTERNAL
 
 from .address import ServerAddress, parse_url
 from .connection import Connection, connect, default_mechanisms
 from .errors import AuthenticationFailed, ClientError
-from .sasl import SCRAM_MECHANISMS, Anonymous, External, SaslMechanism, with_password
+from .sasl import Anonymous, External, SaslMechanism, with_password
 
-#: Names for ``Servers.mechanisms``, the first preferred.
-MECHANISMS: Final = ("EXTERNAL", *SCRAM_MECHANISMS, "PLAIN", "ANONYMOUS")
 #: Conditions of refusals that will not change by themselves.
 _LASTING: Final = frozenset(
     {"amqp:unauthorized-access", "amqp:not-allowed", "amqp:not-found", "amqp:not-implemented", "amqp:invalid-field"}
@@ -58,8 +57,8 @@ class Servers:
     def __post_init__(self) -> None:
         if not self.urls:
             raise ValueError("no server to connect to")
-        if unknown := [name for name in self.mechanisms if name not in MECHANISMS]:
-            raise ValueError(f"SASL {unknown[0]} is none of {', '.join(MECHANISMS)}")
+        if unknown := [name for name in self.mechanisms if name not in CLIENT]:
+            raise ValueError(f"SASL {unknown[0]} is none of {', '.join(CLIENT)}")
         for url in self.urls:
             self.mechanisms_for(parse_url(url))
         if self.key is not None and self.certificate is None:
@@ -125,11 +124,11 @@ class Servers:
         return found
 
     def _allowed(self, user: str | None, password: str | None) -> Iterator[SaslMechanism]:
-        if "EXTERNAL" in self.mechanisms:
+        if EXTERNAL in self.mechanisms:
             yield External()
         if user and password:
             yield from (each for each in with_password(user, password) if each.name in self.mechanisms)
-        if "ANONYMOUS" in self.mechanisms:
+        if ANONYMOUS in self.mechanisms:
             yield Anonymous()
 
 

@@ -38,13 +38,12 @@ from trouter.config.reporting import finding_of
 from trouter.config.strictness import POINTS
 from trouter.config.tenants import why_no_tenants
 from trouter.hooks import Plugins
+from trouter.mechanisms import ANONYMOUS, PLAIN, mechanism_of
 
 OTHERS_MAY_READ: Final = stat.S_IROTH
 OTHERS_MAY_WRITE: Final = stat.S_IWOTH
 GROUP_MAY_WRITE: Final = stat.S_IWGRP
 OLD_TLS: Final = frozenset({"TLSv1", "TLSv1.1"})
-#: Mechanisms that send a password or a token in clear.
-IN_CLEAR: Final = frozenset({"PLAIN", "LOGIN", "OAUTHBEARER", "XOAUTH2"})
 #: The severities in the order in which they are counted and shown, the gravest first.
 SEVERITIES: Final = (Severity.PROBLEM, Severity.UNSAFE, Severity.NOTE, Severity.ACCEPTED)
 #: Findings about files from the time of reading; those about the sslProfiles themselves are newer and replace them.
@@ -61,7 +60,7 @@ def evaluate(
 
     ``plugins`` are those that are configured with it. ``faults`` has the fault of each unusable sslProfile by name.
     """
-    found = [*configuration.warnings, *not_served(configuration, faults), *unsafe(configuration)]
+    found = [*configuration.warnings, *not_served(configuration, faults), *unsafe(configuration, plugins)]
     found += [*dangling(configuration), *unexpanded(configuration), *_alone(configuration)]
     if plugins is not None:
         found += mechanisms(configuration, plugins)
@@ -175,12 +174,12 @@ def mechanisms(configuration: Configuration, plugins: Plugins) -> Iterator[Probl
             yield finding_of("no-mechanism", listener)
 
 
-def unsafe(configuration: Configuration) -> tuple[Problem, ...]:
+def unsafe(configuration: Configuration, plugins: Plugins | None = None) -> tuple[Problem, ...]:
     """Return the findings about unsafe settings, in the order of the file."""
     found = [*_files(configuration), *_vhosts(configuration), *_tenants(configuration), *_managers(configuration)]
     found += _no_policy(configuration)
     for listener in configuration.listeners:
-        found += _listener(listener, configuration.router)
+        found += _listener(listener, configuration.router, plugins)
     for connector in configuration.connectors:
         found += _connector(connector)
     for service in configuration.auth_services:
@@ -191,7 +190,7 @@ def unsafe(configuration: Configuration) -> tuple[Problem, ...]:
     return tuple(sorted(found, key=lambda problem: problem.place))
 
 
-def _listener(listener: ListenerEntity, router: RouterEntity) -> Iterator[Problem]:
+def _listener(listener: ListenerEntity, router: RouterEntity, plugins: Plugins | None) -> Iterator[Problem]:
     finding = partial(finding_of, entity=listener)
     encrypted = listener.require_ssl or listener.require_encryption
     if "*" in listener.web_socket_origins:
@@ -214,7 +213,7 @@ def _listener(listener: ListenerEntity, router: RouterEntity) -> Iterator[Proble
         yield finding("unproven-router", where=where)
     if not exposed:
         return
-    taken = "allow_insecure_plain" in listener.written or _takes_passwords(listener, router)
+    taken = "allow_insecure_plain" in listener.written or _takes_passwords(listener, router, plugins)
     if listener.allow_insecure_plain == "yes" and not encrypted and taken:
         yield finding("passwords-in-clear")
     elif not (listener.ssl_profile or listener.role in ROUTER_ROLES):
@@ -228,7 +227,7 @@ def _listener(listener: ListenerEntity, router: RouterEntity) -> Iterator[Proble
 def _connector(connector: ConnectorEntity) -> Iterator[Problem]:
     yield from _secret(connector, "saslPassword", connector.sasl_password)
     exposed = not (connector.ssl_profile or is_loopback(connector.host))
-    plain = not connector.sasl_mechanisms or "PLAIN" in connector.sasl_mechanisms
+    plain = not connector.sasl_mechanisms or PLAIN in connector.sasl_mechanisms
     sent = "allow_insecure_plain" in connector.written or (plain and connector.sasl_password is not None)
     if connector.allow_insecure_plain == "yes" and exposed and sent:
         yield finding_of("password-sent-in-clear", connector)
@@ -339,13 +338,15 @@ def _vhosts(configuration: Configuration) -> Iterator[Problem]:
                 yield finding_of("open-group", vhost, f"groups.{name}.remoteHosts", listener=anonymous[0].name)
 
 
-def _takes_passwords(listener: ListenerEntity, router: RouterEntity) -> bool:
+def _takes_passwords(listener: ListenerEntity, router: RouterEntity, plugins: Plugins | None) -> bool:
     """Return whether a login on this listener may send a password or a token in clear."""
     if listener.sasl_plugin:
         return True
     known = (router.users_file, router.pam_service, router.sasl_config_dir, router.oauth_issuer)
     wanted = listener.sasl_mechanisms
-    return any(known) and (not wanted or not IN_CLEAR.isdisjoint(wanted))
+    if any(known) and (not wanted or any(mechanism_of(each).in_clear for each in wanted)):
+        return True
+    return plugins is not None and any(each.in_clear for each in plugins.sasl_mechanisms(listener_facts(listener)))
 
 
 def _speaks_amqp(listener: ListenerEntity) -> bool:
@@ -355,7 +356,7 @@ def _speaks_amqp(listener: ListenerEntity) -> bool:
 
 def _admits_anonymous(listener: ListenerEntity) -> bool:
     mechanisms = listener.sasl_mechanisms
-    return not listener.authenticate_peer and (not mechanisms or "ANONYMOUS" in mechanisms)
+    return not listener.authenticate_peer and (not mechanisms or ANONYMOUS in mechanisms)
 
 
 def _open_groups(vhost: VhostEntity) -> Iterator[str]:

@@ -38,6 +38,7 @@ from trouter.config.schema import Doubt
 from trouter.config.tenants import why_no_tenants
 from trouter.core.keys import ANY, key_tokens
 from trouter.core.patterns import PatternError, normalise_pattern, prefix_pattern
+from trouter.mechanisms import EXTERNAL
 
 #: A bearer token that cannot be guessed (RFC 6750, 2.1).
 TOKEN: Final = re.compile(r"(?=.{16,512}\Z)[A-Za-z0-9._~+/-]+=*")
@@ -214,12 +215,12 @@ def _listener(draft: Draft) -> None:
             draft.error("no client could connect without an sslProfile", "client_cert", "add sslProfile: NAME")
         if draft.value("trusted_certs_file"):
             draft.warning("has no effect without an sslProfile", "trusted_certs_file")
-        if set(draft.value("sasl_mechanisms") or ()) == {"EXTERNAL"}:
+        if set(draft.value("sasl_mechanisms") or ()) == {EXTERNAL}:
             message = (
                 "no client could connect: EXTERNAL needs a certificate, and without an sslProfile no client shows one"
             )
             draft.doubt("encryption-without-profile", message, "sasl_mechanisms")
-    if draft.value("client_cert") == "none" and "EXTERNAL" in (draft.value("sasl_mechanisms") or ()):
+    if draft.value("client_cert") == "none" and EXTERNAL in (draft.value("sasl_mechanisms") or ()):
         draft.error("EXTERNAL in saslMechanisms needs client certificates", "client_cert", "write required or optional")
     token = draft.value("metrics_token")
     if isinstance(token, Secret) and not token.fault and not TOKEN.fullmatch(token.reveal()):
@@ -236,7 +237,7 @@ def _connector(draft: Draft) -> None:
     secret = draft.value("sasl_password")
     if isinstance(secret, Secret) and secret.in_clear and secret.reveal().startswith("literal:"):
         draft.warning("`literal:` is part of the password: only an sslProfile knows it as a prefix", "sasl_password")
-    if "EXTERNAL" in (draft.value("sasl_mechanisms") or ()) and not draft.value("ssl_profile"):
+    if EXTERNAL in (draft.value("sasl_mechanisms") or ()) and not draft.value("ssl_profile"):
         draft.doubt("external-without-profile", "EXTERNAL needs a certificate", "sasl_mechanisms")
 
 

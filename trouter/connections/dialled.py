@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from trouter.auth.client_mechanisms import OWN_MECHANISMS, PluginMechanism
+from trouter.auth.client_mechanisms import PluginMechanism
 from trouter.client.errors import AuthenticationFailed
 from trouter.client.sasl import SaslMechanism, check_success
 from trouter.engine.events import Event, SaslChallengeReceived, SaslFinished, SaslMechanismsOffered
 from trouter.engine.sasl import SASL_OK, SaslClient
-from trouter.hooks import CLEARTEXT_MECHANISMS, ConnectorFacts, Permissions, Plugins
+from trouter.hooks import ConnectorFacts, Permissions, Plugins
+from trouter.mechanisms import DIALLING, mechanism_of
 
 from .lifetime import Lifetime
 from .peer_login import LoginFailed
@@ -94,8 +95,8 @@ class DialledLogin:
             known[name]
             for name in self._listed
             if name in known
-            and name not in OWN_MECHANISMS
-            and (credentials.may_send_password or name not in CLEARTEXT_MECHANISMS)
+            and name not in DIALLING
+            and (credentials.may_send_password or not mechanism_of(name).in_clear)
         ]
         exchange = self._plugins.open_sasl_client(wanted, credentials) if wanted else None
         if exchange is not None:

@@ -11,6 +11,7 @@ from trouter.config.entities import ends
 from trouter.core.streams import STREAMING_LINKS
 from trouter.core.terms import ROUTER_ROLES
 from trouter.engine.limits import UNLIMITED, EngineLimits
+from trouter.mechanisms import ANONYMOUS
 from trouter.policy.tenancy import tenancy_of
 from trouter.wire.constants import MAX_ATTACH_NODES, MAX_CLIENT_ATTACH_NODES
 from trouter.wire.performatives import Open
@@ -53,7 +54,7 @@ def listener_settings(router_id: str, entity: ListenerEntity, *, secure: bool = 
 
 def _requires_sasl(entity: ListenerEntity) -> bool:
     """Return whether clients must use SASL: mechanisms without ANONYMOUS leave no client unnamed (security.md 1.4)."""
-    named = bool(entity.sasl_mechanisms) and "ANONYMOUS" not in entity.sasl_mechanisms
+    named = bool(entity.sasl_mechanisms) and ANONYMOUS not in entity.sasl_mechanisms
     return entity.authenticate_peer or entity.sasl_plugin is not None or named
 
 

@@ -39,6 +39,7 @@ from trouter.hooks.sasl import (
     SaslExchange,
 )
 from trouter.hooks.specs import hookimpl
+from trouter.mechanisms import Mechanism
 
 __all__ = [
     "CLEARTEXT_MECHANISMS",
@@ -66,6 +67,7 @@ __all__ = [
     "IncomingMessage",
     "InstalledPlugin",
     "ListenerFacts",
+    "Mechanism",
     "PeerFacts",
     "Permissions",
     "PluginDescription",

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-#: Mechanisms that send the secret itself: without encryption, an eavesdropper reads it.
-CLEARTEXT_MECHANISMS: Final = frozenset({"PLAIN", "LOGIN", "XOAUTH2", "OAUTHBEARER"})
+from trouter.mechanisms import STANDARD
+
+#: The standard mechanisms that send the secret itself: without encryption, an eavesdropper reads it.
+CLEARTEXT_MECHANISMS: Final = frozenset(each for each in STANDARD.values() if each.in_clear)
 INSECURE_PLAIN_CHOICES: Final = ("no", "loopback", "yes")
 STRIP_ANNOTATIONS_CHOICES: Final = ("in", "out", "both", "no")
 UID_MISSING_CHOICES: Final = ("skip", "empty", "reject")

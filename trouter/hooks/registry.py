@@ -47,6 +47,7 @@ from trouter.hooks.sasl import (
     SaslClientExchange,
     SaslExchange,
 )
+from trouter.mechanisms import Mechanism, mechanism_of
 
 ENTRY_POINT_GROUP: Final = "trouter.plugins"
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
@@ -192,7 +193,7 @@ class Plugins:
         """Clear the cached mechanisms of listeners, so that plugins list them again."""
         self._offers.clear()
 
-    def sasl_mechanisms(self, listener: ListenerFacts) -> tuple[str, ...]:
+    def sasl_mechanisms(self, listener: ListenerFacts) -> tuple[Mechanism, ...]:
         """Return the mechanisms of ``listener``, in order and upper case; if there are none, no client is admitted."""
         return self._offer(listener).mechanisms
 
@@ -209,8 +210,8 @@ class Plugins:
         return self._offer(listener).unknown
 
     def sasl_mechanisms_for(self, peer: PeerFacts) -> tuple[str, ...]:
-        """Return the mechanisms to advertise to ``peer``: none that would expose a secret or cannot work."""
-        return offered_to(peer, self.sasl_mechanisms(peer.listener))
+        """Return the names to advertise to ``peer``: no mechanism that would expose a secret or cannot work."""
+        return tuple(str(each) for each in offered_to(peer, self.sasl_mechanisms(peer.listener)))
 
     def open_sasl(self, mechanism: str, peer: PeerFacts) -> SaslExchange | None:
         """Return the exchange that runs ``mechanism`` (in any case) for ``peer``; None refuses the peer."""
@@ -404,7 +405,7 @@ class Plugins:
     def _query_mechanisms(self, listener: ListenerFacts) -> Offer:
         if listener.auth_service:
             return NO_OFFER  # the service has mechanisms of its own
-        servers: dict[str, list[str]] = {}
+        servers: dict[Mechanism, list[str]] = {}
         for name in self._registered.origins:
             try:
                 answers = self._registered.only(name, "sasl_mechanisms")(listener=listener)
@@ -415,8 +416,8 @@ class Plugins:
                 if not is_mechanism_list(answer):
                     self._faults.rubbish("sasl_mechanisms", answer, name)
                     return NO_OFFER
-                for mechanism in dict.fromkeys(mechanism.upper() for mechanism in answer):
-                    servers.setdefault(mechanism, []).append(name)
+                for served in dict.fromkeys(mechanism_of(each) for each in answer):
+                    servers.setdefault(served, []).append(name)
         return offer_of(listener, servers)
 
 

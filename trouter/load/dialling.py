@@ -12,6 +12,7 @@ import trio
 from trouter.client import AuthenticationFailed
 from trouter.client.sasl import REFUSALS, MutualMechanism, SaslMechanism, check_success
 from trouter.engine.sasl import SASL_OK, SaslClient
+from trouter.mechanisms import ANONYMOUS
 from trouter.tools.failures import SSLException
 
 from .plan import Load, LoadError
@@ -80,12 +81,12 @@ class Dialling:
             wanted = () if load.login is None else load.login.sasl_mechanisms()
         except ValueError as failure:
             raise LoadError(str(failure)) from failure
-        if not wanted and "ANONYMOUS" in offered:
-            sasl.begin("ANONYMOUS", b"bench", load.host)
+        if not wanted and ANONYMOUS in offered:
+            sasl.begin(str(ANONYMOUS), b"bench", load.host)
             return
         chosen = next((each for each in wanted if each.name in offered), None)
         if chosen is None:
-            names = ", ".join(each.name for each in wanted) or "ANONYMOUS"
+            names = ", ".join(each.name for each in wanted) or ANONYMOUS
             cure = "" if wanted else "; give a user with --user or --sasl-username"
             raise LoadError(f"{load.host}:{load.port} offers no {names}, only {', '.join(offered)}{cure}")
         self._exchanges[sasl] = chosen

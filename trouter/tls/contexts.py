@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from trouter.config import ListenerEntity, SslProfileEntity
 from trouter.config.schema import BadValue
+from trouter.mechanisms import EXTERNAL
 
 from .limits import machine_limits
 from .problems import TlsProblem
@@ -70,7 +71,7 @@ def use_of(listener: ListenerEntity, profile: SslProfileEntity) -> ServerUse:
     client_cert = listener.client_cert
     if client_cert is None:
         trusts = bool(trusted or profile.ca_cert_file or profile.use_system_ca)
-        wanted = "EXTERNAL" in listener.sasl_mechanisms or (
+        wanted = EXTERNAL in listener.sasl_mechanisms or (
             listener.serves_http and listener.authenticate_peer and trusts
         )
         client_cert = "required" if wanted else "none"

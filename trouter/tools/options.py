@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, Self
 from urllib.parse import unquote
 
 import trouter
+from trouter.mechanisms import ANONYMOUS, CLIENT, EXTERNAL, PASSWORDS
 
 from .contexts import saved_names, with_context
 from .cover import cover_arguments
@@ -36,10 +37,6 @@ USER_VARIABLE: Final = "TROUTER_SASL_USERNAME"
 PASSWORD_VARIABLE: Final = "TROUTER_SASL_PASSWORD"  # noqa: S105 - the name of a variable
 KEY_PASSWORD_VARIABLE: Final = "TROUTER_SSL_PASSWORD"  # noqa: S105 - the name of a variable
 MANAGEMENT: Final = "$management"
-#: The supported mechanisms, the preferred one first.
-MECHANISMS: Final = ("EXTERNAL", "SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN", "ANONYMOUS")
-#: Those of a user with a password.
-PASSWORDS: Final = MECHANISMS[1:5]
 #: The longest password that a file may hold, in bytes.
 MAX_SECRET_BYTES: Final = 4096
 
@@ -130,7 +127,7 @@ def _add_tls_options(group: argparse._ArgumentGroup) -> None:
 
 def _add_sasl_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
-        "--sasl-mechanisms", metavar="NAMES", help=f"those allowed, of {', '.join(MECHANISMS)}; default what fits"
+        "--sasl-mechanisms", metavar="NAMES", help=f"those allowed, of {', '.join(CLIENT)}; default what fits"
     )
     group.add_argument("--sasl-username", metavar="USER", help=f"default the URL's, else ${USER_VARIABLE}")
     group.add_argument("--sasl-password", metavar="PASSWORD", help=f"default the URL's, else ${PASSWORD_VARIABLE}")
@@ -269,14 +266,14 @@ class ConnectionOptions:
         if self.mechanisms:
             allowed = self.mechanisms
         else:
-            allowed = (*(("EXTERNAL",) if self.certificate else ()), *(PASSWORDS if self.user else ("ANONYMOUS",)))
+            allowed = (*((EXTERNAL,) if self.certificate else ()), *(PASSWORDS if self.user else (ANONYMOUS,)))
         found: list[SaslMechanism] = []
-        if "EXTERNAL" in allowed:
+        if EXTERNAL in allowed:
             found.append(External())
         if self.user and any(name in PASSWORDS for name in allowed):
             password = self.password or prompted(f"password of {self.user}: ")
             found += [mechanism for mechanism in with_password(self.user, password) if mechanism.name in allowed]
-        if "ANONYMOUS" in allowed:
+        if ANONYMOUS in allowed:
             found.append(Anonymous())
         if not found:
             raise WrongOption(f"SASL {allowed[0]} needs --sasl-username")
@@ -325,9 +322,9 @@ class ConnectionOptions:
 def allowed_mechanisms(text: str) -> tuple[str, ...]:
     """Return the supported mechanisms of a list with blanks or commas; ValueError if it has others only."""
     named = text.replace(",", " ").upper().split()
-    known = tuple(name for name in MECHANISMS if name in named)
+    known = tuple(name for name in CLIENT if name in named)
     if named and not known:
-        raise WrongOption(f"none of the SASL mechanisms {' '.join(named)} is one of {' '.join(MECHANISMS)}")
+        raise WrongOption(f"none of the SASL mechanisms {' '.join(named)} is one of {' '.join(CLIENT)}")
     return known
 
 
