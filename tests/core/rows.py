@@ -8,13 +8,12 @@ from trouter.columns.addresses import ADDRESS
 from trouter.columns.links import LINK
 from trouter.columns.router import ROUTER, RouterFacts
 from trouter.columns.rows import Rows
-from trouter.core.egress import Egress
 from trouter.core.entry import AddressEntry
-from trouter.core.ingress import Ingress
+from trouter.core.links import Endpoint
 from trouter.core.router import Router
 
 
-def link_row(router: Router, link: Ingress | Egress, names: Sequence[str] = ()) -> dict[str, object]:
+def link_row(router: Router, link: Endpoint, names: Sequence[str] = ()) -> dict[str, object]:
     rows = Rows(LINK, router)
     return dict(zip(names, rows.cells(link, names), strict=True)) if names else rows.row(link)
 

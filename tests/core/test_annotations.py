@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trouter.core.annotations import AnnotationRewriter
+from trouter.core.message import AnnotationRewriter
 from trouter.wire.annotations import compose_annotations, parse_annotations
 
 HERE = "0/B"

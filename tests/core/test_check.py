@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from trouter.core.addresses import MAX_ADDRESS_BYTES
 from trouter.core.check import MAX_KNOWN, MAX_KNOWN_BYTES, MessageCheck
-from trouter.core.table import MAX_ADDRESS_BYTES
 
 
 def ignores_denials(what: str, text: str) -> None:

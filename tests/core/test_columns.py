@@ -46,7 +46,9 @@ class Room:
 
     @property
     def ingress(self) -> Ingress:
-        return next(iter(self.core.ingresses()))
+        found = next(iter(self.core.ingresses()))
+        assert isinstance(found, Ingress)
+        return found
 
     @property
     def egress(self) -> Egress:

@@ -48,7 +48,7 @@ def settle(router: MemoryRouter, receiver: MemoryReceiver) -> None:
 def check_credit(router: MemoryRouter) -> None:
     """Check that no credit is lost or created: credit, backlog and unsettled deliveries never exceed the capacity."""
     for ingress in router.core.ingresses():
-        owed = ingress.capacity - ingress.link.credit - ingress.pending - ingress.unsettled
+        owed = ingress.capacity - ingress.link.credit - ingress.account.pending - ingress.unsettled
         assert owed >= 0
         assert owed == 0 or ingress.link.credit > 0 or ingress.link.draining
 

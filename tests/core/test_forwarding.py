@@ -488,7 +488,7 @@ def test_an_anonymous_message_to_an_unavailable_address_is_rejected() -> None:
     ]
     assert sender.credit == 249
     (ingress,) = room.router.core.ingresses()
-    assert ingress.unsettled == ingress.pending == 0
+    assert ingress.unsettled == ingress.account.pending == 0
 
 
 # --- 2.6
@@ -808,7 +808,7 @@ def test_dropping_examines_only_deliveries_that_may_be_dropped(
     room = Room(capacity=5)
     receiver = room.client.receiver("x")
     (egress,) = room.router.core.egresses()
-    egress.queue = CountingQueue()
+    egress.waiting.queue = CountingQueue()
     waiting = [each for _ in range(40) for each in room.send(room.client.sender("x"), 5)]
     sender = room.client.sender("x")
     sent = []

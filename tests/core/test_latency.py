@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trouter.core.attach import PeerTerms
-from trouter.core.latency import BOUNDS_S, FAMILIES, OUTCOMES, Latency, Outcomes, TimeHistogram, family_of
+from trouter.core.counters import BOUNDS_S, FAMILIES, OUTCOMES, Latency, Outcomes, TimeHistogram, family_of
 from trouter.testing import MemoryRouter, compose
 from trouter.wire.performatives import Accepted, Modified, Rejected, Released
 

@@ -281,9 +281,9 @@ class RouterMachine(RuleBasedStateMachine):
     def credit_is_conserved(self) -> None:
         core = self.router.core
         for ingress in core.ingresses():
-            owed = ingress.capacity - ingress.link.credit - ingress.pending - ingress.unsettled
+            owed = ingress.capacity - ingress.link.credit - ingress.account.pending - ingress.unsettled
             assert owed >= 0
-            assert ingress.pending >= 0
+            assert ingress.account.pending >= 0
             assert ingress.unsettled >= 0
             # until a message in pieces has arrived completely, its sender could not use new credit
             assert ingress.link.credit > 0 or owed == 0 or ingress.link.partial is not None

@@ -11,7 +11,7 @@ from tests.core.joined import Joined
 from trouter.connections.settings import ROUTER_WINDOW_BYTES
 from trouter.core.attach import PeerTerms
 from trouter.core.message import OutgoingDelivery
-from trouter.core.streams import KEPT_IDLE
+from trouter.core.streams import KEPT_IDLE, Streams
 from trouter.core.table import AddressRule
 from trouter.engine.faults import Misuse
 from trouter.engine.limits import EngineLimits
@@ -463,7 +463,7 @@ LARGE = compose(b"x" * 300_000)
 def streams(joined: Joined, one: str, other: str) -> tuple[int, int]:
     """Return the links for streams from one router to another: their count, and that of idle ones."""
     found = joined.sides[one, other].trunk.streams
-    assert found is not None
+    assert isinstance(found, Streams)
     return found.count, found.idle
 
 

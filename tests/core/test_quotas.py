@@ -394,9 +394,9 @@ def test_other_numbers_hold_from_the_moment_they_are_configured() -> None:
     old, new = world.shares[client], enter(world, rules("maxMessagesPerSecond: 80"))
     world.book.leave(old)
     for ingress in world.router.core.links.values():
-        if isinstance(ingress, Ingress) and ingress.gate is old:
-            ingress.gate = new
-            ingress.top_up()
+        if isinstance(ingress, Ingress) and ingress.account.gate is old:
+            ingress.account.gate = new
+            ingress.account.top_up()
     world.pass_time(2)
     assert 24 + 150 <= flood.count <= 24 + 240
 

@@ -106,7 +106,7 @@ class Routed(RuleBasedStateMachine):
         self.router.pump()
         ingress, egress = self.ends()
         gathered = ingress.is_gathering()
-        advertised = ingress.link.credit + egress.waiting() + gathered
+        advertised = ingress.link.credit + egress.count_without_credit() + gathered
         assert advertised <= egress.link.credit or egress.link.credit == 0
         if not (egress.link.drain or ingress.link.draining):
             assert advertised >= egress.link.credit

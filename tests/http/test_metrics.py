@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from trouter.core.latency import BOUNDS_S, FAMILIES, OUTCOMES, Latency, TimeHistogram
+from trouter.core.counters import BOUNDS_S, FAMILIES, OUTCOMES, Latency, TimeHistogram
 from trouter.http import CertificateExpiry, Figures, ListenerFigures, MemoryOwner
 from trouter.http.figures import NetworkFigures, TenantFigures
 from trouter.http.metrics import MAX_LABEL_VALUES, TOTALS, exposition, tenant_exposition

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from tests.routers import DEADLINE_S
-from trouter.core.latency import Latency
+from trouter.core.counters import Latency
 from trouter.core.router import Router
 from trouter.hooks import CertificateFacts, Plugins, SslProfileFacts, hookimpl
 from trouter.records import Alarm, ClockStep, PluginFault, Record

@@ -196,8 +196,8 @@ def check_credit(network: Network) -> None:
             if isinstance(link.sink, Ingress):
                 assert isinstance(link, IncomingLink)
                 assert link.sink.unsettled == 0
-                held = link.credit + link.sink.pending
-                most = link.sink.capacity
+                held = link.credit + link.sink.account.pending
+                most = link.sink.account.capacity
                 assert most / 2 <= held <= most, f"{link.name}: {held} of {most}"
             elif isinstance(link.sink, Egress):
                 assert link.sink.backlog == 0, f"{link.name}: {link.sink.backlog} wait"

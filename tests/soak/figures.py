@@ -23,7 +23,7 @@ NOTES: Final = {
     "trouter.core.forwarders.Balanced": "trouter.core.ingress.Ingress",
     "trouter.core.forwarders.Closest": "trouter.core.ingress.Ingress",
     "trouter.core.forwarders.Multicast": "trouter.core.ingress.Ingress",
-    "trouter.core.annotations.CachedAnnotations": "trouter.core.ingress.Ingress",
+    "trouter.core.message.CachedAnnotations": "trouter.core.ingress.Ingress",
     "trouter.core.watch._StalledLink": "trouter.core.ingress.Ingress",
     "trouter.wire.annotations.RouterAnnotations": "trouter.core.ingress.Ingress",
     "trouter.logs.book.Entry": "",

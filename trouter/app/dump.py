@@ -27,9 +27,8 @@ from trouter.columns.rows import Rows
 from trouter.config import Configuration
 from trouter.connections.listeners import Standing
 from trouter.connections.shared import Services
-from trouter.core.egress import Egress
 from trouter.core.entry import AddressEntry
-from trouter.core.ingress import Ingress
+from trouter.core.links import Endpoint
 from trouter.core.router import Router
 from trouter.engine.session import Session
 from trouter.net.view import ConnectionView
@@ -213,7 +212,7 @@ def session_line(session: Session) -> str:
     )
 
 
-def link_line(router: Router, link: Ingress | Egress) -> str:
+def link_line(router: Router, link: Endpoint) -> str:
     """Return the line of a link, with its credit and deliveries."""
     row = Rows(LINK, router).row(link)
     numbers = " ".join(f"{short}={row[name]}" for short, name in LINK_NUMBERS.items())

@@ -21,9 +21,9 @@ from trouter.config.problems import Severity
 from trouter.connections.listen import Listener
 from trouter.connections.shared import Services
 from trouter.core.addresses import temporary_token
-from trouter.core.ingress import Ingress
+from trouter.core.counters import BOUNDS_S
+from trouter.core.egress import Egress
 from trouter.core.inprocess import InsideMessage
-from trouter.core.latency import BOUNDS_S
 from trouter.core.memory import owners
 from trouter.core.router import Router
 from trouter.core.tenants import Tenant
@@ -198,7 +198,7 @@ class RouterSite:
             owner = owners.get(endpoint.connection_number)
             if owner is not None:
                 links[owner] += 1
-                if isinstance(endpoint, Ingress):
+                if not isinstance(endpoint, Egress):
                     ended[owner].update(endpoint.counters.as_dict())
         heads = (key[2:].partition("/")[0] for key in self._router.table.entries if key.startswith("M"))
         addresses = Counter(head for head in heads if head in spaces)

@@ -12,11 +12,9 @@ from .column import Column, Form, Head
 
 if TYPE_CHECKING:
     from trouter.core.egress import Egress
-    from trouter.core.ingress import Ingress
+    from trouter.core.links import Endpoint, IncomingEndpoint
     from trouter.core.routed import RoutedLink
     from trouter.core.router import Router
-
-    Endpoint = Ingress | Egress
 
 TYPE: Final = "org.apache.qpid.dispatch.router.link"
 #: Routers in a histogram, by their index; this one has 0.
@@ -28,7 +26,7 @@ _NO_ULONG: Final = ULong(0)
 _NO_DELIVERIES: Final = (_NO_ULONG,) * ROUTERS
 
 
-def _is_incoming(endpoint: Endpoint) -> TypeGuard[Ingress]:
+def _is_incoming(endpoint: Endpoint) -> TypeGuard[IncomingEndpoint]:
     return endpoint.link.incoming
 
 
@@ -72,7 +70,7 @@ def _histogram(router: Router, endpoint: Endpoint) -> list[ULong] | None:
     if not _is_outgoing(endpoint) or endpoint.trunk is not None:
         return None
     counts = [ULong(endpoint.entered_here), *_NO_DELIVERIES[1:]]
-    for origin, tally in endpoint.entered_there.items():
+    for origin, tally in (endpoint.entered_there or {}).items():
         index = router.network.index_of(origin)
         if 0 <= index < ROUTERS:
             counts[index] = ULong(counts[index] + tally.count)

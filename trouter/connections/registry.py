@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from trouter.core.egress import Egress
-from trouter.core.ingress import Ingress
+from trouter.core.links import Endpoint
 from trouter.net.view import ConnectionView
 
 if TYPE_CHECKING:
@@ -78,4 +77,4 @@ class Connections(Mapping[int, ConnectionView]):
 def deliveries(engine: Connection) -> int:
     """Return the number of deliveries on the current links."""
     sinks = (link.sink for session in engine.sessions() for link in session.all_links())
-    return sum(sink.counters.deliveries for sink in sinks if isinstance(sink, Ingress | Egress))
+    return sum(sink.counters.deliveries for sink in sinks if isinstance(sink, Endpoint))

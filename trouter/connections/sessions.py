@@ -20,9 +20,7 @@ import trio
 from trouter.admission.memory import FEW_LINKS
 from trouter.core.attach import PeerTerms
 from trouter.core.containers import Container, DetachReason
-from trouter.core.egress import Egress
-from trouter.core.ingress import Ingress
-from trouter.core.links import update_gate, update_terms
+from trouter.core.links import Endpoint, IncomingEndpoint, update_gate, update_terms
 from trouter.core.lookups import LookupResult
 from trouter.core.ports import Gate
 from trouter.core.refusals import NO_ROUTE
@@ -127,7 +125,7 @@ class Sessions:
             for link in session.all_links():
                 sink = link.sink
                 # control links go on: without them there would be no network
-                if isinstance(sink, Ingress) and not (sink.trunk is not None and sink.trunk.is_control(sink)):
+                if isinstance(sink, IncomingEndpoint) and not (sink.trunk is not None and sink.trunk.is_control(sink)):
                     update_gate(sink, self.terms)
 
     def _under(self, terms: PeerTerms, policy: ConnectionPolicy) -> PeerTerms:
@@ -163,7 +161,7 @@ class Sessions:
             kept[link.incoming] += not own
             if not own and policy.share is not None and sink not in policy.share.links:
                 policy.share.attached(sink, self._address_key(attach) or getattr(sink.entry, "key", None))
-            if isinstance(sink, Ingress):
+            if isinstance(sink, IncomingEndpoint):
                 update_terms(
                     sink, self.terms, self.terms.max_message_bytes or self._connection.limits.max_message_bytes
                 )
@@ -190,8 +188,8 @@ class Sessions:
         self._routed.pop(getattr(link.sink, "identity", 0), None)
         share = self._policy.share
         if share is not None:
-            if isinstance(link.sink, Ingress):
-                share.end_sending(link.sink)
+            if isinstance(link.sink, IncomingEndpoint):
+                share.end_sending(link.sink.account)
             share.detached(link.sink)
 
     @property
@@ -350,11 +348,11 @@ class Sessions:
         else:
             link.refuse(error)
         sink = link.sink
-        if policy.share is not None and isinstance(sink, Ingress | Egress):
+        if policy.share is not None and isinstance(sink, Endpoint):
             policy.share.attached(sink, key or getattr(sink.entry, "key", None))
         if identity := getattr(sink, "identity", 0):
             self._routed[identity] = None
-        if isinstance(sink, Ingress | Egress):
+        if isinstance(sink, Endpoint):
             self._log_attached(link, event.attach)
         else:
             write = partial(_log_attach, f"{self._lifetime.label} Link refused", link.incoming, _describe(event.attach))
@@ -427,7 +425,7 @@ class Sessions:
     def _log_end(self, link: Link, how: str, blocked: bool, why: str = "") -> None:
         """Log that a link has ended, with its counts."""
         sink = link.sink
-        if isinstance(sink, Ingress | Egress):
+        if isinstance(sink, Endpoint):
             counts = describe_counters(sink.counters, blocked)
             core_log.info("%s[L%d] Link %s: %s%s", self._lifetime.label, sink.identity, how, counts, why)
 

@@ -20,6 +20,8 @@ MOBILE: Final = "M"
 #: The address to which an edge router sends everything that is elsewhere.
 UPLINK_KEY: Final = "L_edge"
 
+#: Longer addresses are refused, which bounds the cost of parsing and matching, in bytes.
+MAX_ADDRESS_BYTES: Final = 4096
 DEFAULT_AREA: Final = "0"
 FIRST_PHASE: Final = "0"
 FALLBACK_PHASE: Final = "F"

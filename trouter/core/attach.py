@@ -14,6 +14,7 @@ from .addresses import (
     AREA,
     EDGE,
     FALLBACK_PHASE,
+    MAX_ADDRESS_BYTES,
     MOBILE,
     ROUTER,
     TEMPORARY_KEY,
@@ -29,7 +30,7 @@ from .links import LinkOptions, attach_link, make_egress, make_ingress
 from .refusals import LINK_DENIED, NO_ROUTE, AttachRefused
 from .routed import carry, carry_up, dynamic_address
 from .routerport import RouterPort
-from .table import MAX_ADDRESS_BYTES, TENANT_SERVICES, AddressTable, answer_of, is_made_elsewhere
+from .table import TENANT_SERVICES, AddressTable, answer_of, is_made_elsewhere
 from .tenants import Tenant
 from .terms import DEFAULT_CAPACITY, PeerTerms
 
@@ -111,7 +112,7 @@ def _accept_incoming(router: EdgeRouterPort, link: IncomingLink, wanted: Attach,
     if entry is not None:
         entry.add_sender(ingress)
     attach_link(link, _without_filter(wanted.source), target)
-    ingress.open()
+    ingress.account.open()
     if terms.edge is not None and entry is not None:
         router.edges.add_sender(terms.edge, entry)
 

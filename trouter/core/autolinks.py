@@ -205,7 +205,7 @@ class Activation:
         self.state = ACTIVE
         self._router.observer.activated(self)
         if isinstance(sink, Ingress):
-            sink.open()
+            sink.account.open()
         elif isinstance(sink, Egress):
             entry = self._entry() or sink.entry  # no user has kept the entry until now
             assert isinstance(entry, AddressEntry)  # noqa: S101 - `attach_on` has set it

@@ -1,4 +1,6 @@
+from trouter.core.message cimport Message
 from trouter.wire.order cimport SectionOrder
+from trouter.wire.sections cimport MessageScan
 
 
 cdef class MessageCheck:
@@ -9,6 +11,7 @@ cdef class MessageCheck:
     cdef object _may_send
     cdef dict _known
 
+    cpdef bytes inspect(self, MessageScan scan, bytes data, Py_ssize_t start, Py_ssize_t end, int depth, bint complete, Message message)
     cpdef bint is_own(self, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
     cpdef bint allows(self, bytes address) except -1
     cdef bint _judge(self, bytes address) except -1

@@ -10,9 +10,12 @@ from collections.abc import Callable
 from typing import Final
 
 from trouter.wire.order import SectionOrder
+from trouter.wire.sections import MessageScan
+from trouter.wire.stamp import stamped
 
+from .addresses import MAX_ADDRESS_BYTES
+from .message import Message
 from .outcomes import rejected_state
-from .table import MAX_ADDRESS_BYTES
 
 #: The reasons for ``MessageCheck.notify``.
 USER_ID: Final = "user-id"
@@ -58,6 +61,27 @@ class MessageCheck:
     def reads_messages(self) -> bool:
         """True if messages to a known address are read too."""
         return self.user is not None or self.stamp is not None
+
+    def inspect(
+        self, scan: MessageScan, data: bytes, start: int, end: int, depth: int, complete: bool, message: Message | None
+    ) -> bytes | None:
+        """Return ``data``, or the whole message with the user's name in it; None if it is denied. InvalidMessage.
+
+        ``scan`` has read the message up to ``depth``; then it describes the returned one.
+        """
+        if message is None:
+            self.order.whole(data, start, end)
+        if scan.user_id_start < scan.user_id_end:
+            if not self.is_own(data, scan.user_id_start, scan.user_id_end):
+                whose = data[scan.user_id_start : min(scan.user_id_end, scan.user_id_start + MAX_ADDRESS_BYTES)]
+                self.notify(USER_ID, str(whose, errors="replace"))
+                return None
+        elif self.stamp is not None:
+            data = stamped(data, start, end, scan, self.stamp)
+            scan.scan(data, 0, len(data), depth, complete)
+            if message is not None:
+                message.rewrite(data)
+        return data
 
     def is_own(self, data: bytes, start: int, end: int) -> bool:
         """Return whether the user-id ``data[start:end]`` is the connection's."""

@@ -1,6 +1,13 @@
-"""The router's counters (routing.md 5.6): one object per link and one for the whole router."""
+"""Counts of deliveries: of links, of addresses, and of all together by outcome, class of address and age.
+
+Routing.md 5.6 has the counts of management; the ages are for metrics. A delivery is counted once, when it ends. Its age
+is 0 if it begins and ends in the same pass, because the time is that of the pass.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
 
 
 class Counters:
@@ -114,3 +121,109 @@ class OriginTally:
 
     def __init__(self) -> None:
         self.count = 0
+
+
+#: Classes of addresses. A link without an address, whose messages name theirs, is a class too.
+FAMILIES: Final = ("mobile", "local", "topological", "router", "anonymous")
+_FAMILY_OF_LETTER: Final = {"M": 0, "L": 1, "T": 2, "R": 3, "A": 3, "H": 3}
+_ANONYMOUS: Final = 4
+#: The outcomes from 0x24 on, in the order of their descriptors, and settlement without one.
+OUTCOMES: Final = ("accepted", "rejected", "released", "modified", "none")
+#: The upper bounds of the buckets, in seconds; one more bucket holds the rest.
+BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+# C ints in the compiled twin; a test compares them with the tables above.
+_FAMILIES = 5
+_KINDS = 5
+_BOUNDS = 13
+_SLOTS = 14
+_FIRST = 0x24
+
+
+@dataclass(frozen=True, slots=True)
+class TimeHistogram:
+    """Deliveries by age: a count for each of ``BOUNDS_S`` and one more, and the sum of all ages."""
+
+    counts: tuple[int, ...]
+    sum_s: float
+
+    @property
+    def count(self) -> int:
+        """Number of deliveries."""
+        return sum(self.counts)
+
+
+class Latency:
+    """Ages of deliveries at their end, from their arrival."""
+
+    __slots__ = ("_bounds", "_counts", "_sums")
+
+    def __init__(self) -> None:
+        self._bounds = list(BOUNDS_S)
+        # Arrays in the compiled twin, which can be made from a list but not from a multiplied one.
+        self._counts = [0 for _ in range(_FAMILIES * _KINDS * _SLOTS)]
+        self._sums = [0.0 for _ in range(_FAMILIES * _KINDS)]
+
+    def count(self, family: int, code: int, age_s: float) -> None:
+        """Count a delivery that ended, by its outcome's code (0 or any other for none) and its age."""
+        kind = code - _FIRST
+        if kind < 0 or kind >= _KINDS:
+            kind = _KINDS - 1
+        slot = 0
+        while slot < _BOUNDS and age_s > self._bounds[slot]:
+            slot += 1
+        row = family * _KINDS + kind
+        self._counts[row * _SLOTS + slot] += 1
+        self._sums[row] += age_s
+
+    def snapshot(self) -> dict[tuple[str, str], TimeHistogram]:
+        """Return the histogram of each class and outcome."""
+        counts, sums = list(self._counts), list(self._sums)
+        return {
+            (family, outcome): TimeHistogram(tuple(counts[row * _SLOTS : (row + 1) * _SLOTS]), sums[row])
+            for row, (family, outcome) in enumerate((family, kind) for family in FAMILIES for kind in OUTCOMES)
+        }
+
+
+class Outcomes:
+    """All deliveries by class and outcome; ``latency`` has those that were not pre-settled.
+
+    A link that receives or drops a pre-settled delivery counts it here, by class.
+    """
+
+    __slots__ = ("dropped", "latency", "presettled")
+
+    def __init__(self) -> None:
+        self.latency = Latency()
+        self.presettled = [0 for _ in range(_FAMILIES)]
+        self.dropped = [0 for _ in range(_FAMILIES)]
+
+    def snapshot(self) -> dict[tuple[str, str], int]:
+        """Return the number of deliveries of each class and outcome, ``presettled`` and ``dropped`` included."""
+        presettled, dropped = list(self.presettled), list(self.dropped)
+        totals = {key: histogram.count for key, histogram in self.latency.snapshot().items()}
+        for index, family in enumerate(FAMILIES):
+            totals[family, "presettled"] = presettled[index]
+            totals[family, "dropped"] = dropped[index]
+        return totals
+
+    def totals(self) -> Counters:
+        """Return the sums over all classes, as in the router's row of management."""
+        counters = Counters()
+        for (_, outcome), histogram in self.latency.snapshot().items():
+            if outcome != "none":
+                setattr(counters, outcome, getattr(counters, outcome) + histogram.count)
+            counters.delayed_1s += sum(histogram.counts[_ONE_SECOND:-1])
+            counters.delayed_10s += histogram.counts[-1]
+        counters.presettled = sum(list(self.presettled))
+        counters.dropped_presettled = sum(list(self.dropped))
+        return counters
+
+
+def family_of(key: str | None) -> int:
+    """Return the class of the address with this key, as an index into ``FAMILIES``; None is no address."""
+    return _ANONYMOUS if key is None else _FAMILY_OF_LETTER.get(key[0], 0)
+
+
+#: The first bucket above one second.
+_ONE_SECOND: Final = BOUNDS_S.index(1.0) + 1

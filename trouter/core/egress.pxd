@@ -1,21 +1,46 @@
 cimport cython
 
 from trouter.core cimport deliveries
-from trouter.core.backlog cimport Backlog
-from trouter.core.counters cimport AddressCounters, OriginTally
+from trouter.core.counters cimport AddressCounters, Counters, OriginTally
 from trouter.core.message cimport IncomingDelivery, Message, OutgoingDelivery
 from trouter.core.outstanding cimport Outstanding
 from trouter.core.ports cimport InEndpoint, Pulse, join_copy, notify_sender
 from trouter.engine.link cimport OutgoingLink
 from trouter.engine.session cimport Session
-from trouter.engine.ports cimport Delivery, LinkPort
+from trouter.engine.ports cimport Delivery, LinkPort, LinkSink
 
 cdef int _FIRST_OUTCOME
 cdef int _LAST_OUTCOME
 cdef Py_ssize_t _MAX_ORIGINS
 
 
-cdef class Egress(Backlog):
+cdef class Backlog:
+    cdef public object queue
+    cdef public Py_ssize_t count
+    cdef Py_ssize_t _dropped
+    cdef list _presettled
+
+    cpdef OutgoingDelivery first(self)
+    cpdef bint begins_with(self, OutgoingDelivery out) except -1
+    cpdef append(self, OutgoingDelivery out)
+    cpdef remove_first(self)
+    cpdef bint remove(self, OutgoingDelivery out) except -1
+    cpdef list clear(self)
+    @cython.locals(out=OutgoingDelivery)
+    cdef _pass_dropped(self)
+    cpdef note_droppable(self, OutgoingDelivery out)
+    cpdef forget_droppable(self)
+    @cython.locals(waiting=OutgoingDelivery, dropped=Py_ssize_t)
+    cpdef Py_ssize_t drop_presettled(self) except -1
+
+
+cdef class Egress(LinkSink):
+    cdef public OutgoingLink link
+    cdef public Pulse pulse
+    cdef public Backlog waiting
+    cdef public Counters counters
+    cdef public Py_ssize_t family
+    cdef public object pool
     cdef public Py_ssize_t capacity
     cdef public bint plain
     cdef public bint presettles
@@ -49,10 +74,14 @@ cdef class Egress(Backlog):
     cdef bint _may_begin(self, OutgoingLink link)
     cdef _settled_one(self)
     cpdef progress(self, OutgoingDelivery out)
-    @cython.locals(out=OutgoingDelivery, message=Message, sender=OutgoingLink)
+    @cython.locals(sender=OutgoingLink, idle=bint)
     cpdef on_credit(self, LinkPort link)
-    @cython.locals(sender=OutgoingLink)
-    cdef _give_back_credit(self)
+    @cython.locals(out=OutgoingDelivery, message=Message, sender=OutgoingLink, waiting=Backlog)
+    cpdef send_waiting(self)
+    cpdef note_credit(self)
+    cdef _remove_first(self)
+    cdef _remove_waiting(self, OutgoingDelivery out)
+    cdef _count_dropped(self, Py_ssize_t count)
     @cython.locals(link=OutgoingLink, piece=bytes, last=bint, size=Py_ssize_t)
     cdef _push(self, OutgoingDelivery out, Message message)
     @cython.locals(partner=IncomingDelivery)
@@ -62,10 +91,10 @@ cdef class Egress(Backlog):
     cdef _give_up(self, OutgoingDelivery out)
     cdef _done(self, OutgoingDelivery out)
     cdef _settle(self, OutgoingDelivery out, int code, bytes state)
-    cpdef sender_says(self, OutgoingDelivery out, int code, bytes state, bint settled)
+    cpdef relay_sender_state(self, OutgoingDelivery out, int code, bytes state, bint settled)
     cpdef abort(self, OutgoingDelivery out)
     @cython.locals(session=Session, code=int, state=bytes, out=OutgoingDelivery)
-    cpdef lost(self, list own=*)
+    cpdef lose(self, list own=*)
     cpdef give_up(self)
     cdef _give_back(self, OutgoingDelivery out)
     @cython.locals(ahead=Message)

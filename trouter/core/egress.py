@@ -6,15 +6,15 @@ waits here. Outcomes go back to the sender unchanged (routing.md 2.4-2.9, 4.5, 4
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Collection
 from typing import Protocol
 
 from trouter.engine.link import OutgoingLink
-from trouter.engine.ports import Delivery, LinkPort
+from trouter.engine.ports import Delivery, LinkPort, LinkSink
 
 from . import deliveries
-from .backlog import Backlog
-from .counters import AddressCounters, OriginTally
-from .latency import family_of
+from .counters import AddressCounters, Counters, OriginTally, family_of
 from .message import IncomingDelivery, Message, OutgoingDelivery
 from .messagelog import SentLog
 from .outcomes import ACCEPTED, ACCEPTED_STATE, FAILED_STATE, MODIFIED, RELEASED, RELEASED_STATE
@@ -31,11 +31,124 @@ _MAX_ORIGINS = 256
 class StreamLinks(Protocol):
     """The links of one connection for unfinished messages; see ``Streams``."""
 
-    def take(self) -> Egress | None:
+    def borrow_link(self) -> Egress | None:
         """Return a link for the message that is offered to it next; None if there are no more."""
 
+    def close_idle(self) -> None:
+        """Close links that have been idle for long."""
 
-class Egress(Backlog):
+
+class LinkPool(Protocol):
+    """The links of one connection for unfinished messages; see ``Streams``."""
+
+    def return_link(self, egress: Egress) -> None:
+        """Take the link back: its message has ended or was given up."""
+
+    def forget_link(self, egress: Egress) -> None:
+        """Forget the link, which is gone."""
+
+
+class Backlog:
+    """The deliveries that wait for one outgoing link, in their order; pre-settled ones may be dropped (routing.md 2.8).
+
+    ``count`` is their number, and ``queue`` has them, None before the first; dropped ones keep their position there.
+    """
+
+    __slots__ = ("_dropped", "_presettled", "count", "queue")
+
+    def __init__(self) -> None:
+        self.queue: deque[OutgoingDelivery] | None = None
+        self.count = 0
+        #: The dropped deliveries in the queue, of which none is the first.
+        self._dropped = 0
+        #: The deliveries in the queue that may be dropped, and some that have left it; None before the first.
+        self._presettled: list[OutgoingDelivery] | None = None
+
+    def first(self) -> OutgoingDelivery:
+        """Return the delivery that is next; there must be one."""
+        return self.queue[0]  # type: ignore[index]  # none waits without a queue
+
+    def begins_with(self, out: OutgoingDelivery) -> bool:
+        """Return whether ``out`` is next."""
+        return self.count > 0 and self.first() is out
+
+    def append(self, out: OutgoingDelivery) -> None:
+        """Add the last delivery."""
+        if self.queue is None:
+            self.queue = deque()
+        self.queue.append(out)
+        self.count += 1
+
+    def remove_first(self) -> None:
+        """Remove the next delivery."""
+        self.queue.popleft()  # type: ignore[union-attr]  # the caller has seen one there
+        self.count -= 1
+        if self._dropped > 0:
+            self._pass_dropped()
+
+    def remove(self, out: OutgoingDelivery) -> bool:
+        """Remove a delivery from any position; return False if it is not there."""
+        if self.queue is None or out not in self.queue:
+            return False
+        self.queue.remove(out)
+        self.count -= 1
+        self._pass_dropped()
+        return True
+
+    def clear(self) -> list[OutgoingDelivery]:
+        """Remove and return all deliveries that wait."""
+        waiting = [] if self.queue is None else [each for each in self.queue if not each.aborted]
+        self.queue = None
+        self._presettled = None
+        self.count = self._dropped = 0
+        return waiting
+
+    def _pass_dropped(self) -> None:
+        """Remove dropped deliveries from the front of the queue."""
+        while self._dropped > 0:
+            out = self.first()
+            if not out.aborted:
+                break
+            self.queue.popleft()  # type: ignore[union-attr]  # the first was there
+            self._dropped -= 1
+
+    def note_droppable(self, out: OutgoingDelivery) -> None:
+        """Note a delivery whose outcome no sender waits for; keep the list of these about as short as the backlog."""
+        if self._presettled is None:
+            self._presettled = []
+        self._presettled.append(out)
+        if len(self._presettled) > 2 * self.count + 8:
+            self._presettled = [each for each in self._presettled if not (each.begun or each.complete)]
+
+    def forget_droppable(self) -> None:
+        """Forget what was noted: no delivery waits."""
+        self._presettled = None
+
+    def drop_presettled(self) -> int:
+        """Drop the pre-settled deliveries, except the queue's first and any half-written one; return how many (2.8).
+
+        The cost does not depend on the other deliveries in the queue.
+        """
+        if self._presettled is None:
+            return 0
+        dropped = 0
+        for each in self._presettled:
+            waiting = each
+            if not (waiting.begun or waiting.complete or waiting is self.first()):
+                if waiting.message is not None:
+                    waiting.message.leave(waiting)
+                waiting.complete = waiting.aborted = True
+                dropped += 1
+        self._presettled = None
+        self.count -= dropped
+        self._dropped += dropped
+        if self._dropped > self.count:
+            self.queue = deque([each for each in self.queue if not each.aborted])  # type: ignore[union-attr]
+            self._dropped = 0
+        return dropped
+
+
+class Egress(LinkSink):
     """One outgoing link: its deliveries, waiting and unsettled."""
 
     __slots__ = (
@@ -44,25 +157,38 @@ class Egress(Backlog):
         "attached_at_s",
         "capacity",
         "connection_number",
+        "counters",
         "dry_since_s",
         "entered_here",
         "entered_there",
+        "entry",
+        "family",
         "identity",
         "lent",
+        "link",
         "log",
         "max_unsettled",
         "pace",
         "plain",
+        "pool",
         "presettles",
-        "entry",
+        "pulse",
         "streams",
         "totals",
         "trunk",
         "unsettled",
+        "waiting",
     )
 
     def __init__(self, link: OutgoingLink, pulse: Pulse, capacity: int, plain: bool, presettles: bool) -> None:
-        super().__init__(link, pulse)
+        self.link = link
+        self.pulse = pulse
+        self.waiting = Backlog()
+        self.counters = Counters()
+        #: The class of its address, as an index into ``latency.FAMILIES``.
+        self.family = 0
+        #: The pool that the link belongs to; None for other links.
+        self.pool: LinkPool | None = None
         self.capacity = capacity
         #: The router annotations are removed from what is sent.
         self.plain = plain
@@ -75,9 +201,10 @@ class Egress(Backlog):
         self.entry: AddressPort | None = None
         #: The connection to a neighbouring router that it is on; None on other connections.
         self.trunk: TrunkPort | None = None
-        #: Deliveries offered to it that entered the network here, and at other routers by their ids; the last of those.
+        #: Deliveries offered to it that entered the network here, and at other routers by their ids (None before the
+        #: first); the last of those.
         self.entered_here = 0
-        self.entered_there: dict[str, OriginTally] = {}
+        self.entered_there: dict[str, OriginTally] | None = None
         self._last_origin: str | None = None
         self._last_tally: OriginTally | None = None
         #: The pool of links that carry unfinished messages instead of this one, or None; and the number of its
@@ -96,11 +223,21 @@ class Egress(Backlog):
         #: When the receiver's credit ran out, while it is out; negative if that is unknown.
         self.dry_since_s = pulse.now_s
 
+    @property
+    def backlog(self) -> int:
+        """Number of deliveries that wait."""
+        return self.waiting.count
+
+    @property
+    def queue(self) -> Collection[OutgoingDelivery]:
+        """Deliveries that wait, in their order; some that were dropped are among them."""
+        return self.waiting.queue or ()
+
     def load(self) -> int:
         """Return the number of deliveries that wait or are unsettled, for balanced distribution (routing.md 2.3)."""
         if self.lent is None:
-            return self.backlog + self.unsettled
-        return self.backlog + self.unsettled + self.lent.count
+            return self.waiting.count + self.unsettled
+        return self.waiting.count + self.unsettled + self.lent.count
 
     def lend_from(self, streams: StreamLinks | None) -> None:
         """Send unfinished messages over links of ``streams`` from now on, while it has any; do nothing for None."""
@@ -123,7 +260,7 @@ class Egress(Backlog):
         The message is complete in ``data[start:end]`` and described by ``source``, or it is ``message``.
         """
         if self.streams is not None and message is not None and not message.complete:
-            stream = self.streams.take()
+            stream = self.streams.borrow_link()
             if stream is not None:
                 return self._lend(stream, source, delivery, message)
         out = deliveries.new_outgoing(self.link)
@@ -150,7 +287,7 @@ class Egress(Backlog):
         if self.log is not None:
             self.log.offered(out, data[start:end] if message is None else message.begin())
         if message is None:
-            if self.backlog == 0 and self._may_begin(link):
+            if self.waiting.count == 0 and self._may_begin(link):
                 if self.plain and not source.arrival.rewrites:
                     out.offset = link.send(out, data, start, end, False) - start
                 else:
@@ -163,17 +300,16 @@ class Egress(Backlog):
             else:
                 message = source.build_message(delivery, data, start, end)
         message.add(out)
-        if self.backlog == 0 and (self._may_begin(link) or (out.begun and link.attached and not link.waiting)):
+        if self.waiting.count == 0 and (self._may_begin(link) or (out.begun and link.attached and not link.waiting)):
             self._push(out, message)
             if out.complete:
                 return out
         if out.settled:
-            if 0 < self.capacity <= self.backlog:
-                self._drop_presettled()
+            if 0 < self.capacity <= self.waiting.count:
+                self._count_dropped(self.waiting.drop_presettled())
             if out.partner is None:
-                self._may_drop(out)
-        self.queue.append(out)
-        self.backlog += 1
+                self.waiting.note_droppable(out)
+        self.waiting.append(out)
         return out
 
     def _lend(
@@ -190,6 +326,8 @@ class Egress(Backlog):
         """Count a delivery that came from another router."""
         tally = self._last_tally if origin is self._last_origin else None
         if tally is None:
+            if self.entered_there is None:
+                self.entered_there = {}
             tally = self.entered_there.get(origin)
             if tally is None:
                 if len(self.entered_there) >= _MAX_ORIGINS:
@@ -216,29 +354,39 @@ class Egress(Backlog):
             and out.begun
             and not out.complete
             and out.chunk - message.first >= len(message.chunks)
-            and self._is_next(out)
+            and self.waiting.begins_with(out)
         ):
             start = link.send(out, data, start, end, not message.complete)
             if out.complete:
-                self._take_next()  # type: ignore[unreachable]
+                self._remove_first()  # type: ignore[unreachable]
                 message.leave(out)
                 self._sent(out)
-                if self.backlog > 0 or link.drain:
+                if self.waiting.count > 0 or link.drain:
                     self.on_credit(link)
         return start
 
     def progress(self, out: OutgoingDelivery) -> None:
         """Send more of ``out``, after more of its message has come."""
-        if self._is_next(out):
+        if self.waiting.begins_with(out):
             self.on_credit(self.link)
 
     def on_credit(self, link: LinkPort) -> None:
         """Send what credit, window and output room allow; return the rest of the credit if the receiver drains."""
+        self.send_waiting()
         sender = self.link
+        idle = not sender.waiting and (self.waiting.count == 0 or not self.waiting.first().begun)
+        if sender.drain and sender.credit > 0 and idle:
+            sender.drained()
+            self.note_credit()
+
+    def send_waiting(self) -> None:
+        """Send the deliveries that wait, as far as credit, window and output room allow."""
+        sender = self.link
+        waiting = self.waiting
         if sender.credit > 0:
             self.dry_since_s = -1.0
-        while self.backlog > 0:
-            out = self.queue[0]
+        while waiting.count > 0:
+            out = waiting.first()
             if not (out.begun or self._may_begin(sender)) or sender.waiting or not sender.attached:
                 break
             message: Message = out.message  # type: ignore[assignment]  # until it is sent in full
@@ -247,18 +395,32 @@ class Egress(Backlog):
                 break
             if out.settled:
                 self.counters.count(0, self.pulse.now_s - out.arrived_at_s)
-            self._take_next()
-        if self.backlog == 0 and self._presettled:
-            self._presettled.clear()
-        self._give_back_credit()
-        if sender.credit == 0 and self.dry_since_s < 0:
+            self._remove_first()
+        if waiting.count == 0:
+            waiting.forget_droppable()
+        self.note_credit()
+
+    def note_credit(self) -> None:
+        """Note when the credit has run out."""
+        if self.link.credit == 0 and self.dry_since_s < 0:
             self.dry_since_s = self.pulse.now_s
 
-    def _give_back_credit(self) -> None:
-        """Return the rest of the credit if the receiver drains the link and no delivery waits."""
-        sender = self.link
-        if sender.drain and sender.credit > 0 and not sender.waiting and (self.backlog == 0 or not self.queue[0].begun):
-            sender.drained()
+    def _remove_first(self) -> None:
+        """Remove the next delivery from those that wait; a link of a pool that is idle then goes back there."""
+        self.waiting.remove_first()
+        if self.pool is not None and self.waiting.count == 0:
+            self.pool.return_link(self)
+
+    def _remove_waiting(self, out: OutgoingDelivery) -> None:
+        """Remove a delivery from those that wait, if it is there; else as ``_remove_first``."""
+        if self.waiting.remove(out) and self.pool is not None and self.waiting.count == 0:
+            self.pool.return_link(self)
+
+    def _count_dropped(self, count: int) -> None:
+        """Count pre-settled deliveries that were dropped."""
+        self.counters.presettled += count
+        self.counters.dropped_presettled += count
+        self.pulse.outcomes.dropped[self.family] += count
 
     def _push(self, out: OutgoingDelivery, message: Message) -> None:
         """Send as much of the message as has come and as the link takes."""
@@ -325,7 +487,7 @@ class Egress(Backlog):
     def _settled_one(self) -> None:
         """Count one unsettled delivery less; send what waited for that."""
         self.unsettled -= 1
-        if self.backlog > 0 and self.unsettled + 1 == self.max_unsettled:
+        if self.waiting.count > 0 and self.unsettled + 1 == self.max_unsettled:
             self.on_credit(self.link)
 
     def _give_up(self, out: OutgoingDelivery) -> None:
@@ -333,8 +495,8 @@ class Egress(Backlog):
         if out.message is not None:
             out.message.leave(out)
         self.link.abort(out)
-        if self._is_next(out):
-            self._take_next()
+        if self.waiting.begins_with(out):
+            self._remove_first()
         self.on_credit(self.link)
 
     def _done(self, out: OutgoingDelivery) -> None:
@@ -354,7 +516,7 @@ class Egress(Backlog):
 
     # --- from the sender
 
-    def sender_says(self, out: OutgoingDelivery, code: int, state: bytes | None, settled: bool) -> None:
+    def relay_sender_state(self, out: OutgoingDelivery, code: int, state: bytes | None, settled: bool) -> None:
         """Relay the sender's state or settlement to the receiver; a delivery not begun becomes pre-settled."""
         if settled:
             out.partner = None
@@ -363,7 +525,7 @@ class Egress(Backlog):
             else:
                 out.settled = True
                 self._done(out)
-                self._may_drop(out)
+                self.waiting.note_droppable(out)
         else:
             out.link.session.settle_outgoing(out, code, state, False)
 
@@ -373,10 +535,10 @@ class Egress(Backlog):
         self._done(out)
         if out.message is not None:
             out.message.leave(out)
-        if self._is_next(out):
-            self._take_next()
-        elif out in self.queue:
-            self._take_out(out)
+        if self.waiting.begins_with(out):
+            self._remove_first()
+        else:
+            self._remove_waiting(out)
         if out.begun:
             self.link.abort(out)
         else:
@@ -390,16 +552,16 @@ class Egress(Backlog):
         exchange is dropped instead if the message can continue without it.
         """
         if not out.begun and self._may_do_without(out):
-            self._take_out(out)
+            self._remove_waiting(out)
             self._give_back(out)
             out.complete = out.aborted = True
             return
-        if out.begun or self._is_next(out) or self.backlog == 0:
+        if out.begun or self.waiting.begins_with(out) or self.waiting.count == 0:
             return
-        ahead: Message | None = self.queue[0].message
+        ahead: Message | None = self.waiting.first().message
         if ahead is None or ahead.complete:
             return
-        self._take_out(out)
+        self._remove_waiting(out)
         self._give_back(out)
         out.complete = out.aborted = True
 
@@ -417,7 +579,7 @@ class Egress(Backlog):
 
     def cut_off(self, out: OutgoingDelivery) -> None:
         """Abort a pre-settled message whose receiver takes no more of it, because others wait for it."""
-        self._count_dropped()
+        self._count_dropped(1)
         self.abort(out)
 
     # --- the end of the link
@@ -429,7 +591,7 @@ class Egress(Backlog):
         """
         session = self.link._session
         for out in [each for each in self.queue if not each.aborted]:
-            self._take_out(out)
+            self._remove_waiting(out)
             if out.begun:
                 self.link.abort(out)
             self._give_back(out)
@@ -446,15 +608,12 @@ class Egress(Backlog):
             if partner is not None:
                 notify_sender(out, partner, code, state, True)
 
-    def lost(self, own: list[Delivery] | None = None) -> None:
+    def lose(self, own: list[Delivery] | None = None) -> None:
         """Fail what the lost link had sent in full, and release the rest (routing.md 2.7).
 
         ``own`` is the link's unsettled deliveries, if the caller knows them.
         """
-        waiting = [each for each in self.queue if not each.aborted]
-        self.queue.clear()
-        self._presettled.clear()
-        self.backlog = self._dropped = 0
+        waiting = self.waiting.clear()
         session = self.link._session
         if own is None and (self.unsettled > 0 or waiting):
             own = [each for each in session.outgoing.all() if each.link is self.link]
@@ -476,7 +635,7 @@ class Egress(Backlog):
     def _give_back(self, out: OutgoingDelivery) -> None:
         """Release ``out``, which will not be sent in full; drop it if its sender does not wait for an outcome."""
         if out.settled and out.partner is None:
-            self._count_dropped()
+            self._count_dropped(1)
         if out.message is not None:
             out.message.leave(out)
         self._notify_lost(out, RELEASED, RELEASED_STATE)

@@ -151,7 +151,7 @@ def _way(trunk: Trunk | None, source: InEndpoint, message: Message | None) -> Eg
     if trunk is None:
         return None
     if message is not None and not message.complete and trunk.streams is not None:
-        stream: Egress | None = trunk.streams.take()
+        stream: Egress | None = trunk.streams.borrow_link()
         if stream is not None:
             return stream
     return trunk.way(source.arrival.priority)

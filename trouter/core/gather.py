@@ -6,10 +6,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from trouter.engine.link import IncomingLink
 from trouter.engine.ports import Delivery, LinkPort
 
-from .ingress import Ingress
+from . import deliveries
+from .incoming import CreditAccount, Settlement, is_gathering
+from .message import IncomingDelivery
+from .network import Trunk
 from .outcomes import ACCEPTED, BARE, REJECTED
+from .pace import Pace
+from .ports import InEndpoint, Pulse
 
 #: The largest message between routers outside control links, in bytes; larger ones are rejected.
 MAX_NOTE_BYTES: Final = 65_536
@@ -17,19 +23,67 @@ MAX_NOTE_BYTES: Final = 65_536
 Read = Callable[[bytes], Callable[[], None] | None]
 
 
-class Gatherer(Ingress):
-    """A link whose receiver is the router. It rejects messages over ``max_bytes``, and malformed ones."""
+class Gatherer(InEndpoint):
+    """A link whose receiver is the router. It rejects messages over ``max_bytes``, and malformed ones.
 
-    __slots__ = ("_gathered", "_max_bytes", "_read")
+    Complete messages go to ``read``, and once they are answered to what it returns.
+    """
 
-    def read_for(self, read: Read, max_bytes: int = MAX_NOTE_BYTES) -> None:
-        """Pass complete messages to ``read`` from now on, and once they are answered call what it returns."""
+    __slots__ = (
+        "_gathered",
+        "_max_bytes",
+        "_read",
+        "account",
+        "attached_at_s",
+        "entry",
+        "identity",
+        "link",
+        "pace",
+        "settlement",
+    )
+
+    def __init__(self, link: IncomingLink, pulse: Pulse, capacity: int, read: Read, max_bytes: int) -> None:
+        super().__init__(pulse)
+        self.link = link
+        #: It has no address.
+        self.entry = None
+        self.account = CreditAccount(link, pulse, None, capacity)
+        self.counters = self.account.counters
+        self.settlement = Settlement(self.account)
+        #: The link's number in management; 0 until the router sets it.
+        self.identity = 0
+        self.attached_at_s = pulse.now_s
+        self.pace = Pace(pulse.now_s)
         self._read = read
         self._max_bytes = max_bytes
         self._gathered = bytearray()
 
-    def on_transfer(self, link: LinkPort, delivery: Delivery, data: bytes, start: int, end: int) -> None:
+    @property
+    def capacity(self) -> int:
+        """Credit that its sender may have."""
+        return self.account.capacity
+
+    @property
+    def unsettled(self) -> int:
+        """Number of its open deliveries: none, because each is answered when it is complete."""
+        return self.account.unsettled
+
+    def comes_from(self, trunk: Trunk) -> None:
+        """Mark the link as a neighbour's."""
+        self.trunk = trunk
+        self.account.between_routers = self.settlement.of_router = True
+
+    def is_gathering(self) -> bool:
+        """Return whether the sender has begun a delivery that was not forwarded yet."""
+        return is_gathering(self.link)
+
+    def make_delivery(self, link: LinkPort) -> Delivery:
+        """Return a new delivery of the link."""
+        return deliveries.new_incoming(link)
+
+    def on_transfer(self, link: LinkPort, arrived: Delivery, data: bytes, start: int, end: int) -> None:
         """Gather the next frame; pass the message on once it is complete."""
+        delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
         if len(self._gathered) <= self._max_bytes:
             self._gathered += data[start:end]
         if not delivery.complete:
@@ -43,16 +97,39 @@ class Gatherer(Ingress):
             self.counters.presettled += 1
         else:
             delivery.link.session.settle_incoming(delivery, outcome, BARE[outcome], True)
-        self.unsettled = 0
-        self.top_up()
+        self.account.top_up()
         if process is not None:
             process()
 
-    def on_aborted(self, link: LinkPort, delivery: Delivery) -> None:
+    def on_aborted(self, link: LinkPort, arrived: Delivery) -> None:
         """Discard the frames of an aborted delivery."""
+        delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
         self._gathered.clear()
         delivery.settled = True
-        self.top_up()
+        self.account.top_up()
+
+    def on_disposition(self, arrived: Delivery) -> None:
+        """Note that the sender settled a delivery that it has begun."""
+        delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
+        if self.settlement.relay_disposition(delivery):
+            self.account.top_up()
+
+    def on_drained(self, link: LinkPort) -> None:
+        """Note that the sender gave its credit back."""
+        self.account.note_drained()
+
+    def on_overdrawn(self, link: LinkPort) -> None:
+        """Count a delivery without credit."""
+        self.account.note_overdrawn()
+
+    def on_refused(self, link: LinkPort, arrived: Delivery) -> None:
+        """Count a delivery that its link rejected."""
+        delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
+        self.settlement.count_refused(delivery)
+
+    def lose(self, own: list[Delivery] | None = None) -> None:
+        """Forget an unfinished delivery: the link is lost."""
+        self.settlement.lose(own)
 
 
 def every(take: Callable[[bytes], None]) -> Read:

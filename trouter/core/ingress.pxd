@@ -1,13 +1,15 @@
 cimport cython
 
-from trouter.core.arrival cimport Arrival
+from trouter.core cimport deliveries
 from trouter.core.check cimport MessageCheck
 from trouter.core.counters cimport AddressCounters, Copies
-from trouter.core.intake cimport Intake
-from trouter.core.message cimport IncomingDelivery, Message
-from trouter.core.network cimport Network
-from trouter.core.annotations cimport AnnotationRewriter, CachedAnnotations
 from trouter.core.entry cimport AddressEntry
+from trouter.core.incoming cimport CreditAccount, Frames, Settlement, is_gathering
+from trouter.core.message cimport AnnotationRewriter, Arrival, CachedAnnotations, IncomingDelivery, Message
+from trouter.core.network cimport Network
+from trouter.core.ports cimport InEndpoint
+from trouter.engine.link cimport IncomingLink
+from trouter.engine.ports cimport Delivery, LinkPort
 from trouter.wire cimport octets
 from trouter.wire.sections cimport MessageScan
 
@@ -16,34 +18,57 @@ cdef int _THROUGH_ANNOTATIONS
 cdef int _THROUGH_PROPERTIES
 
 
-cdef class Ingress(Intake):
-    cdef public Py_ssize_t identity
-    cdef public double attached_at_s
-    cdef public object pace
+cdef class Ingress(InEndpoint):
+    cdef public IncomingLink link
+    cdef public AddressEntry entry
+    cdef public CreditAccount account
+    cdef public Frames frames
+    cdef public Settlement settlement
+    cdef public object tap
+    cdef public MessageCheck check
+    cdef public AnnotationRewriter rewriter
     cdef public object table
     cdef dict _known
     cdef int _known_phase
     cdef public bint is_fallback
     cdef public AddressCounters totals
-    cdef MessageScan _scan
-    cdef public AnnotationRewriter rewriter
+    cdef public Py_ssize_t identity
+    cdef public double attached_at_s
+    cdef public object pace
 
     cpdef comes_from(self, trunk)
     cpdef comes_from_edge(self)
-    @cython.locals(scan=MessageScan, entry=AddressEntry, annotations=CachedAnnotations, depth=int, inspected=bytes, max_bytes=Py_ssize_t)
+    cpdef destination_appeared(self)
+    cpdef bint is_gathering(self) except -1
+    cpdef Delivery make_delivery(self, LinkPort link)
+    @cython.locals(delivery=IncomingDelivery, message=Message, account=CreditAccount, was_settled=bint, ready=bint, whole=bytes)
+    cpdef on_transfer(self, LinkPort link, Delivery arrived, bytes data, Py_ssize_t start, Py_ssize_t end)
+    cdef _note_received(self, Message message, bytes whole)
+    @cython.locals(delivery=IncomingDelivery)
+    cpdef on_aborted(self, LinkPort link, Delivery arrived)
+    @cython.locals(delivery=IncomingDelivery)
+    cpdef on_disposition(self, Delivery arrived)
+    cpdef on_drained(self, LinkPort link)
+    cpdef on_overdrawn(self, LinkPort link)
+    @cython.locals(delivery=IncomingDelivery)
+    cpdef on_refused(self, LinkPort link, Delivery arrived)
+    cpdef lose(self, list own=*)
+    cpdef accept(self, IncomingDelivery delivery)
+    cpdef answer(self, IncomingDelivery delivery, int code, bytes state, bint settled)
+    @cython.locals(read=bytes, arrival=Arrival, entry=AddressEntry, annotations=CachedAnnotations, presettled=bint, copies=Copies)
     cdef _route(self, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
-    cdef _await_head(self, IncomingDelivery delivery, Message message)
+    @cython.locals(scan=MessageScan, check=MessageCheck, annotations=CachedAnnotations, depth=int, inspected=bytes)
+    cdef bytes _read(self, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    @cython.locals(max_bytes=Py_ssize_t)
+    cdef bint _gathers(self, AddressEntry entry, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message) except -1
+    @cython.locals(fallback=AddressEntry, kept=Message, copies=Copies)
+    cdef bint _forward_to_fallback(self, IncomingDelivery delivery, AddressEntry entry, bytes data, Py_ssize_t start, Py_ssize_t end, Message message) except -1
     cdef _count(self, AddressEntry entry)
-    @cython.locals(scan=MessageScan)
-    cdef bytes _inspect(self, MessageCheck check, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, int depth, Message message)
-    cdef bytes _stamp(self, MessageCheck check, bytes data, Py_ssize_t start, Py_ssize_t end, int depth, bint complete)
     @cython.locals(network=Network, rewriter=AnnotationRewriter, trace=tuple)
     cdef bint _came_too_far(self, CachedAnnotations annotations)
     @cython.locals(scan=MessageScan, text=bytes, entry=AddressEntry, phase=int, check=MessageCheck)
     cdef AddressEntry _find(self, IncomingDelivery delivery, Message message, bytes data, CachedAnnotations annotations)
     cdef AddressEntry _look_up(self, IncomingDelivery delivery, Message message, bytes text)
-    @cython.locals(presettled=bint, copies=Copies)
-    cdef _forward(self, IncomingDelivery delivery, AddressEntry entry, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     @cython.locals(message=Message)
     cpdef Message build_message(self, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
     @cython.locals(message=Message)

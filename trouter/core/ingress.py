@@ -1,36 +1,37 @@
 """The routing of a message from an incoming link: its annotations, its address, and the forwarder; else an answer.
 
-Obeys routing.md 2.1-2.6, 4.1-4.3. Before it come ``intake`` (frames become messages) and ``credit``, after it
-``settlement`` (the answer to the sender).
+Obeys routing.md 2.1-2.6, 4.1-4.3. ``incoming`` has the parts of the link: credit, frames, answers.
 """
 
 from __future__ import annotations
 
 from trouter.engine.link import IncomingLink
+from trouter.engine.ports import Delivery, LinkPort
 from trouter.wire import octets
 from trouter.wire.annotations import InvalidAnnotation
-from trouter.wire.sections import MAX_ANNOTATIONS_BYTES, AnnotationsTooLarge, InvalidMessage, MessageScan
-from trouter.wire.stamp import stamped
+from trouter.wire.sections import MAX_ANNOTATIONS_BYTES, AnnotationsTooLarge, InvalidMessage
 
-from .addresses import DEFAULT_AREA, FALLBACK_NUMBER, MOBILE, UPLINK_KEY
-from .annotations import AnnotationRewriter, CachedAnnotations
-from .check import NO_TO, RESERVED, TARGET, TARGET_DENIED, USER_ID, USER_ID_DENIED, MessageCheck
+from . import deliveries
+from .addresses import DEFAULT_AREA, FALLBACK_NUMBER, MAX_ADDRESS_BYTES, MOBILE, UPLINK_KEY
+from .check import NO_TO, RESERVED, TARGET, TARGET_DENIED, USER_ID_DENIED, MessageCheck
 from .counters import AddressCounters, Copies
 from .entry import AddressEntry
-from .intake import INVALID_MESSAGE, Intake
-from .message import IncomingDelivery, Message
+from .incoming import CreditAccount, Frames, Settlement, is_gathering
+from .message import AnnotationRewriter, CachedAnnotations, IncomingDelivery, Message
 from .network import Network, Trunk
 from .outcomes import REJECTED, RELEASED, RELEASED_STATE, rejected_state
 from .pace import Pace
-from .ports import MAX_INSIDE_BYTES, Pulse
-from .table import MAX_ADDRESS_BYTES, AddressTable, answer_of, is_made_elsewhere
+from .ports import MAX_INSIDE_BYTES, InEndpoint, MessageTap, Pulse
+from .table import AddressTable, answer_of, is_made_elsewhere
 from .tenants import Tenant
 
 #: The most bytes of header, annotations and (anonymous) properties to wait for.
-_MAX_HEAD_BYTES = 1048576
+MAX_HEAD_BYTES = 1048576
+_MAX_HEAD_BYTES = MAX_HEAD_BYTES
 _THROUGH_ANNOTATIONS = 3
 _THROUGH_PROPERTIES = 4
 
+INVALID_MESSAGE = rejected_state("amqp:decode-error", "invalid message format")
 TOO_MANY_ANNOTATIONS = rejected_state(
     "amqp:invalid-field", f"annotations are limited to {MAX_ANNOTATIONS_BYTES} bytes a map"
 )
@@ -43,19 +44,25 @@ TOO_LARGE_INSIDE = rejected_state(
 )
 
 
-class Ingress(Intake):
-    """One incoming link. ``entry`` is its address, None for an anonymous link, whose messages name theirs."""
+class Ingress(InEndpoint):
+    """One incoming link whose messages are routed: what it does with them, and the parts that do the rest."""
 
     __slots__ = (
         "_known",
         "_known_phase",
-        "_scan",
+        "account",
         "attached_at_s",
+        "check",
+        "entry",
+        "frames",
         "identity",
         "is_fallback",
-        "rewriter",
+        "link",
         "pace",
+        "rewriter",
+        "settlement",
         "table",
+        "tap",
         "totals",
     )
 
@@ -73,9 +80,21 @@ class Ingress(Intake):
         is_fallback: bool = False,
         tenant: Tenant | None = None,
     ) -> None:
-        super().__init__(link, pulse, entry, capacity)
+        super().__init__(pulse)
+        self.link = link
         self.table = table
         self.tenant = tenant
+        #: Its address; None for an anonymous link, whose messages name theirs.
+        self.entry = entry
+        self.by_name = entry is None
+        self.account = CreditAccount(link, pulse, entry, capacity)
+        self.counters = self.account.counters
+        self.frames = Frames(link)
+        self.settlement = Settlement(self.account)
+        #: The tap of messages; None for none.
+        self.tap: MessageTap | None = None
+        #: The check of messages; None for none.
+        self.check: MessageCheck | None = None
         #: The cache of addresses without an annotation of the phase, or (-1) without any annotation.
         self._known = table.known_to(tenant)
         self._known_phase = -1
@@ -90,15 +109,30 @@ class Ingress(Intake):
         self.is_fallback = is_fallback
         #: The router's address counters.
         self.totals = totals
-        self._scan = MessageScan(reads_to=entry is None)
         #: The link's number in management; 0 until the router sets it.
         self.identity = 0
         self.attached_at_s = pulse.now_s
         self.pace = Pace(pulse.now_s)
 
+    @property
+    def capacity(self) -> int:
+        """Credit that its sender may have."""
+        return self.account.capacity
+
+    @property
+    def unsettled(self) -> int:
+        """Number of its open deliveries."""
+        return self.account.unsettled
+
+    def is_gathering(self) -> bool:
+        """Return whether the sender has begun a delivery that was not forwarded yet."""
+        return is_gathering(self.link)
+
     def comes_from(self, trunk: Trunk) -> None:
         """Mark the link as a neighbour's, whose annotations give the destination and the trace of each message."""
         self.trunk = trunk
+        self.account.between_routers = True
+        self.frames.of_router = self.settlement.of_router = True
         self.rewriter.keeps = True
         self._known = self.table.known_first
         self._known_phase = 0
@@ -106,109 +140,228 @@ class Ingress(Intake):
     def comes_from_edge(self) -> None:
         """Mark the link as one between an edge router and its interior router."""
         self.via_edge = True
+        self.account.between_routers = True
         self.rewriter.via_edge = True
+
+    def move_to(self, entry: AddressEntry) -> None:
+        """Send to another entry from now on, whose address is the same."""
+        self.entry = self.account.entry = entry
+
+    def destination_appeared(self) -> None:
+        """Grant the credit that was kept back: the address has a consumer."""
+        self.account.grant_kept()
+
+    # --- what happens on the link
+
+    def make_delivery(self, link: LinkPort) -> Delivery:
+        """Return a new delivery of the link."""
+        return deliveries.new_incoming(link)
+
+    def on_transfer(self, link: LinkPort, arrived: Delivery, data: bytes, start: int, end: int) -> None:
+        """Route a whole message at once; gather a longer one until it is complete or long enough to stream."""
+        delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
+        message = delivery.message
+        account = self.account
+        if message is None:
+            account.begin(delivery)
+            if delivery.complete:
+                if self.tap is not None:
+                    self.tap.received(self.link, data[start:end])
+                self._route(delivery, data, start, end, None)
+                if delivery.settled or account.link.credit <= 0 or account.between_routers:
+                    account.top_up()
+                return
+            message = self.frames.begin(delivery, self, self.check is not None)
+        was_settled = delivery.settled
+        ready = False
+        try:
+            ready = self.frames.add(delivery, message, data, start, end)
+        except InvalidMessage:
+            self.settlement.refuse(delivery, message, REJECTED, INVALID_MESSAGE)
+        if ready:
+            whole = message.join()
+            if self.tap is not None and self.trunk is None:
+                self._note_received(message, whole)
+            self._route(delivery, whole, 0, len(whole), message)
+        if self.settlement.end_frame(delivery, was_settled):
+            account.top_up()
+        elif message.copies:
+            self.frames.relieve_window(message)
+
+    def _note_received(self, message: Message, whole: bytes) -> None:
+        """Pass a message that came to the tap, once."""
+        if not message.logged and self.tap is not None:
+            message.logged = True
+            self.tap.received(self.link, whole)
+
+    def on_aborted(self, link: LinkPort, arrived: Delivery) -> None:
+        """Drop a delivery that the sender aborted."""
+        delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
+        if self.settlement.abort(delivery) and self.tap is not None:
+            self.tap.aborted(self.link)
+        self.account.top_up()
+
+    def on_disposition(self, arrived: Delivery) -> None:
+        """Relay the sender's state or settlement to the receivers of the message."""
+        delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
+        if self.settlement.relay_disposition(delivery):
+            self.account.top_up()
+
+    def on_drained(self, link: LinkPort) -> None:
+        """Note that the sender gave its credit back."""
+        self.account.note_drained()
+
+    def on_overdrawn(self, link: LinkPort) -> None:
+        """Count a delivery without credit."""
+        self.account.note_overdrawn()
+
+    def on_refused(self, link: LinkPort, arrived: Delivery) -> None:
+        """Count a delivery that its link rejected."""
+        delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
+        self.settlement.count_refused(delivery)
+
+    def lose(self, own: list[Delivery] | None = None) -> None:
+        """Abort unfinished input, and ignore outcomes still to come; ``own`` is its deliveries, if they are known."""
+        self.settlement.lose(own)
+
+    # --- what its receivers say
+
+    def accept(self, delivery: IncomingDelivery) -> None:
+        """See ``InEndpoint.accept``."""
+        if self.settlement.accept(delivery):
+            self.account.top_up()
+
+    def answer(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> None:
+        """See ``InEndpoint.answer``."""
+        if self.settlement.answer(delivery, code, state, settled):
+            self.account.top_up()
 
     # --- where a message goes
 
     def _route(self, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None) -> None:
-        """Forward a message to its address; answer the sender if the message goes nowhere."""
-        scan = self._scan
+        """Forward a message, complete in ``data[start:end]`` or long enough; answer the sender if it goes nowhere.
+
+        ``message`` is it if it has several frames. If more of it must come first it stays unrouted, and
+        ``message.wanted`` is how many bytes to wait for.
+        """
+        read = self._read(delivery, data, start, end, message)
+        if read is None:
+            return
+        if read is not data:
+            data = read
+            start = 0
+            end = len(data)
+        arrival = self.arrival
         entry = self.entry
-        annotations: CachedAnnotations | None = None
-        try:
-            depth = _THROUGH_ANNOTATIONS if entry is not None and self.check is None else _THROUGH_PROPERTIES
-            if not scan.scan(data, start, end, depth, delivery.complete):
-                self._await_head(delivery, message)
-                return
-            if scan.annotations_start >= 0:
-                annotations = self.rewriter.read(data, scan.annotations_start, scan.annotations_end)
-            if self.check is not None:
-                inspected = self._inspect(self.check, delivery, data, start, end, depth, message)
-                if inspected is None:
-                    return
-                if inspected is not data:
-                    data = inspected
-                    start = 0
-                    end = len(data)
-        except InvalidAnnotation as error:
-            self._refuse(delivery, message, REJECTED, rejected_state("amqp:invalid-field", str(error)))
-            return
-        except InvalidMessage as error:
-            too_large = isinstance(error, AnnotationsTooLarge)
-            self._refuse(delivery, message, REJECTED, TOO_MANY_ANNOTATIONS if too_large else INVALID_MESSAGE)
-            return
-        self.arrival.begin(scan, annotations, self.trunk is not None)
-        if message is not None and self.trunk is not None:
-            if self._must_gather(message, annotations):
-                return
-            if self.log is not None:
-                self._log_received(message, data)
         if entry is None:
-            entry = self._find(delivery, message, data, annotations)
+            entry = self._find(delivery, message, data, arrival.annotations)
             if entry is None:
                 return
-        if message is not None and not message.complete:
-            max_bytes = entry.gathers(data, start, end)
-            if max_bytes > 0:
-                if not self._waits_on(message, max_bytes):
-                    self._refuse(delivery, message, REJECTED, TOO_LARGE_INSIDE)
-                return
+        if message is not None and not message.complete and self._gathers(entry, delivery, data, start, end, message):
+            return
         if not self.is_fallback and self.trunk is None:
             self._count(entry)
+        annotations = arrival.annotations
         if annotations is not None and annotations.parsed.trace and self._came_too_far(annotations):
-            self._refuse(delivery, message, RELEASED, RELEASED_STATE)
+            self.settlement.refuse(delivery, message, RELEASED, RELEASED_STATE)
             return
         if entry.priority >= 0:
-            self.arrival.priority = entry.priority
+            arrival.priority = entry.priority
         if message is not None:
-            self.arrival.describe(message, self.arrival.to, self.arrival.phase, start)
-        self._forward(delivery, entry, data, start, end, message)
+            arrival.describe(message, arrival.to, arrival.phase, start)
+        presettled = delivery.remote_settled
+        copies: Copies | None = None
+        if entry.destinations() > 0:
+            copies = entry.forwarder.forward(self, delivery, data, start, end, message)
+        if copies is not None and copies.total > 0:
+            entry.counters.add_copies(copies)
+            self.totals.add_copies(copies)
+        elif entry.fallback is None or not self._forward_to_fallback(delivery, entry, data, start, end, message):
+            self.settlement.release_undeliverable(delivery, message)
+            return
+        if message is not None:
+            message.now_routed()
+        if presettled:
+            self.settlement.count_presettled()
 
-    def _await_head(self, delivery: IncomingDelivery, message: Message | None) -> None:
-        """Wait for more of a message whose head is incomplete; refuse it if it is complete or too long."""
-        if message is None or not self._waits_on(message, _MAX_HEAD_BYTES):
-            self._refuse(delivery, message, REJECTED, INVALID_MESSAGE)
+    def _read(
+        self, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
+    ) -> bytes | None:
+        """Read what routing needs into ``arrival``; return ``data``, or the whole message with the user's name in it.
+
+        None if more of the message must come first, or it was answered.
+        """
+        scan = self.pulse.anonymous_scan if self.by_name else self.pulse.scan
+        check = self.check
+        annotations: CachedAnnotations | None = None
+        try:
+            depth = _THROUGH_PROPERTIES if self.by_name or check is not None else _THROUGH_ANNOTATIONS
+            if not scan.scan(data, start, end, depth, delivery.complete):
+                if message is None or not self.frames.wait_for_more(message, _MAX_HEAD_BYTES):
+                    self.settlement.refuse(delivery, message, REJECTED, INVALID_MESSAGE)
+                return None
+            if scan.annotations_start >= 0:
+                annotations = self.rewriter.read(data, scan.annotations_start, scan.annotations_end)
+            if check is not None:
+                inspected = check.inspect(scan, data, start, end, depth, delivery.complete, message)
+                if inspected is None:
+                    self.settlement.refuse(delivery, message, REJECTED, USER_ID_DENIED)
+                    return None
+                data = inspected
+        except InvalidAnnotation as error:
+            self.settlement.refuse(delivery, message, REJECTED, rejected_state("amqp:invalid-field", str(error)))
+            return None
+        except InvalidMessage as error:
+            too_large = isinstance(error, AnnotationsTooLarge)
+            self.settlement.refuse(delivery, message, REJECTED, TOO_MANY_ANNOTATIONS if too_large else INVALID_MESSAGE)
+            return None
+        self.arrival.begin(scan, annotations, self.trunk is not None)
+        if message is not None and self.trunk is not None:
+            if self.frames.must_gather(message, annotations):
+                return None
+            if self.tap is not None:
+                self._note_received(message, data)
+        return data
+
+    def _gathers(
+        self, entry: AddressEntry, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message
+    ) -> bool:
+        """Return whether an unfinished message waits for more, because the receivers need it; or was refused."""
+        max_bytes = entry.gathers(data, start, end)
+        if max_bytes > 0 and not self.frames.wait_for_more(message, max_bytes):
+            self.settlement.refuse(delivery, message, REJECTED, TOO_LARGE_INSIDE)
+        return max_bytes > 0
+
+    def _forward_to_fallback(
+        self,
+        delivery: IncomingDelivery,
+        entry: AddressEntry,
+        data: bytes,
+        start: int,
+        end: int,
+        message: Message | None,
+    ) -> bool:
+        """Forward a message without receivers to those of the fallback; return whether there was any."""
+        fallback = entry.fallback
+        if fallback is None or self.is_fallback or fallback.destinations() == 0:
+            return False
+        kept = self._keep(data, start, end) if message is None else message
+        self.arrival.describe(kept, entry.text, FALLBACK_NUMBER, start)
+        copies = fallback.forwarder.forward(self, delivery, data, start, end, kept)
+        kept.now_routed()
+        if copies.total == 0:
+            return False
+        entry.counters.redirected += 1
+        self.totals.redirected += 1
+        return True
 
     def _count(self, entry: AddressEntry) -> None:
         """Count a message that enters the network here."""
         entry.counters.ingress += 1
         self.totals.ingress += 1
-        if self.of_container:
+        if self.account.of_container:
             entry.counters.ingress_container += 1
             self.totals.ingress_container += 1
-
-    def _inspect(
-        self,
-        check: MessageCheck,
-        delivery: IncomingDelivery,
-        data: bytes,
-        start: int,
-        end: int,
-        depth: int,
-        message: Message | None,
-    ) -> bytes | None:
-        """Return ``data``, or the whole message stamped; None if ``check`` rejected the message. InvalidMessage."""
-        scan = self._scan
-        if message is None:
-            check.order.whole(data, start, end)
-        if scan.user_id_start < scan.user_id_end:
-            if not check.is_own(data, scan.user_id_start, scan.user_id_end):
-                whose = data[scan.user_id_start : min(scan.user_id_end, scan.user_id_start + MAX_ADDRESS_BYTES)]
-                check.notify(USER_ID, str(whose, errors="replace"))
-                self._refuse(delivery, message, REJECTED, USER_ID_DENIED)
-                return None
-        elif check.stamp is not None:
-            data = self._stamp(check, data, start, end, depth, delivery.complete)
-            if message is not None:
-                message.rewrite(data)
-        return data
-
-    def _stamp(self, check: MessageCheck, data: bytes, start: int, end: int, depth: int, complete: bool) -> bytes:
-        """Return the message with the user's name in it; the scan then describes that one."""
-        assert check.stamp is not None  # noqa: S101 - the caller has checked
-        data = stamped(data, start, end, self._scan, check.stamp)
-        self._scan.scan(data, 0, len(data), depth, complete)
-        return data
 
     def _came_too_far(self, annotations: CachedAnnotations) -> bool:
         """Return whether the message loops: a trace longer than the network, or with this router in it (2.1)."""
@@ -226,7 +379,7 @@ class Ingress(Intake):
         self, delivery: IncomingDelivery, message: Message | None, data: bytes, annotations: CachedAnnotations | None
     ) -> AddressEntry | None:
         """Return the entry of an anonymous message; None if the sender was answered instead (2.6)."""
-        scan = self._scan
+        scan = self.pulse.anonymous_scan
         check = self.check
         phase = -1 if self.trunk is None else 0
         entry: AddressEntry | None = None
@@ -240,13 +393,13 @@ class Ingress(Intake):
         elif scan.to_start < 0:
             if check is not None:
                 check.notify(NO_TO, "")
-            self._refuse(delivery, message, REJECTED, NO_ADDRESS)
+            self.settlement.refuse(delivery, message, REJECTED, NO_ADDRESS)
             return None
         else:
             text = octets.cut(data, scan.to_start, scan.to_end)
         if check is not None and not check.allows(text):
             check.notify(TARGET, str(text[:MAX_ADDRESS_BYTES], errors="replace"))
-            self._refuse(delivery, message, REJECTED, TARGET_DENIED)
+            self.settlement.refuse(delivery, message, REJECTED, TARGET_DENIED)
             return None
         entry = self._known.get(text) if phase == self._known_phase else None
         if entry is None and len(text) <= MAX_ADDRESS_BYTES:
@@ -258,13 +411,13 @@ class Ingress(Intake):
             if fits and self.tenant is not None and self.table.is_closed(text, self.tenant):
                 if check is not None:
                     check.notify(RESERVED, str(text, errors="replace"))
-                self._refuse(delivery, message, REJECTED, CLOSED)
+                self.settlement.refuse(delivery, message, REJECTED, CLOSED)
             elif fits and self.trunk is None and self.table.is_unavailable(text, self.tenant):
-                self._refuse(delivery, message, REJECTED, UNAVAILABLE)
+                self.settlement.refuse(delivery, message, REJECTED, UNAVAILABLE)
             elif fits and not self.via_edge and self.pulse.uplink is not None:
                 return self._look_up(delivery, message, text)
             else:
-                self._refuse(delivery, message, RELEASED, RELEASED_STATE)
+                self.settlement.refuse(delivery, message, RELEASED, RELEASED_STATE)
             return None
         if (self.tenant is not None or (entry.phase > 0 and self.trunk is None)) and entry.key.startswith(MOBILE):
             self.arrival.to = entry.text  # other routers know neither the tenant's name nor the phase of here
@@ -279,7 +432,7 @@ class Ingress(Intake):
         """Return the entry of the way up for an address without local receivers; None for this router's own."""
         address = self.table.parse(text.decode("utf-8", "replace"), tenant=self.tenant)
         if address.letter != MOBILE and address.key != UPLINK_KEY:
-            self._refuse(delivery, message, RELEASED, RELEASED_STATE)
+            self.settlement.refuse(delivery, message, RELEASED, RELEASED_STATE)
             return None
         phase = self.table.rule_for(address).ingress_phase if address.letter == MOBILE else 0
         if self.tenant is not None or phase > 0:
@@ -287,39 +440,6 @@ class Ingress(Intake):
             self.arrival.phase = phase
         up = self.pulse.uplink
         return None if up is None else up.entry  # type: ignore[return-value]  # behind the port
-
-    def _forward(
-        self,
-        delivery: IncomingDelivery,
-        entry: AddressEntry,
-        data: bytes,
-        start: int,
-        end: int,
-        message: Message | None,
-    ) -> None:
-        presettled = delivery.remote_settled
-        copies: Copies | None = None
-        if entry.destinations() > 0:
-            copies = entry.forwarder.forward(self, delivery, data, start, end, message)
-        if copies is not None and copies.total > 0:
-            entry.counters.add_copies(copies)
-            self.totals.add_copies(copies)
-        elif entry.fallback is not None and not self.is_fallback and entry.fallback.destinations() > 0:
-            if message is None:
-                message = self._keep(data, start, end)
-            self.arrival.describe(message, entry.text, FALLBACK_NUMBER, start)
-            if entry.fallback.forwarder.forward(self, delivery, data, start, end, message).total == 0:
-                self._undeliverable(delivery, message)
-                return
-            entry.counters.redirected += 1
-            self.totals.redirected += 1
-        else:
-            self._undeliverable(delivery, message)
-            return
-        if message is not None:
-            message.now_routed()
-        if presettled:
-            self._count_presettled()
 
     # --- the message as it leaves
 

@@ -11,8 +11,7 @@ from trouter.wire.annotations import compose_annotations
 from trouter.wire.sections import THROUGH_ANNOTATIONS, MessageScan
 
 from .addresses import DEFAULT_AREA
-from .arrival import DEFAULT_PRIORITY
-from .message import IncomingDelivery, Message, OutgoingDelivery
+from .message import DEFAULT_PRIORITY, IncomingDelivery, Message, OutgoingDelivery
 from .outcomes import ACCEPTED, ACCEPTED_STATE
 from .ports import InEndpoint, Pulse, join_copy, notify_sender
 from .tenants import Tenant

@@ -26,6 +26,10 @@ from .relay import RoutedEgress, RoutedIngress
 from .table import AddressTable
 from .terms import CONTAINER_OVERDRAFT, DEFAULT_CAPACITY, ROUTE_CONTAINER, PeerTerms
 
+#: The routing endpoints that links have.
+IncomingEndpoint = Ingress | RoutedIngress | Gatherer
+Endpoint = IncomingEndpoint | Egress
+
 _E = TypeVar("_E", bound=Egress)
 _MakeEgress = Callable[[OutgoingLink, Pulse, int, bool, bool], _E]
 
@@ -72,7 +76,7 @@ class LinkOptions:
 
 
 def make_ingress(home: LinkHome, link: IncomingLink, options: LinkOptions) -> Ingress:
-    """Return the endpoint of a link on which the peer sends messages to be routed; ``open`` grants the credit."""
+    """Return the endpoint of a link whose messages are routed; ``account.open`` grants the first credit."""
     terms = options.terms
     ingress = Ingress(
         link,
@@ -87,7 +91,10 @@ def make_ingress(home: LinkHome, link: IncomingLink, options: LinkOptions) -> In
         tenant=terms.tenant,
     )
     _apply_terms(ingress, terms)
-    ingress.prompt = options.prompt
+    ingress.rewriter.only_traces = terms.only_traces
+    if terms.via_edge:
+        ingress.comes_from_edge()
+    ingress.frames.prompt = options.prompt
     if options.trunk is not None:
         ingress.comes_from(options.trunk)
     link.keeps_tags = False
@@ -117,20 +124,10 @@ def make_receiver(
     read: Read,
     max_bytes: int = MAX_NOTE_BYTES,
 ) -> Gatherer:
-    """Return the endpoint of a link whose messages the router itself reads, by ``read``; ``open`` grants the credit."""
+    """Return the endpoint of a link whose messages the router itself reads; ``account.open`` grants the credit."""
     terms = options.terms
-    receiver = Gatherer(
-        link,
-        home.pulse,
-        home.table,
-        None,
-        capacity=_capacity(terms),
-        strips=False,
-        to_override=None,
-        totals=home.totals,
-    )
+    receiver = Gatherer(link, home.pulse, _capacity(terms), read, max_bytes)
     receiver.connection_number = terms.connection_number
-    receiver.read_for(read, max_bytes)
     if options.trunk is not None:
         receiver.comes_from(options.trunk)
     link.keeps_tags = False
@@ -141,8 +138,10 @@ def make_receiver(
 def make_routed_ingress(home: LinkHome, link: IncomingLink, options: LinkOptions) -> RoutedIngress:
     """Return the incoming end of a link route's link."""
     assert options.entry is not None  # noqa: S101 - that of the route's pattern
-    ingress = RoutedIngress(link, home.pulse, home.table, options.entry, home.totals, options.terms.tenant)
+    ingress = RoutedIngress(link, home.pulse, options.entry, home.totals, options.terms.tenant)
     _apply_terms(ingress, options.terms)
+    if options.terms.via_edge:
+        ingress.via_edge = ingress.account.between_routers = True
     link.keeps_tags = True
     link.sink = ingress
     return ingress
@@ -160,21 +159,25 @@ def attach_link(link: Link, source: object, target: object, **fields: object) ->
     link.attach(source, target, rcv_settle_mode=_FIRST, max_message_size=_ANY_SIZE, **fields)
 
 
-def update_terms(ingress: Ingress, terms: PeerTerms, max_message_bytes: int) -> None:
+def update_terms(endpoint: IncomingEndpoint, terms: PeerTerms, max_message_bytes: int) -> None:
     """Apply the changed terms of its connection to a link, and grant what they no longer keep back."""
-    check_messages(ingress, terms.check)
-    ingress.log = terms.tap or terms.log
-    ingress.link.max_message_bytes = max_message_bytes
-    update_gate(ingress, terms)
+    if not isinstance(endpoint, Gatherer):
+        check_messages(endpoint, terms.check)
+        endpoint.tap = terms.tap or terms.log
+    endpoint.link.max_message_bytes = max_message_bytes
+    update_gate(endpoint, terms)
 
 
-def update_gate(ingress: Ingress, terms: PeerTerms) -> None:
+def update_gate(endpoint: IncomingEndpoint, terms: PeerTerms) -> None:
     """Let the gate of the terms limit the sender's credit from now on, and grant what it allows."""
-    ingress.gate = terms.gate
-    ingress.top_up()
+    endpoint.account.gate = terms.gate
+    if isinstance(endpoint, RoutedIngress):
+        endpoint.follow_receiver()
+    else:
+        endpoint.account.top_up()
 
 
-def check_messages(ingress: Ingress, check: MessageCheck | None) -> None:
+def check_messages(ingress: Ingress | RoutedIngress, check: MessageCheck | None) -> None:
     """Apply ``check`` to the messages of a link, if it checks such messages."""
     is_checked = check is not None and (ingress.entry is None or check.reads_messages)
     ingress.check = check if is_checked else None
@@ -184,17 +187,14 @@ def _capacity(terms: PeerTerms) -> int:
     return terms.link_capacity or DEFAULT_CAPACITY
 
 
-def _apply_terms(ingress: Ingress, terms: PeerTerms) -> None:
+def _apply_terms(ingress: Ingress | RoutedIngress, terms: PeerTerms) -> None:
     """Apply the terms of its connection to an incoming link."""
-    ingress.log = terms.tap or terms.log
+    ingress.tap = terms.tap or terms.log
     ingress.connection_number = terms.connection_number
-    if terms.via_edge:
-        ingress.comes_from_edge()
     check_messages(ingress, terms.check)
-    ingress.gate = terms.gate
-    ingress.rewriter.only_traces = terms.only_traces
-    ingress.of_container = terms.role == ROUTE_CONTAINER
-    if ingress.of_container:
+    ingress.account.gate = terms.gate
+    ingress.account.of_container = terms.role == ROUTE_CONTAINER
+    if ingress.account.of_container:
         ingress.link.overdraft = CONTAINER_OVERDRAFT
     if terms.max_message_bytes > 0:
         ingress.link.max_message_bytes = terms.max_message_bytes

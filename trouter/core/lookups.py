@@ -15,7 +15,7 @@ from trouter.wire.types import UInt
 from .addresses import MOBILE
 from .edge.downlinks import LOOKUP_OPCODE, LOOKUP_VERSION, OK, SERVICES
 from .egress import Egress
-from .ingress import Ingress
+from .gather import Gatherer
 from .notes import Note, read, write
 from .routed import routed_address
 from .routerport import RouterPort
@@ -51,7 +51,7 @@ class Lookups:
         self._router = router
         #: Links to the interior router. None before they are attached, ``query_link`` also once it has failed.
         self.query_link: Egress | None = None
-        self.reply_link: Ingress | None = None
+        self.reply_link: Gatherer | None = None
         self._queries: dict[str, Query] = {}
         self._unsent: list[str] = []
         self._numbers = count(1)

@@ -47,7 +47,7 @@ MAX_ADDRESSES: Final = 20
 def owners(router: Router, connections: Collection[Connection]) -> list[tuple[str, int, int]]:
     """Return (type, size of an object in bytes, number of objects) by type; ``connections`` are the open ones."""
     links = len(router.links)
-    incoming = sum(isinstance(each, Ingress) for each in router.links.values())
+    incoming = sum(not isinstance(each, Egress) for each in router.links.values())
     sizes = _sizes()
     link_bytes = sizes[Ingress] * incoming + sizes[Egress] * (links - incoming)
     return [
@@ -107,8 +107,9 @@ def _count_deliveries(router: Router) -> int:
     count = sum(session.incoming.count + session.outgoing.count for session in _sessions(router))
     for each in router.links.values():
         if isinstance(each, Egress):
-            count += each.backlog
-            if each.backlog > 0 and each.queue[0].begun and not each.queue[0].settled:
+            waiting = each.waiting
+            count += waiting.count
+            if waiting.count > 0 and waiting.first().begun and not waiting.first().settled:
                 count -= 1
         elif each.link.partial is not None and each.link.partial.remote_settled:
             count += 1
@@ -119,7 +120,7 @@ def _count_messages(router: Router) -> int:
     """Count the messages that wait on a link, and those still incoming without copies; copies count once."""
     count = 0
     for each in router.links.values():
-        if isinstance(each, Ingress):
+        if not isinstance(each, Egress):
             partial = each.link.partial
             if isinstance(partial, IncomingDelivery) and partial.message is not None:
                 count += not partial.message.copies

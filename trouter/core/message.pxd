@@ -1,9 +1,50 @@
 cimport cython
 
-from trouter.core.annotations cimport CachedAnnotations
 from trouter.core.outcomes cimport Fanout
 from trouter.core.outstanding cimport Outstanding
 from trouter.engine.ports cimport Delivery, SessionPort
+from trouter.wire cimport octets
+from trouter.wire.annotations cimport RouterAnnotations, compose_annotations, parse_annotations
+from trouter.wire.sections cimport MessageScan
+
+
+cdef Py_ssize_t _MAX_SECTIONS
+cdef Py_ssize_t _MAX_BYTES
+
+
+cdef class CachedAnnotations:
+    cdef public bytes section
+    cdef public RouterAnnotations parsed
+    cdef public bytes onward
+    cdef bytes _plain
+    cdef public object entry
+    cdef public Py_ssize_t generation
+    cdef public bint loops
+
+    @cython.locals(came=RouterAnnotations)
+    cpdef bytes plain(self)
+
+
+cdef class AnnotationRewriter:
+    cdef public str here
+    cdef public bint marks
+    cdef public bint honours
+    cdef public int phase
+    cdef public str to_override
+    cdef public bint via_edge
+    cdef public bint only_traces
+    cdef public bint keeps
+    cdef bytes _own
+    cdef CachedAnnotations _recent
+    cdef dict _known
+
+    @cython.locals(annotations=CachedAnnotations, section=bytes, came=RouterAnnotations)
+    cpdef CachedAnnotations read(self, bytes data, Py_ssize_t start, Py_ssize_t end)
+    @cython.locals(came=RouterAnnotations)
+    cpdef bytes anew(self, CachedAnnotations annotations, str to, int phase)
+    cpdef bytes onward(self, CachedAnnotations annotations, str to, int phase)
+    @cython.locals(came=RouterAnnotations)
+    cdef bytes _compose(self, CachedAnnotations annotations, str to, int phase)
 
 
 cdef class IncomingDelivery(Delivery):
@@ -75,3 +116,23 @@ cdef class Message:
     cpdef forget(self)
     @cython.locals(freed=Py_ssize_t, index=Py_ssize_t)
     cdef _drop(self, Py_ssize_t count)
+
+
+cdef int _DEFAULT_PRIORITY
+cdef int _HIGHEST_PRIORITY
+
+
+cdef class Arrival:
+    cdef public int priority
+    cdef public str origin
+    cdef public tuple trace
+    cdef public bint rewrites
+    cdef public CachedAnnotations annotations
+    cdef public str to
+    cdef public int phase
+    cdef public Py_ssize_t cut_from
+    cdef public Py_ssize_t cut_to
+
+    @cython.locals(priority=int)
+    cdef begin(self, MessageScan scan, CachedAnnotations annotations, bint from_neighbour)
+    cdef describe(self, Message message, str to, int phase, Py_ssize_t start)

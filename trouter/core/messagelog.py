@@ -6,8 +6,8 @@ is fixed, absent ones are omitted, and an unreadable message is logged as far as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Final, Protocol
 
 from trouter.wire import constants
 from trouter.wire.errors import DecodeError
@@ -18,7 +18,6 @@ from trouter.wire.value_text import property_text
 if TYPE_CHECKING:
     from trouter.engine.link_base import Link
 
-    from .backlog import Backlog
     from .message import OutgoingDelivery
 
 #: The longest line, in characters.
@@ -85,10 +84,26 @@ class MessageLog:
         self._emit(link, text[: MAX_LINE - len(where)] + where)
 
 
+class SendingLink(Protocol):
+    """An outgoing link whose messages are logged; see ``Egress``."""
+
+    @property
+    def link(self) -> Link:
+        """Return the link."""
+
+    @property
+    def backlog(self) -> int:
+        """Return the number of deliveries that wait."""
+
+    @property
+    def queue(self) -> Collection[OutgoingDelivery]:
+        """Return the deliveries that wait."""
+
+
 class SentLog:
     """The log of one outgoing link; it keeps the descriptions of messages that wait."""
 
-    def __init__(self, log: MessageLog, egress: Backlog) -> None:
+    def __init__(self, log: MessageLog, egress: SendingLink) -> None:
         self._log = log
         self._egress = egress
         self._texts: dict[OutgoingDelivery, str] = {}

@@ -10,11 +10,10 @@ from trouter.engine.connection import Connection
 from trouter.engine.ports import LinkSink
 
 from .addresses import DEFAULT_AREA, EDGE, MOBILE, ROUTER
-from .egress import Egress
+from .egress import Egress, StreamLinks
 from .messagelog import MessageLog
 from .outstanding import TREATMENT_OF_HINT, Outstanding
 from .ports import InEndpoint
-from .streams import Streams
 
 #: Data links in one direction, by priority.
 PRIORITIES: Final = 10
@@ -123,7 +122,7 @@ class Trunk:
         #: The log of messages on its data links; None for none.
         self.log: MessageLog | None = None
         #: The links for unfinished messages; None if the neighbour wants none.
-        self.streams: Streams | None = None
+        self.streams: StreamLinks | None = None
         self._senders: list[Egress | None] = []
         #: The priority of each data link, in both directions; links without one are absent.
         self._places: dict[LinkSink, int] = {}
@@ -251,7 +250,7 @@ class Network:
         #: By connection number.
         self._trunks: dict[int, Trunk] = {}
         #: The links for unfinished messages between edge and interior routers, by connection number.
-        self.pools: dict[int, Streams] = {}
+        self.pools: dict[int, StreamLinks] = {}
         self._ways: Ways | None = None
         self._beyond: dict[str, frozenset[str]] = {}
         #: Called with (key, hint, present) when a key gains its first or loses its last consumer here.
@@ -292,9 +291,9 @@ class Network:
         """Close idle links for streams if there are many; to be called every ``streams.SCRUB_EVERY_S``."""
         for trunk in self._trunks.values():
             if trunk.streams is not None:
-                trunk.streams.scrub()
+                trunk.streams.close_idle()
         for pool in self.pools.values():
-            pool.scrub()
+            pool.close_idle()
 
     # --- ways
 

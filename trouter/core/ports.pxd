@@ -1,11 +1,10 @@
 cimport cython
 
-from trouter.core.arrival cimport Arrival
-from trouter.core.counters cimport Counters
-from trouter.core.latency cimport Latency, Outcomes
-from trouter.core.message cimport IncomingDelivery, Message, OutgoingDelivery
+from trouter.core.counters cimport Counters, Latency, Outcomes
+from trouter.core.message cimport Arrival, IncomingDelivery, Message, OutgoingDelivery
 from trouter.core.outcomes cimport Fanout
 from trouter.engine.ports cimport LinkSink
+from trouter.wire.sections cimport MessageScan
 
 cdef int _FIRST_OUTCOME
 
@@ -15,6 +14,8 @@ cdef class Pulse:
     cdef public object network
     cdef public object uplink
     cdef public object times
+    cdef public MessageScan scan
+    cdef public MessageScan anonymous_scan
     cdef public double now_s
     cdef public Py_ssize_t next_tag
     cdef public Py_ssize_t overdrawn
@@ -38,7 +39,6 @@ cdef class InEndpoint(LinkSink):
     cdef public Arrival arrival
 
     cpdef bytes write(self, bytes data, Py_ssize_t start, Py_ssize_t end, bint plain)
-
     cpdef Message build_message(self, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
     cpdef bytes write_head(self, Message message, bytes head, bint plain)
     cpdef bytes write_onward(self, Message message, str to, int phase)

@@ -1,4 +1,7 @@
-"""What the endpoints of a delivery need of each other and of the router's parts."""
+"""What the endpoints of a delivery need of each other and of the router's parts.
+
+``notify_sender`` passes what a receiver says back to the endpoint where the delivery entered.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,23 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from trouter.engine.link import IncomingLink
+from trouter.engine.link_base import Link
 from trouter.engine.ports import LinkSink
+from trouter.wire.sections import MessageScan
 
-from .arrival import Arrival
-from .counters import AddressCounters, Counters
-from .latency import Outcomes
-from .message import IncomingDelivery, Message, OutgoingDelivery
+from .counters import AddressCounters, Counters, Outcomes
+from .message import Arrival, IncomingDelivery, Message, OutgoingDelivery
 from .outcomes import ACCEPTED, Fanout
 from .tenants import Tenant
 from .times import Times, TimesByAddress
 
+_FIRST_OUTCOME = 0x24
 #: The largest message for a consumer inside the router, in bytes; below a session's window.
 MAX_INSIDE_BYTES: Final = 1024 * 1024
-_FIRST_OUTCOME = 0x24
 
 
 class Grantee(Protocol):
-    """What a gate needs of an incoming link; see ``Credit``."""
+    """What a gate needs of an incoming link; see ``CreditAccount``."""
 
     @property
     def link(self) -> IncomingLink:
@@ -41,6 +44,16 @@ class Gate(Protocol):
 
     def take(self, link: Grantee, count: int) -> int:
         """Return how much of ``count`` to grant the sender on ``link``; ``link.top_up`` asks for the rest later."""
+
+
+class MessageTap(Protocol):
+    """The receiver of events about incoming messages; see ``MessageLog``."""
+
+    def received(self, link: Link, message: bytes) -> None:
+        """Note that a message came, or the beginning of one in several frames."""
+
+    def aborted(self, link: Link) -> None:
+        """Note that the sender aborted a message."""
 
 
 class AddressPort(Protocol):
@@ -124,6 +137,8 @@ class Pulse:
         "overdrawn",
         "owing",
         "times",
+        "anonymous_scan",
+        "scan",
         "uplink",
     )
 
@@ -134,6 +149,9 @@ class Pulse:
         self.uplink: OutEndpoint | None = None
         #: The router is about to stop: no sender gets more credit.
         self.draining = False
+        #: Read the message under way of a link with an address, and of one whose messages name theirs.
+        self.scan = MessageScan()
+        self.anonymous_scan = MessageScan(reads_to=True)
         self.now_s = 0.0
         self.next_tag = 0
         #: Ingresses whose senders are owed a little credit, and the callback for the first of them.
@@ -206,10 +224,6 @@ class InEndpoint(LinkSink):
         raise LookupError
 
 
-def _ignore() -> None:
-    """Do nothing: without a clock, the next ``return_owed`` grants the credit owed."""
-
-
 def join_copy(partner: IncomingDelivery, out: OutgoingDelivery) -> None:
     """Join the copy ``out`` with its unsettled delivery ``partner``, so that each finds the other's end."""
     out.partner = partner
@@ -244,3 +258,7 @@ def notify_sender(
             partner.copies.remove(out)
     if fanout.outcomes_open == 0 and (counted or fanout.copies_open == 0):
         source.answer(partner, fanout.code, fanout.state, fanout.copies_open == 0)
+
+
+def _ignore() -> None:
+    """Do nothing: without a clock, the next ``return_owed`` grants the credit owed."""

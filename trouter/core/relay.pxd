@@ -1,34 +1,66 @@
 cimport cython
 
+from trouter.core cimport deliveries
 from trouter.core.check cimport MessageCheck
-from trouter.core.egress cimport Egress
-from trouter.core.ingress cimport Ingress
-from trouter.core.message cimport IncomingDelivery, Message, OutgoingDelivery
+from trouter.core.counters cimport AddressCounters
+from trouter.core.egress cimport Backlog, Egress
 from trouter.core.entry cimport AddressEntry
+from trouter.core.incoming cimport CreditAccount, Frames, Settlement, is_gathering
+from trouter.core.message cimport IncomingDelivery, Message
+from trouter.core.ports cimport InEndpoint
 from trouter.engine.link cimport IncomingLink, OutgoingLink
-from trouter.engine.ports cimport LinkPort
+from trouter.engine.ports cimport Delivery, LinkPort
+from trouter.wire cimport octets
+from trouter.wire.sections cimport MessageScan
 
 cdef int _THROUGH_HEADER
 cdef int _THROUGH_PROPERTIES
+cdef Py_ssize_t _MAX_HEAD_BYTES
 
 
 cdef class RoutedEgress(Egress)
 
 
-cdef class RoutedIngress(Ingress):
+cdef class RoutedIngress(InEndpoint):
+    cdef public IncomingLink link
+    cdef public AddressEntry entry
+    cdef public AddressCounters totals
+    cdef public CreditAccount account
+    cdef public Frames frames
+    cdef public Settlement settlement
+    cdef public object tap
+    cdef public MessageCheck check
+    cdef public Py_ssize_t identity
+    cdef public double attached_at_s
+    cdef public object pace
     cdef public RoutedEgress egress
     cdef bint _drained
 
     cpdef join(self, RoutedEgress egress)
     cpdef part(self)
     @cython.locals(link=IncomingLink, egress=RoutedEgress, out=OutgoingLink, owed=Py_ssize_t)
-    cpdef follow(self)
+    cpdef follow_receiver(self)
     cpdef on_drained(self, LinkPort link)
-    cdef _top_up(self)
-    @cython.locals(check=MessageCheck, depth=int, inspected=bytes)
-    cdef _route(self, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
-    @cython.locals(entry=AddressEntry, egress=RoutedEgress)
+    cpdef on_overdrawn(self, LinkPort link)
+    cpdef bint is_gathering(self) except -1
+    cpdef Delivery make_delivery(self, LinkPort link)
+    @cython.locals(delivery=IncomingDelivery, message=Message, was_settled=bint, ready=bint, whole=bytes)
+    cpdef on_transfer(self, LinkPort link, Delivery arrived, bytes data, Py_ssize_t start, Py_ssize_t end)
+    @cython.locals(check=MessageCheck, scan=MessageScan, depth=int, inspected=bytes, egress=RoutedEgress)
     cdef _pass_on(self, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
+    @cython.locals(counters=AddressCounters)
+    cdef _count(self, RoutedEgress egress)
+    @cython.locals(message=Message)
+    cpdef Message build_message(self, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end)
+    @cython.locals(delivery=IncomingDelivery)
+    cpdef on_aborted(self, LinkPort link, Delivery arrived)
+    @cython.locals(delivery=IncomingDelivery)
+    cpdef on_disposition(self, Delivery arrived)
+    @cython.locals(delivery=IncomingDelivery)
+    cpdef on_refused(self, LinkPort link, Delivery arrived)
+    cpdef accept(self, IncomingDelivery delivery)
+    cpdef answer(self, IncomingDelivery delivery, int code, bytes state, bint settled)
+    cpdef lose(self, list own=*)
 
 
 cdef class RoutedEgress(Egress):
@@ -36,5 +68,6 @@ cdef class RoutedEgress(Egress):
     cdef public bint is_trunk
     cdef public object on_empty
 
-    cpdef Py_ssize_t waiting(self)
-    cdef _give_back_credit(self)
+    @cython.locals(waiting=Backlog)
+    cpdef Py_ssize_t count_without_credit(self)
+    cpdef on_credit(self, LinkPort link)

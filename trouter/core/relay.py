@@ -9,44 +9,82 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from trouter.engine.link import IncomingLink, OutgoingLink
-from trouter.engine.ports import LinkPort
+from trouter.engine.ports import Delivery, LinkPort
+from trouter.wire import octets
 from trouter.wire.sections import InvalidMessage
 
+from . import deliveries
+from .check import USER_ID_DENIED, MessageCheck
 from .counters import AddressCounters
 from .egress import Egress
 from .entry import AddressEntry
-from .ingress import Ingress
-from .intake import INVALID_MESSAGE
+from .incoming import CreditAccount, Frames, Settlement, is_gathering
+from .ingress import INVALID_MESSAGE, MAX_HEAD_BYTES
 from .message import IncomingDelivery, Message
 from .outcomes import REJECTED
-from .ports import Pulse
-from .table import AddressTable
+from .pace import Pace
+from .ports import InEndpoint, MessageTap, Pulse
 from .tenants import Tenant
 
 _THROUGH_HEADER = 1
 _THROUGH_PROPERTIES = 4
+_MAX_HEAD_BYTES = MAX_HEAD_BYTES
 
 
-class RoutedIngress(Ingress):
+class RoutedIngress(InEndpoint):
     """The incoming end of a routed link; ``egress`` is the other end, None while they are not joined."""
 
-    __slots__ = ("_drained", "egress")
+    __slots__ = (
+        "_drained",
+        "account",
+        "attached_at_s",
+        "check",
+        "egress",
+        "entry",
+        "frames",
+        "identity",
+        "link",
+        "pace",
+        "settlement",
+        "tap",
+        "totals",
+    )
 
     def __init__(
-        self,
-        link: IncomingLink,
-        pulse: Pulse,
-        table: AddressTable,
-        entry: AddressEntry,
-        totals: AddressCounters,
-        tenant: Tenant | None,
+        self, link: IncomingLink, pulse: Pulse, entry: AddressEntry, totals: AddressCounters, tenant: Tenant | None
     ) -> None:
-        super().__init__(
-            link, pulse, table, entry, capacity=0, strips=True, to_override=None, totals=totals, tenant=tenant
-        )
+        super().__init__(pulse)
+        self.link = link
+        #: The address of the link route, which counts its messages.
+        self.entry = entry
+        self.by_name = False
+        self.tenant = tenant
+        self.totals = totals
+        # Credit comes from the other end only.
+        self.account = CreditAccount(link, pulse, entry, 0)
+        self.counters = self.account.counters
+        self.frames = Frames(link)
+        self.settlement = Settlement(self.account)
+        #: The tap and the check of messages; None for none.
+        self.tap: MessageTap | None = None
+        self.check: MessageCheck | None = None
+        #: The link's number in management; 0 until the router sets it.
+        self.identity = 0
+        self.attached_at_s = pulse.now_s
+        self.pace = Pace(pulse.now_s)
         self.egress: RoutedEgress | None = None
         #: The sender has answered the receiver's drain.
         self._drained = False
+
+    @property
+    def capacity(self) -> int:
+        """Credit that its sender may have."""
+        return self.account.capacity
+
+    @property
+    def unsettled(self) -> int:
+        """Number of its open deliveries."""
+        return self.account.unsettled
 
     def join(self, egress: RoutedEgress) -> None:
         """Join the two ends, which are attached or will be."""
@@ -62,7 +100,7 @@ class RoutedIngress(Ingress):
 
     # --- credit
 
-    def follow(self) -> None:
+    def follow_receiver(self) -> None:
         """Grant the sender the receiver's credit, and drain it if the receiver drains."""
         link = self.link
         egress = self.egress
@@ -70,72 +108,160 @@ class RoutedIngress(Ingress):
             return
         out = egress.link
         if out.drain and self._drained:
-            if egress.backlog == 0 and not self.is_gathering():
+            if egress.waiting.count == 0 and not is_gathering(self.link):
                 self._drained = False
                 out.drained()
             return
         self._drained = False
-        owed = out.credit - egress.waiting() - link.credit
-        if self.is_gathering():
+        owed = out.credit - egress.count_without_credit() - link.credit
+        if is_gathering(self.link):
             owed -= 1
         if owed > 0 or (link.draining and not out.drain):
-            self._grant(owed if owed > 0 else 0)
+            self.account.grant(owed if owed > 0 else 0)
         if out.drain and out.credit > 0:
             if link.credit > 0:
                 link.drain()
             else:
                 self._drained = True
-                self.follow()
+                self.follow_receiver()
+
+    def is_gathering(self) -> bool:
+        """Return whether the sender has begun a delivery that was not forwarded yet."""
+        return is_gathering(self.link)
 
     def on_drained(self, link: LinkPort) -> None:
         """Answer the receiver's drain: the sender used up its credit or gave it back."""
-        self.dry_since_s = self.pulse.now_s
+        self.account.dry_since_s = self.pulse.now_s
         self._drained = True
-        self.follow()
+        self.follow_receiver()
 
-    def _top_up(self) -> None:
-        self.follow()
+    def on_overdrawn(self, link: LinkPort) -> None:
+        """Count a delivery without credit."""
+        self.account.note_overdrawn()
 
     # --- messages
 
-    def _route(self, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None) -> None:
+    def make_delivery(self, link: LinkPort) -> Delivery:
+        """Return a new delivery of the link."""
+        return deliveries.new_incoming(link)
+
+    def on_transfer(self, link: LinkPort, arrived: Delivery, data: bytes, start: int, end: int) -> None:
+        """Pass a whole message on at once; gather a longer one until it is complete or long enough to stream."""
+        delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
+        message = delivery.message
+        if message is None:
+            self.account.begin(delivery)
+            if delivery.complete:
+                if self.tap is not None:
+                    self.tap.received(self.link, data[start:end])
+                self._pass_on(delivery, data, start, end, None)
+                if delivery.settled or self.link.credit <= 0 or self.account.between_routers:
+                    self.follow_receiver()
+                return
+            message = self.frames.begin(delivery, self, self.check is not None)
+        was_settled = delivery.settled
+        ready = False
+        try:
+            ready = self.frames.add(delivery, message, data, start, end)
+        except InvalidMessage:
+            self.settlement.refuse(delivery, message, REJECTED, INVALID_MESSAGE)
+        if ready:
+            whole = message.join()
+            if self.tap is not None and not message.logged:
+                message.logged = True
+                self.tap.received(self.link, whole)
+            self._pass_on(delivery, whole, 0, len(whole), message)
+        if self.settlement.end_frame(delivery, was_settled):
+            self.follow_receiver()
+        elif message.copies:
+            self.frames.relieve_window(message)
+
+    def _pass_on(self, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None) -> None:
         """Read only what is necessary, and pass the message on unchanged."""
         check = self.check
-        depth = _THROUGH_HEADER if check is None else _THROUGH_PROPERTIES
+        scan = self.pulse.scan
         try:
-            if not self._scan.scan(data, start, end, depth, delivery.complete):
-                self._await_head(delivery, message)
+            depth = _THROUGH_HEADER if check is None else _THROUGH_PROPERTIES
+            if not scan.scan(data, start, end, depth, delivery.complete):
+                if message is None or not self.frames.wait_for_more(message, _MAX_HEAD_BYTES):
+                    self.settlement.refuse(delivery, message, REJECTED, INVALID_MESSAGE)
                 return
             if check is not None:
-                inspected = self._inspect(check, delivery, data, start, end, depth, message)
+                inspected = check.inspect(scan, data, start, end, depth, delivery.complete, message)
                 if inspected is None:
+                    self.settlement.refuse(delivery, message, REJECTED, USER_ID_DENIED)
                     return
                 if inspected is not data:
                     data = inspected
                     start = 0
                     end = len(data)
         except InvalidMessage:
-            self._refuse(delivery, message, REJECTED, INVALID_MESSAGE)
+            self.settlement.refuse(delivery, message, REJECTED, INVALID_MESSAGE)
             return
-        self._pass_on(delivery, data, start, end, message)
-
-    def _pass_on(self, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None) -> None:
-        entry = self.entry
         egress = self.egress
-        if egress is None or entry is None:
+        if egress is None:
             return  # credit is granted only while both ends are attached
-        self._count(entry)
+        self._count(egress)
         egress.offer(self, delivery, data, start, end, message)
-        if egress.is_trunk:
-            entry.counters.transit += 1
-            self.totals.transit += 1
-        else:
-            entry.counters.egress += 1
-            self.totals.egress += 1
         if message is not None:
             message.now_routed()
         if delivery.remote_settled:
-            self._count_presettled()
+            self.settlement.count_presettled()
+
+    def _count(self, egress: RoutedEgress) -> None:
+        """Count a message that enters the network here, and leaves it or goes to another router."""
+        counters = self.entry.counters
+        counters.ingress += 1
+        self.totals.ingress += 1
+        if self.account.of_container:
+            counters.ingress_container += 1
+            self.totals.ingress_container += 1
+        if egress.is_trunk:
+            counters.transit += 1
+            self.totals.transit += 1
+        else:
+            counters.egress += 1
+            self.totals.egress += 1
+
+    def build_message(self, delivery: IncomingDelivery, data: bytes, start: int, end: int) -> Message:
+        """Return the message in ``data[start:end]`` as a kept one; nothing of it is rewritten."""
+        message = Message(self.link.session, self)
+        message.append(octets.cut(data, start, end))
+        message.complete = delivery.complete
+        message.routed = True
+        return message
+
+    def on_aborted(self, link: LinkPort, arrived: Delivery) -> None:
+        """Drop a delivery that the sender aborted."""
+        delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
+        if self.settlement.abort(delivery) and self.tap is not None:
+            self.tap.aborted(self.link)
+        self.follow_receiver()
+
+    def on_disposition(self, arrived: Delivery) -> None:
+        """Relay the sender's state or settlement to the receiver."""
+        delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
+        if self.settlement.relay_disposition(delivery):
+            self.follow_receiver()
+
+    def on_refused(self, link: LinkPort, arrived: Delivery) -> None:
+        """Count a delivery that its link rejected."""
+        delivery: IncomingDelivery = arrived  # type: ignore[assignment]  # made by ``make_delivery``
+        self.settlement.count_refused(delivery)
+
+    def accept(self, delivery: IncomingDelivery) -> None:
+        """See ``InEndpoint.accept``."""
+        if self.settlement.accept(delivery):
+            self.follow_receiver()
+
+    def answer(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> None:
+        """See ``InEndpoint.answer``."""
+        if self.settlement.answer(delivery, code, state, settled):
+            self.follow_receiver()
+
+    def lose(self, own: list[Delivery] | None = None) -> None:
+        """Abort unfinished input, and ignore outcomes still to come; ``own`` is its deliveries, if they are known."""
+        self.settlement.lose(own)
 
 
 class RoutedEgress(Egress):
@@ -151,16 +277,22 @@ class RoutedEgress(Egress):
         #: Called once, when no delivery waits here.
         self.on_empty: Callable[[], None] | None = None
 
-    def waiting(self) -> int:
+    def count_without_credit(self) -> int:
         """Return the number of deliveries that have not used a credit of the receiver yet."""
-        if self.backlog > 0 and self.queue[0].begun:
-            return self.backlog - 1
-        return self.backlog
+        waiting = self.waiting
+        if waiting.count > 0 and waiting.first().begun:
+            return waiting.count - 1
+        return waiting.count
 
-    def _give_back_credit(self) -> None:
-        """Grant the sender the receiver's credit or drain it; without a sender, report once that the queue is empty."""
+    def on_credit(self, link: LinkPort) -> None:
+        """Send what may be sent, and grant the sender the receiver's credit or drain it.
+
+        Without a sender, report once that no delivery waits.
+        """
+        self.send_waiting()
         if self.ingress is not None:
-            self.ingress.follow()
-        elif self.on_empty is not None and self.backlog == 0:
+            self.ingress.follow_receiver()
+            self.note_credit()
+        elif self.on_empty is not None and self.waiting.count == 0:
             on_empty, self.on_empty = self.on_empty, None
             on_empty()

@@ -180,7 +180,7 @@ class RoutedLink:
         attach_link(near, source, target)
         ingress = near.sink if near.incoming else link.sink
         assert isinstance(ingress, RoutedIngress)  # noqa: S101 - by its direction
-        ingress.follow()
+        ingress.follow_receiver()
 
     def refused(self, error: Error) -> None:
         """Refuse the peer's link: there is no session, or it cannot have our link."""

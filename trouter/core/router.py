@@ -14,7 +14,7 @@ from .addresses import MOBILE, UPLINK_KEY
 from .attach import PeerTerms, attach
 from .autolinks import AutoLinks
 from .containers import Container, Containers, DetachReason, LinkOwner, OwnSession
-from .counters import AddressCounters
+from .counters import AddressCounters, Latency, Outcomes
 from .edge.downlinks import Edges
 from .edge.services import open_edge_streams
 from .edge.uplink import Uplink
@@ -24,7 +24,7 @@ from .exchanges import Exchanges
 from .farewells import Farewells
 from .ingress import Ingress
 from .inprocess import InsideConsumer, InsideSender, Subscription
-from .latency import Latency, Outcomes
+from .links import Endpoint, IncomingEndpoint
 from .message import IncomingDelivery
 from .messagelog import MessageLog
 from .network import Network, Trunk
@@ -59,7 +59,7 @@ class Router:
         self.uplink: Uplink | None = None
         self.set_uplink(None, None)
         #: Every link by its identity, ascending.
-        self.links: dict[int, Ingress | Egress] = {}
+        self.links: dict[int, Endpoint] = {}
         self._last_identity = 0
         #: The links that were lost last; their sinks may still be asked for numbers.
         self._lost: list[Link] = []
@@ -101,14 +101,15 @@ class Router:
         """
         error = attach(self, link, terms, goes_up=goes_up)
         endpoint = link.sink
-        if isinstance(endpoint, Ingress | Egress) and endpoint.identity == 0:
+        if isinstance(endpoint, Endpoint) and endpoint.identity == 0:
             self.enter(endpoint, terms.connection_number)
         if link.attached:
             link.keep_essentials()
         return error
 
-    def enter(self, endpoint: Ingress | Egress, connection_number: int) -> None:
-        """Add a link to the routing."""
+    def enter(self, endpoint: LinkSink, connection_number: int) -> None:
+        """Add a link to the routing, by the endpoint that ``links`` made."""
+        assert isinstance(endpoint, Endpoint)  # noqa: S101 - the port does not name the classes
         endpoint.identity = self.next_identity()
         endpoint.connection_number = connection_number
         self.links[endpoint.identity] = endpoint
@@ -188,10 +189,10 @@ class Router:
 
     def _lose(self, link: Link, reason: DetachReason | None) -> None:
         sink = link.sink
-        if isinstance(sink, Ingress):
-            self._lose_ingress(sink)
-        elif isinstance(sink, Egress):
+        if isinstance(sink, Egress):
             self._lose_egress(sink)
+        elif isinstance(sink, IncomingEndpoint):
+            self._lose_ingress(sink)
         self._notify_owner(link, reason)
 
     def _notify_owner(self, link: Link, reason: DetachReason | None) -> None:
@@ -210,10 +211,10 @@ class Router:
         self._let_go(links)
         for link in links:
             sink = link.sink
-            if isinstance(sink, Ingress):
-                self._lose_ingress(sink, own.get(link, []))
-            elif isinstance(sink, Egress):
+            if isinstance(sink, Egress):
                 self._lose_egress(sink, own.get(link, []))
+            elif isinstance(sink, IncomingEndpoint):
+                self._lose_ingress(sink, own.get(link, []))
         if isinstance(session.context, OwnSession):
             session.context.lost(error)
         for link in links:
@@ -267,18 +268,19 @@ class Router:
             link.sink = _NO_OWNER
         self._lost = links
 
-    def _lose_ingress(self, ingress: Ingress, own: list[Delivery] | None = None) -> None:
+    def _lose_ingress(self, ingress: IncomingEndpoint, own: list[Delivery] | None = None) -> None:
         if self.links.pop(ingress.identity, None) is None:
             return
         self._watch.forget(ingress)
-        self.pulse.owing.pop(ingress, None)
-        ingress.lost(own)
+        self.pulse.owing.pop(ingress.account, None)
+        ingress.lose(own)
         if ingress.tenant is not None:
             ingress.tenant.past.update(ingress.counters.as_dict())
         self.edges.lost(ingress)
         entry = ingress.entry
         if entry is not None:
-            entry.remove_sender(ingress)
+            if isinstance(ingress, Ingress):
+                entry.remove_sender(ingress)
             self.table.release(entry)
         self._lose_trunk_link(ingress)
 
@@ -290,14 +292,14 @@ class Router:
         entry, egress.entry = egress.entry, None
         self._lose_trunk_link(egress)
         if egress.pool is not None:
-            egress.pool.lost(egress)
+            egress.pool.forget_link(egress)
         if isinstance(entry, AddressEntry) and egress in entry.forwarder.consumers:  # else routed, or never answered
             entry.remove_consumer(egress)
-        egress.lost(own)
+        egress.lose(own)
         if isinstance(entry, AddressEntry):
             self.table.release(entry)
 
-    def _lose_trunk_link(self, endpoint: Ingress | Egress) -> None:
+    def _lose_trunk_link(self, endpoint: Endpoint) -> None:
         trunk = endpoint.trunk
         if isinstance(trunk, Trunk):
             trunk.remove(endpoint)
@@ -314,13 +316,13 @@ class Router:
             for sender in list(former.senders):
                 if isinstance(sender, Ingress) and table.parse(sender.rewriter.to_override or "").key == whole.key:
                     former.remove_sender(sender)
-                    sender.entry = whole
+                    sender.move_to(whole)
                     whole.add_sender(sender)
             table.release(former)
 
-    def ingresses(self) -> Iterator[Ingress]:
+    def ingresses(self) -> Iterator[IncomingEndpoint]:
         """Return an iterator over the links on which peers send."""
-        return (each for each in self.links.values() if isinstance(each, Ingress))
+        return (each for each in self.links.values() if not isinstance(each, Egress))
 
     def egresses(self) -> Iterator[Egress]:
         """Return an iterator over the links on which peers receive."""
@@ -337,7 +339,7 @@ class Router:
     def unsettled(self) -> int:
         """Return the number of deliveries without an outcome, or not sent on yet."""
         incoming = sum(ingress.unsettled for ingress in self.ingresses())
-        return incoming + sum(egress.backlog for egress in self.egresses())
+        return incoming + sum(egress.waiting.count for egress in self.egresses())
 
     def return_owed_credit(self, max_links: int) -> bool:
         """Grant the credit owed to senders that sent nothing since the last call; return whether to call again.
@@ -345,10 +347,10 @@ class Router:
         Each call handles up to ``max_links`` links.
         """
         owing = self.pulse.owing
-        for ingress in list(islice(owing, max_links)):
-            del owing[ingress]
-            if not ingress.return_owed():
-                owing[ingress] = None
+        for account in list(islice(owing, max_links)):
+            del owing[account]
+            if not account.return_owed():
+                owing[account] = None
         return bool(owing)
 
     # --- stuck deliveries, blocked links
@@ -371,7 +373,7 @@ class Router:
         """Return the number of deliveries older than 10 s, on ``link`` or all; a waiting one counts on both ends."""
         if link is None:
             return self._watch.stuck()
-        return self._watch.stuck(link.sink) if isinstance(link.sink, Ingress | Egress) else 0
+        return self._watch.stuck(link.sink) if isinstance(link.sink, Endpoint) else 0
 
     def links_blocked(self) -> int:
         """Return the number of links without credit for more than 10 s."""
@@ -380,7 +382,7 @@ class Router:
     def zero_credit_s(self, link: Link) -> float:
         """Return the seconds that ``link`` has been without credit; 0 with credit."""
         sink = link.sink
-        return zero_credit_s(sink, self.pulse.now_s) if isinstance(sink, Ingress | Egress) else 0.0
+        return zero_credit_s(sink, self.pulse.now_s) if isinstance(sink, Endpoint) else 0.0
 
     # --- inside the router
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Protocol
 
 from trouter.engine.link_base import Link
+from trouter.engine.ports import LinkSink
 
 from .containers import Container, DetachReason
 from .counters import AddressCounters
 from .egress import Egress
 from .farewells import Farewells
-from .ingress import Ingress
 from .network import Network
 from .ports import Pulse
 from .routes import Routes
@@ -64,7 +64,7 @@ class RouterPort(Protocol):
     def next_identity(self) -> int:
         """Return a number that no link, address or route of the router had before."""
 
-    def enter(self, endpoint: Ingress | Egress, connection_number: int) -> None:
+    def enter(self, endpoint: LinkSink, connection_number: int) -> None:
         """Add a link to the routing."""
 
     def end(self, link: Link, reason: DetachReason) -> None:

@@ -12,7 +12,6 @@ from typing import Final
 from trouter.engine.faults import Misuse
 from trouter.engine.session import Session
 
-from .backlog import Backlog
 from .egress import Egress
 
 #: The capability of a neighbour that accepts such links.
@@ -43,7 +42,7 @@ class Streams:
         self._attach = attach
         self.detach = detach
         #: All links, and those without a message; the one used last is taken first.
-        self._links: dict[Backlog, Egress] = {}
+        self._links: dict[Egress, None] = {}
         self._idle: dict[Egress, None] = {}
         self._max_links = MAX_STREAMS
 
@@ -57,7 +56,7 @@ class Streams:
         """Number of links that wait for a message."""
         return len(self._idle)
 
-    def take(self) -> Egress | None:
+    def borrow_link(self) -> Egress | None:
         """Return a link for the message that is offered to it next; None if there are no more."""
         if self._idle:
             return self._idle.popitem()[0]
@@ -70,19 +69,18 @@ class Streams:
             self._max_links = len(self._links)  # the neighbour has no room for more
             return None
         egress.pool = self
-        self._links[egress] = egress
+        self._links[egress] = None
         return egress
 
-    def give_back(self, link: Backlog) -> None:
+    def return_link(self, egress: Egress) -> None:
         """Take the link back: its message has ended or was given up."""
-        egress = self._links.get(link)
-        if egress is not None:
+        if egress in self._links:
             self._idle[egress] = None
 
-    def lost(self, link: Backlog) -> None:
+    def forget_link(self, egress: Egress) -> None:
         """End the session of a link that has ended."""
-        egress = self._links.pop(link, None)
-        if egress is not None:
+        if egress in self._links:
+            del self._links[egress]
             self._idle.pop(egress, None)
             if egress.link.remote_attach is None or egress.link.remote_attach.target is None:
                 self._max_links = len(self._links)  # refused
@@ -90,7 +88,7 @@ class Streams:
             if isinstance(session, Session) and session.mapped:
                 self._end(session)
 
-    def scrub(self) -> None:
+    def close_idle(self) -> None:
         """Close the links idle longest, if too many are idle; to be called every ``SCRUB_EVERY_S``."""
         for _ in range(min(len(self._idle) - KEPT_IDLE, SCRUBBED_AT_ONCE)):
             self.detach(next(iter(self._idle)))

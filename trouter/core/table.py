@@ -31,8 +31,6 @@ UNAVAILABLE: Final = "unavailable"
 TENANT_SERVICES: Final = frozenset({"$management"})
 #: The key of the same services for a tenant that is not confined, at their common address.
 SERVICES_FOR_ALL: Final = {"L$management": "L$_management_internal"}
-#: Longer addresses are refused, which bounds the cost of parsing and matching, in bytes.
-MAX_ADDRESS_BYTES: Final = 4096
 #: Slashes in the id of another router up to which addresses find it: more would slow each lookup.
 MAX_SLASHES: Final = 64
 #: Spellings of an address that are cached for its entry, and the longest one, in bytes.

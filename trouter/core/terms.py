@@ -7,10 +7,9 @@ from typing import Final
 
 from .check import MessageCheck
 from .edge.peers import EdgePeer
-from .intake import MessageTap
 from .messagelog import MessageLog
 from .network import Trunk
-from .ports import Gate
+from .ports import Gate, MessageTap
 from .tenants import Tenant
 
 DEFAULT_CAPACITY: Final = 250

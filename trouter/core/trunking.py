@@ -12,11 +12,11 @@ from trouter.engine.link_base import Link
 from trouter.engine.session import Session
 from trouter.wire.performatives import Attach, Error, Source, Target
 
-from .arrival import DEFAULT_PRIORITY
 from .egress import Egress
-from .gather import every
+from .gather import Gatherer, every
 from .ingress import Ingress
 from .links import LinkOptions, attach_link, make_egress, make_ingress, make_receiver
+from .message import DEFAULT_PRIORITY
 from .network import PRIORITIES, Trunk
 from .routerport import RouterPort
 from .streams import Streams
@@ -134,10 +134,10 @@ def _make_endpoint(router: RouterPort, link: Link, trunk: Trunk, kind: str, capa
 
 def _begin(router: RouterPort, link: Link, trunk: Trunk) -> None:
     sink = link.sink
-    assert isinstance(sink, Ingress | Egress)  # noqa: S101 - `_make_endpoint` has just put it there
+    assert isinstance(sink, Ingress | Gatherer | Egress)  # noqa: S101 - `_make_endpoint` has just put it there
     router.enter(sink, trunk.number)
-    if isinstance(sink, Ingress):
-        sink.open()
+    if not isinstance(sink, Egress):
+        sink.account.open()
     elif sink.link.credit > 0:
         sink.on_credit(link)
     router.network.on_trunk(trunk)

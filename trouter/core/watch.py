@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from .egress import Egress
-from .ingress import Ingress
+from .links import Endpoint
 from .message import IncomingDelivery, OutgoingDelivery
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ ROUND_S: Final = 10.0
 #: Links and deliveries of one call; a session is never split.
 PORTION: Final = 5000
 
-Endpoint = Ingress | Egress
 OwnDelivery = IncomingDelivery | OutgoingDelivery
 
 
@@ -104,7 +103,7 @@ class Watch:
             sink = delivery.link.sink
             if (
                 isinstance(delivery, IncomingDelivery | OutgoingDelivery)
-                and isinstance(sink, Ingress | Egress)
+                and isinstance(sink, Endpoint)
                 and now_s - delivery.arrived_at_s > STUCK_AFTER_S
                 and not _streams(delivery)
             ):
@@ -112,7 +111,7 @@ class Watch:
         for link in session.all_links():
             seen += 1
             sink = link.sink
-            if isinstance(sink, Ingress | Egress):
+            if isinstance(sink, Endpoint):
                 late = stuck.get(sink, [])
                 if isinstance(sink, Egress):
                     _add_waiting(sink, late, now_s)
@@ -130,8 +129,9 @@ class Watch:
         if stuck and not stalled.logged_stuck:
             stalled.logged_stuck = True
             notices.append(Notice(link, STUCK_TEXT))
-        if link.credit <= 0 and endpoint.dry_since_s < 0:
-            endpoint.dry_since_s = now_s
+        account = endpoint if isinstance(endpoint, Egress) else endpoint.account
+        if link.credit <= 0 and account.dry_since_s < 0:
+            account.dry_since_s = now_s
         for_s = zero_credit_s(endpoint, now_s)
         if for_s > BLOCKED_AFTER_S and not stalled.logged_blocked:
             stalled.logged_blocked = True
@@ -145,7 +145,7 @@ class Watch:
 
 def zero_credit_s(endpoint: Endpoint, now_s: float) -> float:
     """Return the seconds that a link has been without credit; 0 with credit."""
-    since_s = endpoint.dry_since_s
+    since_s = (endpoint if isinstance(endpoint, Egress) else endpoint.account).dry_since_s
     return max(0.0, now_s - since_s) if endpoint.link.credit <= 0 and since_s >= 0 else 0.0
 
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final
 from trouter.engine.connection import Connection
 from trouter.engine.session import Session
 
-from .addresses import AREA, EDGE, MOBILE, ROUTER, UPLINK_KEY, Address
+from .addresses import AREA, EDGE, MAX_ADDRESS_BYTES, MOBILE, ROUTER, UPLINK_KEY, Address
 from .edge.services import SERVICES
 from .egress import Egress
 from .exchanges import Exchange
 from .ingress import Ingress
 from .pace import settled_count
 from .routes import IN, LINK_BALANCED, OUT, RoutePattern
-from .table import MAX_ADDRESS_BYTES, AddressRule
+from .table import AddressRule
 from .watch import STUCK_AFTER_S, zero_credit_s
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import Final
 
 from trouter.config.schema import EntityType
+from trouter.core.addresses import MAX_ADDRESS_BYTES
 from trouter.core.memory import owners, waiting_messages
-from trouter.core.table import MAX_ADDRESS_BYTES
 from trouter.core.why import explain
 
 from .context import Node, Operation

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from trouter.config.schema import EntityType
+from trouter.core.addresses import MAX_ADDRESS_BYTES
 from trouter.core.patterns import PatternError
 from trouter.core.routes import MAX_SCOPED, LinkRoute
-from trouter.core.table import MAX_ADDRESS_BYTES
 
 from .context import Node
 from .directory import Found

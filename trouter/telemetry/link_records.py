@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from trouter.columns.links import undelivered_of, unsettled_of
 from trouter.core.egress import Egress
-from trouter.core.ingress import Ingress
+from trouter.core.links import Endpoint
 from trouter.core.watch import OVERDRAWN_TEXT, STUCK_AFTER_S, UNBLOCKED_TEXT, Notice
 from trouter.net.view import owner_of
 from trouter.records import DeliveryInterval, LinkAttached, LinkDetached, LinkStalled, Record
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from trouter.core.router import Router
     from trouter.engine.link_base import Link
 
-Endpoint = Ingress | Egress
 
 #: Counters: name in the record, and in the core.
 COUNTED: Final = {
@@ -88,7 +87,7 @@ class LinkRecords:
     def attached(self, link: Link, attach: Attach) -> None:
         """Record that a link was accepted."""
         endpoint = link.sink
-        if not self._recorder.active or not isinstance(endpoint, Ingress | Egress):
+        if not self._recorder.active or not isinstance(endpoint, Endpoint):
             return
         last = self._recorded[endpoint.identity] = _Recorded(endpoint, now_us(), _NONE)
         terminus: Any = attach.target if link.incoming else attach.source
@@ -110,7 +109,7 @@ class LinkRecords:
     def gone(self, router: Router, link: Link, reason: str, *, closed: bool, condition: str | None = None) -> None:
         """Record the end of a link that was detached, or lost with its session."""
         endpoint = link.sink
-        if not self._recorder.active or not isinstance(endpoint, Ingress | Egress):
+        if not self._recorder.active or not isinstance(endpoint, Endpoint):
             return
         self._stalled.discard(endpoint.identity)
         last = self._recorded.pop(endpoint.identity, None) or _Recorded(endpoint, 0, _counts(endpoint))
@@ -131,7 +130,7 @@ class LinkRecords:
     def stalled(self, router: Router, notice: Notice) -> None:
         """Record that a link is stuck or without credit, or has recovered."""
         endpoint = notice.link.sink
-        if not self._recorder.active or not isinstance(endpoint, Ingress | Egress) or notice.text == OVERDRAWN_TEXT:
+        if not self._recorder.active or not isinstance(endpoint, Endpoint) or notice.text == OVERDRAWN_TEXT:
             return
         ended = notice.text == UNBLOCKED_TEXT
         if ended == (endpoint.identity not in self._stalled):
@@ -206,7 +205,7 @@ def _counts(endpoint: Endpoint) -> Counts:
 
 
 def _direction(endpoint: Endpoint) -> str:
-    return "in" if isinstance(endpoint, Ingress) else "out"
+    return "out" if isinstance(endpoint, Egress) else "in"
 
 
 def _about(link: Any) -> dict[str, Any]:

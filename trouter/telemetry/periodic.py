@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import trio
 
-from trouter.core.latency import BOUNDS_S, FAMILIES, Latency
+from trouter.core.counters import BOUNDS_S, FAMILIES, Latency
 from trouter.core.router import Router
 from trouter.core.times import TimesByAddress
 from trouter.hooks import Culprit, Plugins

@@ -23,8 +23,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from trouter.core.containers import Container
-from trouter.core.egress import Egress
-from trouter.core.ingress import Ingress
+from trouter.core.links import Endpoint
 from trouter.core.router import Router
 from trouter.core.table import AddressRule
 from trouter.core.terms import ROUTE_CONTAINER, PeerTerms
@@ -149,7 +148,7 @@ def serve_links(core: Router, engine: Connection, terms: PeerTerms, event: Event
         if not core.session_begun(event.session):
             event.session.begin()
     elif isinstance(event, LinkAttached):
-        ours = isinstance(event.link.sink, Ingress | Egress)
+        ours = isinstance(event.link.sink, Endpoint)
         if not core.answered(event.link) and not ours:
             core.attach(event.link, terms)
     elif isinstance(event, LinkDetached):

@@ -13,11 +13,10 @@ from typing import Final
 
 from trouter.core.addresses import MOBILE
 from trouter.core.containers import DetachReason
-from trouter.core.egress import Egress
 from trouter.core.entry import AddressEntry
 from trouter.core.gather import Gatherer, every
 from trouter.core.ingress import Ingress
-from trouter.core.links import LinkOptions, make_egress_by, make_receiver
+from trouter.core.links import Endpoint, LinkOptions, make_egress_by, make_receiver
 from trouter.core.notes import Note, read, write
 from trouter.core.refusals import AttachRefused
 from trouter.core.routerport import RouterPort
@@ -122,7 +121,7 @@ class Edges:
         self._beat(receiver)
         return receiver
 
-    def lost(self, endpoint: Ingress | Egress) -> None:
+    def lost(self, endpoint: Endpoint) -> None:
         """Forget a lost link of any connection."""
         if isinstance(endpoint, Gatherer):
             self._beats.pop(endpoint, None)

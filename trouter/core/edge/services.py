@@ -45,7 +45,7 @@ def serve(router: EdgeRouterPort, link: IncomingLink, wanted: Attach, terms: Pee
     else:
         raise AttachRefused(None)
     attach_link(link, wanted.source, wanted.target)
-    receiver.open()
+    receiver.account.open()
 
 
 def accept_downlink(

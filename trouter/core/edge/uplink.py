@@ -14,7 +14,7 @@ from trouter.core.addresses import FALLBACK_PHASE, MOBILE, temporary_token
 from trouter.core.containers import Container, DetachReason, own_link
 from trouter.core.egress import Egress
 from trouter.core.entry import AddressEntry
-from trouter.core.gather import every
+from trouter.core.gather import Gatherer, every
 from trouter.core.ingress import Ingress
 from trouter.core.links import LinkOptions, attach_link, make_egress_by, make_ingress, make_receiver
 from trouter.core.lookups import Lookups, Query, made_up
@@ -62,7 +62,7 @@ class ProxyEgress(Egress):
     def on_credit(self, link: LinkPort) -> None:
         """Send the deliveries that wait; end a link that is to close after the last."""
         super().on_credit(link)
-        if self.closing and self.backlog == 0:
+        if self.closing and self.waiting.count == 0:
             self.emptied(self)
 
 
@@ -96,9 +96,9 @@ class Uplink:
         self._disbelieved = False
         self._anonymous: Egress | None = None
         self._downlink: Ingress | None = None
-        self._tracking: Ingress | None = None
+        self._tracking: Gatherer | None = None
         self._management: Egress | None = None
-        self._responses: Ingress | None = None
+        self._responses: Gatherer | None = None
         self._announcer = Announcer(router.table.router_id, self._request, self._complain)
         self._lookups = Lookups(router)
         self._heartbeat: Egress | None = None
@@ -184,16 +184,16 @@ class Uplink:
         router.enter(ingress, self.number)
         target = Target(capabilities=source.capabilities) if entry is None else Target()
         attach_link(link, _lasting(source), _lasting(target))
-        ingress.open()
+        ingress.account.open()
         return ingress
 
-    def _receive_notes(self, session: Session, source: Source, credit: int, take: Callable[[bytes], None]) -> Ingress:
+    def _receive_notes(self, session: Session, source: Source, credit: int, take: Callable[[bytes], None]) -> Gatherer:
         link = self._link(session, incoming=True)
         assert isinstance(link, IncomingLink)  # noqa: S101 - by its direction
         receiver = make_receiver(self._router, link, LinkOptions(terms=network_terms(self.number, credit)), every(take))
         self._router.enter(receiver, self.number)
         attach_link(link, _lasting(source), None if source.dynamic else _lasting(Target()))
-        receiver.open()
+        receiver.account.open()
         return receiver
 
     def _link(self, session: Session, *, incoming: bool) -> IncomingLink | OutgoingLink:
