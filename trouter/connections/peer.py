@@ -20,8 +20,7 @@ from typing import Any, Final
 import trio
 
 from trouter.core.containers import Container, DetachReason
-from trouter.core.egress import Egress
-from trouter.core.ingress import Ingress
+from trouter.core.links import Endpoint
 from trouter.core.messagelog import MessageLog
 from trouter.core.tenants import Tenant
 from trouter.core.terms import ROUTE_CONTAINER
@@ -359,7 +358,7 @@ class Peer:
     def links(self) -> Iterator[int]:
         for session in self.engine.sessions():
             for link in session.all_links():
-                if isinstance(link.sink, Ingress | Egress):
+                if isinstance(link.sink, Endpoint):
                     yield link.sink.identity
 
     def about(self) -> dict[str, Any]:
