@@ -81,8 +81,8 @@ def check(data: bytes) -> None:
 
 def look_at_ways(mesh: Mesh) -> None:
     """Check that after a tick the next hops are those that follow from all known links."""
-    links: dict[str, Mapping[str, int]] = {router: node.peers for router, node in mesh._nodes.items() if node.peers}
-    links[mesh.me] = {router: mesh._links[connection].cost for router, connection in mesh.neighbours.items()}
+    links: dict[str, Mapping[str, int]] = {router: node.peers for router, node in mesh.routers.items() if node.peers}
+    links[mesh.me] = {router: mesh.links[connection].cost for router, connection in mesh.neighbours.items()}
     assert mesh.paths.next_hop == Paths(mesh.me, links).next_hop
 
 

@@ -161,7 +161,7 @@ BUGS: Final = (
         "a stale path kept",
         "links that a router no longer has stay on the map until the next tick",
         "trouter/mesh/mesh.py",
-        '            self._reshape(now_s, f"{shown(heard.id)} has other neighbours", '
+        '            self._known.reshape(now_s, f"{shown(heard.id)} has other neighbours", '
         'f"{heard.id}:{heard.link_sequence}")\n',
         "",
         ("tests/mesh/test_mesh.py",),
@@ -171,7 +171,7 @@ BUGS: Final = (
         "a stale path kept",
         "a neighbour whose connection is lost is routed to until it has been silent for too long",
         "trouter/mesh/mesh.py",
-        '            self._choose_way(link.router, now_s, "connection lost")\n',
+        '            self._known.choose_way(link.router, now_s, "connection lost")\n',
         "",
         ("tests/mesh/test_mesh.py",),
         ("routers",),

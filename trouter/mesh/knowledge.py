@@ -40,7 +40,7 @@ class Timers:
 class Knowledge:
     """The network as the router ``me``, started at ``instance`` (seconds since 1970), knows it.
 
-    Changes add to ``events``. ``Mesh`` adds the receiving and the clock.
+    Changes add to ``events``. ``Mesh`` has it, and does the receiving and the clock.
     """
 
     def __init__(self, me: str, instance: int, timers: Timers | None = None) -> None:
@@ -50,103 +50,88 @@ class Knowledge:
         self.paths = Paths(me, {})
         #: When the network last changed.
         self.last_change_s = NEVER
-        self._timers = timers or Timers()
-        self._hellos = Hellos(me, instance, self._timers.hello_interval_s, self._timers.hello_max_age_s)
-        self._links: Mapping[int, ControlLink] = self._hellos.links
+        self.timers = timers or Timers()
+        self.hellos = Hellos(me, instance, self.timers.hello_interval_s, self.timers.hello_max_age_s)
+        self.links: Mapping[int, ControlLink] = self.hellos.links
         #: By router, the connection over which it is our neighbour.
-        self._neighbours: dict[str, int] = {}
-        self._nodes = MeshNodes()
-        self._own = OwnAddresses(me)
-        self._requests = Requests(me, self._nodes)
+        self.neighbours: dict[str, int] = {}
+        self.nodes = MeshNodes()
+        self.own = OwnAddresses(me)
+        self.requests = Requests(me, self.nodes)
         self._faults = MeshFaults()
-        self._strays = Strays(self._nodes)
-        self._link_sequence = 0
+        self.strays = Strays(self.nodes)
+        self.link_sequence = 0
         self._links_changed = False
         self._reshaped = ""
         self._cause = ""
         self._links_left = LINKS_PER_TICK
         self._news_left = NEWS_PER_TICK
-        self._address_news_left = ADDRESS_NEWS_PER_TICK
-        self._last_ra_s = NEVER
+        self.address_news_left = ADDRESS_NEWS_PER_TICK
+        self.last_ra_s = NEVER
 
     # --- the state of the network
-
-    @property
-    def neighbours(self) -> Mapping[str, int]:
-        """Connection that leads to each neighbour."""
-        return self._neighbours
-
-    @property
-    def routers(self) -> Mapping[str, MeshNode]:
-        """Other routers that are known, reachable or not, by id."""
-        return self._nodes
 
     @property
     def faults(self) -> Mapping[MeshFault, int]:
         """Counts of the faults of other routers."""
         return self._faults.counts
 
-    def addresses_of(self, router: str) -> Mapping[str, int]:
-        """Return the address keys of another router, each with its hint; none for an unknown router."""
-        node = self._nodes.get(router)
-        return {} if node is None else node.addresses
-
-    def _renew_bounds(self) -> None:
+    def renew_bounds(self) -> None:
         """Allow the next tick's amount of work and news."""
         self._links_left = LINKS_PER_TICK
         self._news_left = NEWS_PER_TICK
-        self._address_news_left = ADDRESS_NEWS_PER_TICK
+        self.address_news_left = ADDRESS_NEWS_PER_TICK
 
     # --- advertising
 
-    def _count_links(self) -> bool:
+    def count_links(self) -> bool:
         """Increment the sequence of our link state if that changed; return whether it did."""
         changed, self._links_changed = self._links_changed, False
-        self._link_sequence += changed
+        self.link_sequence += changed
         return changed
 
-    def _advertise_addresses(self) -> bool:
+    def advertise_address_changes(self) -> bool:
         """Advertise the changes of our addresses since the last time; return whether there were any."""
-        update = self._own.news()
-        if update is not None and self._links:
-            self._send(update, ALL_ADDRESSES_TO)
+        update = self.own.news()
+        if update is not None and self.links:
+            self.send(update, ALL_ADDRESSES_TO)
         return update is not None
 
-    def _query_links(self, node: MeshNode, now_s: float) -> None:
-        self.events += self._requests.about_links(node, self.paths.next_hop, now_s)
+    def query_links(self, node: MeshNode, now_s: float) -> None:
+        self.events += self.requests.about_links(node, self.paths.next_hop, now_s)
 
-    def _advertise(self, now_s: float) -> None:
-        self._last_ra_s = now_s
-        advertisement = RouterAdvertisement(self.me, self.instance, self._link_sequence, self._own.sequence)
-        self._send(advertisement, ALL_ROUTERS_TO)
+    def advertise(self, now_s: float) -> None:
+        self.last_ra_s = now_s
+        advertisement = RouterAdvertisement(self.me, self.instance, self.link_sequence, self.own.sequence)
+        self.send(advertisement, ALL_ROUTERS_TO)
 
-    def _send(self, message: Message, to: str) -> None:
+    def send(self, message: Message, to: str) -> None:
         self.events.append(Send(message, to))
 
     # --- whom to believe
 
-    def _leads(self, connection: int, router: str) -> bool:
+    def leads(self, connection: int, router: str) -> bool:
         """Return whether messages of ``router`` may come over ``connection``: it leads there, directly or not."""
-        link = self._links.get(connection)
+        link = self.links.get(connection)
         return link is not None and (link.router == router or self.paths.leads(link.router, router))
 
-    def _doubt(self, node: MeshNode, claim: Claim, now_s: float, at_once: bool = False) -> None:
+    def doubt(self, node: MeshNode, claim: Claim, now_s: float, at_once: bool = False) -> None:
         """Report a message about ``node`` that was ignored, unless the router says the same soon; or ``at_once``."""
         if at_once:
-            self._report(claim, now_s)
+            self.report(claim, now_s)
         else:
-            self._strays.note(node, claim, now_s)
+            self.strays.note(node, claim, now_s)
 
-    def _report(self, claim: Claim, now_s: float) -> None:
-        self._complain(claim.fault, claim.detail, claim.connection, now_s)
+    def report(self, claim: Claim, now_s: float) -> None:
+        self.complain(claim.fault, claim.detail, claim.connection, now_s)
 
-    def _is_calm(self, now_s: float) -> bool:
+    def is_calm(self, now_s: float) -> bool:
         """Return whether the network has kept its shape for so long that all routers know it."""
-        return now_s - self.last_change_s > 2 * self._timers.ra_interval_flux_s
+        return now_s - self.last_change_s > 2 * self.timers.ra_interval_flux_s
 
     # --- learning
 
-    def _learn(
+    def learn(
         self,
         node: MeshNode,
         sequence: int,
@@ -159,33 +144,33 @@ class Knowledge:
         node.mobile_sequence = sequence
         if not self._map(node, present, gone):
             what = f"{len(present)} addresses beside all others"
-            self._complain(MeshFault.TOO_MANY, what, connection, now_s, node.id)
+            self.complain(MeshFault.TOO_MANY, what, connection, now_s, node.id)
 
     def _map(self, node: MeshNode, present: Mapping[str, int], gone: tuple[str, ...]) -> bool:
         """Add and remove addresses of ``node``; return whether there was room for all."""
-        change = self._nodes.listen(node, present, gone)
+        change = self.nodes.listen(node, present, gone)
         if change.added or change.deleted:
             self.events.append(AddressesChanged(node.id, change.added, change.deleted))
         return change.complete
 
-    def _unmap(self, node: MeshNode) -> None:
+    def unmap(self, node: MeshNode) -> None:
         node.mobile_sequence = 0
         self._map(node, {}, tuple(node.addresses))
 
-    def _obtain(self, router: str, connection: int, now_s: float) -> MeshNode | None:
-        node = self._nodes.obtain(router, now_s)
+    def obtain(self, router: str, connection: int, now_s: float) -> MeshNode | None:
+        node = self.nodes.obtain(router, now_s)
         if node is None:
-            self._complain(MeshFault.TOO_MANY, "routers", connection, now_s)
+            self.complain(MeshFault.TOO_MANY, "routers", connection, now_s)
         return node
 
-    def _note_instance(self, node: MeshNode, instance: int, now_s: float) -> None:
+    def note_instance(self, node: MeshNode, instance: int, now_s: float) -> None:
         """Note the instance of a router; another one than before is a restart, which voids what it sent before."""
         if node.instance is not None and node.instance != instance:
-            self._restart(node, now_s)
+            self.restart(node, now_s)
         node.instance = instance
 
-    def _restart(self, node: MeshNode, now_s: float) -> None:
-        self._nodes.link(node, {})
+    def restart(self, node: MeshNode, now_s: float) -> None:
+        self.nodes.link(node, {})
         node.instance = None
         node.link_sequence, node.answered = 0, False
         node.advertised_links = 1
@@ -194,20 +179,20 @@ class Knowledge:
         node.restarted_s = now_s
         node.older_in_a_row = node.strange_starts = 0
         node.spread, node.spread_change = None, 0
-        self._unmap(node)
-        self._reshape(now_s, f"{shown(node.id)} has restarted", f"{node.id}:0")
+        self.unmap(node)
+        self.reshape(now_s, f"{shown(node.id)} has restarted", f"{node.id}:0")
 
-    def _choose_way(self, router: str, now_s: float, why: str) -> None:
+    def choose_way(self, router: str, now_s: float, why: str) -> None:
         """Choose the connection over which ``router`` is a neighbour: the cheapest, then the first, or none.
 
         Only connections with recent hellos of its newest instance count; ``why`` is the reason to leave the former one.
         """
-        links = self._links.items()
-        fresh = [(link, connection) for connection, link in links if self._hellos.is_fresh(link, router, now_s)]
-        former = self._neighbours.get(router)
+        links = self.links.items()
+        fresh = [(link, connection) for connection, link in links if self.hellos.is_fresh(link, router, now_s)]
+        former = self.neighbours.get(router)
         if not fresh:
             if former is not None:
-                del self._neighbours[router]
+                del self.neighbours[router]
                 self._change_links(now_s, f"{shown(router)} is no neighbour: {why}")
                 self.events.append(NeighbourDown(router, why))
             return
@@ -215,53 +200,53 @@ class Knowledge:
         cost, connection = min((link.cost, connection) for link, connection in fresh if link.instance == started)
         if connection == former:
             return
-        self._neighbours[router] = connection
+        self.neighbours[router] = connection
         self._change_links(now_s, f"{shown(router)} is a neighbour over another connection")
         if former is None:
-            self._nodes[router].requested_links_s = NEVER
+            self.nodes[router].requested_links_s = NEVER
             self.events.append(NeighbourUp(router, connection, cost))
         else:
             self.events.append(NeighbourMoved(router, connection))
 
-    def _advertise_at_once(self, now_s: float) -> None:
+    def advertise_at_once(self, now_s: float) -> None:
         """Compute the ways now, and advertise our links if they changed; at the next tick if they change often."""
-        self._recompute(now_s)
+        self.recompute(now_s)
         if self._links_changed and self._news_left > 0:
             self._news_left -= 1
-            self._count_links()
-            self._advertise_addresses()
-            if self._links:
-                self._advertise(now_s)
+            self.count_links()
+            self.advertise_address_changes()
+            if self.links:
+                self.advertise(now_s)
 
     def _change_links(self, now_s: float, why: str) -> None:
         """Note that our link state changed, to be advertised."""
         self._links_changed = True
         self._links_left = LINKS_PER_TICK
-        self._reshape(now_s, why, f"{self.me}:{self._link_sequence + 1}")
+        self.reshape(now_s, why, f"{self.me}:{self.link_sequence + 1}")
 
-    def _reshape(self, now_s: float, why: str, cause: str) -> None:
+    def reshape(self, now_s: float, why: str, cause: str) -> None:
         self.last_change_s = now_s
         if not self._reshaped:
             self._reshaped, self._cause = why, cause
 
-    def _recompute(self, now_s: float) -> None:
+    def recompute(self, now_s: float) -> None:
         """Compute the ways if the network changed; at the next tick if that took much work recently."""
         if not self._reshaped or self._links_left <= 0:
             return
-        self._links_left -= self._nodes.links + len(self._nodes)
+        self._links_left -= self.nodes.links + len(self.nodes)
         why, self._reshaped = self._reshaped, ""
         self.last_change_s = now_s
-        links: dict[str, Mapping[str, int]] = {router: node.peers for router, node in self._nodes.items() if node.peers}
-        links[self.me] = {router: self._links[connection].cost for router, connection in self._neighbours.items()}
+        links: dict[str, Mapping[str, int]] = {router: node.peers for router, node in self.nodes.items() if node.peers}
+        links[self.me] = {router: self.links[connection].cost for router, connection in self.neighbours.items()}
         former, self.paths = self.paths.next_hop, Paths(self.me, links)
         self.events.append(PathsChanged(why, self._cause))
-        for router, node in self._nodes.items():
+        for router, node in self.nodes.items():
             if node.requested_links_s == NEVER or former.get(router) != self.paths.next_hop.get(router):
-                self._query_links(node, now_s)  # for the first time, or because the former request had no way
+                self.query_links(node, now_s)  # for the first time, or because the former request had no way
 
-    def _complain(self, fault: MeshFault, detail: str, connection: int, now_s: float, who: str = "") -> None:
+    def complain(self, fault: MeshFault, detail: str, connection: int, now_s: float, who: str = "") -> None:
         """Count a fault, and report it once in an interval."""
-        link = self._links.get(connection)
+        link = self.links.get(connection)
         who = who or (link.router if link else "")
         times = self._faults.note((who, connection), fault, now_s)
         if times:

@@ -18,9 +18,9 @@ from typing import Final
 
 from trouter.wire.errors import DecodeError
 
-from .events import RouterLost
+from .events import Event, RouterLost
 from .faults import MeshFault
-from .hellos import HALF_TICK_S
+from .hellos import HALF_TICK_S, ControlLink
 from .knowledge import NEVER, Knowledge, Timers
 from .messages import (
     Hello,
@@ -37,6 +37,7 @@ from .messages import (
 )
 from .names import shown
 from .nodes import NO_HINT, MeshNode
+from .paths import Paths
 from .relay import HELLO_ADDRESS, LINKS_ADDRESS, MOBILE_ADDRESS, Dropped, Relay, relay
 from .requests import UNDER_WAY_S, is_due
 from .strays import Claim
@@ -69,109 +70,157 @@ class Spread(Enum):
     TO_ALL = auto()
 
 
-class Mesh(Knowledge):
+class Mesh:
     """The router ``me``, started at ``instance`` (seconds since 1970), as a member of the network.
 
     An ``instance`` must be greater than those of former starts with the same id, because other routers compare them.
     """
 
+    def __init__(self, me: str, instance: int, timers: Timers | None = None) -> None:
+        self.me = me
+        self.instance = instance
+        #: The network as it is known, and what follows from changes of it.
+        self._known = Knowledge(me, instance, timers)
+
+    # --- the state of the network
+
+    @property
+    def events(self) -> list[Event]:
+        """Events that the holder has not carried out yet; it clears the list."""
+        return self._known.events
+
+    @property
+    def paths(self) -> Paths:
+        """Ways through the network."""
+        return self._known.paths
+
+    @property
+    def last_change_s(self) -> float:
+        """When the network last changed."""
+        return self._known.last_change_s
+
+    @property
+    def neighbours(self) -> Mapping[str, int]:
+        """Connection that leads to each neighbour."""
+        return self._known.neighbours
+
+    @property
+    def links(self) -> Mapping[int, ControlLink]:
+        """Control links, by connection."""
+        return self._known.links
+
+    @property
+    def routers(self) -> Mapping[str, MeshNode]:
+        """Other routers that are known, reachable or not, by id."""
+        return self._known.nodes
+
+    @property
+    def faults(self) -> Mapping[MeshFault, int]:
+        """Counts of the faults of other routers."""
+        return self._known.faults
+
+    def addresses_of(self, router: str) -> Mapping[str, int]:
+        """Return the address keys of another router, each with its hint; none for an unknown router."""
+        node = self._known.nodes.get(router)
+        return {} if node is None else node.addresses
+
     # --- local events
 
     def link_up(self, connection: int, cost: int, now_s: float) -> None:
         """Send hellos over the control link of ``connection`` from now on."""
-        self.events.append(self._hellos.open(connection, cost, now_s))
+        self._known.events.append(self._known.hellos.open(connection, cost, now_s))
 
     def link_down(self, connection: int, now_s: float) -> None:
         """Forget the control link, which has ended, and its neighbour, unless that is heard over another connection.
 
         This is advertised at once, not at the next tick: messages take another way as soon as all routers know.
         """
-        link = self._hellos.close(connection)
-        if link is not None and self._neighbours.get(link.router) == connection:
-            self._choose_way(link.router, now_s, "connection lost")
-            self._advertise_at_once(now_s)
+        link = self._known.hellos.close(connection)
+        if link is not None and self._known.neighbours.get(link.router) == connection:
+            self._known.choose_way(link.router, now_s, "connection lost")
+            self._known.advertise_at_once(now_s)
 
     def add_address(self, key: str, hint: int) -> None:
         """Note that a local receiver listens on ``key``, to be advertised at the next tick or before."""
-        self._own.add(key, hint)
+        self._known.own.add(key, hint)
 
     def delete_address(self, key: str) -> None:
         """Note that no local receiver listens on ``key`` any longer, to be advertised at the next tick or before."""
-        self._own.delete(key)
+        self._known.own.delete(key)
 
     def advertise_addresses(self, now_s: float) -> None:
         """Advertise the changes of our addresses now, between two ticks; at the next tick if they change often.
 
         Until other routers know that the last receiver has left, they send here what can only be released.
         """
-        if self._address_news_left > 0 and self._advertise_addresses():
-            self._address_news_left -= 1
-            if self._links:
-                self._advertise(now_s)
+        if self._known.address_news_left > 0 and self._known.advertise_address_changes():
+            self._known.address_news_left -= 1
+            if self._known.links:
+                self._known.advertise(now_s)
 
     # --- time
 
     def tick(self, now_s: float) -> None:
         """Do the work of each second: send hellos and advertisements, forget silent routers."""
-        self._renew_bounds()
-        self._requests.renew()
-        self._own.renew()
-        self.events += self._hellos.tick(now_s)
-        calm = self._is_calm(now_s)
-        interval_s = self._timers.ra_interval_s if calm else self._timers.ra_interval_flux_s
-        advertise = now_s - self._last_ra_s >= interval_s - HALF_TICK_S
+        self._known.renew_bounds()
+        self._known.requests.renew()
+        self._known.own.renew()
+        self._known.events += self._known.hellos.tick(now_s)
+        calm = self._known.is_calm(now_s)
+        interval_s = self._known.timers.ra_interval_s if calm else self._known.timers.ra_interval_flux_s
+        advertise = now_s - self._known.last_ra_s >= interval_s - HALF_TICK_S
         self._expire(now_s)
-        for claim in self._strays.judge(now_s):
-            self._report(claim, now_s)
-        self._recompute(now_s)
-        if self._count_links():
+        for claim in self._known.strays.judge(now_s):
+            self._known.report(claim, now_s)
+        self._known.recompute(now_s)
+        if self._known.count_links():
             advertise = True
-        self.events += self._requests.again(self.paths.next_hop, now_s)
-        self.events += self._requests.once_more(self.paths.next_hop, now_s)
-        if self._advertise_addresses():
+        self._known.events += self._known.requests.again(self._known.paths.next_hop, now_s)
+        self._known.events += self._known.requests.once_more(self._known.paths.next_hop, now_s)
+        if self._known.advertise_address_changes():
             advertise = True
         self._answer_addresses()
-        if advertise and self._links:
-            self._advertise(now_s)
+        if advertise and self._known.links:
+            self._known.advertise(now_s)
 
     @property
     def silent_at_s(self) -> float:
         """Time when the first neighbour will have been silent for too long; inf without neighbours."""
-        heard_s = [self._links[connection].confirmed_s for connection in self._neighbours.values()]
-        return min(heard_s, default=float("inf")) + self._hellos.max_age_s
+        heard_s = [self._known.links[connection].confirmed_s for connection in self._known.neighbours.values()]
+        return min(heard_s, default=float("inf")) + self._known.hellos.max_age_s
 
     def check_silence(self, now_s: float) -> None:
         """Drop neighbours silent for too long, between two ticks, at ``silent_at_s``; advertise that at once."""
-        for router in list(self._neighbours):
-            self._choose_way(router, now_s, "no hello")
-        self._advertise_at_once(now_s)
+        for router in list(self._known.neighbours):
+            self._known.choose_way(router, now_s, "no hello")
+        self._known.advertise_at_once(now_s)
 
     def _expire(self, now_s: float) -> None:
-        for router in list(self._neighbours):
-            self._choose_way(router, now_s, "no hello")
-        listed = set(self._neighbours)
-        for router, node in self._nodes.items():
-            if node.peers and now_s - node.heard_s > self._timers.remote_ls_max_age_s:
-                self._nodes.link(node, {})
+        for router in list(self._known.neighbours):
+            self._known.choose_way(router, now_s, "no hello")
+        listed = set(self._known.neighbours)
+        for router, node in self._known.nodes.items():
+            if node.peers and now_s - node.heard_s > self._known.timers.remote_ls_max_age_s:
+                self._known.nodes.link(node, {})
                 node.link_sequence, node.answered = 0, False
-                self._reshape(now_s, f"{shown(router)} is silent", f"{router}:0")
+                self._known.reshape(now_s, f"{shown(router)} is silent", f"{router}:0")
             listed.update(node.peers)
-        for router, node in list(self._nodes.items()):
+        for router, node in list(self._known.nodes.items()):
             if node.peers or router in listed:
                 node.orphan_ticks = 0
                 continue
             node.orphan_ticks += 1
             if node.orphan_ticks >= ORPHAN_TICKS:
-                self._unmap(node)
-                self._nodes.forget(node)
-                self.events.append(RouterLost(router))
+                self._known.unmap(node)
+                self._known.nodes.forget(node)
+                self._known.events.append(RouterLost(router))
 
     # --- messages
 
     def take(self, data: bytes, connection: int, now_s: float) -> Relay:
         """Process the message ``data`` from the control link of ``connection``; return where to send it on."""
         try:
-            way = relay(data, self.me, self.paths)
+            way = relay(data, self.me, self._known.paths)
             if not way.address:
                 return way if self._may_pass(way, data, connection, now_s) else Relay("")
             message = parse(data)
@@ -180,9 +229,9 @@ class Mesh(Knowledge):
             if way.origin not in (None, message.id) and way.address != HELLO_ADDRESS:
                 raise Dropped(MeshFault.OTHER_AUTHOR, f"{shown(way.origin or '')}, not {shown(message.id)}")
         except Dropped as dropped:
-            self._complain(dropped.fault, dropped.detail, connection, now_s)
+            self._known.complain(dropped.fault, dropped.detail, connection, now_s)
         except DecodeError as error:
-            self._complain(MeshFault.MALFORMED, str(error), connection, now_s)
+            self._known.complain(MeshFault.MALFORMED, str(error), connection, now_s)
         else:
             spread = self.receive(message, connection, now_s)
             if spread is Spread.TO_ALL:
@@ -192,13 +241,13 @@ class Mesh(Knowledge):
 
     def _may_pass(self, way: Relay, data: bytes, connection: int, now_s: float) -> bool:
         """Return whether to send a message for another router on; that router believes what comes from here."""
-        if way.origin is None or self._leads(connection, way.origin):
+        if way.origin is None or self._known.leads(connection, way.origin):
             return True
         message = parse(data)
         if not isinstance(message, LinkStateUpdate | MobileAddressUpdate):
             return True
-        if self._is_calm(now_s):
-            self._complain(MeshFault.OFF_PATH, shown(message.id), connection, now_s)
+        if self._known.is_calm(now_s):
+            self._known.complain(MeshFault.OFF_PATH, shown(message.id), connection, now_s)
         return False
 
     def receive(self, message: Message | Newer, connection: int, now_s: float) -> Spread:
@@ -207,7 +256,7 @@ class Mesh(Knowledge):
         An invalid one changes nothing.
         """
         if isinstance(message, Newer):
-            self._complain(MeshFault.NEWER_VERSION, f"version {message.version}", connection, now_s, message.id)
+            self._known.complain(MeshFault.NEWER_VERSION, f"version {message.version}", connection, now_s, message.id)
         elif message.id == self.me:
             self._receive_namesake(message, connection, now_s)
         elif isinstance(message, Hello):
@@ -215,10 +264,10 @@ class Mesh(Knowledge):
         elif isinstance(message, RouterAdvertisement):
             return self._receive_advertisement(message, connection, now_s)
         elif isinstance(message, LinkStateRequest):
-            node = self._obtain(message.id, connection, now_s)
+            node = self._known.obtain(message.id, connection, now_s)
             if node is not None:
                 self._answer_links(message.id)
-                self.events += self._requests.in_return(node, self.paths.next_hop, now_s)
+                self._known.events += self._known.requests.in_return(node, self._known.paths.next_hop, now_s)
         elif isinstance(message, LinkStateUpdate):
             self._receive_links(message, connection, now_s)
         elif isinstance(message, MobileAddressRequest):
@@ -230,38 +279,40 @@ class Mesh(Knowledge):
     def _receive_namesake(self, message: Message, connection: int, now_s: float) -> None:
         """Report a message with our id from another router; ignore our own messages that come back."""
         if isinstance(message, Hello | RouterAdvertisement) and message.instance != self.instance:
-            self._complain(MeshFault.SAME_ID, f"instance {message.instance}", connection, now_s, self.me)
+            self._known.complain(MeshFault.SAME_ID, f"instance {message.instance}", connection, now_s, self.me)
 
     def _receive_hello(self, hello: Hello, connection: int, now_s: float) -> None:
-        link = self._links.get(connection)
+        link = self._known.links.get(connection)
         if link is None:
             return
         if link.router not in ("", hello.id):
-            self._complain(MeshFault.SECOND_ROUTER, shown(hello.id), connection, now_s)
+            self._known.complain(MeshFault.SECOND_ROUTER, shown(hello.id), connection, now_s)
             return
         link.router, link.instance, link.heard_s = hello.id, hello.instance, now_s
-        self.events += self._hellos.answer(connection, now_s)  # before requests: the other router must know us first
-        fresh = (other for other in self._links.values() if self._hellos.is_fresh(other, hello.id, now_s))
+        self._known.events += self._known.hellos.answer(
+            connection, now_s
+        )  # before requests: the other router must know us first
+        fresh = (other for other in self._known.links.values() if self._known.hellos.is_fresh(other, hello.id, now_s))
         if any(other.instance > hello.instance for other in fresh):
-            self._complain(MeshFault.SHARED_ID, f"instance {hello.instance}", connection, now_s, hello.id)
+            self._known.complain(MeshFault.SHARED_ID, f"instance {hello.instance}", connection, now_s, hello.id)
             return
         confirmed = self.me in hello.seen
-        node = self._obtain(hello.id, connection, now_s) if confirmed else self._nodes.get(hello.id)
+        node = self._known.obtain(hello.id, connection, now_s) if confirmed else self._known.nodes.get(hello.id)
         if node is None:
             return
-        self._note_instance(node, hello.instance, now_s)
+        self._known.note_instance(node, hello.instance, now_s)
         if confirmed:
             link.confirmed_s = node.heard_s = now_s
-            self._choose_way(hello.id, now_s, "")
-        self._advertise_at_once(now_s)
+            self._known.choose_way(hello.id, now_s, "")
+        self._known.advertise_at_once(now_s)
 
     def _receive_advertisement(self, heard: RouterAdvertisement, connection: int, now_s: float) -> Spread:
-        node = self._obtain(heard.id, connection, now_s)
+        node = self._known.obtain(heard.id, connection, now_s)
         if node is None or self._is_late(node, heard, connection, now_s):
             return Spread.NOWHERE
         node.heard_s = now_s
         known = (node.instance, node.advertised_links)
-        self._note_instance(node, heard.instance, now_s)
+        self._known.note_instance(node, heard.instance, now_s)
         node.advertises = True
         node.advertised_links = max(heard.link_sequence, 1)
         if heard.mobile_sequence > node.advertised_addresses:
@@ -269,13 +320,13 @@ class Mesh(Knowledge):
         node.advertised_addresses = heard.mobile_sequence
         node.spread_change = min(node.spread_change, heard.mobile_sequence)
         news = known != (node.instance, node.advertised_links)
-        self._recompute(now_s)
+        self._known.recompute(now_s)
         if news or is_due(node.requested_links_s, now_s):
-            self._query_links(node, now_s)
+            self._known.query_links(node, now_s)
         if node.has_spread(heard) and now_s - node.spread_s < SPREAD_AGAIN_S:
             return Spread.NOWHERE
         node.spread, node.spread_s = heard, now_s
-        return Spread.TO_ALL if news and heard.id in self.paths.next_hop else Spread.ALONG_THE_TREE
+        return Spread.TO_ALL if news and heard.id in self._known.paths.next_hop else Spread.ALONG_THE_TREE
 
     def _is_late(self, node: MeshNode, heard: RouterAdvertisement, connection: int, now_s: float) -> bool:
         """Return whether the advertisement is older than what is known, and so late, or another router's.
@@ -283,36 +334,36 @@ class Mesh(Knowledge):
         A router whose advertisements stay older has restarted in the same second, or with its clock set back; for a
         neighbour, its hellos give the current instance.
         """
-        link = self._links.get(self._neighbours.get(node.id, -1))
+        link = self._known.links.get(self._known.neighbours.get(node.id, -1))
         instance = heard.instance if node.instance is None else node.instance
         strange = heard.instance < instance if link is None else heard.instance != link.instance
         older = heard.link_sequence < node.link_sequence or heard.mobile_sequence < node.mobile_sequence
         if not strange and heard.instance == instance and not older:
             node.older_in_a_row = 0
             return False
-        if node.id in self.paths.next_hop and not self._leads(connection, node.id):
+        if node.id in self._known.paths.next_hop and not self._known.leads(connection, node.id):
             claim = Claim(connection, MeshFault.OFF_PATH, f"{shown(node.id)}, a restart", heard.instance)
-            self._doubt(node, claim, now_s)
+            self._known.doubt(node, claim, now_s)
             return True
         if not strange and heard.instance != instance:
             node.older_in_a_row = 0
             return False
         node.older_in_a_row += 1
         if node.older_in_a_row >= OLDER_IN_A_ROW and not (strange and link):
-            self._restart(node, now_s)
+            self._known.restart(node, now_s)
             return False
         node.strange_starts += strange
         if node.strange_starts > 1:
-            self._complain(MeshFault.SHARED_ID, f"instance {heard.instance}", connection, now_s, node.id)
+            self._known.complain(MeshFault.SHARED_ID, f"instance {heard.instance}", connection, now_s, node.id)
         return True
 
     def _receive_links(self, heard: LinkStateUpdate, connection: int, now_s: float) -> None:
-        node = self._obtain(heard.id, connection, now_s)
+        node = self._known.obtain(heard.id, connection, now_s)
         if node is None:
             return
-        if not self._leads(connection, heard.id):
+        if not self._known.leads(connection, heard.id):
             claim = Claim(connection, MeshFault.OFF_PATH, shown(heard.id), None, heard.link_sequence)
-            self._doubt(node, claim, now_s, self._is_calm(now_s))
+            self._known.doubt(node, claim, now_s, self._known.is_calm(now_s))
             return
         is_late = heard.instance and node.instance not in (
             None,
@@ -332,57 +383,63 @@ class Mesh(Knowledge):
         for peer, cost in heard.peers.items():
             if peer == self.me:
                 peers[self.me] = cost
-            elif peer != heard.id and (other := self._obtain(peer, connection, now_s)) is not None:
+            elif peer != heard.id and (other := self._known.obtain(peer, connection, now_s)) is not None:
                 peers[other.id] = cost
         if peers == node.peers:
             pass
-        elif self._nodes.link(node, peers):
-            self._reshape(now_s, f"{shown(heard.id)} has other neighbours", f"{heard.id}:{heard.link_sequence}")
-            self._recompute(now_s)
+        elif self._known.nodes.link(node, peers):
+            self._known.reshape(now_s, f"{shown(heard.id)} has other neighbours", f"{heard.id}:{heard.link_sequence}")
+            self._known.recompute(now_s)
         else:
-            self._complain(MeshFault.TOO_MANY, f"{len(peers)} links beside all others", connection, now_s, heard.id)
+            self._known.complain(
+                MeshFault.TOO_MANY, f"{len(peers)} links beside all others", connection, now_s, heard.id
+            )
         if is_first and node.requested_addresses_s == NEVER:
-            self.events += self._requests.about_addresses(node, self.paths.next_hop, now_s, unprompted=True)
+            self._known.events += self._known.requests.about_addresses(
+                node, self._known.paths.next_hop, now_s, unprompted=True
+            )
 
     def _answer_links(self, router: str) -> None:
-        peers = {neighbour: self._links[connection].cost for neighbour, connection in self._neighbours.items()}
-        update = LinkStateUpdate(self.me, self.instance, self._link_sequence, peers)
-        self._send(update, router_address(router))
+        peers = {
+            neighbour: self._known.links[connection].cost for neighbour, connection in self._known.neighbours.items()
+        }
+        update = LinkStateUpdate(self.me, self.instance, self._known.link_sequence, peers)
+        self._known.send(update, router_address(router))
 
     def _receive_address_request(self, request: MobileAddressRequest, connection: int, now_s: float) -> None:
-        if request.id not in self._nodes:
-            self._complain(MeshFault.UNKNOWN_ROUTER, "it asks for addresses", connection, now_s, request.id)
-        elif request.have_sequence < self._own.sequence:
-            self._own.query(request.id)
+        if request.id not in self._known.nodes:
+            self._known.complain(MeshFault.UNKNOWN_ROUTER, "it asks for addresses", connection, now_s, request.id)
+        elif request.have_sequence < self._known.own.sequence:
+            self._known.own.query(request.id)
             self._answer_addresses()
 
     def _answer_addresses(self) -> None:
         """Send all our addresses to the routers that requested them; some wait for the next tick if that is much."""
-        for router, update in self._own.answers():
-            self._send(update, mobile_address(router))
+        for router, update in self._known.own.answers():
+            self._known.send(update, mobile_address(router))
 
     def _receive_addresses(self, heard: MobileAddressUpdate, connection: int, now_s: float) -> Spread:
-        node = self._nodes.get(heard.id)
+        node = self._known.nodes.get(heard.id)
         if node is None:
-            self._complain(MeshFault.UNKNOWN_ROUTER, "it tells addresses", connection, now_s, heard.id)
+            self._known.complain(MeshFault.UNKNOWN_ROUTER, "it tells addresses", connection, now_s, heard.id)
             return Spread.NOWHERE
-        if not self._leads(connection, heard.id):
-            at_once = heard.exist is not None and self._is_calm(now_s)
+        if not self._known.leads(connection, heard.id):
+            at_once = heard.exist is not None and self._known.is_calm(now_s)
             claim = Claim(connection, MeshFault.OFF_PATH, shown(heard.id), mobile_sequence=heard.sequence)
-            self._doubt(node, claim, now_s, at_once)
+            self._known.doubt(node, claim, now_s, at_once)
             return Spread.NOWHERE
         if heard.exist is not None:
             self._learn_all(node, heard, connection, now_s)
         elif heard.sequence == node.mobile_sequence + 1:
             hints = heard.hints or (NO_HINT,) * len(heard.added)
-            self._learn(
+            self._known.learn(
                 node, heard.sequence, dict(zip(heard.added, hints, strict=True)), heard.deleted, connection, now_s
             )
         elif heard.sequence > node.mobile_sequence:
             unrequested = not node.wants_addresses()
             node.advertised_addresses = max(heard.sequence, node.advertised_addresses)
             if unrequested or is_due(node.requested_addresses_s, now_s):
-                self.events += self._requests.about_addresses(node, self.paths.next_hop, now_s)
+                self._known.events += self._known.requests.about_addresses(node, self._known.paths.next_hop, now_s)
         if heard.sequence <= node.spread_change:
             return Spread.NOWHERE
         node.spread_change = heard.sequence
@@ -394,9 +451,9 @@ class Mesh(Knowledge):
         asked = now_s - node.asked_addresses_s <= UNDER_WAY_S
         if not asked or (node.advertises and heard.sequence > node.advertised_addresses):
             claim = Claim(connection, MeshFault.UNREQUESTED, shown(node.id), mobile_sequence=heard.sequence)
-            self._doubt(node, claim, now_s)
+            self._known.doubt(node, claim, now_s)
             return
         hints = heard.hints or (NO_HINT,) * len(heard.exist)
         present = dict(zip(heard.exist, hints, strict=True))
         gone = tuple(key for key in node.addresses if key not in present)
-        self._learn(node, heard.sequence, present, gone, connection, now_s)
+        self._known.learn(node, heard.sequence, present, gone, connection, now_s)
