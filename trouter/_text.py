@@ -14,7 +14,7 @@ _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u20
 
 def escape_unprintable(text: str, special: str = "") -> str:
     """Return ``text`` with an escape for each character that does not print, and for those in ``special``."""
-    if text.isprintable() and not special:
+    if text.isprintable() and not any(each in text for each in special):
         return text
     return "".join(_escape(each) if each in special or not each.isprintable() else each for each in text)
 

@@ -4,32 +4,33 @@ from __future__ import annotations
 
 from typing import Final
 
+from trouter._text import escape_unprintable
 from trouter.core.counters import Counters
 from trouter.wire.performatives import Coordinator, Error, Source, Target
 from trouter.wire.value_text import trace_text
 
 _MAX_CHARACTERS: Final = 512
 _MAX_QUOTED: Final = 128
+_QUOTE: Final = "\\'"
 _DURABILITY: Final = {1: "config", 2: "unsettled-state"}
 
 
-def word(text: str) -> str:
+def word(text: str, special: str = " ") -> str:
     """Return a peer's text as one field of a line in Qpid Dispatch's form: cut, its blanks escaped.
 
-    So a peer cannot add fields to the line. The log itself escapes unprintable characters.
+    So a peer cannot add fields to the line.
     """
-    return text[:_MAX_CHARACTERS].replace(" ", "\\x20")
+    return escape_unprintable(text[:_MAX_CHARACTERS], special)
 
 
 def name_word(text: str) -> str:
     """Return the same for a name that a peer chose before it authenticated: `=` is escaped too."""
-    return word(text).replace("=", "\\x3d")
+    return word(text, " =")
 
 
 def quoted(text: str) -> str:
     """Return a peer's text in single quotes as in Qpid Dispatch: cut, and unable to end them."""
-    inner = text[:_MAX_QUOTED].replace("\\", "\\x5c").replace("'", "\\x27")
-    return f"'{inner}'"
+    return f"'{escape_unprintable(text[:_MAX_QUOTED], _QUOTE)}'"
 
 
 def describe_properties(properties: object) -> str:

@@ -48,7 +48,7 @@ _MAX_SASL_TEXT: Final = 255
 _CLOSED_BY: Final = {"[": "]", "{": "}"}
 _SECRET_KEY: Final = re.compile(r"pass|secret|token|credential|authorization|api.?key", re.IGNORECASE)
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
-_QUOTES: Final = b'"\\'
+_QUOTES: Final = '"\\'
 _UNSIGNED: Final = (UByte, UShort, UInt, ULong)
 _UNSHOWN: Final = (float, Decimal32, Decimal64, Decimal128, uuid.UUID, Char)
 
@@ -197,12 +197,12 @@ def _scalar(value: Any) -> str:
 
 def _quoted(text: str) -> str:
     cut = "..." if len(text) > MAX_TEXT else ""
-    return '"' + escape_unprintable(text[:MAX_TEXT].replace("\\", "\\x5c").replace('"', "\\x22")) + cut + '"'
+    return '"' + escape_unprintable(text[:MAX_TEXT], _QUOTES) + cut + '"'
 
 
 def _binary(octets: bytes) -> str:
     cut = "..." if len(octets) > MAX_TEXT else ""
-    return f'b"{visible_bytes(octets[:MAX_TEXT], _QUOTES)}{cut}"'
+    return f'b"{visible_bytes(octets[:MAX_TEXT], _QUOTES.encode())}{cut}"'
 
 
 def property_text(value: object) -> str:
