@@ -59,7 +59,8 @@ def console_types(types: Iterable[EntityType] = TYPES) -> str:
         if kind.own
     )
     return (
-        "/** The attributes of each type, written from the declarations of the router (`make docs`). */\n\n"
+        "/** The attributes of each type, written from the declarations of the router (`make docs`). */\n"
+        "/* eslint-disable max-lines */\n\n"
         f"export interface Attributes {{\n{entities}}}\n"
     )
 

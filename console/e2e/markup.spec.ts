@@ -42,6 +42,9 @@ const NUMBER = /Count|Seconds|Usage|cost|capacity|Rate|Denied|deliveries|opened|
 
 const cell = (column: string): unknown => (column in FIXED ? FIXED[column] : NUMBER.test(column) ? 7 : `${MARKUP}${column}`);
 
+/** The pages that show texts of the router as they open. */
+const WITH_TEXTS: ReadonlySet<string> = new Set(["Overview", "Topology", "Charts", "Address", "Policy", "Schema"]);
+
 /** Answer every request with markup wherever a router could. */
 const marked: Answer = (_address, message: Message) => {
   const properties = (message.application_properties ?? {}) as Readonly<Record<string, unknown>>;
@@ -83,15 +86,18 @@ test("markup in any answer of a router is shown as text, on every page, and runs
   };
   await page.goto(node.url);
   await expect(page.getByRole("navigation").getByRole("link").first()).toBeVisible();
-  let shown = 0;
+  const shown: string[] = [];
   for (const link of await page.getByRole("navigation").getByRole("link").all()) {
     await link.click();
     await expect(page.getByRole("heading", { level: 1 })).toHaveText((await link.textContent()) ?? "");
-    const text = page.locator("main").getByText("<img src=x onerror=", { exact: false }).first();
-    shown += await text.waitFor({ timeout: 5_000 }).then(() => 1, () => 0);
+    const name = (await link.textContent()) ?? "";
+    if (WITH_TEXTS.has(name)) {
+      await expect(page.locator("main").getByText("<img src=x onerror=", { exact: false }).first()).toBeVisible();
+      shown.push(name);
+    }
     await nothingRan();
   }
-  expect(shown).toBeGreaterThanOrEqual(4);
+  expect(shown).toHaveLength(WITH_TEXTS.size);
   for (const entity of Object.keys(COLUMNS)) {
     await openConsole(page, node.url, `/entities/${entity}`, "Entities");
     const grid = page.getByRole("grid", { name: entity, exact: true });

@@ -1,7 +1,7 @@
 /** A network of three routers and an edge, with traffic. */
 
 import { startTraffic, type Traffic } from "./clients";
-import { amqpListener, consoleListener, section, startRouter, type RunningRouter } from "./router";
+import { amqpListener, consoleListener, PATIENCE_S, section, startRouter, type RunningRouter } from "./router";
 
 export interface Network {
   readonly a: RunningRouter;
@@ -17,7 +17,7 @@ export interface Network {
   readonly stop: () => Promise<void>;
 }
 
-const interior = (id: string): string => section("router", { id, mode: "interior" });
+const interior = (id: string): string => section("router", { id, mode: "interior", helloMaxAgeSeconds: PATIENCE_S });
 const between = (port: number): string => section("connector", { host: "127.0.0.1", port, role: "inter-router" });
 
 /**

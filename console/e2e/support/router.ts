@@ -119,6 +119,9 @@ export async function startRouter(configuration: string): Promise<RunningRouter>
 
 type Setting = string | number | boolean;
 
+/** What a router of the tests waits for a peer, in s: on a busy machine a browser or a router may be silent for long. */
+export const PATIENCE_S = 300;
+
 /** Return a section of a configuration: `section("listener", {port: 0})`; booleans become yes and no. */
 export function section(name: string, settings: Readonly<Record<string, Setting>>): string {
   const lines = Object.entries(settings).map(
@@ -129,7 +132,7 @@ export function section(name: string, settings: Readonly<Record<string, Setting>
 
 /** Return the section of an AMQP listener on a free port of this machine. */
 export const amqpListener = (settings: Readonly<Record<string, Setting>> = {}): string =>
-  section("listener", { host: "127.0.0.1", port: 0, saslMechanisms: "ANONYMOUS", ...settings });
+  section("listener", { host: "127.0.0.1", port: 0, saslMechanisms: "ANONYMOUS", initialHandshakeTimeoutSeconds: PATIENCE_S, ...settings });
 
 /** Return the section of a listener that serves the console. */
 export const consoleListener = (settings: Readonly<Record<string, Setting>> = {}): string =>

@@ -1,4 +1,5 @@
 /** The attributes of each type, written from the declarations of the router (`make docs`). */
+/* eslint-disable max-lines */
 
 export interface Attributes {
   "router":

@@ -37,6 +37,12 @@ export function tableOf(router: RouterTables | undefined, entity: string): reado
   return router?.tables[entity] ?? [];
 }
 
+/** Return whether a table is there with all attributes, and not only with those that some page wants. */
+export const isWhole = (router: RouterTables, entity: string): boolean => router.whole?.has(entity) === true;
+
+/** Return the rows of a table that is there with all attributes; no rows otherwise. */
+export const wholeTableOf = (router: RouterTables, entity: string): readonly Row[] => (isWhole(router, entity) ? tableOf(router, entity) : []);
+
 /** Return when a table of a router arrived, in ms since 1970. Tables are requested at different intervals. */
 export const arrivedAt = (router: RouterTables, entity: string): number => router.arrived?.[entity] ?? router.at;
 

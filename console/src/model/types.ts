@@ -25,6 +25,8 @@ export interface RouterTables {
   readonly at: number;
   /** When each table arrived, in ms since 1970; see arrivedAt. */
   readonly arrived?: Readonly<Partial<Record<Entity, number>>>;
+  /** The tables with all attributes of their rows; other tables have those that some page wants. */
+  readonly whole?: ReadonlySet<Entity>;
   /** Why the last poll failed, wholly or in part: "no answer within 5 s", or the description of a refusal. */
   readonly error?: string;
   /** The descriptions of refusals, by the entity that the policy or the router's version refuses. */

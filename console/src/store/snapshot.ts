@@ -21,6 +21,7 @@ interface Polled {
   router: RouterRef;
   tables: Partial<Record<Entity, readonly Row[]>>;
   arrived: Partial<Record<Entity, number>>;
+  whole: ReadonlySet<Entity>;
   errors: Map<Entity, string>;
   /** The tables that the router refused, and when they are requested again (performance.now()). */
   refused: Map<Entity, { reason: string; until: number }>;
@@ -50,6 +51,7 @@ export function pollRouters(routers: readonly RouterRef[]): void {
         router,
         tables: {},
         arrived: {},
+        whole: new Set(),
         errors: new Map(),
         refused: new Map(),
         requested: new Map(),
@@ -121,6 +123,8 @@ async function fetchTable(entry: Polled, entity: Entity, attributes: readonly st
     entry.tables = { ...entry.tables, [entity]: rows };
     entry.at = Date.now();
     entry.arrived = { ...entry.arrived, [entity]: entry.at };
+    const others = [...entry.whole].filter((one) => one !== entity);
+    entry.whole = new Set(attributes === "all" ? [...others, entity] : others);
     entry.errors.delete(entity);
     entry.errors.delete("");
     entry.refused.delete(entity);
@@ -139,9 +143,9 @@ async function fetchTable(entry: Polled, entity: Entity, attributes: readonly st
   }
 }
 
-function routerTables({ router, tables, arrived, at, errors, refused, stoppedReason }: Polled): RouterTables {
+function routerTables({ router, tables, arrived, whole, at, errors, refused, stoppedReason }: Polled): RouterTables {
   const error = stoppedReason ?? errors.get("") ?? [...errors.values()][0];
-  const result = { id: router.id, address: router.address, tables, arrived, at, ...(error === undefined ? {} : { error }) };
+  const result = { id: router.id, address: router.address, tables, arrived, whole, at, ...(error === undefined ? {} : { error }) };
   return refused.size === 0 ? result : { ...result, refused: Object.fromEntries([...refused].map(([entity, { reason }]) => [entity, reason])) };
 }
 

@@ -1,5 +1,6 @@
 import { Button } from "@patternfly/react-core/dist/esm/components/Button";
 
+import { isWhole } from "../../model/rows";
 import type { RouterTables } from "../../model/types";
 import { Page } from "../../parts";
 import { useSchema, useSession, useTables } from "../../store";
@@ -24,7 +25,7 @@ export default function Entities() {
   const rows = entityRows(snapshot, entity, router);
   const selectedRouters = snapshot.routers.filter((one) => router === "" || one.id === router);
   const problemOf = (one: RouterTables): string | undefined => one.refused?.[entity] ?? one.error;
-  const isAwaited = (one: RouterTables): boolean => one.tables[entity] === undefined && problemOf(one) === undefined;
+  const isAwaited = (one: RouterTables): boolean => !isWhole(one, entity) && problemOf(one) === undefined;
   const found = identity === "" ? undefined : rows.find((row) => row.identity === identity);
   const target = routers.find((one) => one.id === (router || routers[0]?.id));
   const isTable = identity === "" && action === "";

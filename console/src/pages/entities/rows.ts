@@ -1,5 +1,6 @@
 /** The rows of one type over the chosen routers, and the columns of their table. */
 
+import { wholeTableOf } from "../../model/rows";
 import { shown } from "../../model/text";
 import type { Entity, Row, SchemaType, Snapshot } from "../../model/types";
 import { displayText, type Column } from "../../parts";
@@ -32,7 +33,7 @@ export function entityRows(snapshot: Snapshot, entity: Entity, router: string): 
   return snapshot.routers
     .filter((one) => router === "" || one.id === router)
     .flatMap((one) =>
-      (one.tables[entity] ?? []).map((row) => ({ router: one.id, address: one.address, identity: identityOf(row), row })),
+      wholeTableOf(one, entity).map((row) => ({ router: one.id, address: one.address, identity: identityOf(row), row })),
     );
 }
 
