@@ -14,7 +14,7 @@ from trouter.config.types import CONFIGURED
 INTRODUCTION: Final = """\
 # Configuration
 
-*This page is written from the table that the router reads its configuration by (`make docs`).*
+*This page is generated from the configuration schema (`make docs`).*
 
 `trouter run -c FILE` starts a router with a file. `trouter check FILE` only checks it, and reports all errors at
 once, each with file, line, column, section, attribute and a cure, and what it finds in the rest of the file.
@@ -146,7 +146,7 @@ vhost {
 
 #: The note below the heading of each section's page.
 NOTE: Final = """\
-*This page is written from the table that the router reads its configuration by (`make docs`).
+*This page is generated from the configuration schema (`make docs`).
 [Configuration](../configuration.md) describes the file, the columns, and when a change takes effect.*"""
 
 CHANGE: Final = {Reload.LIVE: "live", Reload.NEXT: "next", Reload.RESTART: "restart"}

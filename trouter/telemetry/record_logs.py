@@ -1,4 +1,4 @@
-"""The configured logs of records: each takes records from the recorder and writes them in an own thread.
+"""The configured logs of records: each takes records from the recorder and writes them in a thread of its own.
 
 A bounded queue separates the event loop from the disk; records that find no room in it are counted and reported.
 """
