@@ -98,8 +98,11 @@ console-beside:
 	  elif [ ! -e $(CONSOLE) ]; then \
 	    echo "make: there is no npm, so no web console; 'make console' installs what it needs and builds it" >&2; fi
 
-# Eight jobs at once, because most tests wait for processes. On the compiled twin: the tests through one router, the parts
-# below, and the tests in memory. On the interpreted twin: the tests in memory of modules with two twins, and those of Spark.
+# Two jobs at once for each core, and one more for those that wait. More at once would end no sooner, because most of the time is that
+# of processors (starts of routers, Spark, the browser), but each would take longer, and what counts real seconds (a peer that is given
+# up as silent, a worker of Spark that must connect) would fail on a slow machine. The longest come first. On the compiled twin: the
+# tests through one router, the parts below, and the tests in memory. On the interpreted twin: the tests in memory of modules with two
+# twins, and those of Spark.
 # Beside them the web console, in a browser. The tests left out take long, or use no module with two twins; `make test-all`
 # runs all tests on both.
 ONE_ROUTER := e2e
@@ -110,9 +113,10 @@ from-files := chaos dropin plugins soak
 PARTS      := several ways-in commands from-files
 TWO_TWINS  := $(addprefix tests/,client core engine fuzz mesh pipeline sim spool testing wire)
 SHORT      := -m "not spark and not pipeline_long and not long"
+AT_ONCE    := $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2) + 1)))
 test: venv build console interop-system $(if $(ARGS),,browser-system)
 	@mkdir -p build && rm -f build/test-*.log
-	@$(MAKE) --no-print-directory --keep-going --jobs=8 test-one-router $(if $(ARGS),,console-tests $(PARTS:%=test-%) test-in-memory) test-twins; \
+	@$(MAKE) --no-print-directory --keep-going --jobs=$(AT_ONCE) test-one-router test-twins $(if $(ARGS),,test-in-memory console-tests $(PARTS:%=test-%)); \
 	  status=$$?; cat build/test-*.log; exit $$status
 
 # While you change the code: the rooms without I/O, both twins beside each other, about half a minute each of processor time.
@@ -145,7 +149,7 @@ test-twins:
 test-console: venv build console browser-system
 	@$(MAKE) --no-print-directory console-tests
 
-# Without prerequisites, so that all parts of `make test` begin at once.
+# Without prerequisites, so that parts of `make test` begin beside each other.
 console-tests:
 	@mkdir -p build
 	cd console && { npm run lint && npm run types && npm run unit && npm run e2e -- $(ARGS); } >../build/test-console.log 2>&1
