@@ -16,7 +16,7 @@ MAY_IMPORT = {
     # The latencies of addresses have the buckets of the records.
     "core": ("engine", "wire", "hooks", "records.sketch"),
     # What management shows of running objects; the types of these objects are those of the core.
-    "columns": ("core", "wire"),
+    "columns": ("core", "net.view", "wire"),
     "mesh": ("wire",),
     # Patterns, binding keys, tenant names and kinds of records are text, with one definition each.
     "config": ("columns", "hooks", "core.patterns", "core.keys", "core.tenants", "records.schema"),
@@ -56,6 +56,7 @@ MAY_IMPORT = {
     "auth": ("admission", "tls", "net", "telemetry", "client", "config", "core", "engine", "hooks", "records", "wire"),
     "backbone": ("net", "telemetry", "logs", "config", "core", "engine", "mesh", "records", "wire"),
     "connections": (
+        "columns",
         "backbone",
         "auth",
         "admission",

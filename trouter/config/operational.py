@@ -6,6 +6,7 @@ from functools import partial
 from typing import Final
 
 from trouter.columns.addresses import ADDRESS as ADDRESS_COLUMNS
+from trouter.columns.connections import CONNECTION as CONNECTION_COLUMNS
 from trouter.columns.links import LINK as LINK_COLUMNS
 from trouter.config.schema import BASES, EntityType, Kind, column, shown
 
@@ -136,45 +137,7 @@ CONNECTION: Final = operational(
     "A connection that a peer or the router has opened.",
     extra_operations=("UPDATE",),
     core=True,
-    columns=(
-        column(
-            "adminStatus",
-            Kind.ENUM,
-            "Administrative state of the connection; setting it to `deleted` closes the connection.",
-            values=("enabled", "deleted"),
-            default="enabled",
-            update=True,
-        ),
-        column("operStatus", Kind.ENUM, "Operational state of the connection.", values=("up", "closing")),
-        column("protocol", Kind.STRING, "Protocol of the connection."),
-        column("container", Kind.STRING, "Container id of the peer."),
-        column("opened", Kind.BOOLEAN, "Whether the peer has sent its open."),
-        column("host", Kind.STRING, "Address and port of the peer."),
-        column(
-            "dir", Kind.ENUM, "Direction: `in` if the peer connected, `out` if the router did.", values=("in", "out")
-        ),
-        column("role", Kind.STRING, "Role of the listener or connector."),
-        column("isAuthenticated", Kind.BOOLEAN, "Whether the peer is authenticated."),
-        column("isEncrypted", Kind.BOOLEAN, "Whether the connection is encrypted."),
-        column(
-            "enableProtocolTrace",
-            Kind.BOOLEAN,
-            "Whether the router logs the frames of the connection.",
-            default=False,
-            update=True,
-        ),
-        column("sasl", Kind.STRING, "SASL mechanism with which the peer authenticated."),
-        column("user", Kind.STRING, "User of the connection."),
-        column("ssl", Kind.BOOLEAN, "Whether the connection uses TLS."),
-        column("sslProto", Kind.STRING, "Version of TLS."),
-        column("sslCipher", Kind.STRING, "TLS cipher."),
-        column("sslSsf", Kind.INTEGER, "Strength of the cipher, in bits."),
-        column("tenant", Kind.STRING, "Tenant to whose addresses the connection is restricted."),
-        column("uptimeSeconds", Kind.INTEGER, "Seconds since the connection was opened.", graph=True),
-        column("properties", Kind.MAP, "Properties from the open of the peer."),
-        column("lastDlvSeconds", Kind.INTEGER, "Seconds since the last delivery on the connection.", graph=True),
-        column("active", Kind.BOOLEAN, "False for a standby uplink of an edge router, else true.", extra=True),
-    ),
+    columns=shown(CONNECTION_COLUMNS),
 )
 
 ALLOCATOR: Final = operational(

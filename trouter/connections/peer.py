@@ -19,6 +19,8 @@ from typing import Any, Final
 
 import trio
 
+from trouter.columns.connections import CONNECTION, Moment
+from trouter.columns.rows import Rows
 from trouter.core.containers import Container, DetachReason
 from trouter.core.links import Endpoint
 from trouter.core.messagelog import MessageLog
@@ -48,12 +50,13 @@ from .lifetime import DialledLifetime, Lifetime
 from .membership import Membership
 from .opening import OpenAdmission, OpenRefused, first_open, limit_by_group
 from .peer_login import LoginFailed, PeerLogin
-from .row import row_of
 from .shared import PeerSettings, Services
 from .states import PeerState, PeerStep
 from .stream import Stream
 
 TENANT_CHANGED: Final = Error("amqp:connection:forced", "the connection belongs to another tenant now")
+
+_ROWS: Final = Rows(CONNECTION, None)
 
 message_log = logging.getLogger("trouter.MESSAGE")
 core_log = logging.getLogger("trouter.ROUTER_CORE")
@@ -308,6 +311,18 @@ class Peer:
         return self.facts.connection_id
 
     @property
+    def remote(self) -> str:
+        return self.lifetime.remote
+
+    @property
+    def opened_at_s(self) -> float | None:
+        return self.lifetime.opened_at_s
+
+    @property
+    def is_active(self) -> bool:
+        return self.membership is None or self.membership.is_active
+
+    @property
     def name(self) -> str:
         return f"connection/{self.lifetime.remote}"
 
@@ -375,7 +390,7 @@ class Peer:
         }
 
     def row(self, now_s: float) -> dict[str, object]:
-        return row_of(self, self._services.connections.last_delivery_s(self.number, now_s), now_s)
+        return _ROWS.row(Moment(self, now_s, self._services.connections.last_delivery_s(self.number, now_s)))
 
     def received_bytes(self) -> int:
         return self.record.bytes_in

@@ -48,6 +48,18 @@ class ConnectionView(Protocol):
         """The name in management, from the peer's host and port."""
 
     @property
+    def remote(self) -> str:
+        """The peer's host and port."""
+
+    @property
+    def opened_at_s(self) -> float | None:
+        """When the peer opened it, by the clock of trio; None before."""
+
+    @property
+    def is_active(self) -> bool:
+        """False for a standby uplink of an edge router."""
+
+    @property
     def facts(self) -> PeerFacts:
         """The peer's address, its TLS, and the listener or connector of the connection."""
 

@@ -76,8 +76,10 @@ _FORMATS: Final = {
 }
 
 
-def fields_of(columns: Sequence[Column[Any, Any]], first: Sequence[str | Field]) -> tuple[Field, ...]:
-    """Return the fields of the columns with a head: ``first``, each a head or a field, then the others."""
+def fields_of(
+    columns: Sequence[Column[Any, Any]], first: Sequence[str | Field], *, others: bool = True
+) -> tuple[Field, ...]:
+    """Return the fields of the columns with a head: ``first``, each a head or a field, then the ``others``."""
     found = {
         head.text: attribute(
             head.text,
@@ -92,7 +94,7 @@ def fields_of(columns: Sequence[Column[Any, Any]], first: Sequence[str | Field])
         if (head := column.head) is not None
     }
     placed = [each if isinstance(each, Field) else found.pop(each) for each in first]
-    return (*placed, *found.values())
+    return (*placed, *found.values()) if others else tuple(placed)
 
 
 def attributes_of(fields: Iterable[Field], last: Iterable[str] = ()) -> tuple[str, ...]:

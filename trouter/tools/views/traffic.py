@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trouter.columns.addresses import ADDRESS
+from trouter.columns.connections import CONNECTION
 from trouter.columns.links import LINK
 from trouter.tools import formats
 
@@ -34,26 +35,14 @@ def _authentication(row: Row) -> object:
     return f"{row.get('user')}({shown})" if row.get("user") else shown
 
 
-_CONNECTION_START = (
-    attribute("id", "identity"),
-    attribute("host", "host"),
-    attribute("container", "container"),
-    attribute("role", "role"),
+_PEER = ("id", "host", "container", "role")
+_LOGIN = ("dir", Field("security", _security), Field("authentication", _authentication), Field("tenant", tenant_of))
+#: In the order of qdstat; other columns with a head follow.
+CONNECTION_FIELDS = fields_of(CONNECTION, (*_PEER, "proto", *_LOGIN, "last dlv", "uptime"))
+EDGE_FIELDS = (
+    *fields_of(CONNECTION, (*_PEER, *_LOGIN), others=False),
+    attribute("active", "active", formats.yes_or_no, needs=True),
 )
-_CONNECTION_END = (
-    attribute("dir", "dir"),
-    Field("security", _security),
-    Field("authentication", _authentication),
-    Field("tenant", tenant_of),
-)
-CONNECTION_FIELDS = (
-    *_CONNECTION_START,
-    attribute("proto", "protocol"),
-    *_CONNECTION_END,
-    attribute("last dlv", "lastDlvSeconds", formats.span, needs=True),
-    attribute("uptime", "uptimeSeconds", formats.span, needs=True),
-)
-EDGE_FIELDS = (*_CONNECTION_START, *_CONNECTION_END, attribute("active", "active", formats.yes_or_no, needs=True))
 
 
 def _edges(answers: Sequence[Rows]) -> list[Listing]:
