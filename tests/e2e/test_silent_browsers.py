@@ -14,9 +14,9 @@ from trouter.wire.performatives import Close
 
 pytestmark = pytest.mark.slow
 
-LISTENER = "listener { host: 127.0.0.1, port: 0, http: yes, idleTimeoutSeconds: 4, saslMechanisms: ANONYMOUS }\n"
+LISTENER = "listener { host: 127.0.0.1, port: 0, http: yes, idleTimeoutSeconds: 8, saslMechanisms: ANONYMOUS }\n"
 #: Empty frames of the router, about one a second: more than fit in the listener's idle time-out.
-BEATS = 6
+BEATS = 10
 
 
 def test_a_client_that_only_answers_pings_is_alive(start_router: StartRouter) -> None:

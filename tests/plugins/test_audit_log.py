@@ -10,7 +10,7 @@ from types import MappingProxyType
 import pytest
 from proton.utils import BlockingConnection
 
-from tests.routers import running
+from tests.routers import DEADLINE_S, running
 from trouter.hooks import ConfigurationRefused, Plugins, RouterFacts
 from trouter_plugins import audit_log
 
@@ -63,7 +63,7 @@ def test_records_of_a_client_are_lines_of_the_module_audit(tmp_path: Path) -> No
     """
     evil = "me\r\n\x1b[31m{"
     with running(configuration, tmp_path) as router:
-        BlockingConnection(f"127.0.0.1:{router.port}", timeout=10, container_id=evil).close()
+        BlockingConnection(f"127.0.0.1:{router.port}", timeout=DEADLINE_S, container_id=evil).close()
         router.wait_for_line(r"Connection Closed")
         assert router.stop() == 0
     lines = audit.read_text().splitlines()
