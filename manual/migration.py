@@ -25,7 +25,8 @@ the router section turns every point of the first table to its strict side; `tro
 [the table of compatibility](compatibility.md) lists every name; [one more guide](from-skupper-router.md) begins at
 skupper-router. In short:
 
-1. Run `trouter check FILE`. Exit status 0 means that all of the file is served. Fix every line that starts with `problem:`.
+1. Run `trouter check FILE`. Exit status 0 means that all of the file is served. Fix every line that starts with
+   `problem:`.
 2. Start trouter in the place of Qpid Dispatch. Tools, clients, brokers and neighbours stay as they are.
 3. Run `trouter migrate FILE -o NEW`, which writes today's names and reports each change.
 4. Run `trouter check --strict NEW`. Fix the lines that start with `unsafe:`, as far as the deployment needs it.

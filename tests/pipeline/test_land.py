@@ -145,12 +145,8 @@ class FailingQuery:
     ids=["late twice", "late again and again", "another failure"],
 )
 def test_a_query_whose_python_starts_late_is_started_again(failures: list[str], reason: str | None) -> None:
-    queries = [FailingQuery(failure) for failure in failures]
-    waiting = iter(queries)
-
-    def start() -> Any:
-        return next(waiting)
-
+    queries: list[Any] = [FailingQuery(failure) for failure in failures]
+    start = iter(queries).__next__
     if reason is None:
         assert run_to_end(start, bool) is queries[-1]
     else:
