@@ -97,7 +97,7 @@ MAY_IMPORT = {
     "tools": ("client", "columns", "config", "wire"),
     "client": ("engine", "wire"),
     "load": ("client", "engine", "tools.failures", "tools.options", "tools.progress", "wire"),
-    "testing": ("engine", "wire", "hooks", "core", "client", "app", "config"),
+    "testing": ("engine", "wire", "hooks", "core", "client", "app", "config", "net.hub", "net.poller", "records"),
     # Messages stored on disk until they are consumed, without Spark.
     "spool": ("client", "engine", "wire"),
     # The only room that imports Spark; nothing in the router imports it.

@@ -7,9 +7,10 @@ applied in one step, in which nothing can fail and no other task runs.
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -30,6 +31,7 @@ from trouter.config import (
     EntityType,
     ExchangeEntity,
     LinkRouteEntity,
+    ListenerEntity,
     PolicyEntity,
     Problem,
     RecordLogEntity,
@@ -46,7 +48,7 @@ from trouter.config.findings import OVERTAKEN, evaluate, judged, ordered
 from trouter.config.problems import Severity
 from trouter.connections.connectors import Connectors
 from trouter.connections.listen import Listener
-from trouter.connections.listeners import Listeners
+from trouter.connections.listeners import Listeners, Standing
 from trouter.connections.registry import Connections
 from trouter.management.ports import ReloadReport, Rights
 from trouter.net.parts import Change
@@ -63,6 +65,9 @@ from .reload_report import log_reload, report_of
 from .service import Service
 from .uplink_findings import uplink_findings
 
+if TYPE_CHECKING:
+    from .wiring import Makers
+
 FORBIDDEN: Final = 403
 
 log = logging.getLogger("trouter.MAIN")
@@ -76,6 +81,7 @@ class Control:
         configuration: Configuration,
         read: Callable[[], Configuration] | None,
         parts: ConfiguredParts,
+        makers: Makers,
         records: ChangeRecords,
         decisions: Decisions,
         consumers: Consumers,
@@ -89,6 +95,7 @@ class Control:
         self._configuration = configuration
         self._read = read
         self._parts = parts
+        self._makers = makers
         self._change_records = records
         self._decisions = decisions
         self._consumers = consumers
@@ -236,6 +243,10 @@ class Control:
         for problem in service.withheld:
             if problem not in known:
                 log.critical("%s", problem)
+
+    def make_listener(self, entity: ListenerEntity, sockets: list[socket.socket]) -> Standing:
+        """Return a listener on ``sockets``; one for HTTP shows this object."""
+        return self._makers.listener(self, entity, sockets)
 
     def findings(self) -> tuple[Problem, ...]:
         """Return the findings about the configuration in force and the uplinks, the most severe first."""

@@ -5,6 +5,7 @@ Sockets are bound, files are opened, plugins are called. If anything fails, all 
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,10 +19,10 @@ from trouter import logs
 from trouter.admission.guard import Guard
 from trouter.admission.host_names import HostNames
 from trouter.auth.auth_services import AuthServices
-from trouter.config import Configuration, ConfigurationError
+from trouter.config import Configuration, ConfigurationError, ListenerEntity
 from trouter.config.facts import listener_facts
 from trouter.connections.connectors import Connectors
-from trouter.connections.listeners import Listeners
+from trouter.connections.listeners import Listeners, Standing
 from trouter.connections.registry import Connections
 from trouter.hooks import ConfigurationRefused, ListenerFacts, Plugins
 from trouter.net.parts import Change, Step
@@ -80,6 +81,9 @@ class Server(Protocol):
     def serve(self, configuration: Configuration, service: Service) -> None:
         """Replace the entities in service."""
 
+    def make_listener(self, entity: ListenerEntity, sockets: list[socket.socket]) -> Standing:
+        """Return a listener that shows this server's state if it serves HTTP."""
+
 
 class Preparation:
     """One change of the configuration while it is prepared. ``server`` receives the entities in service."""
@@ -100,7 +104,7 @@ class Preparation:
         try:
             service = await self._prepare_tls(wanted, withheld)
             with self._collecting():
-                change.add(await parts.listeners.prepare(service.listeners))
+                change.add(await parts.listeners.prepare(service.listeners, self._server.make_listener))
             with self._collecting():
                 change.add(await self._prepare_policy(wanted))
             change.add(parts.connectors.prepare(service.connectors))

@@ -22,7 +22,9 @@ from trouter.connections.stream import LINGER_S
 from trouter.core.edge.downlinks import HEARTBEAT
 from trouter.hooks import Plugins
 from trouter.management.agent import Agent
+from trouter.net.hub import Hub
 from trouter.net.parts import Change
+from trouter.net.poller import Poller
 from trouter.net.sockets import ListenError
 from trouter.telemetry.observers import Observers
 from trouter.wire.performatives import Error
@@ -96,9 +98,10 @@ class RouterProcess:
         ready: Callable[[], None] | None = None,
         bound: Callable[[], None] | None = None,
         calendar: Callable[[], float] = time.time,
+        make_poller: Callable[[Hub], Poller] = Poller,
     ) -> None:
         """``calendar`` returns seconds since 1970, by which certificates expire."""
-        self._assembly = assembly = assemble(configuration, plugins, read, calendar)
+        self._assembly = assembly = assemble(configuration, plugins, read, calendar, make_poller)
         self.router = assembly.router
         self.services = assembly.services
         self.control = assembly.control
@@ -197,7 +200,7 @@ class RouterProcess:
     @property
     def site(self) -> RouterSite:
         """This router as its HTTP listeners see it."""
-        return self._assembly.makers.site
+        return self._assembly.makers.site(self.control)
 
     async def _reload(self) -> None:
         """Reopen the log files, which may have been rotated, and reload the configuration; log the result."""

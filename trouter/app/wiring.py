@@ -75,20 +75,15 @@ class Makers:
         self._services = services
         self._router = services.hub.router
         self._numbers = ConnectionNumbers()
-        self._control: Control | None = None
         self._site: RouterSite | None = None
 
-    def serve_pages_of(self, control: Control) -> None:
-        """Let HTTP listeners show ``control``, which is made after this object because it controls the listeners."""
-        self._control = control
-
-    def listener(self, entity: ListenerEntity, sockets: list[socket.socket]) -> Standing:
-        """Return a listener on ``sockets``, for AMQP or for HTTP."""
+    def listener(self, control: Control, entity: ListenerEntity, sockets: list[socket.socket]) -> Standing:
+        """Return a listener on ``sockets``, for AMQP or for HTTP; that one shows ``control``."""
         if not entity.serves_http:
             return self._amqp_listener(entity, sockets)
         from trouter.http import HttpListener  # noqa: PLC0415  # most routers do not use this room
 
-        return HttpListener(entity, sockets, self.site)
+        return HttpListener(entity, sockets, self.site(control))
 
     def _admitter(self, entity: ListenerEntity) -> Listener:
         """Return a listener without sockets, which admits the clients of an HTTP listener's WebSockets."""
@@ -104,14 +99,12 @@ class Makers:
         settings = connector_settings(self._router.table.router_id, entity)
         return Connector(entity, settings, self._services, self._numbers)
 
-    @property
-    def site(self) -> RouterSite:
-        """The router as its HTTP listeners see it, made on first use."""
+    def site(self, control: Control) -> RouterSite:
+        """Return the router as its HTTP listeners see it, made on first use."""
         if self._site is None:
             from .site import RouterSite  # noqa: PLC0415
 
-            assert self._control is not None  # noqa: S101 - set before any listener is made
-            self._site = RouterSite(self._router, self._services, self._control, self._admitter)
+            self._site = RouterSite(self._router, self._services, control, self._admitter)
         return self._site
 
 
@@ -120,12 +113,13 @@ def assemble(
     plugins: Plugins,
     read: Callable[[], Configuration] | None,
     calendar: Callable[[], float],
+    make_poller: Callable[[Hub], Poller],
 ) -> Assembly:
-    """Return the objects of a router; ``read`` and ``calendar`` are those of ``process.RouterProcess``."""
+    """Return the objects of a router; the arguments are those of ``process.RouterProcess``."""
     own = configuration.router
     router = Router(own.id, own.mode, own.default_distribution)
     router.table.tenants_confined = own.secure_defaults
-    services = _services(configuration, router, plugins, calendar)
+    services = _services(configuration, router, plugins, calendar, make_poller)
     recorder, hub = services.recorder, services.hub
     OwnLinks(hub, services.timers)
     OwedCredit(hub, services.timers)
@@ -141,9 +135,8 @@ def assemble(
     consumers = Consumers(router, plugins, policy, decisions, hub.flush)
     topology = None if services.backbone is None else services.backbone.topology
     control = Control(
-        configuration, read, parts, records, decisions, consumers, recorder.denials, topology, services.uplinks
+        configuration, read, parts, makers, records, decisions, consumers, recorder.denials, topology, services.uplinks
     )
-    makers.serve_pages_of(control)
     return Assembly(
         router,
         services,
@@ -158,7 +151,11 @@ def assemble(
 
 
 def _services(
-    configuration: Configuration, router: Router, plugins: Plugins, calendar: Callable[[], float]
+    configuration: Configuration,
+    router: Router,
+    plugins: Plugins,
+    calendar: Callable[[], float],
+    make_poller: Callable[[Hub], Poller],
 ) -> Services:
     """Make what all connections share."""
     own = configuration.router
@@ -167,7 +164,7 @@ def _services(
     secure = Secure(plugins, connections, recorder, calendar)
     return Services(
         hub=hub,
-        poller=Poller(hub),
+        poller=make_poller(hub),
         timers=timers,
         plugins=plugins,
         budget=budget,
@@ -187,7 +184,7 @@ def _parts(services: Services, makers: Makers, record_logs: RecordLogs) -> Confi
     """Return the parts that run for configured entities."""
     router, flush = services.hub.router, services.hub.flush
     return ConfiguredParts(
-        listeners=Listeners(makers.listener),
+        listeners=Listeners(),
         connectors=Connectors(makers.connector),
         connections=services.connections,
         addresses=ConfiguredAddresses(router.table),

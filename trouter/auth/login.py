@@ -115,7 +115,8 @@ class AcceptedLogin:
         self.sasl = sasl
         self._step_s = step_s
         self._scope = scope
-        self._newcomer = newcomer
+        #: None once the peer has sent its open, or the login has ended.
+        self._newcomer: Newcomer | None = newcomer
         self._exchange: SaslExchange | None = None
         self._service = service
         self._session: AuthSession | None = None
@@ -127,15 +128,17 @@ class AcceptedLogin:
 
     async def take_step(self, event: Event) -> bool:
         """Answer an event of the login; return whether more of the peer's input may be read."""
-        self._newcomer.note_wait(trio.current_time())
-        goes_on = True
+        newcomer, goes_on = self._newcomer, True
+        if newcomer is not None:
+            newcomer.note_wait(trio.current_time())
         if isinstance(event, SaslMechanismsWanted):
             await self._offer()
         elif isinstance(event, SaslInitReceived):
             goes_on = await self._begin(event)
         elif isinstance(event, SaslResponseReceived):
             goes_on = await self._respond(event.response)
-        self._newcomer.note_answer(trio.current_time())
+        if newcomer is not None:
+            newcomer.note_answer(trio.current_time())
         return goes_on
 
     def note_open(self) -> None:
@@ -159,7 +162,9 @@ class AcceptedLogin:
 
     def close(self) -> None:
         """End the login: release the newcomer, and the session with the service; a second call does nothing."""
-        self._guard.handshakes.end(self._newcomer)
+        if self._newcomer is not None:
+            self._guard.handshakes.end(self._newcomer)
+            self._newcomer = None
         self._close_session()
 
     def _close_session(self) -> None:

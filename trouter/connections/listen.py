@@ -141,20 +141,23 @@ class Listener(AcceptingListener):
         self, sock: socket.socket, facts: PeerFacts, newcomer: Newcomer, security: SecurityLayer | None
     ) -> None:
         """Serve one peer until it ends; ``security`` None is detected first. A bug of ours ends only this peer."""
+        handshakes = self._services.guard.handshakes
         peer: Peer | None = None
         try:
             met = await self._meet(sock, facts) if security is None else (facts, security)
             if met is not None:
                 peer = self._make_peer(sock, *met, newcomer)
+                handshakes.watch(newcomer, peer)
+                del newcomer  # the peer forgets it at its open
                 self.peers.add(peer)
-                self._services.guard.handshakes.watch(newcomer, peer)
                 await peer.run()
         except Exception:  # noqa: BLE001 - it is logged with its traceback
             error_log.exception("[C%d] internal error, connection dropped", facts.connection_id)
         finally:
-            if peer is not None:
+            if peer is None:
+                handshakes.end(newcomer)
+            else:
                 self.peers.discard(peer)
-            self._services.guard.handshakes.end(newcomer)
             self._services.policy.release_socket()
 
     async def _meet(self, sock: socket.socket, facts: PeerFacts) -> Met | None:

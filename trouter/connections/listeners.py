@@ -42,15 +42,20 @@ class Standing(Part, Protocol):
         """Close the sockets of a listener that never ran."""
 
 
+#: Makes the listener of an entity on open sockets.
+MakeListener = Callable[[ListenerEntity, list[socket.socket]], Standing]
+
+
 class Listeners(Parts[ListenerEntity, Standing]):
     """Listeners by host, port and name."""
 
-    def __init__(self, make: Callable[[ListenerEntity, list[socket.socket]], Standing]) -> None:
-        super().__init__()
-        self._make = make
+    async def prepare(
+        self, entities: Iterable[ListenerEntity], make: MakeListener
+    ) -> PendingParts[ListenerEntity, Standing]:
+        """Open the sockets that ``entities`` lack, and ``make`` listeners of them.
 
-    async def prepare(self, entities: Iterable[ListenerEntity]) -> PendingParts[ListenerEntity, Standing]:
-        """Open the sockets that ``entities`` lack; ListenError with a line for each that cannot be opened."""
+        ListenError with a line for each that cannot be opened.
+        """
         wanted = keyed(entities)
         before = self.entities
         leaving = [
@@ -66,7 +71,7 @@ class Listeners(Parts[ListenerEntity, Standing]):
             for key, entity in wanted.items():
                 if key not in before or must_move(before[key], entity):
                     try:
-                        fresh[key] = self._make(entity, await open_for(entity, leaving))
+                        fresh[key] = make(entity, await open_for(entity, leaving))
                     except ListenError as error:
                         lines += error.lines
             if lines:

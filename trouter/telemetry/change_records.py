@@ -9,10 +9,11 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 from trouter.config import ChangeRefused, Configuration, Entity, VhostEntity, row
 from trouter.management.ports import REQUESTER
+from trouter.net.view import ConnectionView
 from trouter.records import ConfigReloaded, ManagementChange, PolicyLoaded
 
 from .recorder import Recorder
@@ -29,17 +30,10 @@ class Changing:
         self.after: Entity | None = None
 
 
-class RecordedConnection(Protocol):
-    """A connection on which an operator requests changes."""
-
-    def about(self) -> dict[str, Any]:
-        """Return the fields of every record about the connection."""
-
-
 class ChangeRecords:
     """The records of configuration changes, made or refused."""
 
-    def __init__(self, recorder: Recorder, connections: Mapping[int, RecordedConnection]) -> None:
+    def __init__(self, recorder: Recorder, connections: Mapping[int, ConnectionView]) -> None:
         self._recorder = recorder
         self._connections = connections
 

@@ -1,0 +1,203 @@
+"""How a connection ends, played in memory: by its peer, an operator, time, the process, or a bug of ours."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tests.connections.plays import LISTENER, OPENING, ROUTER, condition_of, message, only, opened, receiver, sender
+from trouter.connections.membership import Membership
+from trouter.connections.peer import Peer
+from trouter.connections.sessions import Sessions
+from trouter.connections.stream import LINGER_S, Stream
+from trouter.engine.connection import Connection
+from trouter.records import ConnectionClosed
+from trouter.testing.player import HANG_UP, Closed, PlayedRouter, kinds, play
+from trouter.wire.performatives import (
+    Attach,
+    Begin,
+    Close,
+    Detach,
+    Error,
+    Flow,
+    Open,
+    Transfer,
+)
+
+FORCED = Error("amqp:connection:forced", "an operator closed it")
+
+
+def how_it_ended(router: PlayedRouter) -> tuple[str, str | None]:
+    (record,) = [record for record in router.records if isinstance(record, ConnectionClosed)]
+    return record.by, record.condition
+
+
+async def test_the_peer_s_close_is_answered(mock_clock: MockClock) -> None:
+    async with play(ROUTER + LISTENER) as router:
+        peer = await opened(router)
+        assert kinds(await peer.play(Close(Error("amqp:internal-error", "of mine")))) == [Close]
+        assert kinds(await peer.play(HANG_UP)) == [Closed]
+        assert how_it_ended(router) == ("peer", "amqp:internal-error")
+
+
+async def test_a_peer_that_does_not_hang_up_after_the_close_is_left(mock_clock: MockClock) -> None:
+    async with play(ROUTER + LISTENER) as router:
+        peer = await opened(router)
+        assert kinds(await peer.play(Close())) == [Close]
+        mock_clock.jump(LINGER_S + 0.1)
+        assert kinds(await peer.play()) == [Closed]
+
+
+async def test_an_operator_s_close_takes_it_off_the_list_at_once_and_what_the_peer_sends_is_ignored(
+    mock_clock: MockClock,
+) -> None:
+    async with play(ROUTER + LISTENER) as router:
+        connections = router.process.services.connections
+        peer = await opened(router, receiver())
+        (connection,) = connections.values()
+        connection.force_close(FORCED)
+        assert len(connections) == 0
+        assert connection.closing
+        outputs = await peer.play(receiver("late", 1))
+        assert kinds(outputs) == [Close]
+        assert only(outputs, Close).error == FORCED
+        assert kinds(await peer.play(Close(), HANG_UP)) == [Closed]
+        assert how_it_ended(router) == ("local", "amqp:connection:forced")
+
+
+async def test_a_redirect_is_a_close_with_the_place_to_go_to(mock_clock: MockClock) -> None:
+    async with play(ROUTER + LISTENER) as router:
+        peer = await opened(router)
+        (connection,) = router.process.services.connections.values()
+        info = {"network-host": "192.0.2.9", "port": 5672}
+        connection.force_close(Error("amqp:connection:redirect", "go there", info))
+        error = only(await peer.play(), Close).error
+        assert (error.condition, error.info) == ("amqp:connection:redirect", info)
+
+
+async def test_a_silent_peer_is_closed_after_the_idle_time_out(
+    mock_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    text = ROUTER + LISTENER.replace("idleTimeoutSeconds: 0", "idleTimeoutSeconds: 8")
+    async with play(text) as router:
+        peer = await opened(router)
+        for _ in range(4):
+            mock_clock.jump(2.0)
+            assert await peer.play() == []
+        mock_clock.jump(2.1)
+        assert condition_of(await peer.play()) == "amqp:resource-limit-exceeded"
+        await peer.play(HANG_UP)
+        assert how_it_ended(router) == ("local", "amqp:resource-limit-exceeded")
+
+
+async def test_heartbeats_are_empty_frames_as_often_as_the_peer_wants_them(mock_clock: MockClock) -> None:
+    async with play(ROUTER + LISTENER) as router:
+        peer = router.accept()
+        await peer.play(OPENING[0], Open("client", idle_time_out=4000), OPENING[2])
+        beats = []
+        for _ in range(5):
+            mock_clock.jump(1.0)
+            beats += await peer.play()
+        assert beats == [None] * len(beats)
+        assert len(beats) >= 4
+        (connection,) = router.process.services.connections.values()
+        connection.force_close(FORCED)
+        await peer.play(HANG_UP)
+        mock_clock.jump(60.0)
+        assert await peer.play() == []
+
+
+async def test_a_draining_router_refuses_links_and_then_closes_everything(mock_clock: MockClock) -> None:
+    async with play(ROUTER + LISTENER) as router:
+        peer = await opened(router, receiver())
+        router.process.control.drain()
+        router.process.router.stop_credit()
+        outputs = await peer.play(sender())
+        assert Flow not in kinds(outputs)
+        assert condition_of(outputs, Detach) == "amqp:connection:forced"
+        router.process.control.stop(FORCED)
+        assert only(await peer.play(), Close).error == FORCED
+        assert kinds(await peer.play(Close(), HANG_UP)) == [Closed]
+
+
+async def test_a_bug_in_reading_ends_this_connection_only(
+    mock_clock: MockClock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with play(ROUTER + LISTENER) as router:
+        peer, other = await opened(router), await opened(router)
+        (broken, _) = router.process.services.connections.values()
+
+        def fail() -> None:
+            raise LookupError("a bug")
+
+        stream = type(broken.stream)  # type: ignore[attr-defined]  # a Peer
+        read = stream.on_readable
+        monkeypatch.setattr(stream, "on_readable", lambda self: fail() if self is broken.stream else read(self))  # type: ignore[attr-defined]
+        assert condition_of(await peer.play(receiver())) == "amqp:internal-error"
+        assert "internal error, connection dropped" in caplog.text
+        assert kinds(await other.play(receiver())) == [Attach]
+
+
+async def test_a_peer_that_does_not_read_is_not_read_either_until_it_does(mock_clock: MockClock) -> None:
+    async with play(ROUTER + LISTENER) as router:
+        peer = await opened(router)
+        peer.sock.room_bytes = 0
+        many = [receiver(f"{number:04}" + "n" * 4000, number) for number in range(700)]
+        assert await peer.play(*many) == []
+        waiting = len(peer.sock.arriving)
+        (connection,) = router.process.services.connections.values()
+        assert waiting > 0 or connection.engine.has_more
+        assert len(connection.engine.out) > connection.engine.limits.output_limit_bytes
+        peer.sock.room_bytes = 1 << 40
+        outputs = await peer.play()
+        assert len([each for each in outputs if isinstance(each, Attach)]) == 700
+
+
+async def test_messages_wait_while_the_receiver_does_not_read(mock_clock: MockClock) -> None:
+    async with play(ROUTER + LISTENER) as router:
+        taker, giver = await opened(router, receiver()), await opened(router, sender())
+        window = 1 << 20
+        await taker.play(
+            Flow(incoming_window=window, next_outgoing_id=0, outgoing_window=9, handle=0, link_credit=1000)
+        )
+        taker.sock.room_bytes = 10
+        for number in range(100):
+            transfer = Transfer(1, delivery_id=number, delivery_tag=b"%d" % number, message_format=0, settled=True)
+            await giver.play(message(transfer, b"x" * 12_000))
+        assert await taker.play() == []
+        taker.sock.room_bytes = 1 << 40
+        outputs = await taker.play()
+        assert len([each for each in outputs if isinstance(each, Transfer)]) == 100
+
+
+async def test_everything_of_an_ended_connection_is_freed(mock_clock: MockClock) -> None:
+    def of_connections() -> list[object]:
+        return [
+            each for each in gc.get_objects() if isinstance(each, Connection | Peer | Stream | Sessions | Membership)
+        ]
+
+    async with play(ROUTER + LISTENER) as router:
+        peer = await opened(router, receiver())
+        assert of_connections()
+        gc.collect()
+        gc.disable()
+        try:
+            await peer.play(Close(), HANG_UP)
+            router.process.router.scan(trio.current_time())
+            assert of_connections() == []
+        finally:
+            gc.enable()
+
+
+async def test_an_open_twice_and_a_begin_before_the_open_are_faults(mock_clock: MockClock) -> None:
+    async with play(ROUTER + LISTENER) as router:
+        peer = await opened(router)
+        assert condition_of(await peer.play(OPENING[1])) != ""
+        early = router.accept()
+        outputs = await early.play(OPENING[0], OPENING[2])
+        assert Begin not in kinds(outputs)
+        assert condition_of(outputs) != ""

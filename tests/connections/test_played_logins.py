@@ -1,0 +1,217 @@
+"""Logins, played in memory: what the peer and the plugin say, and what the router answers, records and logs."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tests.connections.plays import BEGIN, LOGIN, OPEN, OPENING, RESPONSE, Scripted, condition_of, only, sasl
+from trouter.hooks import Authenticated, Challenge, Refused
+from trouter.records import ConnectionClosed, ConnectionOpened, SaslOutcome
+from trouter.testing.player import HANG_UP, RESET, Closed, PlayedRouter, kinds, play
+from trouter.wire.framing import AMQP_HEADER, SASL_HEADER
+from trouter.wire.performatives import (
+    Begin,
+    Close,
+    Open,
+    SaslChallenge,
+    SaslInit,
+    SaslMechanisms,
+)
+from trouter.wire.performatives import SaslOutcome as Outcome
+
+CONFIGURATION = """
+router { id: R }
+listener {
+    name: in
+    host: 127.0.0.1
+    port: 0
+    idleTimeoutSeconds: 0
+    saslMechanisms: X-MINE
+    authenticatePeer: yes
+    initialHandshakeTimeoutSeconds: 10
+}
+"""
+
+
+def outcomes(router: PlayedRouter) -> list[SaslOutcome]:
+    return [record for record in router.records if isinstance(record, SaslOutcome)]
+
+
+async def test_a_login_goes_from_mechanisms_over_a_challenge_to_the_open(mock_clock: MockClock) -> None:
+    scripted = Scripted()
+    async with play(CONFIGURATION, {"mine": scripted}) as router:
+        peer = router.accept()
+        first = await peer.play(LOGIN)
+        assert first[0] == SASL_HEADER
+        assert only(first, SaslMechanisms).sasl_server_mechanisms == ("X-MINE",)
+        await scripted.give.send(Challenge(b"and?"))
+        assert only(await peer.play(), SaslChallenge).challenge == b"and?"
+        assert await peer.play(RESPONSE) == []
+        assert scripted.responses == [b"hello", b"more"]
+        await scripted.give.send(Authenticated("alice"))
+        assert only(await peer.play(), Outcome).code == 0
+        assert kinds(await peer.play(AMQP_HEADER, OPEN, BEGIN)) == [bytes, Open, Begin]
+        (connection,) = router.process.services.connections.values()
+        assert (connection.user, connection.mechanism, connection.name) == (
+            "alice",
+            "X-MINE",
+            f"connection/192.0.2.7:{peer.sock.getpeername()[1]}",
+        )
+        assert [(each.ok, each.user, each.reason) for each in outcomes(router)] == [(True, "alice", "ok")]
+        (record,) = [each for each in router.records if isinstance(each, ConnectionOpened)]
+        assert (record.user, record.mech, record.listener, record.dir) == ("alice", "X-MINE", "in", "in")
+
+
+async def test_frames_sent_before_the_outcome_wait_for_it(mock_clock: MockClock) -> None:
+    scripted = Scripted()
+    async with play(CONFIGURATION, {"mine": scripted}) as router:
+        peer = router.accept()
+        await peer.play(LOGIN, AMQP_HEADER, OPEN, BEGIN)
+        assert len(router.process.services.connections) == 0
+        await scripted.give.send(Authenticated("alice"))
+        assert kinds(await peer.play()) == [Outcome, bytes, Open, Begin]
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "reason"),
+    [
+        (Refused("wrong password", user="alice"), 1, "bad-credentials"),
+        (Refused("no directory", temporary=True), 4, "service"),
+        (Authenticated("alice", expires_at_s=0.0), 1, "expired"),
+    ],
+)
+async def test_a_refused_login_ends_the_connection_with_its_code_only(
+    mock_clock: MockClock, caplog: pytest.LogCaptureFixture, answer: Refused | Authenticated, code: int, reason: str
+) -> None:
+    caplog.set_level("INFO")
+    scripted = Scripted()
+    async with play(CONFIGURATION, {"mine": scripted}) as router:
+        peer = router.accept()
+        await peer.play(LOGIN)
+        await scripted.give.send(answer)
+        assert only(await peer.play(), Outcome).code == code
+        assert kinds(await peer.play(HANG_UP)) == [Closed]
+        assert [(each.ok, each.code, each.reason) for each in outcomes(router)] == [(False, code, reason)]
+        assert [each for each in router.records if isinstance(each, ConnectionOpened)] == []
+        assert "failed: amqp:unauthorized-access Authentication failed [mech=X-MINE]" in caplog.text
+        assert len(router.process.services.guard.handshakes) == 0
+
+
+async def test_a_mechanism_that_nobody_serves_is_refused(mock_clock: MockClock) -> None:
+    async with play(CONFIGURATION, {"mine": Scripted()}) as router:
+        peer = router.accept()
+        assert only(await peer.play(SASL_HEADER, sasl(SaslInit("X-OTHER"))), Outcome).code == 1
+        assert [each.reason for each in outcomes(router)] == ["unknown-mechanism"]
+
+
+async def test_a_plugin_that_does_not_answer_in_time_refuses_for_now(mock_clock: MockClock) -> None:
+    async with play(CONFIGURATION.replace("Seconds: 10", "Seconds: 60"), {"mine": Scripted()}) as router:
+        peer = router.accept()
+        await peer.play(LOGIN)
+        mock_clock.jump(router.listener._settings.sasl_timeout_s + 0.1)
+        assert only(await peer.play(), Outcome).code == 4
+        assert [each.reason for each in outcomes(router)] == ["timeout"]
+
+
+@pytest.mark.parametrize("end", [HANG_UP, RESET])
+async def test_a_peer_that_leaves_while_the_plugin_thinks_is_gone_at_once(
+    mock_clock: MockClock, caplog: pytest.LogCaptureFixture, end: object
+) -> None:
+    caplog.set_level("INFO")
+    async with play(CONFIGURATION, {"mine": Scripted()}) as router:
+        peer = router.accept()
+        await peer.play(LOGIN)
+        assert kinds(await peer.play(end)) == [Closed]  # type: ignore[arg-type]  # one of the two ends
+        assert "failed: peer closed the socket" in caplog.text
+        assert router.listener.peers == set()
+
+
+async def test_a_client_that_skips_the_login_is_refused_where_one_is_required(mock_clock: MockClock) -> None:
+    async with play(CONFIGURATION, {"mine": Scripted()}) as router:
+        outputs = await router.accept().play(*OPENING)
+        assert condition_of(outputs) == "amqp:connection:policy-error"
+
+
+async def test_no_open_in_time_ends_the_connection(mock_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    async with play(CONFIGURATION, {"mine": Scripted()}) as router:
+        peer = router.accept()
+        mock_clock.jump(10.1)
+        await peer.play()
+        assert "failed: timed out: no open within 10 s" in caplog.text
+        assert kinds(await peer.play(HANG_UP)) == [Closed]
+
+
+async def test_credentials_that_expire_close_the_connection(
+    mock_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.time", lambda: 1000.0)
+    scripted = Scripted()
+    async with play(CONFIGURATION, {"mine": scripted}) as router:
+        peer = router.accept()
+        await peer.play(LOGIN)
+        await scripted.give.send(Authenticated("alice", expires_at_s=1060.0))
+        assert kinds(await peer.play(*OPENING)) == [Outcome, bytes, Open, Begin]
+        mock_clock.jump(59.9)
+        assert await peer.play() == []
+        mock_clock.jump(0.2)
+        outputs = await peer.play()
+        assert condition_of(outputs) == "amqp:connection:forced"
+        assert only(outputs, Close).error.description == "credentials no longer valid"
+
+
+async def test_a_user_that_the_plugin_does_not_confirm_any_more_is_closed(mock_clock: MockClock) -> None:
+    scripted, good = Scripted(), [True]
+    async with play(CONFIGURATION, {"mine": scripted}) as router:
+        peer = router.accept()
+        await peer.play(LOGIN)
+        await scripted.give.send(Authenticated("alice", still_good=lambda: good[0]))
+        await peer.play(*OPENING)
+        (connection,) = router.process.services.connections.values()
+        connection.check_standing()
+        assert await peer.play() == []
+        good[0] = False
+        connection.check_standing()
+        assert condition_of(await peer.play()) == "amqp:connection:forced"
+        await peer.play(Close(), HANG_UP)
+        (record,) = [each for each in router.records if isinstance(each, ConnectionClosed)]
+        assert (record.by, record.condition, record.user) == ("local", "amqp:connection:forced", "alice")
+
+
+async def test_a_peer_waits_after_failures_of_its_host_and_keeps_its_time(mock_clock: MockClock) -> None:
+    """It waits longer than a handshake may take."""
+    scripted = Scripted()
+    text = CONFIGURATION.replace("id: R", "id: R, authDelayAfter: 1, authLongestDelaySeconds: 30")
+    async with play(text, {"mine": scripted}) as router:
+        lockout = router.process.services.guard.lockout
+        for _ in range(5):
+            lockout.judge("192.0.2.7", "alice", right=False)
+        peer = router.accept()
+        await peer.play(LOGIN)
+        waited_s = 0.0
+        while not scripted.responses:
+            mock_clock.jump(1.0)
+            waited_s += 1.0
+            await peer.play()
+            assert waited_s < 40
+        await scripted.give.send(Authenticated("alice"))
+        for _ in range(40):
+            if outputs := await peer.play():
+                break
+            mock_clock.jump(1.0)
+            waited_s += 1.0
+        assert only(outputs, Outcome).code == 0
+        assert waited_s > 10
+        assert kinds(await peer.play(*OPENING)) == [bytes, Open, Begin]
+
+
+async def test_the_nursery_of_a_peer_is_left_by_all_its_tasks(mock_clock: MockClock) -> None:
+    scripted = Scripted()
+    async with play(CONFIGURATION, {"mine": scripted}) as router:
+        tasks = trio.lowlevel.current_statistics().tasks_living
+        peer = router.accept()
+        await peer.play(LOGIN)
+        await peer.play(HANG_UP)
+        assert trio.lowlevel.current_statistics().tasks_living == tasks

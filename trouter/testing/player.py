@@ -1,0 +1,275 @@
+"""Connections of a whole router, played in memory: bytes, time and answers in; bytes, close and records out.
+
+There are no sockets. The parts are the real ones, from the listener to the core; only the poller and the sockets below
+it are of memory. Each play gives a peer's input and returns what the router did about it, once it has come to rest:
+
+    async with play(CONFIGURATION) as router:
+        peer = router.accept()
+        assert kinds(await peer.play(AMQP_HEADER, Open("c"), BEGIN)) == [bytes, Open, Begin]
+        assert kinds(await peer.play(HANG_UP)) == [Closed]
+
+Time passes by trio's MockClock: ``jump`` the clock, then ``play`` without input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from types import MappingProxyType
+from typing import Any, Final, cast
+
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from trouter._bell import Bell
+from trouter.app.process import RouterProcess
+from trouter.config import deleted, load
+from trouter.config.facts import router_facts
+from trouter.hooks import Plugins
+from trouter.net.hub import Hub
+from trouter.net.poller import HUNG_UP, READABLE, WRITABLE, Poller, Reader
+from trouter.records import Record
+from trouter.wire.framing import frame
+from trouter.wire.performatives import Performative, decode_performative, encode_performative
+
+NO_PLUGINS: Final[Mapping[str, object]] = MappingProxyType({})
+#: Octets of a protocol header, and of the header of a frame.
+HEADER_BYTES: Final = 8
+
+
+class Closed:
+    """The router closed the socket."""
+
+    def __repr__(self) -> str:
+        return "Closed()"
+
+
+class HangUp:
+    """The peer closes its socket."""
+
+
+class Reset:
+    """The connection breaks."""
+
+
+HANG_UP: Final = HangUp()
+RESET: Final = Reset()
+#: What a peer does: octets, performatives on channel 0 or on another one, and ends.
+Input = bytes | Performative | tuple[int, Performative] | HangUp | Reset
+#: What the router did: a protocol header, a performative, None for an empty frame, and the end.
+Output = bytes | Performative | Closed | None
+
+
+class MemorySocket:
+    """The socket of one connection, in memory; the router reads and writes it, a ``PlayedPeer`` is at its other end."""
+
+    def __init__(self, poller: MemoryPoller, number: int, remote: tuple[str, int]) -> None:
+        self._poller = poller
+        self._number = number
+        self._remote = remote
+        self.arriving = bytearray()
+        self.sent = bytearray()
+        #: Octets that the peer still takes.
+        self.room_bytes = 1 << 62
+        #: The peer has closed its end, or the connection is broken.
+        self.hung_up = False
+        self.broken = False
+        self.closed = False
+
+    # --- the socket, as the router uses it
+
+    def fileno(self) -> int:
+        return -1 if self.closed else self._number
+
+    def recv(self, count: int) -> bytes:
+        if self.broken:
+            raise ConnectionResetError(104, "Connection reset by peer")
+        data = bytes(self.arriving[:count])
+        del self.arriving[:count]
+        if not data and not self.hung_up:
+            raise BlockingIOError
+        return data
+
+    def send(self, data: bytes | bytearray) -> int:
+        if self.broken:
+            raise BrokenPipeError(32, "Broken pipe")
+        count = min(len(data), self.room_bytes)
+        if not count:
+            raise BlockingIOError
+        self.sent += data[:count]
+        self.room_bytes -= count
+        return count
+
+    def shutdown(self, how: int) -> None:
+        if self.broken:
+            raise BrokenPipeError(32, "Broken pipe")
+
+    def close(self) -> None:
+        self.closed = True
+
+    def setblocking(self, wanted: bool) -> None:
+        assert not wanted  # noqa: S101 - the router never blocks
+
+    def setsockopt(self, *option: int) -> None:
+        """Set nothing: no option matters here."""
+
+    def getsockname(self) -> tuple[str, int]:
+        return "192.0.2.1", 5672
+
+    def getpeername(self) -> tuple[str, int]:
+        return self._remote
+
+    # --- readiness
+
+    def ready(self) -> int:
+        """Return what is true of the socket now, as epoll's events."""
+        ended = self.hung_up or self.broken
+        readable = READABLE if self.arriving or ended else 0
+        writable = WRITABLE if self.room_bytes or self.broken else 0
+        return readable | writable | (HUNG_UP if ended else 0)
+
+
+class MemoryPoller(Poller):
+    """Calls the readers of sockets of memory that are ready, as the real poller does for those of the system."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._watched: dict[MemorySocket, tuple[Reader, int]] = {}
+        self._bell = Bell()
+        self._arrived = Bell()
+
+    def watch(self, sock: Any, reader: Reader, events: int) -> None:
+        if events:
+            self._watched[sock] = reader, events
+            self._bell.ring()
+        else:
+            self._watched.pop(sock, None)
+
+    def notice(self) -> None:
+        """Note that a socket may be ready by now."""
+        self._bell.ring()
+        self._arrived.ring()
+
+    async def wait_readable(self, sock: Any) -> None:
+        while not sock.ready() & READABLE:
+            await self._arrived.wait()
+
+    async def run(self) -> None:
+        while True:
+            await self._bell.wait()
+            while self._serve_ready():
+                await trio.lowlevel.checkpoint()
+
+    def _serve_ready(self) -> bool:
+        """Call every reader whose socket is ready, once; return whether there was one."""
+        found = [
+            (reader, ready) for sock, (reader, events) in self._watched.items() if (ready := sock.ready() & events)
+        ]
+        self._hub.update_clock()
+        for reader, ready in found:
+            try:
+                if ready == READABLE:
+                    reader.on_readable()
+                else:
+                    reader.on_events(ready)
+            except Exception as error:  # noqa: BLE001 - as the real poller does
+                reader.crash(error)
+        self._hub.flush()
+        return bool(found)
+
+
+class PlayedPeer:
+    """The other end of one connection."""
+
+    def __init__(self, router: PlayedRouter, sock: MemorySocket) -> None:
+        self._router = router
+        self._closed = False
+        self.sock = sock
+
+    async def play(self, *inputs: Input) -> list[Output]:
+        """Give the router the inputs, all at once; return what it did until it came to rest."""
+        for each in inputs:
+            self._put(each)
+        self._router.poller.notice()
+        await wait_all_tasks_blocked()
+        return self._outputs()
+
+    def _put(self, given: Input) -> None:
+        sock = self.sock
+        if isinstance(given, HangUp):
+            sock.hung_up = True
+        elif isinstance(given, Reset):
+            sock.broken = True
+        elif isinstance(given, bytes):
+            sock.arriving += given
+        else:
+            channel, performative = given if isinstance(given, tuple) else (0, given)
+            sock.arriving += frame(channel, encode_performative(performative))
+
+    def _outputs(self) -> list[Output]:
+        sent, outputs = self.sock.sent, list[Output]()
+        while len(sent) >= HEADER_BYTES:
+            size = HEADER_BYTES if sent.startswith(b"AMQP") else int.from_bytes(sent[:4])
+            if len(sent) < size:
+                break
+            octets = bytes(sent[:size])
+            del sent[:size]
+            if octets.startswith(b"AMQP"):
+                outputs.append(octets)
+            else:
+                start = octets[4] * 4
+                outputs.append(decode_performative(octets, start, size)[0] if size > start else None)
+        if self.sock.closed and not self._closed:
+            self._closed = True
+            outputs.append(Closed())
+        return outputs
+
+
+class PlayedRouter:
+    """A running router whose connections are of memory. ``records`` has every record that it emits."""
+
+    def __init__(self, process: RouterProcess, listener: Any, nursery: trio.Nursery) -> None:
+        self.process = process
+        self.records: list[Record] = []
+        self.listener = listener
+        self.poller = cast("MemoryPoller", process.services.poller)
+        self._nursery = nursery
+        self._numbers = 0
+        process.services.recorder.add(self)
+
+    def put(self, record: Record) -> None:
+        """Take a record."""
+        self.records.append(record)
+
+    def accept(self, host: str = "192.0.2.7") -> PlayedPeer:
+        """Return a peer on ``host`` that has just connected to the listener."""
+        peer = PlayedPeer(self, self.new_socket(host))
+        self.listener.admit(peer.sock, peer.sock.getpeername(), self._nursery)
+        return peer
+
+    def new_socket(self, host: str = "192.0.2.7") -> MemorySocket:
+        """Return a socket of a connection to or from ``host``."""
+        self._numbers += 1
+        return MemorySocket(self.poller, self._numbers, (host, 50_000 + self._numbers))
+
+
+@asynccontextmanager
+async def play(text: str, plugins: Mapping[str, object] = NO_PLUGINS) -> AsyncIterator[PlayedRouter]:
+    """Run a router until the end of the block; its only listener gets its connections from ``PlayedRouter.accept``."""
+    loaded = Plugins.load()
+    for name, plugin in plugins.items():
+        loaded.add(plugin, name)
+    whole = load(text=text)
+    (entity,) = whole.listeners
+    configuration = deleted(whole, entity)
+    loaded.configure(router_facts(configuration), configuration.router.plugin_settings)
+    process = RouterProcess(configuration, loaded, make_poller=MemoryPoller)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(process.run)
+        yield PlayedRouter(process, process.control.make_listener(entity, []), nursery)
+        nursery.cancel_scope.cancel()
+
+
+def kinds(outputs: list[Output]) -> list[type]:
+    """Return the types of what the router did."""
+    return [type(each) for each in outputs]
