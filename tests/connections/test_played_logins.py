@@ -138,6 +138,7 @@ async def test_no_open_in_time_ends_the_connection(mock_clock: MockClock, caplog
     caplog.set_level("INFO")
     async with play(CONFIGURATION, {"mine": Scripted()}) as router:
         peer = router.accept()
+        assert await peer.play() == []
         mock_clock.jump(10.1)
         await peer.play()
         assert "failed: timed out: no open within 10 s" in caplog.text

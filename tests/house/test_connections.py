@@ -19,7 +19,7 @@ from trouter.testing.player import play
 
 #: The most objects of a connection besides those of the engine and of the policy; and those of the policy.
 MAX_OBJECTS = 7
-MAX_POLICY_OBJECTS = 2
+MAX_POLICY_OBJECTS = 4
 #: The rooms whose objects are those of the engine and the core, or data of the hooks.
 BELOW = ("wire", "engine", "core", "hooks")
 
