@@ -63,7 +63,7 @@ SHOWN: Final = {Severity.PROBLEM: "problem", Severity.UNSAFE: "unsafe", Severity
 
 def page() -> str:
     """Return the whole page."""
-    turned = "".join(_turned(point) for point in POINTS.values() if point.strict)
+    turned = "".join(row_of(point) for point in POINTS.values() if point.strict)
     told = "".join(_reported(point) for point in POINTS.values() if not point.strict)
     stay = "".join(f"| {each.what} | {each.there} | {each.here} | {each.why} |\n" for each in STAYS)
     return "\n".join([INTRODUCTION, TURNED + turned, TOLD + told, STAY + stay])
@@ -73,7 +73,8 @@ def _subject(point: Point) -> str:
     return f"[`{point.subject}`]({point.page})"
 
 
-def _turned(point: Point) -> str:
+def row_of(point: Point) -> str:
+    """Return the row of a point that the switch changes."""
     told = f"{SHOWN[point.severity]} `{point.name}`" if point.warning else ""
     return f"| {_subject(point)} | {point.compatible} | {point.strict} | {told} |\n"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -14,9 +15,11 @@ from manual import migration
 from trouter.config import ChangeRefused, Configuration, ConfigurationError, created, load, type_named
 from trouter.config.facts import router_facts
 from trouter.config.findings import evaluate
-from trouter.config.point import Point
+from trouter.config.point import Point, with_points
 from trouter.config.problems import Severity
-from trouter.config.strictness import POINTS, REFUSED
+from trouter.config.schema import EntityType, string
+from trouter.config.strictness import POINTS, REFUSED, points_of
+from trouter.config.types import CONFIGURED
 from trouter.hooks import ConfigurationRefused, Plugins
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +31,25 @@ def test_each_point_has_its_page(point: Point) -> None:
     assert re.fullmatch("[a-z]+(-[a-z]+)*", point.name)
     assert point.compatible
     assert bool(point.cure) or not point.warning
+
+
+def test_a_point_is_declared_at_its_attribute() -> None:
+    @dataclass(frozen=True)
+    class Widget:
+        colour: str = with_points(
+            string("Its colour.", "red"), Point(name="red", compatible="red", strict="refused", warning="will be red")
+        )
+
+    none = Point(name="no-widget", compatible="none is served")
+    kind = EntityType("widget", "A widget.", sections=("widget",), entity=Widget, points=(none,))
+    points = {point.name: point for point in points_of([kind])}
+    assert {name: point.subject for name, point in points.items()} == {"no-widget": "widget", "red": "widget.colour"}
+    assert migration.row_of(points["red"]).startswith("| [`widget.colour`](configuration.md) | red | refused |")
+
+
+def test_no_two_attributes_declare_a_point_of_one_name() -> None:
+    names = [point.name for point in points_of(CONFIGURED)]
+    assert sorted(set(names)) == sorted(names)
 
 
 def test_the_page_on_migration_is_fresh_and_whole() -> None:

@@ -16,6 +16,7 @@ from typing import Any, Final, TypedDict, Unpack
 
 from trouter.columns.column import COMMON, Column
 from trouter.config.nodes import squash
+from trouter.config.point import Point
 from trouter.config.problems import SourcePosition
 
 #: Begins the full name of every type.
@@ -143,6 +144,8 @@ class Attribute:
     old_names: tuple[str, ...] = ()
     #: Another name under which rows carry it too.
     twin: str = ""
+    #: Its points of strictness, without their subject.
+    points: tuple[Point, ...] = ()
     #: The unit of its values, and the head of its column in `trouter stat`; empty for none.
     unit: str = ""
     head: str = ""
@@ -378,6 +381,8 @@ class EntityType:
     instead: str = ""
     #: The point of the table of strictness by which unknown attributes are reported, not refused.
     lenient: str = ""
+    #: The points of strictness about its entities as a whole.
+    points: tuple[Point, ...] = ()
 
     @property
     def full_name(self) -> str:

@@ -10,6 +10,8 @@ from trouter.config.entities import ends
 from trouter.config.entities.base import Entity, entity
 from trouter.config.hosts import HostRange, is_loopback, remote_addresses
 from trouter.config.passwords import Secret
+from trouter.config.point import Point, with_points
+from trouter.config.problems import Severity
 from trouter.config.schema import NEXT, Kind, boolean, choice, integer, path, reported, string
 from trouter.config.tenants import TenantSource, tenant_source
 
@@ -56,31 +58,136 @@ class ListenerEntity(Socketed):
     """A host and port where the router accepts connections."""
 
     host: str = string("A host name or an IPv4 or IPv6 address; empty means every interface.", "", parse=texts.host)
-    port: str = string("A port number, 0 for any free port, or a service name.", "amqp", parse=texts.listed_port)
+    port: str = with_points(
+        string("A port number, 0 for any free port, or a service name.", "amqp", parse=texts.listed_port),
+        Point(
+            name="port-too-high",
+            compatible="for a port above 65535 the router uses the lowest 16 bits",
+            strict="the file is refused",
+            warning="the remainder by 65536 will be the port",
+            cure="a number from 0 to 65535",
+            severity=Severity.PROBLEM,
+        ),
+    )
     socket_address_family: str | None = choice(
         "Use only this kind of the host's addresses.",
         default_doc="whatever the host has",
         values=("IPv4", "IPv6"),
         old_names=("protocolFamily",),
     )
-    role: str = ends.role("What connects here: clients, brokers (`route-container`), or other routers.")
-    cost: int = ends.cost()
-    ssl_profile: str | None = ends.ssl_profile("The section with the certificates for TLS.")
-    sasl_mechanisms: tuple[str, ...] = string(
-        "The SASL mechanisms offered, by name, separated by blanks.",
-        (),
-        default_doc="all that the plugins serve",
-        parse=texts.mechanisms,
-        reload=NEXT,
+    role: str = with_points(
+        ends.role("What connects here: clients, brokers (`route-container`), or other routers."),
+        Point(
+            name="unproven-router",
+            compatible="a listener of role inter-router or edge opens without authenticatePeer, and without TLS",
+            strict="it is not opened, unless it authenticates, and uses TLS where it is not on a "
+            "loopback address; allowInsecureRole: yes opens it",
+            warning="will let in every host that reaches {where} as a router of the network",
+            cure="write authenticatePeer: yes and an sslProfile",
+            page="networks.md",
+        ),
     )
-    authenticate_peer: bool = boolean("Refuse peers that do not authenticate.", False, reload=NEXT)
+    cost: int = ends.cost()
+    ssl_profile: str | None = with_points(
+        ends.ssl_profile("The section with the certificates for TLS."),
+        Point(
+            name="unknown-profile",
+            compatible="a listener or connector fails alone if its sslProfile does not exist",
+            strict="the file is refused",
+            warning="it will not be served",
+            cure="add an sslProfile with this name",
+            page="tls.md",
+            severity=Severity.PROBLEM,
+        ),
+        Point(
+            name="unusable-profile",
+            compatible="a listener opens although its sslProfile cannot be used: its TLS handshakes fail; "
+            "clients without TLS are served if requireSsl is no and only protocols is at fault",
+            strict="the router does not start",
+            page="tls.md",
+            severity=Severity.PROBLEM,
+        ),
+        Point(
+            name="encryption-without-profile",
+            compatible="a listener that requires TLS, or EXTERNAL, without an sslProfile opens, but no "
+            "client can log in",
+            strict="the file is refused",
+            warning="no client will be able to log in",
+            cure="add sslProfile: NAME",
+            page="tls.md",
+            severity=Severity.PROBLEM,
+        ),
+    )
+    sasl_mechanisms: tuple[str, ...] = with_points(
+        string(
+            "The SASL mechanisms offered, by name, separated by blanks.",
+            (),
+            default_doc="all that the plugins serve",
+            parse=texts.mechanisms,
+            reload=NEXT,
+        ),
+        Point(
+            name="unserved-mechanism",
+            compatible="the listener opens without the mechanisms that no plugin serves",
+            strict="an unknown mechanism stops the start",
+            warning="no plugin serves {mechanisms}: will open without them",
+            cure="leave it out, or configure a plugin that serves it",
+            page="authentication.md",
+            severity=Severity.NOTE,
+        ),
+        Point(
+            name="no-such-mechanism",
+            compatible="a word that cannot be the name of a mechanism is ignored",
+            strict="the file is refused",
+            warning="it will be ignored",
+            cure="e.g. PLAIN",
+            page="authentication.md",
+            severity=Severity.NOTE,
+        ),
+        Point(
+            name="no-mechanism",
+            compatible="a listener none of whose mechanisms is served opens",
+            warning="no client will be able to log in: no plugin serves any of its mechanisms",
+            cure="write saslMechanisms that are served: by a usersFile, a saslConfigDir or a plugin",
+            page="authentication.md",
+            severity=Severity.PROBLEM,
+        ),
+    )
+    authenticate_peer: bool = with_points(
+        boolean("Refuse peers that do not authenticate.", False, reload=NEXT),
+        Point(
+            name="authenticate-peer",
+            compatible="no, unless it is given: clients need not authenticate",
+            strict="yes, unless it is given",
+            warning="will let in every client from {where}, without {what}",
+            cure="write authenticatePeer: yes",
+            page="authentication.md",
+        ),
+    )
     sasl_plugin: str | None = string(
         "The authServicePlugin section of the authentication service that this listener asks. The listener "
         "offers the mechanisms of the service, and no client can log in while the service is away.",
         reload=NEXT,
     )
     require_encryption: bool = boolean("Refuse peers without encryption.", False, reload=NEXT)
-    require_ssl: bool = boolean("Refuse peers without TLS.", False, reload=NEXT)
+    require_ssl: bool = with_points(
+        boolean("Refuse peers without TLS.", False, reload=NEXT),
+        Point(
+            name="require-tls",
+            compatible="no, unless it is given: clients may connect without TLS",
+            strict="yes on listeners for other machines, unless it is given",
+            warning="will accept clients without TLS from other machines",
+            cure="write requireSsl: yes and an sslProfile",
+            page="tls.md",
+        ),
+        Point(
+            name="tls-if-they-like",
+            compatible="an sslProfile alone leaves TLS to the client",
+            warning="will accept clients without TLS too",
+            cure="write requireSsl: yes",
+            page="tls.md",
+        ),
+    )
     trusted_certs_file: str | None = path(
         "The authorities whose client certificates this listener accepts, and no others: a file, or a directory "
         "of them.",
@@ -89,24 +196,86 @@ class ListenerEntity(Socketed):
         parse=files.readable,
         reload=NEXT,
     )
-    max_frame_size: int = ends.max_frame_size()
-    max_sessions: int = ends.max_sessions()
+    max_frame_size: int = with_points(
+        ends.max_frame_size(),
+        Point(
+            name="size-clamped",
+            compatible="maxFrameSize, maxSessions and every other number of its attributes, those of "
+            "policies apart, counts as the nearest within its bounds",
+            strict="the file is refused",
+            warning="it will count as the nearest number within",
+            cure="an integer within the bounds",
+            severity=Severity.NOTE,
+        ),
+    )
+    max_sessions: int = with_points(
+        ends.max_sessions(),
+        Point(
+            name="sessions",
+            compatible="1024 on listeners of role normal, unless it is given (Qpid Dispatch: 32768)",
+            strict="256 there, unless it is given",
+            page="limits.md",
+        ),
+    )
     max_session_frames: int | None = ends.max_session_frames()
-    max_links: int | None = ends.max_links()
+    max_links: int | None = with_points(
+        ends.max_links(),
+        Point(
+            name="many-links",
+            compatible="32,768 links on a connection, unless it is given; budgets of memory hold besides",
+            strict="1,000, unless it is given",
+            page="limits.md",
+        ),
+    )
     max_unsettled: int | None = ends.max_unsettled()
     max_buffered_bytes: int | None = ends.max_buffered_bytes()
     idle_timeout_seconds: int = ends.idle_timeout_seconds()
-    initial_handshake_timeout_seconds: int = integer(
-        "How long a peer may take from connecting to its Open; 0 means for ever. The schema names 0, the default of "
-        "Qpid Dispatch; the limit in force, 10 seconds if none is given, is the one that is shown.",
-        10,
-        older_default=0,
-        high=ends.MAX_SECONDS,
-        reload=NEXT,
+    initial_handshake_timeout_seconds: int = with_points(
+        integer(
+            "How long a peer may take from connecting to its Open; 0 means for ever. The schema names 0, the default "
+            "of Qpid Dispatch; the limit in force, 10 seconds if none is given, is the one that is shown.",
+            10,
+            older_default=0,
+            high=ends.MAX_SECONDS,
+            reload=NEXT,
+        ),
+        Point(
+            name="never-opens",
+            compatible="0 is obeyed",
+            warning="will keep connections that never open for ever",
+            cure="write a number of seconds",
+        ),
     )
-    strip_annotations: str = ends.strip_annotations()
+    strip_annotations: str = with_points(
+        ends.strip_annotations(),
+        Point(
+            name="traces-kept",
+            compatible="router annotations may pass",
+            warning="will show peers the path of messages, and believe what they say about it",
+            cure="write stripAnnotations: both",
+        ),
+    )
     link_capacity: int = ends.link_capacity()
-    multi_tenant: bool = boolean("Give each tenant addresses of its own.", False, reload=NEXT)
+    multi_tenant: bool = with_points(
+        boolean("Give each tenant addresses of its own.", False, reload=NEXT),
+        Point(
+            name="unheld-tenants",
+            compatible="without vhost policy and tenantFrom, the hostname of the open is the tenant; "
+            "without a hostname addresses have no prefix",
+            strict="the listener is not opened without vhost policy, or authenticatePeer and "
+            "tenantFrom; an open without a hostname is refused",
+            warning="will let clients choose their tenant: no policy says who may",
+            cure="write policy { enableVhostPolicy: yes }, or authenticatePeer: yes and tenantFrom",
+            page="multi-tenancy.md",
+        ),
+        Point(
+            name="tenants-outside",
+            compatible="tenants may use `_local/...` and `_topo/...`, which are the same for all tenants; "
+            "there `$management` shows them the whole router",
+            strict="addresses that begin with an underscore are refused to tenants, but for their own dynamic ones",
+            page="multi-tenancy.md",
+        ),
+    )
     failover_urls: tuple[texts.FailoverUrl, ...] = string(
         "Other routers that clients may connect to, sent to them in the open: `[scheme://]host[:port]`, "
         "separated by commas.",
@@ -115,25 +284,101 @@ class ListenerEntity(Socketed):
         parse=texts.failover_urls,
         reload=NEXT,
     )
-    healthz: bool = boolean("With http: serve /healthz, /livez and /readyz.", True)
+    healthz: bool = with_points(
+        boolean("With http: serve /healthz, /livez and /readyz.", True),
+        Point(
+            name="health-for-others",
+            compatible="yes, unless it is given",
+            strict="no on listeners for other machines, unless it is given",
+            warning="will show other machines the health of the router",
+            cure="write healthz: no",
+            page="metrics.md",
+        ),
+    )
     metrics: bool = boolean("With http: serve /metrics.", True)
     websockets: bool = boolean("With http: serve AMQP over WebSockets.", True)
     http: bool = boolean("Serve HTTP and WebSockets instead of AMQP.", False)
-    http_root_dir: str | None = path(
-        "A directory of files to serve over HTTP; it implies http. If it is not given, or names the folder of "
-        "Qpid Dispatch's console and that folder is not on this machine, a listener with http and websockets "
-        "serves the web console.",
-        old_names=("httpRoot",),
-        parse=files.served_folder,
+    http_root_dir: str | None = with_points(
+        path(
+            "A directory of files to serve over HTTP; it implies http. If it is not given, or names the folder of "
+            "Qpid Dispatch's console and that folder is not on this machine, a listener with http and websockets "
+            "serves the web console.",
+            old_names=("httpRoot",),
+            parse=files.served_folder,
+        ),
+        Point(
+            name="unreadable-folder",
+            compatible="requests for files of a folder that cannot be read are answered with 404",
+            strict="the file is refused",
+            warning="requests for its files will be answered with 404",
+            cure="name one that can be read",
+            severity=Severity.NOTE,
+        ),
+        Point(
+            name="files-served",
+            compatible="files are served over HTTP",
+            warning="will serve files over HTTP",
+            cure="leave it out",
+        ),
+        Point(
+            name="older-console",
+            compatible="where the folder of Qpid Dispatch's console is not on this machine, the router's "
+            "own console is served",
+            warning="this folder of Qpid Dispatch's console is not on this machine: will serve the "
+            "router's own console",
+            cure="leave it out",
+            page="console.md",
+            severity=Severity.NOTE,
+        ),
     )
-    message_logging_components: tuple[str, ...] = ends.message_logging_components()
-    policy_vhost: str | None = ends.policy_vhost()
-    open_properties: Mapping[str, object] = ends.open_properties()
-    allow_insecure_plain: str = ends.allow_insecure_plain(
-        "Which peers may send a password without encryption: none, those on this machine, or all. With secureDefaults "
-        "it is `loopback` unless it is given; a client on another machine may send the metricsToken unencrypted "
-        "only if this attribute is given and allows it.",
-        "yes",
+    message_logging_components: tuple[str, ...] = with_points(
+        ends.message_logging_components(),
+        Point(
+            name="unknown-component",
+            compatible="a word that names no part of a message is ignored",
+            strict="the file is refused",
+            warning="it will be ignored",
+            cure="all, none, or a list of parts",
+            severity=Severity.NOTE,
+        ),
+    )
+    policy_vhost: str | None = with_points(
+        ends.policy_vhost(),
+        Point(
+            name="unknown-vhost",
+            compatible="for a policyVhost that does not exist the default vhost counts; without that one "
+            "too, connections are refused",
+            warning="there is no vhost '{name}': connections will have the rights of the default vhost, "
+            "or be refused without one",
+            cure="add a vhost with this hostname",
+            page="policy.md",
+            severity=Severity.PROBLEM,
+        ),
+    )
+    open_properties: Mapping[str, object] = with_points(
+        ends.open_properties(),
+        Point(
+            name="version-to-strangers",
+            compatible="the router's open tells every peer its version",
+            strict="it tells it to peers that have logged in",
+            page="hardening.md",
+        ),
+    )
+    allow_insecure_plain: str = with_points(
+        ends.allow_insecure_plain(
+            "Which peers may send a password without encryption: none, those on this machine, or all. With "
+            "secureDefaults it is `loopback` unless it is given; a client on another machine may send the metricsToken "
+            "unencrypted only if this attribute is given and allows it.",
+            "yes",
+        ),
+        Point(
+            name="passwords-in-clear",
+            compatible="yes, unless it is given: passwords are accepted without TLS from every machine",
+            strict="loopback, unless it is given: without TLS they are accepted from this machine only",
+            warning="will accept unencrypted passwords from other machines",
+            cure="write allowInsecurePlain: loopback, or require TLS",
+            page="authentication.md",
+        ),
     )
     client_cert: str | None = choice(
         "Whether TLS clients show a certificate: the router asks for none (`none`); a client may show one; "
@@ -170,12 +415,20 @@ class ListenerEntity(Socketed):
         reload=NEXT,
         extra=True,
     )
-    web_socket_origins: tuple[str, ...] = string(
-        "Origins of pages that may open WebSockets besides the listener's own: `http[s]://host[:port]`, separated by "
-        "commas; `*` for every page.",
-        (),
-        parse=texts.web_socket_origins,
-        extra=True,
+    web_socket_origins: tuple[str, ...] = with_points(
+        string(
+            "Origins of pages that may open WebSockets besides the listener's own: `http[s]://host[:port]`, separated "
+            "by commas; `*` for every page.",
+            (),
+            parse=texts.web_socket_origins,
+            extra=True,
+        ),
+        Point(
+            name="pages-of-every-site",
+            compatible="`*` is obeyed",
+            warning="will let the pages of every site open WebSockets",
+            cure="name the sites",
+        ),
     )
 
     metrics_hosts: tuple[HostRange, ...] = string(
@@ -223,7 +476,18 @@ class ConnectorEntity(Socketed):
     )
     role: str = ends.role("What the peer is: an ordinary peer, a broker (`route-container`), or another router.")
     cost: int = ends.cost()
-    ssl_profile: str | None = ends.ssl_profile("The section with the certificates for TLS.")
+    ssl_profile: str | None = with_points(
+        ends.ssl_profile("The section with the certificates for TLS."),
+        Point(
+            name="external-without-profile",
+            compatible="a connector with EXTERNAL and no sslProfile dials, but cannot log in",
+            strict="the file is refused",
+            warning="it will not be able to log in",
+            cure="add an sslProfile with a certFile",
+            page="tls.md",
+            severity=Severity.PROBLEM,
+        ),
+    )
     sasl_mechanisms: tuple[str, ...] = string(
         "The SASL mechanisms that may be used, by name, separated by blanks.",
         (),
@@ -245,17 +509,48 @@ class ConnectorEntity(Socketed):
     idle_timeout_seconds: int = ends.idle_timeout_seconds()
     strip_annotations: str = ends.strip_annotations()
     link_capacity: int = ends.link_capacity()
-    verify_hostname: bool = boolean(
-        "Whether the certificate of the peer must name its host.", True, old_names=("verifyHostName",)
+    verify_hostname: bool = with_points(
+        boolean("Whether the certificate of the peer must name its host.", True, old_names=("verifyHostName",)),
+        Point(
+            name="common-names",
+            compatible="the common name of a peer's or a service's certificate counts where it has no subjectAltName",
+            strict="a common name never counts",
+            page="tls.md",
+        ),
+        Point(
+            name="any-host-name",
+            compatible="`no` is obeyed",
+            warning="will accept any host with a trusted certificate in place of the one that it dials",
+            cure="write verifyHostname: yes",
+            page="tls.md",
+        ),
     )
     sasl_username: str | None = string("The user as which the router logs in.", reload=NEXT)
-    sasl_password: Secret | None = string(  # noqa: RUF009  # a field, like all the others
-        "The password: `env:NAME` takes it from the environment, `file:PATH` from the first line of a file, "
-        "`pass:TEXT` and any other text are the password itself, with a warning; `literal:` is part of it. Never "
-        "shown.",
-        parse=passwords.sasl_password_of,
-        secret=True,
-        reload=NEXT,
+    sasl_password: Secret | None = with_points(  # noqa: RUF009 - a field, like all the others
+        string(
+            "The password: `env:NAME` takes it from the environment, `file:PATH` from the first line of a file, "
+            "`pass:TEXT` and any other text are the password itself, with a warning; `literal:` is part of it. Never "
+            "shown.",
+            parse=passwords.sasl_password_of,
+            secret=True,
+            reload=NEXT,
+        ),
+        Point(
+            name="password-without-user",
+            compatible="a saslPassword without a saslUsername is not used",
+            strict="the file is refused",
+            warning="it will not be used",
+            cure="add saslUsername: NAME",
+            page="authentication.md",
+            severity=Severity.NOTE,
+        ),
+        Point(
+            name="secret-in-file",
+            compatible="a password may stand in the configuration itself",
+            warning="the password stands in the configuration itself",
+            cure="write env:NAME or file:PATH",
+            page="hardening.md",
+        ),
     )
     message_logging_components: tuple[str, ...] = ends.message_logging_components()
     failover_urls: None = reported(
@@ -268,10 +563,20 @@ class ConnectorEntity(Socketed):
     connection_msg: None = reported(Kind.STRING, "The latest log line about its connection.")
     policy_vhost: str | None = ends.policy_vhost()
     open_properties: Mapping[str, object] = ends.open_properties()
-    allow_insecure_plain: str = ends.allow_insecure_plain(
-        "Whether the password may be sent without encryption: never, on this machine, or anywhere. With secureDefaults "
-        "it is `no` unless it is given.",
-        "yes",
+    allow_insecure_plain: str = with_points(
+        ends.allow_insecure_plain(
+            "Whether the password may be sent without encryption: never, on this machine, or anywhere. With "
+            "secureDefaults it is `no` unless it is given.",
+            "yes",
+        ),
+        Point(
+            name="password-sent-in-clear",
+            compatible="yes, unless it is given: a connector logs in with PLAIN without TLS",
+            strict="no, unless it is given",
+            warning="will send the password unencrypted",
+            cure="write an sslProfile, or allowInsecurePlain: loopback",
+            page="authentication.md",
+        ),
     )
     redirect_hosts: tuple[str, ...] = string(
         "The only hosts to which allowRedirect applies, separated by blanks or commas.",

@@ -9,6 +9,8 @@ from types import MappingProxyType
 from trouter.columns.router import ROUTER
 from trouter.config import files, texts
 from trouter.config.entities.base import DISTRIBUTIONS, Entity, entity
+from trouter.config.point import Point, with_points
+from trouter.config.problems import Severity
 from trouter.config.schema import RESTART, Kind, boolean, choice, integer, path, properties, reported, shown, string
 
 
@@ -25,18 +27,37 @@ from trouter.config.schema import RESTART, Kind, boolean, choice, integer, path,
 class RouterEntity(Entity):
     """The router as a whole."""
 
-    id: str = string(
-        "The router's name, its container id in AMQP: at most 127 characters, no blanks.",
-        factory=texts.random_router_id,
-        default_doc="the mode and 15 random characters",
-        parse=texts.router_id,
-        reload=RESTART,
+    id: str = with_points(
+        string(
+            "The router's name, its container id in AMQP: at most 127 characters, no blanks.",
+            factory=texts.random_router_id,
+            default_doc="the mode and 15 random characters",
+            parse=texts.router_id,
+            reload=RESTART,
+        ),
+        Point(
+            name="not-expanded",
+            compatible="variables of the environment count as text, except in the addresses of vhosts",
+            warning="nothing expands {variable}: it will count as text",
+            cure="write the value; passwords may be env:NAME",
+            severity=Severity.NOTE,
+        ),
     )
-    mode: str = choice(
-        "Whether the router stands alone or belongs to a network of routers.",
-        "standalone",
-        values=("standalone", "interior", "edge"),
-        reload=RESTART,
+    mode: str = with_points(
+        choice(
+            "Whether the router stands alone or belongs to a network of routers.",
+            "standalone",
+            values=("standalone", "interior", "edge"),
+            reload=RESTART,
+        ),
+        Point(
+            name="no-neighbours",
+            compatible="an interior router serves without other routers",
+            warning="the router is interior, but no listener and no connector is for other routers",
+            cure="add a listener or connector with role: inter-router, or write mode: standalone",
+            page="networks.md",
+            severity=Severity.NOTE,
+        ),
     )
     ready_without_uplink: bool = boolean(
         "Whether an edge router without a usable uplink counts as ready, to serve its own clients alone.",
@@ -100,9 +121,24 @@ class RouterEntity(Entity):
         reload=RESTART,
     )
     metadata: str | None = string("A text that management shows.")
-    users_file: str | None = path(
-        "Users and salted password hashes for PLAIN and SCRAM, as `trouter passwd` writes them; of mode 0600.",
-        extra=True,
+    users_file: str | None = with_points(
+        path(
+            "Users and salted password hashes for PLAIN and SCRAM, as `trouter passwd` writes them; of mode 0600.",
+            extra=True,
+        ),
+        Point(
+            name="users-by-link",
+            compatible="a symbolic link is followed, to a file of safe modes",
+            strict="a symbolic link is refused",
+            page="authentication.md",
+        ),
+        Point(
+            name="writable-by-group",
+            compatible="a private file that its group can change is used",
+            warning="all of its group can change {path}",
+            cure="chmod g-w {path}",
+            page="hardening.md",
+        ),
     )
     pam_service: str | None = string(
         "The PAM service that checks the passwords of PLAIN: a file in `/etc/pam.d`, in lower case.", extra=True
@@ -134,30 +170,55 @@ class RouterEntity(Entity):
         reload=RESTART,
         extra=True,
     )
-    log_dir: str | None = path(
-        "All log files must be in this folder or below it, as must the folders of a recordLog that management "
-        "creates. Without it, management may choose only files and folders that the router writes to already.",
-        default_doc="log files may be in any folder",
-        reload=RESTART,
-        parse=files.directory,
-        extra=True,
+    log_dir: str | None = with_points(
+        path(
+            "All log files must be in this folder or below it, as must the folders of a recordLog that management "
+            "creates. Without it, management may choose only files and folders that the router writes to already.",
+            default_doc="log files may be in any folder",
+            reload=RESTART,
+            parse=files.directory,
+            extra=True,
+        ),
+        Point(
+            name="log-elsewhere",
+            compatible="without it, management may choose log files wherever the router's user may write, "
+            "no device or special file",
+            strict="without it, only files that are logged to already",
+            page="hardening.md",
+        ),
     )
-    secret_dir: str | None = path(
-        "Management may name files of passwords and tokens in this folder or below it; with secureDefaults the "
-        "same holds for certificates and keys. Without it, management may name only files that the "
-        "configuration names already. Management may use `env:NAME` only if the configuration uses that "
-        "variable already.",
-        reload=RESTART,
-        parse=files.directory,
-        extra=True,
+    secret_dir: str | None = with_points(
+        path(
+            "Management may name files of passwords and tokens in this folder or below it; with secureDefaults the "
+            "same holds for certificates and keys. Without it, management may name only files that the "
+            "configuration names already. Management may use `env:NAME` only if the configuration uses that "
+            "variable already.",
+            reload=RESTART,
+            parse=files.directory,
+            extra=True,
+        ),
+        Point(
+            name="files-by-management",
+            compatible="a CREATE or UPDATE may name any file as certificate, key, authority or mapping",
+            strict="only files below secretDir, and those that the configuration names already",
+            page="hardening.md",
+        ),
     )
-    allowed_bind_addresses: tuple[str, ...] | None = string(
-        "The addresses on which management may create or move listeners: addresses, networks and host names, separated "
-        "by blanks; `*` for everywhere.",
-        default_doc="loopback addresses, and the hosts of the configured listeners",
-        parse=texts.bind_addresses,
-        reload=RESTART,
-        extra=True,
+    allowed_bind_addresses: tuple[str, ...] | None = with_points(
+        string(
+            "The addresses on which management may create or move listeners: addresses, networks and host names, "
+            "separated by blanks; `*` for everywhere.",
+            default_doc="loopback addresses, and the hosts of the configured listeners",
+            parse=texts.bind_addresses,
+            reload=RESTART,
+            extra=True,
+        ),
+        Point(
+            name="listener-elsewhere",
+            compatible="without it, management may open listeners on every interface",
+            strict="without it, only on loopback addresses and the hosts of the listeners in the file",
+            page="hardening.md",
+        ),
     )
     plugins: tuple[texts.ListedPlugin, ...] = string(
         "The plugins that the router loads besides those of trouter, separated by blanks: `NAME`, or "
@@ -240,15 +301,25 @@ class RouterEntity(Entity):
         parse=texts.networks,
         extra=True,
     )
-    max_memory_bytes: int | None = integer(
-        "The memory that the process may use, in bytes. Messages under way may use a quarter of it. Above 80 "
-        "percent the connections whose messages use the most get no credit; above 85 percent clients get no "
-        "third link; above 90 percent the router closes connections of the user who uses the most, or refuses "
-        "new ones.",
-        default_doc="what the machine or the container has",
-        low=1_000_000,
-        high=2**63 - 1,
-        extra=True,
+    max_memory_bytes: int | None = with_points(
+        integer(
+            "The memory that the process may use, in bytes. Messages under way may use a quarter of it. Above 80 "
+            "percent the connections whose messages use the most get no credit; above 85 percent clients get no "
+            "third link; above 90 percent the router closes connections of the user who uses the most, or refuses "
+            "new ones.",
+            default_doc="what the machine or the container has",
+            low=1_000_000,
+            high=2**63 - 1,
+            extra=True,
+        ),
+        Point(
+            name="no-memory-left",
+            compatible="a limit below what the router itself uses is accepted",
+            warning="no client could connect: the router uses {needed} bytes before the first client connects",
+            cure="{least} or more",
+            page="limits.md",
+            severity=Severity.PROBLEM,
+        ),
     )
     drain_timeout_seconds: int = integer(
         "After TERM, the router waits so long for unsettled deliveries before it closes connections.",

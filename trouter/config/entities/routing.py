@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from trouter.config.entities.base import DISTRIBUTIONS, Numbered, entity
+from trouter.config.point import Point, with_points
+from trouter.config.problems import Severity
 from trouter.config.schema import NEXT, Kind, boolean, choice, integer, reported, string
 
 DIRECTIONS: Final = ("in", "out")
@@ -33,8 +35,16 @@ def hop_phase(doc: str) -> Any:
 class AddressEntity(Numbered):
     """How messages to matching addresses are distributed. Exactly one of prefix and pattern is given."""
 
-    prefix: str | None = string(
-        "Matches this address and every address below it.", text_only=True, update=False, reload=NEXT
+    prefix: str | None = with_points(
+        string("Matches this address and every address below it.", text_only=True, update=False, reload=NEXT),
+        Point(
+            name="same-addresses",
+            compatible="if two address sections have the same prefix or pattern, the first counts",
+            strict="the file is refused",
+            warning="this section will not be added",
+            cure="make one section of the two",
+            severity=Severity.NOTE,
+        ),
     )
     pattern: str | None = string(
         "Matches by tokens between `.` or `/`: `*` is one token, `#` any number of them.",
@@ -69,6 +79,18 @@ class AddressEntity(Numbered):
     schema_key="linkRoute",
     operations=CREATE_DELETE,
     core=True,
+    points=(
+        Point(
+            name="left-out",
+            compatible="an address, linkRoute, autoLink, exchange or binding with a contradiction or an "
+            "impossible value, and an sslProfile or authServicePlugin without a name, is left "
+            "out, and the rest serves",
+            strict="the file is refused",
+            warning="this section will be left out",
+            cure="mend it or remove it",
+            severity=Severity.PROBLEM,
+        ),
+    ),
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkRouteEntity(Numbered):
@@ -85,8 +107,26 @@ class LinkRouteEntity(Numbered):
         "The router removes this text from the beginning of the address that it sends to the broker.", update=False
     )
     container_id: str | None = string("The container id of the broker; not together with connection.", update=False)
-    connection: str | None = string(
-        "The name of the connector or listener where the broker is; not together with containerId.", update=False
+    connection: str | None = with_points(
+        string(
+            "The name of the connector or listener where the broker is; not together with containerId.", update=False
+        ),
+        Point(
+            name="connection-elsewhere",
+            compatible="a linkRoute whose connection only another router of the network has leads there",
+            warning="there is no connector or listener '{name}' here: its links go to other routers alone",
+            cure="leave out connection, or add a connector with this name and role: route-container",
+            page="link-routing.md",
+            severity=Severity.NOTE,
+        ),
+        Point(
+            name="not-for-routes",
+            compatible="an autoLink or linkRoute whose connection has another role than route-container stays inactive",
+            warning="'{name}' has the role {role}: will stay inactive",
+            cure="write role: route-container there",
+            page="link-routing.md",
+            severity=Severity.PROBLEM,
+        ),
     )
     distribution: str = choice(
         "How the router chooses one of several brokers for a link.",
@@ -103,8 +143,18 @@ class LinkRouteEntity(Numbered):
         missing="No 'direction' attribute provided - it is mandatory",
         update=False,
     )
-    oper_status: None = reported(
-        Kind.ENUM, "Operational state: `active` while the broker is connected.", values=("inactive", "active")
+    oper_status: None = with_points(
+        reported(
+            Kind.ENUM, "Operational state: `active` while the broker is connected.", values=("inactive", "active")
+        ),
+        Point(
+            name="reported-attribute",
+            compatible="an attribute that only management shows is ignored in a file",
+            strict="the file is refused",
+            warning="it will be ignored",
+            cure="leave it out",
+            severity=Severity.NOTE,
+        ),
     )
 
 
@@ -141,8 +191,19 @@ class AutoLinkEntity(Numbered):
         "The phase of the address.", 0, default_doc="1 for `in`, 0 for `out` and for a fallback", high=9, update=False
     )
     container_id: str | None = string("The container id of the broker; not together with connection.", update=False)
-    connection: str | None = string(
-        "The name of the connector or listener where the broker is; not together with containerId.", update=False
+    connection: str | None = with_points(
+        string(
+            "The name of the connector or listener where the broker is; not together with containerId.", update=False
+        ),
+        Point(
+            name="unknown-connection",
+            compatible="an autoLink or linkRoute whose connection does not exist waits for it: management "
+            "may create it",
+            warning="there is no connector or listener '{name}': will stay inactive",
+            cure="add a connector or listener with this name and role: route-container",
+            page="link-routing.md",
+            severity=Severity.PROBLEM,
+        ),
     )
     external_address: str | None = string(
         "The address at the broker.",

@@ -8,6 +8,8 @@ from trouter.config import files, passwords, texts
 from trouter.config.entities import ends
 from trouter.config.entities.base import Entity, entity
 from trouter.config.passwords import Secret
+from trouter.config.point import Point, with_points
+from trouter.config.problems import Severity
 from trouter.config.schema import NEXT, Kind, boolean, choice, integer, path, reported, string
 
 
@@ -26,18 +28,47 @@ class SslProfileEntity(Entity):
     ciphers: str | None = string(
         "The ciphers allowed up to TLS 1.2, as OpenSSL writes them.", default_doc="those of OpenSSL", reload=NEXT
     )
-    protocols: str | None = string(
-        "The versions of TLS allowed, a list of: TLSv1 TLSv1.1 TLSv1.2 TLSv1.3.",
-        default_doc="`TLSv1.2 TLSv1.3`",
-        parse=texts.tls_protocols,
-        reload=NEXT,
+    protocols: str | None = with_points(
+        string(
+            "The versions of TLS allowed, a list of: TLSv1 TLSv1.1 TLSv1.2 TLSv1.3.",
+            default_doc="`TLSv1.2 TLSv1.3`",
+            parse=texts.tls_protocols,
+            reload=NEXT,
+        ),
+        Point(
+            name="unknown-tls-version",
+            compatible="the profile cannot be used: its listeners open, its connectors do not dial",
+            strict="the file is refused",
+            warning="listeners with this profile will refuse TLS, connectors will not dial",
+            cure="a list of TLSv1, TLSv1.1, TLSv1.2, TLSv1.3",
+            page="tls.md",
+            severity=Severity.PROBLEM,
+        ),
+        Point(
+            name="old-tls",
+            compatible="TLSv1 and TLSv1.1 are allowed where they are named, as far as the machine's OpenSSL "
+            "configuration allows them",
+            warning="will allow {versions}, which can be broken",
+            cure="write TLSv1.2 TLSv1.3",
+            page="tls.md",
+        ),
     )
-    below_system_minimum: bool = boolean(
-        "Allow the versions in protocols, and keys and digests as weak as they need, though this machine's OpenSSL "
-        "configuration forbids them.",
-        False,
-        reload=NEXT,
-        extra=True,
+    below_system_minimum: bool = with_points(
+        boolean(
+            "Allow the versions in protocols, and keys and digests as weak as they need, though this machine's OpenSSL "
+            "configuration forbids them.",
+            False,
+            reload=NEXT,
+            extra=True,
+        ),
+        Point(
+            name="below-system-minimum",
+            compatible="`yes` allows versions and keys that this machine's OpenSSL configuration forbids",
+            strict="`yes` is an error in the file",
+            warning="will allow what the OpenSSL configuration of this machine forbids",
+            cure="leave it out",
+            page="tls.md",
+        ),
     )
     ca_cert_file: str | None = path(
         "Certificates of the authorities trusted: a file, or a directory of them.",
@@ -45,11 +76,50 @@ class SslProfileEntity(Entity):
         parse=files.readable,
         reload=NEXT,
     )
-    cert_file: str | None = path(
-        "The certificate of the router, followed by those of its issuers.", parse=files.readable_file, reload=NEXT
+    cert_file: str | None = with_points(
+        path(
+            "The certificate of the router, followed by those of its issuers.", parse=files.readable_file, reload=NEXT
+        ),
+        Point(
+            name="half-a-pair",
+            compatible="with a certFile and no privateKeyFile the profile cannot be used: its listeners "
+            "open, its connectors do not dial",
+            strict="the file is refused",
+            warning="listeners with this profile will refuse their clients, connectors will not dial",
+            cure="add privateKeyFile: PATH",
+            page="tls.md",
+            severity=Severity.PROBLEM,
+        ),
+        Point(
+            name="unreadable-file",
+            compatible="a certificate, key, authority, mapping or password file, or saslConfigDir, that "
+            "cannot be read: the parts that need it fail, a listener at each TLS handshake, and "
+            "the rest serves",
+            strict="the file is refused",
+            warning="the parts that need it will not be served",
+            cure="name one that can be read",
+            page="tls.md",
+            severity=Severity.PROBLEM,
+        ),
     )
-    private_key_file: str | None = path(
-        "The key of that certificate.", old_names=("keyFile",), parse=files.readable_file, reload=NEXT
+    private_key_file: str | None = with_points(
+        path("The key of that certificate.", old_names=("keyFile",), parse=files.readable_file, reload=NEXT),
+        Point(
+            name="key-alone",
+            compatible="a privateKeyFile without a certFile is not used",
+            strict="the file is refused",
+            warning="it will not be used",
+            cure="add certFile: PATH",
+            page="tls.md",
+            severity=Severity.NOTE,
+        ),
+        Point(
+            name="readable-by-others",
+            compatible="a private file that all users of the machine can read or change is used",
+            warning="all users of this machine can read {path}",
+            cure="chmod o= {path}",
+            page="hardening.md",
+        ),
     )
     password_file: str | None = path(
         "A file with the password of the key; `password: file:PATH` does the same.",
@@ -64,13 +134,24 @@ class SslProfileEntity(Entity):
         secret=True,
         reload=NEXT,
     )
-    uid_format: str | None = string(
-        "The parts of a client's certificate that make up the name of the user, one letter for each part: c "
-        "country, s state, l locality, o "
-        "organization, u organizational unit, n common name, 1 2 5 the SHA-1, SHA-256 or SHA-512 of the certificate.",
-        default_doc="the whole subject",
-        parse=texts.uid_format,
-        reload=NEXT,
+    uid_format: str | None = with_points(
+        string(
+            "The parts of a client's certificate that make up the name of the user, one letter for each part: c "
+            "country, s state, l locality, o "
+            "organization, u organizational unit, n common name, 1 2 5 the SHA-1, SHA-256 or SHA-512 of the "
+            "certificate.",
+            default_doc="the whole subject",
+            parse=texts.uid_format,
+            reload=NEXT,
+        ),
+        Point(
+            name="unknown-uid-letter",
+            compatible="the whole subject of the certificate is the user's name",
+            strict="the file is refused",
+            warning="the whole subject of the certificate will be the user's name",
+            cure="letters of csloun125, one digest at most",
+            page="tls.md",
+        ),
     )
     uid_name_mapping_file: str | None = string(
         "A file with a JSON object that maps these names to the names of users.",
@@ -144,6 +225,14 @@ class SslProfileEntity(Entity):
     operations=("CREATE", "DELETE"),
     extra_operations=("UPDATE",),
     referenced=True,
+    points=(
+        Point(
+            name="service-identity",
+            compatible="a service may say who a user is as a plain string, or not at all: the user is `anonymous`",
+            strict="such a user is refused",
+            page="auth-service.md",
+        ),
+    ),
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthServicePluginEntity(Entity):
@@ -155,7 +244,18 @@ class AuthServicePluginEntity(Entity):
         deprecated=True,
         reload=NEXT,
     )
-    host: str = string("The host of the service.", "", parse=texts.host, reload=NEXT)
+    host: str = with_points(
+        string("The host of the service.", "", parse=texts.host, reload=NEXT),
+        Point(
+            name="service-without-host",
+            compatible="a service without a host is never used, and the rest serves",
+            strict="the file is refused",
+            warning="it will not be used",
+            cure="add host: HOST",
+            page="auth-service.md",
+            severity=Severity.PROBLEM,
+        ),
+    )
     port: str = string("Its port, a number or a service name.", "amqp", parse=texts.remote_port, reload=NEXT)
     realm: str | None = string(
         "The host name sent to the service in SASL.", old_names=("saslInitHostname",), reload=NEXT
@@ -175,18 +275,37 @@ class AuthServicePluginEntity(Entity):
         reload=NEXT,
         extra=True,
     )
-    authz_optional: bool = boolean(
-        "If the service sends no rights for a user, only the policy limits the user. With `no`, such a user may "
-        "use no address.",
-        True,
-        default_doc="`yes`; with secureDefaults `no`",
-        reload=NEXT,
-        extra=True,
+    authz_optional: bool = with_points(
+        boolean(
+            "If the service sends no rights for a user, only the policy limits the user. With `no`, such a user may "
+            "use no address.",
+            True,
+            default_doc="`yes`; with secureDefaults `no`",
+            reload=NEXT,
+            extra=True,
+        ),
+        Point(
+            name="service-rights",
+            compatible="yes, unless it is given: if a service sends no rights for a user, only the policy "
+            "applies to the user",
+            strict="no, unless it is given: such a user may use no address",
+            page="auth-service.md",
+        ),
     )
-    allow_insecure_plain: str = ends.allow_insecure_plain(
-        "Which services may be sent a password without encryption: none, those on this machine, or all. With "
-        "secureDefaults it is `loopback` unless it is given.",
-        "yes",
+    allow_insecure_plain: str = with_points(
+        ends.allow_insecure_plain(
+            "Which services may be sent a password without encryption: none, those on this machine, or all. With "
+            "secureDefaults it is `loopback` unless it is given.",
+            "yes",
+        ),
+        Point(
+            name="service-in-clear",
+            compatible="yes, unless it is given: passwords are passed on to the service without TLS",
+            strict="loopback, unless it is given: without TLS only to a service on this machine",
+            warning="will pass passwords on to {host} unencrypted",
+            cure="write an sslProfile, or allowInsecurePlain: loopback",
+            page="auth-service.md",
+        ),
     )
     cache_seconds: int = integer(
         "How long the router remembers that the service accepted a password or a token, and does not ask again; "

@@ -11,6 +11,8 @@ from trouter.config.entities.base import NOTHING, Entity, Single, entity
 from trouter.config.entities.group import LEVELS, MAX_CONNECTIONS, GroupSettings
 from trouter.config.entities.held import HeldToQuotas, mode
 from trouter.config.groups import parse_groups
+from trouter.config.point import Point, with_points
+from trouter.config.problems import Severity
 from trouter.config.schema import NEXT, boolean, choice, counter, integer, mapping, path, string
 
 
@@ -20,20 +22,50 @@ class PolicyEntity(Single):
     """The settings for all vhosts."""
 
     max_connections: int = integer("Connections open at once, of all listeners.", MAX_CONNECTIONS)
-    max_message_size: int = integer(
-        "The largest message in bytes on connections that have a vhost, if neither the group nor the vhost sets one; "
-        "0 means no limit.",
-        0,
-        high=2**63 - 1,
+    max_message_size: int = with_points(
+        integer(
+            "The largest message in bytes on connections that have a vhost, if neither the group nor the vhost sets "
+            "one; 0 means no limit.",
+            0,
+            high=2**63 - 1,
+        ),
+        Point(
+            name="idle-message-size",
+            compatible="it limits the messages of connections that have a vhost: none without "
+            "enableVhostPolicy, and none on connections of other routers, or on those that the "
+            "router opened without a policyVhost",
+            warning="will limit no message",
+            cure="write enableVhostPolicy: yes",
+            page="policy.md",
+        ),
     )
-    enable_vhost_policy: bool = boolean("Apply the rules of its vhost to every connection.", False)
+    enable_vhost_policy: bool = with_points(
+        boolean("Apply the rules of its vhost to every connection.", False),
+        Point(
+            name="vhost-policy",
+            compatible="no, unless it is given: the rules of vhosts apply to no connection",
+            strict="yes, unless it is given: a connection that no vhost allows is refused",
+            warning="will not apply the rules of any vhost",
+            cure="write enableVhostPolicy: yes",
+            page="policy.md",
+        ),
+    )
     enable_vhost_name_patterns: bool = boolean(
         "Names of vhosts are patterns: `*` is one token, `#` any number of them.", False
     )
-    policy_dir: str = path(
-        "A directory; the vhosts in its files `*.json`, taken in the order of their names, are read too.",
-        "",
-        parse=files.directory,
+    policy_dir: str = with_points(
+        path(
+            "A directory; the vhosts in its files `*.json`, taken in the order of their names, are read too.",
+            "",
+            parse=files.directory,
+        ),
+        Point(
+            name="writable-by-others",
+            compatible="a configuration that all users of the machine can change is used",
+            warning="all users of this machine can change {path}",
+            cure="chmod o-w {path}",
+            page="hardening.md",
+        ),
     )
     default_vhost: str = string(
         "The vhost of connections that ask for a vhost that does not exist; empty: the router refuses them.", "$default"
@@ -52,13 +84,23 @@ class PolicyEntity(Single):
         high=MAX_CONNECTIONS,
         extra=True,
     )
-    router_management: str = choice(
-        "With vhost policy: the rights of requests to `$management` that come from another router, because "
-        "their user is unknown here: nothing (`none`), reading, also operating what runs, or everything.",
-        "admin",
-        values=LEVELS,
-        default_doc="`admin`; with secureDefaults `none`",
-        extra=True,
+    router_management: str = with_points(
+        choice(
+            "With vhost policy: the rights of requests to `$management` that come from another router, because "
+            "their user is unknown here: nothing (`none`), reading, also operating what runs, or everything.",
+            "admin",
+            values=LEVELS,
+            default_doc="`admin`; with secureDefaults `none`",
+            extra=True,
+        ),
+        Point(
+            name="router-management",
+            compatible="admin, unless it is given: requests to `$management` from other routers may do everything",
+            strict="none, unless it is given",
+            warning="will let users of other routers do everything through $management",
+            cure="write routerManagement: read, or another level",
+            page="policy.md",
+        ),
     )
     host_names_seconds: int = integer(
         "How often the router looks up the host names in remoteHosts. It uses the last answer until then, and "
@@ -124,6 +166,15 @@ class _Vhost(Entity):
     "The users that may connect under a host name, and their rights. Any number.",
     "vhost",
     operations=("CREATE", "UPDATE", "DELETE"),
+    points=(
+        Point(
+            name="idle-vhost",
+            compatible="a vhost without enableVhostPolicy applies to no connection",
+            warning="the rules of this vhost will apply to no connection",
+            cure="write policy { enableVhostPolicy: yes }",
+            page="policy.md",
+        ),
+    ),
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VhostEntity(HeldToQuotas, _Vhost):
@@ -148,12 +199,45 @@ class VhostEntity(HeldToQuotas, _Vhost):
     sample_key_file: str | None = path(
         "The key of these hashes: a file of 16 to 4096 bytes.", parse=files.readable_file, extra=True
     )
-    groups: Mapping[str, GroupSettings] = mapping(
-        "Groups of users: the name of each, and a map of the rights of its users.",
-        factory=lambda: NOTHING,
-        shown=NOTHING,
-        default_doc="none: no user may connect",
-        parse=parse_groups,
+    groups: Mapping[str, GroupSettings] = with_points(
+        mapping(
+            "Groups of users: the name of each, and a map of the rights of its users.",
+            factory=lambda: NOTHING,
+            shown=NOTHING,
+            default_doc="none: no user may connect",
+            parse=parse_groups,
+        ),
+        Point(
+            name="unknown-in-group",
+            compatible="an unknown attribute of a group is ignored",
+            strict="the file is refused",
+            warning="it will be ignored",
+            cure="leave it out",
+            page="policy.md",
+            severity=Severity.NOTE,
+        ),
+        Point(
+            name="group-management",
+            compatible="a group without `management` may do everything through `$management`, if its "
+            "targets let it send there",
+            strict="it may do nothing there",
+            warning="will let users of the group {group} do everything through $management",
+            cure="write management: read, or another level",
+            page="policy.md",
+        ),
+        Point(
+            name="unproven-name",
+            compatible="`${user}` in addresses is `anonymous` for a user who did not authenticate",
+            strict="such a user has no addresses with `${user}`, unless substituteAnonymous: yes is given",
+            page="policy.md",
+        ),
+        Point(
+            name="open-group",
+            compatible="a group that admits users without a name from every host is served",
+            warning="will let in clients without a name from every host, through {listener}",
+            cure="name the hosts, or write authenticatePeer: yes there",
+            page="policy.md",
+        ),
     )
 
     @property
