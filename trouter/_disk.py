@@ -117,7 +117,7 @@ def place_file(
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        part.replace(path)
+        part.rename(path)
     except OSError:
         with suppress(OSError):
             part.unlink()

@@ -49,7 +49,7 @@ class Router:
         """Shut down the socket of every connection, without a close."""
         peers: list[Any] = list(self.process.listeners[0].peers)
         for peer in peers:
-            peer._transport._sock.shutdown(socket.SHUT_RDWR)
+            peer.stream._sock.shutdown(socket.SHUT_RDWR)
 
 
 class Server(LinkSink):

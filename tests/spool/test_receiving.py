@@ -52,7 +52,7 @@ def cut(router: Router) -> None:
     peers: list[Any] = list(router.process.listeners[0].peers)
     for peer in peers:
         with suppress(OSError):  # some are closed already
-            peer._transport._sock.shutdown(socket.SHUT_RDWR)
+            peer.stream._sock.shutdown(socket.SHUT_RDWR)
 
 
 def kept(folder: Path) -> list[bytes]:
