@@ -53,7 +53,7 @@ HOLDS: dict[str, tuple[str, ...]] = {
     "network.management_rights.a_group_has_its_rights_on_its_own_router": ("group-management",),
     "network.management_rights.requests_from_another_router_have_the_rights_of_routers": ("router-management",),
     "config.remote.management_does_not_reveal_which_files_exist": ("files-by-management",),
-    "security.addresses.an_unauthenticated_name_fills_user_patterns_unless_defaults_are_secure": ("unproven-name",),
+    "policy.addresses.an_unauthenticated_name_fills_user_patterns_unless_defaults_are_secure": ("unproven-name",),
     "config.secure_defaults.the_links_of_a_connection": ("many-links",),
     "tls.hostnames.a_common_name_counts_unless_defaults_are_secure": ("common-names",),
     "tls.machine_limits.the_minimum_of_the_machine_holds": ("below-system-minimum",),
