@@ -175,7 +175,7 @@ def test_heartbeats_come_as_often_as_the_peer_wants_them(start_router: StartRout
 
 def test_a_peer_that_only_sends_heartbeats_stays(start_router: StartRouter) -> None:
     router = start_router("listener { host: 127.0.0.1, port: 0, idleTimeoutSeconds: 6 }")
-    with Peer(router.port, idle_time_out=750) as peer:
+    with Peer(router.port, idle_time_out=1300) as peer:
         assert peer.remote_open is not None
         assert peer.remote_open.idle_time_out == 3_000
         for _ in range(20):  # the router's own heartbeats set the pace: 20 take longer than its time-out

@@ -15,14 +15,14 @@ from trouter.wire.performatives import Close
 pytestmark = pytest.mark.slow
 
 LISTENER = "listener { host: 127.0.0.1, port: 0, http: yes, idleTimeoutSeconds: 8, saslMechanisms: ANONYMOUS }\n"
-#: Empty frames of the router, about one a second: more than fit in the listener's idle time-out.
-BEATS = 10
+#: Empty frames of the router, one each half second: more than fit in the listener's idle time-out.
+BEATS = 20
 
 
 def test_a_client_that_only_answers_pings_is_alive(start_router: StartRouter) -> None:
     router = start_router("router { id: R }\n" + LISTENER)
     with Peer(
-        0, wire=WebSocket(socket.create_connection(("127.0.0.1", http_port(router)))), idle_time_out=1000
+        0, wire=WebSocket(socket.create_connection(("127.0.0.1", http_port(router)))), idle_time_out=2000
     ) as peer:
         for _ in range(BEATS):
             assert peer.next() is None
