@@ -190,11 +190,11 @@ def test_the_option_of_the_current_user_needs_no_switch_of_users(qdrouterd: Path
     assert "missing.conf: cannot be read" in done.stderr
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may switch_user somebody else")
 def test_user_and_groups_are_given_up_for_good() -> None:
     code = (
-        "import os; from trouter.app.privileges import account_of, become;"
-        "os.setgroups([0, 1]); account = account_of('nobody'); become(account);"
+        "import os; from trouter.app.privileges import account_of, switch_user;"
+        "os.setgroups([0, 1]); account = account_of('nobody'); switch_user(account);"
         "print(os.getresuid() == (account.uid,) * 3, os.getresgid() == (account.gid,) * 3, 0 in os.getgroups())\n"
         "try: os.setuid(0)\n"
         "except PermissionError: print('for good')\n"
@@ -205,11 +205,12 @@ def test_user_and_groups_are_given_up_for_good() -> None:
     assert (done.stderr, done.stdout) == ("", "True True False\nfor good\n")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may switch_user somebody else")
 def test_a_peer_that_may_not_become_another_user_is_refused_with_that_reason() -> None:
     code = (
-        "from trouter.app.privileges import PrivilegeError, account_of, become; become(account_of('nobody'))\n"
-        "try: become(account_of('root'))\n"
+        "from trouter.app.privileges import PrivilegeError, account_of, switch_user\n"
+        "switch_user(account_of('nobody'))\n"
+        "try: switch_user(account_of('root'))\n"
         "except PrivilegeError as refused: print(refused)\n"
     )
     done = subprocess.run(

@@ -43,11 +43,11 @@ def test_a_sketch_shows_new_latencies_by_class_of_address() -> None:
     latency.count(0, 0x26, 0.002)
     latency.count(0, 0x24, 99.0)
     latency.count(4, 0x24, 0.0)
-    mobile, anonymous = sketches.take(1)
+    mobile, anonymous = sketches.take_sketches(1)
     assert (mobile.family, mobile.cnt, mobile.bc) == ("mobile", 3, [2, 1])
     assert mobile.bi == [bucket_of(2500), bucket_of(10_000_000) + 1]
     assert (anonymous.family, anonymous.bi) == ("anonymous", [bucket_of(1000)])
-    assert sketches.take(2) == []
+    assert sketches.take_sketches(2) == []
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ async def test_faults_in_observing_are_reported_to_plugins_that_do_not_observe(n
     plugins.add(Broken(), "broken")
     recorder.add(faults)
     observers = Observers(plugins, recorder)
-    observers.follow()
+    observers.update_kinds()
     nursery.start_soon(observers.run)
     recorder.emit(Alarm(name="n", severity="warning", subject="s", state="raised"))
     with trio.fail_after(DEADLINE_S):

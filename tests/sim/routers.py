@@ -94,12 +94,12 @@ class End:
         self.gone = True
         core = self.site.memory.core
         if self.site.uplinks is not None:
-            self.site.uplinks.leave(cast("ConnectionView", self))
+            self.site.uplinks.remove_uplink(cast("ConnectionView", self))
         core.container_gone(self.number)
         for session in self.connection.sessions():
             core.lose_session(session)
         if self.trunk is not None and self.site.backbone is not None:
-            self.site.backbone.leave(self.trunk)
+            self.site.backbone.remove_trunk(self.trunk)
         if self.site.uplinks is not None:
             self.site.uplinks.activate_next()
         core.edges.peers.pop(self.number, None)
@@ -140,7 +140,7 @@ class End:
         self.terms = PeerTerms(
             CAPACITY, strip_in=False, strip_out=False, connection_number=self.number, trunk=self.trunk
         )
-        self.site.backbone.enter(self.trunk)
+        self.site.backbone.add_trunk(self.trunk)
         if self.dials:
             begin_links(self.site.memory.core, self.trunk, self.begin_own_sessions(1 + PRIORITIES), CAPACITY)
 
@@ -152,7 +152,7 @@ class End:
         if peer is not None:
             self.site.memory.core.edges.peers[self.number] = peer
         if self.site.uplinks is not None:
-            self.site.uplinks.enter(cast("ConnectionView", self))
+            self.site.uplinks.add_uplink(cast("ConnectionView", self))
 
     # --- the methods that ``trouter.backbone.uplinks`` calls on the owner of a connection
 

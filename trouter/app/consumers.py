@@ -93,7 +93,7 @@ class Consumers:
         self._line: deque[Waiting] = deque()
         self._bell = Bell()
 
-    def become(self, consumers: tuple[Consumer, ...]) -> None:
+    def replace_consumers(self, consumers: tuple[Consumer, ...]) -> None:
         """Replace the served consumers by ``consumers``."""
         for _, subscription in self._places:
             self._router.unsubscribe(subscription)

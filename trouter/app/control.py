@@ -10,7 +10,7 @@ import logging
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import trio
 
@@ -65,9 +65,6 @@ from .reload_report import log_reload, report_of
 from .service import Service
 from .uplink_findings import uplink_findings
 
-if TYPE_CHECKING:
-    from .wiring import Makers
-
 FORBIDDEN: Final = 403
 
 log = logging.getLogger("trouter.MAIN")
@@ -81,7 +78,7 @@ class Control:
         configuration: Configuration,
         read: Callable[[], Configuration] | None,
         parts: ConfiguredParts,
-        makers: Makers,
+        make_listener: Callable[[Control, ListenerEntity, list[socket.socket]], Standing],
         records: ChangeRecords,
         decisions: Decisions,
         consumers: Consumers,
@@ -95,7 +92,7 @@ class Control:
         self._configuration = configuration
         self._read = read
         self._parts = parts
-        self._makers = makers
+        self._make_listener = make_listener
         self._change_records = records
         self._decisions = decisions
         self._consumers = consumers
@@ -227,7 +224,7 @@ class Control:
         """Subscribe the consumers that the plugins want with the present configuration."""
         configuration = self._configuration
         settings = configuration.router.plugin_settings
-        self._consumers.become(self._parts.plugins.consumers(router_facts(configuration), settings))
+        self._consumers.replace_consumers(self._parts.plugins.consumers(router_facts(configuration), settings))
 
     def record_start(self) -> None:
         """Record that the first configuration is in force."""
@@ -246,7 +243,7 @@ class Control:
 
     def make_listener(self, entity: ListenerEntity, sockets: list[socket.socket]) -> Standing:
         """Return a listener on ``sockets``; one for HTTP shows this object."""
-        return self._makers.listener(self, entity, sockets)
+        return self._make_listener(self, entity, sockets)
 
     def findings(self) -> tuple[Problem, ...]:
         """Return the findings about the configuration in force and the uplinks, the most severe first."""
@@ -268,7 +265,7 @@ class Control:
         """Put into service the withheld parts that can be served now."""
         with suppress(ChangeRefused):
             async with self._turn():
-                await self._become(self._configuration, logs_warnings=False)
+                await self._put_in_force(self._configuration, logs_warnings=False)
 
     def drain(self) -> None:
         """Refuse further changes and connections; the present connections go on."""
@@ -301,7 +298,7 @@ class Control:
         async with self._turn():
             with records as change:
                 configuration, entity = created(self._configuration, kind, name, attributes)
-                await self._become(configuration)
+                await self._put_in_force(configuration)
                 change.after = entity
             log.info("created %s", entity.identity)
             return entity
@@ -314,7 +311,7 @@ class Control:
                 change.before = present = self._present(entity)
                 shown = {**row(present), **self.status(present)}
                 configuration, changed = updated(self._configuration, present, attributes, shown)
-                await self._become(configuration)
+                await self._put_in_force(configuration)
                 change.after = changed
             log.info("updated %s", changed.identity)
             return changed
@@ -325,7 +322,7 @@ class Control:
         async with self._turn():
             with records as change:
                 change.before = present = self._present(entity)
-                await self._become(deleted(self._configuration, present))
+                await self._put_in_force(deleted(self._configuration, present))
             log.info("deleted %s", present.identity)
 
     async def reload(self) -> ReloadReport:
@@ -352,7 +349,7 @@ class Control:
             changes = await trio.to_thread.run_sync(lambda: compare(present, read()), abandon_on_cancel=True)
         except ConfigurationError as error:
             raise ChangeRefused(BAD_REQUEST, "\n".join(str(problem) for problem in error.problems)) from error
-        await self._become(changes.configuration, Occasion.RELOAD)
+        await self._put_in_force(changes.configuration, Occasion.RELOAD)
         report = report_of(changes)
         count = len(report.created) + len(report.updated) + len(report.deleted)
         self._change_records.reloaded(changes.configuration.source, by="signal", changed=count)
@@ -373,7 +370,7 @@ class Control:
         """Return the entity as it is now: another change may have been applied while this one waited."""
         return self._configuration.find(entity.identity) or entity
 
-    async def _become(
+    async def _put_in_force(
         self, configuration: Configuration, occasion: Occasion = Occasion.REQUEST, *, logs_warnings: bool = True
     ) -> None:
         """Prepare and apply ``configuration``; ChangeRefused, and nothing changed."""

@@ -25,9 +25,11 @@ class ConfiguredExchanges:
     def prepare(self, exchanges: Iterable[ExchangeEntity], bindings: Iterable[BindingEntity]) -> Step:
         """Return the step that makes exactly these exist; exchanges and bindings that stay keep their counts."""
         wanted = {entity.identity: entity for entity in exchanges}
-        return Step(partial(self._become, wanted, {entity.identity: entity for entity in bindings}))
+        return Step(partial(self._replace_exchanges, wanted, {entity.identity: entity for entity in bindings}))
 
-    def _become(self, exchanges: Mapping[str, ExchangeEntity], bindings: Mapping[str, BindingEntity]) -> None:
+    def _replace_exchanges(
+        self, exchanges: Mapping[str, ExchangeEntity], bindings: Mapping[str, BindingEntity]
+    ) -> None:
         """Remove what is gone or changed before adding, so that another exchange may take over an address or a name."""
         for key in [key for key, (entity, _) in self.made.items() if exchanges.get(key) != entity]:
             _, exchange = self.made.pop(key)

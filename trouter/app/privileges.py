@@ -45,7 +45,7 @@ def account_of(user: str, group: str = "") -> Account:
     return Account(user, entry.pw_uid, gid)
 
 
-def become(account: Account) -> None:
+def switch_user(account: Account) -> None:
     """Change the process to this user, in all threads, with its groups only; PrivilegeError."""
     if (os.getuid(), os.geteuid(), os.getgid()) == (account.uid, account.uid, account.gid):
         return

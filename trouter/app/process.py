@@ -159,7 +159,7 @@ class RouterProcess:
         async with trio.open_nursery() as nursery:
             self._assembly.parts.record_logs.run_in(nursery)
             observers = Observers(self.services.plugins, self.services.recorder)
-            observers.follow()
+            observers.update_kinds()
             nursery.start_soon(observers.run)
             try:
                 yield

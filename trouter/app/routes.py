@@ -28,9 +28,9 @@ class ConfiguredRoutes:
         """Return the step that makes exactly these exist; unchanged ones keep their links, as do removed routes."""
         routes = {entity.identity: entity for entity in link_routes}
         autos = {entity.identity: entity for entity in auto_links}
-        return Step(partial(self._become, routes, autos, resumable))
+        return Step(partial(self._replace_routes, routes, autos, resumable))
 
-    def _become(
+    def _replace_routes(
         self, link_routes: Mapping[str, LinkRouteEntity], auto_links: Mapping[str, AutoLinkEntity], resumable: bool
     ) -> None:
         """Remove routes and auto links that are gone or changed, then add new ones, which were checked when read."""

@@ -135,7 +135,16 @@ def assemble(
     consumers = Consumers(router, plugins, policy, decisions, hub.flush)
     topology = None if services.backbone is None else services.backbone.topology
     control = Control(
-        configuration, read, parts, makers, records, decisions, consumers, recorder.denials, topology, services.uplinks
+        configuration,
+        read,
+        parts,
+        makers.listener,
+        records,
+        decisions,
+        consumers,
+        recorder.denials,
+        topology,
+        services.uplinks,
     )
     return Assembly(
         router,

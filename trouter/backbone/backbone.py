@@ -101,13 +101,13 @@ class Backbone:
         self.news_at_s = _NO_NEWS
         self._wake = wake
         network = router.network
-        network.on_control = self._take
+        network.on_control = self._receive_control
         network.on_local = self._advertise_local
-        network.on_trunk = self._look_at
+        network.on_trunk = self._update_link
 
     # --- connections
 
-    def enter(self, trunk: Trunk, heard: Callable[[], None] | None = None) -> None:
+    def add_trunk(self, trunk: Trunk, heard: Callable[[], None] | None = None) -> None:
         """Add an open connection to another router; its links are attached from here on.
 
         ``heard`` is called once, when the first control message comes over it.
@@ -116,13 +116,13 @@ class Backbone:
         if heard is not None:
             self._unheard[trunk.number] = heard
 
-    def leave(self, trunk: Trunk) -> None:
+    def remove_trunk(self, trunk: Trunk) -> None:
         """Remove a connection that is gone."""
         self._unheard.pop(trunk.number, None)
         self._network.remove_trunk(trunk)
         self._unlink(trunk)
 
-    def _look_at(self, trunk: Trunk) -> None:
+    def _update_link(self, trunk: Trunk) -> None:
         """Add or remove a connection in the mesh, as its links have changed."""
         if self._network.trunk(trunk.number) is not trunk:
             return
@@ -162,7 +162,7 @@ class Backbone:
         self.mesh.check_silence(self._now())
         self._work()
 
-    def _take(self, trunk: Trunk, data: bytes) -> None:
+    def _receive_control(self, trunk: Trunk, data: bytes) -> None:
         self.taken += 1
         heard = self._unheard.pop(trunk.number, None)
         if heard is not None:

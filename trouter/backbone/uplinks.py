@@ -73,7 +73,7 @@ class Uplinks:
         """Return whether the connection of this number is the active one."""
         return self._active is not None and self._active.number == number
 
-    def enter(self, owner: ConnectionView) -> None:
+    def add_uplink(self, owner: ConnectionView) -> None:
         """Add an open connection; use it if none is active."""
         self._open.append(owner)
         if self._active is None:
@@ -82,7 +82,7 @@ class Uplinks:
             owner.note_in_use()
             log.info("uplink [C%d] is a standby: another uplink is active", owner.number)
 
-    def leave(self, owner: ConnectionView) -> None:
+    def remove_uplink(self, owner: ConnectionView) -> None:
         """Remove a connection before its links are lost, then call ``activate_next``; a second call does nothing."""
         if owner not in self._open:
             return
@@ -131,7 +131,7 @@ class Uplinks:
         if times := self._complaints.count(why):
             repeated = f" ({times} times)" if times > 1 else ""
             log.error("[C%d] cannot use the uplink%s: %s", owner.number, repeated, why)
-        self.leave(owner)
+        self.remove_uplink(owner)
         owner.turn_out(Error("amqp:not-allowed", why[:200]))
 
     async def find(self, links: Sequence[Link], terms: PeerTerms) -> Mapping[Link, LookupResult]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 import trouter
-from trouter.app.privileges import Account, PrivilegeError, account_of, become
+from trouter.app.privileges import Account, PrivilegeError, account_of, switch_user
 from trouter.cli import run
 
 #: Folders below which the default configuration is looked for, in this order; Python is installed in the first.
@@ -82,7 +82,7 @@ def _route(configuration: Path, pid_path: Path | None, user: str | None, ready: 
         if pid_path is not None:
             pid_file = PidFile(pid_path, account)
         if account is not None:
-            become(account)
+            switch_user(account)
         return run.route(configuration, ready, pid_file.remove if pid_file else _nothing)
     except (DaemonError, PrivilegeError) as error:
         print(f"qdrouterd: {error}", file=sys.stderr)

@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import Final
 
 from trouter import logs
-from trouter.app.privileges import Account, PrivilegeError, account_of, become, forbid_inspection, forbid_new_privileges
+from trouter.app.privileges import (
+    Account,
+    PrivilegeError,
+    account_of,
+    forbid_inspection,
+    forbid_new_privileges,
+    switch_user,
+)
 from trouter.cli.console import at_a_desktop, console_url, show_in_browser
 from trouter.cli.startup import StartError, existing_path, prepare, warnings
 from trouter.config import Configuration, ConfigurationError, Kind, load
@@ -134,7 +141,7 @@ def confine(configuration: Configuration, account: Account | None) -> None:
     """Take the identity of ``account``, and give up privileges, once the sockets are bound; PrivilegeError."""
     if account is not None:
         logs.give(account.uid, account.gid)
-        become(account)
+        switch_user(account)
         if configuration.router.pam_service is None:  # PAM runs a setuid program if this user cannot read the passwords
             forbid_new_privileges()
         for line in out_of_reach(configuration):

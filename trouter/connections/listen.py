@@ -85,7 +85,7 @@ class Listener(AcceptingListener):
 
     async def serve(self, sock: socket.socket, remote: tuple[str, int], below: Met | None = None) -> None:
         """Serve a connection that was accepted elsewhere until it ends; ``below`` describes the TLS there."""
-        if not self._lets_in(sock, remote):
+        if not self._may_connect(sock, remote):
             return
         facts = self._facts_of(remote)
         security = PLAINTEXT
@@ -104,7 +104,7 @@ class Listener(AcceptingListener):
 
     def admit(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> bool:
         handshakes = self._services.guard.handshakes
-        if not self._lets_in(sock, address, self._full() or handshakes.too_fast(address[0])):
+        if not self._may_connect(sock, address, self._full() or handshakes.too_fast(address[0])):
             return False
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         where = sock.getsockname()
@@ -114,13 +114,13 @@ class Listener(AcceptingListener):
         nursery.start_soon(self._serve, sock, facts, newcomer, None if self.entity.ssl_profile else PLAINTEXT)
         return True
 
-    def _lets_in(self, sock: socket.socket, remote: tuple[str, int], why_not: str = "") -> bool:
+    def _may_connect(self, sock: socket.socket, remote: tuple[str, int], why_not: str = "") -> bool:
         """Count the connection and return True, unless there is a reason to close it: ``why_not`` or another."""
         guard, role, host = self._services.guard, self.entity.role, remote[0]
         short = guard.memory.refuses(guard.handshakes.busy(host, role))
         why_not = short or guard.blocks(host, role) or why_not or guard.handshakes.too_many(host, role)
         refused = guard.turns_away(*remote, why_not) or not self._services.policy.accept_socket(role, host)
-        return self._take(sock, refused=refused)
+        return self._count_accepted(sock, refused=refused)
 
     def _full(self) -> str:
         """Return why there is no room for another connection, empty if there is."""
@@ -144,7 +144,7 @@ class Listener(AcceptingListener):
         handshakes = self._services.guard.handshakes
         peer: Peer | None = None
         try:
-            met = await self._meet(sock, facts) if security is None else (facts, security)
+            met = await self._secure(sock, facts) if security is None else (facts, security)
             if met is not None:
                 peer = self._make_peer(sock, *met, newcomer)
                 handshakes.watch(newcomer, peer)
@@ -160,7 +160,7 @@ class Listener(AcceptingListener):
                 self.peers.discard(peer)
             self._services.policy.release_socket()
 
-    async def _meet(self, sock: socket.socket, facts: PeerFacts) -> Met | None:
+    async def _secure(self, sock: socket.socket, facts: PeerFacts) -> Met | None:
         """Detect TLS and make its handshake; return None, with the socket closed, if that fails."""
         met: Met | None = None
         scope = trio.CancelScope()

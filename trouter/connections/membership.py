@@ -95,7 +95,7 @@ class Membership:
     def register(self, connection: ConnectionView, remote: Open) -> None:
         """Add the connection to the network; if the router dialled, attach its links (inter-router.md 1.5)."""
         router, trunk, backbone = self._services.hub.router, self.trunk, self._services.backbone
-        capacity, begin, end = self._settings.link_capacity, self._begin_stream, self.sessions.end_own
+        capacity, begin, end = self._settings.link_capacity, self._begin_stream, self.sessions.end_own_session
         streams = STREAMING_LINKS in remote.offered_capabilities
         if self.edge is not None:
             router.edges.peers[self.number] = self.edge
@@ -106,12 +106,12 @@ class Membership:
         if backbone is None:
             self._lifetime.end(NO_NEIGHBOURS)
             return
-        backbone.enter(trunk, connection.note_in_use)
+        backbone.add_trunk(trunk, connection.note_in_use)
         if streams:
             router.open_streams(trunk, begin, end)
         if connection.outgoing:
             try:
-                sessions = self.sessions.begin_own(1 + PRIORITIES)
+                sessions = self.sessions.begin_own_sessions(1 + PRIORITIES)
             except Misuse as error:
                 why = f"a router needs {1 + PRIORITIES} sessions: {error}"
                 self._lifetime.end(Error("amqp:not-allowed", why))
@@ -121,16 +121,16 @@ class Membership:
     def offer_uplink(self, connection: ConnectionView) -> None:
         """Add an open uplink; the first one becomes active, the others stand by."""
         if self.is_uplink and self._services.uplinks is not None:
-            self._services.uplinks.enter(connection)
+            self._services.uplinks.add_uplink(connection)
 
     # --- the end
 
-    async def lose_by_and_by(self, connection: ConnectionView) -> None:
+    async def lose_links_in_turns(self, connection: ConnectionView) -> None:
         """Lose all links of an ended connection, with turns for other connections in between; see ``lose_all``."""
         uplinks = self._services.uplinks
         if uplinks is not None:
-            uplinks.leave(connection)
-        await self.sessions.lose_by_and_by()
+            uplinks.remove_uplink(connection)
+        await self.sessions.lose_links_in_turns()
         if uplinks is not None:
             uplinks.activate_next()
 
@@ -138,12 +138,12 @@ class Membership:
         """Undo everything, in the inverse order; a standby uplink takes over."""
         services, router = self._services, self._services.hub.router
         if services.uplinks is not None:
-            services.uplinks.leave(connection)
+            services.uplinks.remove_uplink(connection)
         self.sessions.lose_all_links()
         if services.uplinks is not None:
             services.uplinks.activate_next()
         if self.trunk is not None and services.backbone is not None:
-            services.backbone.leave(self.trunk)
+            services.backbone.remove_trunk(self.trunk)
         router.close_edge_streams(self.number)
         router.edges.peers.pop(self.number, None)
         services.policy.leave(self.number, self.sessions.had)
@@ -151,4 +151,4 @@ class Membership:
             router.table.tenants.leave(self.tenant, self.number)
 
     def _begin_stream(self) -> Session:
-        return self.sessions.begin_own(1)[0]
+        return self.sessions.begin_own_sessions(1)[0]

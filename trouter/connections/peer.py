@@ -128,7 +128,7 @@ class Peer:
                     engine.close(lifetime.farewell)
                     self._hub.flush()
                 if self.membership is not None:
-                    await self.membership.lose_by_and_by(self)
+                    await self.membership.lose_links_in_turns(self)
                 if not stream.gone:
                     await stream.linger()
                 nursery.cancel_scope.cancel()
@@ -193,15 +193,15 @@ class Peer:
         elif membership is None:
             await self._log_in(event)
         elif isinstance(event, LinkAttached):
-            await membership.sessions.pass_on(event, nursery)
+            await membership.sessions.answer_link_event(event, nursery)
         elif isinstance(event, LinkDetached):
             self._note_detach(event, membership)
             if not self.lifetime.is_ending:
-                await membership.sessions.pass_on(event, nursery)
+                await membership.sessions.answer_link_event(event, nursery)
         elif isinstance(event, SessionBegun):
-            membership.sessions.begin(event.session, ours=event.begin.remote_channel is not None)
+            membership.sessions.answer_begin(event.session, ours=event.begin.remote_channel is not None)
         elif isinstance(event, SessionEnded):
-            membership.sessions.end(event)
+            membership.sessions.note_session_end(event)
 
     async def _log_in(self, event: Event) -> None:
         """Answer an event of the login; then the peer's input goes on."""
@@ -416,7 +416,7 @@ class Peer:
         if not self._admission(remote).stays(tenant, vhost):
             self.lifetime.end(TENANT_CHANGED)
             return
-        membership.sessions.judge_again()
+        membership.sessions.apply_policy()
         self._hub.flush()
 
     def follow_log(self) -> None:
@@ -436,7 +436,7 @@ class Peer:
 
     def begin_own_sessions(self, count: int) -> list[Session]:
         assert self.membership is not None  # noqa: S101 - only open connections are asked
-        return self.membership.sessions.begin_own(count)
+        return self.membership.sessions.begin_own_sessions(count)
 
     # --- notices of core and network, see ConnectionView
 

@@ -137,7 +137,7 @@ class Sessions:
             terms, check=check, max_message_bytes=policy.max_message_bytes, gate=gate, tap=policy.tap(terms.log)
         )
 
-    def judge_again(self) -> None:
+    def apply_policy(self) -> None:
         """Apply the changed policy: detach the links that it no longer allows, and update the others."""
         policy, router = self._policy, self._hub.router
         self._connection.oversize_error = policy.oversize_error
@@ -197,20 +197,20 @@ class Sessions:
         """Number of open sessions that the peer began."""
         return len(self._begun) - len(self._own)
 
-    def begin_own(self, count: int) -> list[Session]:
+    def begin_own_sessions(self, count: int) -> list[Session]:
         """Begin sessions of the router's, which count once they are answered; Misuse if the peer allows no more."""
         sessions = [self._connection.add_session() for _ in range(count)]
         for session in sessions:
             session.begin()
         return sessions
 
-    def end_own(self, session: Session) -> None:
+    def end_own_session(self, session: Session) -> None:
         """End a session that the router began, and ignore its further frames."""
         self._begun.pop(session, None)
         self._own.pop(session, None)
         session.end()
 
-    def begin(self, session: Session, *, ours: bool = False) -> None:
+    def answer_begin(self, session: Session, *, ours: bool = False) -> None:
         """Answer the peer's begin, or note that it answered ``ours``."""
         limits = self._connection.limits
         if session.remote_channel > limits.channel_max:  # sent before the peer knew our channel-max
@@ -228,7 +228,7 @@ class Sessions:
             self._hub.router.session_begun(session)
         session.begin()
 
-    def end(self, event: SessionEnded) -> None:
+    def note_session_end(self, event: SessionEnded) -> None:
         """Forget a session that the peer or a fault ended."""
         session = event.session
         if event.fault is not None:
@@ -242,7 +242,7 @@ class Sessions:
         if self._begun.pop(session, None) is not None:
             self._policy.count_sessions(self._of_peer, self._connection.open_bytes)
 
-    async def pass_on(self, event: LinkAttached | LinkDetached, nursery: trio.Nursery) -> None:
+    async def answer_link_event(self, event: LinkAttached | LinkDetached, nursery: trio.Nursery) -> None:
         """Answer an attach or detach; on an edge router pass it to its session's task in ``nursery``.
 
         Wait while the inbox of that task is full.
@@ -278,7 +278,7 @@ class Sessions:
         for session in self._connection.sessions():
             self._lose(session)
 
-    async def lose_by_and_by(self) -> None:
+    async def lose_links_in_turns(self) -> None:
         """Lose every link, and then every session, with turns for other connections in between."""
         self._hub.router.container_gone(self.terms.connection_number, self._lifetime.peer_error)
         lost = 0

@@ -288,7 +288,7 @@ class AutoLinks:
     def container_came(self, container: Container) -> None:
         """Attach the auto links that match this container, which has connected."""
         for auto in self._all:
-            if container.is_meant(auto.rule.container_id, auto.rule.connection):
+            if container.matches(auto.rule.container_id, auto.rule.connection):
                 self._activate(auto, container)
 
     def container_gone(self, container: Container) -> None:

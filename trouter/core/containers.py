@@ -137,7 +137,7 @@ class Container:
         """Number of the connection in management."""
         return self.terms.connection_number
 
-    def is_meant(self, container_id: str, connection: str) -> bool:
+    def matches(self, container_id: str, connection: str) -> bool:
         """Return whether this connection matches auto links and link routes for that container or that connection."""
         if self.role != ROUTE_CONTAINER:
             return False
@@ -213,7 +213,7 @@ class Containers:
 
     def meant(self, container_id: str, connection: str) -> list[Container]:
         """Return the containers that match a route or auto link by container id or connection."""
-        return [each for each in self if each.is_meant(container_id, connection)]
+        return [each for each in self if each.matches(container_id, connection)]
 
     def __iter__(self) -> Iterator[Container]:
         return iter(list(self._connected.values()))

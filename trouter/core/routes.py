@@ -183,7 +183,7 @@ class Routes:
         """Activate the routes that match a container, which has connected."""
         for pattern in list(self._patterns.values()):
             for route in pattern.routes:
-                if container.is_meant(route.container_id, route.connection):
+                if container.matches(route.container_id, route.connection):
                     self._begin(pattern, Hop(container, route))
 
     def container_gone(self, container: Container) -> None:

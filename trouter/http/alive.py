@@ -30,7 +30,7 @@ class ClientLife:
         self._received_at_s = trio.current_time()
         self._pinged = False
 
-    def take(self, data: bytes | bytearray) -> None:
+    def note_bytes(self, data: bytes | bytearray) -> None:
         """Note ``data`` of the client and follow its frames through them."""
         self._received_at_s = trio.current_time()
         at = 0

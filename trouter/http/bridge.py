@@ -143,7 +143,7 @@ class Bridge:
         """Pass bytes on to AMQP, all messages of one read in one call."""
         if not data:
             return
-        self._life.take(data)
+        self._life.note_bytes(data)
         try:
             await self._near.send_all(data)
         except (trio.BrokenResourceError, trio.ClosedResourceError):

@@ -76,7 +76,7 @@ class AcceptingListener(ABC):
     def admit(self, sock: socket.socket, address: tuple[str, int], nursery: trio.Nursery) -> bool:
         """Serve a connection in ``nursery`` and count it in ``accepted``, or close it; return whether it is served."""
 
-    def _take(self, sock: socket.socket, *, refused: bool) -> bool:
+    def _count_accepted(self, sock: socket.socket, *, refused: bool) -> bool:
         """Count a connection, which is closed if ``refused``; return whether it is served."""
         if refused:
             self.refused += 1

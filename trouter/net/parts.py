@@ -125,7 +125,7 @@ class Parts(Generic[E, P]):
         for key in list(self.by_key):
             self._retire(key)
 
-    def become(self, wanted: dict[Key, E], fresh: dict[Key, P]) -> None:
+    def replace_parts(self, wanted: dict[Key, E], fresh: dict[Key, P]) -> None:
         """Replace the running parts by those of ``wanted``, with a ``fresh`` part where there is one."""
         for key in list(self.by_key):
             if key not in wanted or key in fresh:
@@ -179,7 +179,7 @@ class PendingParts(Generic[E, P]):
     fresh: dict[Key, P]
 
     def apply(self) -> None:
-        self.parts.become(self.wanted, self.fresh)
+        self.parts.replace_parts(self.wanted, self.fresh)
 
     def drop(self) -> None:
         for part in self.fresh.values():

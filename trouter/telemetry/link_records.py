@@ -149,7 +149,7 @@ class LinkRecords:
             )
         )
 
-    def look(self, router: Router, limit: int) -> None:
+    def record_counts(self, router: Router, limit: int) -> None:
         """Record the traffic of the next ``limit`` links, for those that had any."""
         portion = list(islice(self._round, limit))
         if len(portion) < limit:

@@ -43,7 +43,7 @@ class Observers:
         if not (isinstance(record, PluginFault) and record.hook == "observe"):
             self._stream.put(record)
 
-    def follow(self) -> None:
+    def update_kinds(self) -> None:
         """Take the kinds of records that the plugins want now, if any."""
         kinds = self._plugins.observed_kinds()
         self._stream.kinds = kinds
@@ -57,7 +57,7 @@ class Observers:
             while True:
                 with trio.move_on_after(LOOK_S):
                     await self._bell.wait()
-                self.follow()
+                self.update_kinds()
                 if self._stream:
                     await self._hand_on()
         finally:

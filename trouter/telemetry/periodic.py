@@ -81,7 +81,7 @@ class Telemetry:
         while self._due >= 1:
             portion = min(PORTION, int(self._due))
             self._due -= portion
-            self._recorder.links.look(self._router, portion)
+            self._recorder.links.record_counts(self._router, portion)
             await trio.lowlevel.checkpoint()
         if trio.current_time() - self._sketched_at_s >= interval_s:
             self._record_latency()
@@ -106,7 +106,7 @@ class Telemetry:
     def _record_latency(self) -> None:
         self._sketched_at_s = trio.current_time()
         since_us, at_us = self._sketches.since_us, now_us()
-        for sketch in self._sketches.take(at_us):
+        for sketch in self._sketches.take_sketches(at_us):
             self._recorder.emit(sketch)
         times: TimesByAddress | None = self._router.pulse.times
         for address, each in () if times is None else times.take():
@@ -145,7 +145,7 @@ class Sketches:
         self._counts = _counts_of(self._latency)
         self.since_us = at_us
 
-    def take(self, at_us: int) -> list[LatencySketch]:
+    def take_sketches(self, at_us: int) -> list[LatencySketch]:
         """Return a sketch for each class of addresses with deliveries since the last call."""
         before, since_us = self._counts, self.since_us
         self.begin(at_us)

@@ -183,7 +183,7 @@ class RecordLogs:
             raise ConfigurationError(problems)
         return pending
 
-    def become(self, wanted: dict[str, RecordLogEntity], fresh: dict[str, RecordLog]) -> None:
+    def replace_logs(self, wanted: dict[str, RecordLogEntity], fresh: dict[str, RecordLog]) -> None:
         """Start, reconfigure and stop logs, so that they are those in ``wanted``."""
         assert self._nursery is not None  # noqa: S101 - nothing is applied before
         for folder in list(self.by_folder):
@@ -216,7 +216,7 @@ class PendingRecordLogs:
         self._wanted = wanted
 
     def apply(self) -> None:
-        self._logs.become(self._wanted, self.fresh)
+        self._logs.replace_logs(self._wanted, self.fresh)
 
     def drop(self) -> None:
         for each in self.fresh.values():

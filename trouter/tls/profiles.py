@@ -59,7 +59,7 @@ class Profile:
     #: The smallest number of days in a warning about the present certificate.
     warned_days: int = field(default=10_000)
 
-    def follow(self, before: Profile | None) -> Profile:
+    def continue_from(self, before: Profile | None) -> Profile:
         """Replace ``before`` and return self; warnings about an unchanged certificate are not repeated."""
         if before is not None and before.loaded.certificate == self.loaded.certificate:
             self.warned_days = before.warned_days
@@ -141,7 +141,7 @@ class TlsProfiles:
                     before.failed = stamp
                     renewals.append(Renewal(entity.name, str(problem)))
             else:
-                profiles[entity.name] = Profile(loaded, wanted, loaded.stamp).follow(before)
+                profiles[entity.name] = Profile(loaded, wanted, loaded.stamp).continue_from(before)
                 if before is not None or entity.name in self._faults:
                     renewals.append(Renewal(entity.name))
         if lines:
@@ -159,7 +159,7 @@ class TlsProfiles:
                 versions_only = False
         return Fault(entity, uses, str(problem), stamp, versions_only)
 
-    def become(self, profiles: dict[str, Profile], faults: dict[str, Fault]) -> None:
+    def replace_profiles(self, profiles: dict[str, Profile], faults: dict[str, Fault]) -> None:
         """Use these profiles from now on."""
         self._profiles = profiles
         self._faults = faults
@@ -222,7 +222,7 @@ class TlsProfiles:
                 renewals.append(Renewal(name, str(problem)))
             else:
                 if self._profiles.get(name) is profile:  # the profile was not replaced meanwhile
-                    self._profiles[name] = Profile(loaded, uses, loaded.stamp).follow(profile)
+                    self._profiles[name] = Profile(loaded, uses, loaded.stamp).continue_from(profile)
                     renewals.append(Renewal(name))
         return renewals
 
@@ -332,7 +332,7 @@ class PendingProfiles:
 
     def apply(self) -> None:
         """Use the profiles from now on."""
-        self.parts.become(self.profiles, self.faults)
+        self.parts.replace_profiles(self.profiles, self.faults)
 
 
 def problems_in(configuration: Configuration, now_s: float) -> list[Problem]:
