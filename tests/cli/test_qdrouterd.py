@@ -190,7 +190,7 @@ def test_the_option_of_the_current_user_needs_no_switch_of_users(qdrouterd: Path
     assert "missing.conf: cannot be read" in done.stderr
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may switch_user somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become somebody else")
 def test_user_and_groups_are_given_up_for_good() -> None:
     code = (
         "import os; from trouter.app.privileges import account_of, switch_user;"
@@ -205,7 +205,7 @@ def test_user_and_groups_are_given_up_for_good() -> None:
     assert (done.stderr, done.stdout) == ("", "True True False\nfor good\n")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root may switch_user somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become somebody else")
 def test_a_peer_that_may_not_become_another_user_is_refused_with_that_reason() -> None:
     code = (
         "from trouter.app.privileges import PrivilegeError, account_of, switch_user\n"
