@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from trouter.client import BodyKind, DecodeError, EncodeError, Header, Message, Properties
 from trouter.wire.codec import encode
-from trouter.wire.constants import MAX_SYMBOL_BYTES
+from trouter.wire.constants import MAX_NESTING, MAX_SYMBOL_BYTES
+from trouter.wire.message import SectionReader, encoded_section
 from trouter.wire.types import Described, Symbol, Timestamp, UInt, ULong
 
 names = st.text(st.characters(max_codepoint=127), max_size=20)
@@ -111,6 +112,73 @@ def test_a_message_with_one_byte_changed_is_a_message_or_a_decode_error(message:
         Message.decode(bytes(raw))
     except DecodeError:
         return
+
+
+def codes_in(reader: SectionReader, *, reads: bool) -> list[int]:
+    codes = []
+    while code := reader.next():
+        codes.append(code)
+        if reads:
+            reader.value()
+    return codes
+
+
+@given(messages())
+def test_sections_that_are_skipped_are_those_that_are_read(message: Message) -> None:
+    data = message.encode()
+    assert codes_in(SectionReader(data), reads=False) == codes_in(SectionReader(data), reads=True)
+    reader = SectionReader(data)
+    parts = []
+    while reader.next():
+        parts.append(data[reader.start : reader.end()])
+    assert b"".join(parts) == data
+    assert (reader.code, reader.start) == (0, len(data))
+
+
+def test_sections_are_read_up_to_the_end_that_is_given() -> None:
+    data = section(0x74, {"a": 1}) + section(0x77, "x" * 100)
+    reader = SectionReader(data, len(data) - 1)
+    assert (reader.next(), reader.value(), reader.next()) == (0x74, {"a": 1}, 0x77)
+    with pytest.raises(DecodeError, match="claimed"):
+        reader.value()
+    assert codes_in(SectionReader(data, 10**9), reads=True) == [0x74, 0x77]
+    assert codes_in(SectionReader(data, 0), reads=True) == []
+
+
+def test_a_content_has_so_many_values_and_no_more() -> None:
+    data = section(0x77, [1, 2, 3])
+    assert codes_in(SectionReader(data, max_values=4), reads=True) == [0x77]
+    with pytest.raises(DecodeError, match="more than 3 values"):
+        codes_in(SectionReader(data, max_values=3), reads=True)
+
+
+def test_a_content_is_as_deep_as_in_a_whole_value() -> None:
+    deep: Any = 1
+    for _ in range(MAX_NESTING - 1):
+        deep = [deep]
+    assert codes_in(SectionReader(section(0x77, deep)), reads=True) == [0x77]
+    raw = encode([deep])
+    with pytest.raises(DecodeError, match="nested more than"):
+        codes_in(SectionReader(encoded_section(0x77, raw)), reads=True)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"\x40",
+        b"\0\x45\x40",
+        b"\0\x53",
+        b"\0\x53\x77",
+        b"\0\x53\x79\x40",
+        b"\0\x52\x77\x40",
+        b"\0\xa1\x11amqp:amqp-value:*\x40",
+        b"\0\x80" + bytes(6) + b"\1\x77\x40",
+    ],
+)
+@pytest.mark.parametrize("reads", [False, True])
+def test_bytes_that_are_no_section_are_refused_read_or_skipped(raw: bytes, reads: bool) -> None:
+    with pytest.raises(DecodeError):
+        codes_in(SectionReader(raw), reads=reads)
 
 
 def section(code: int, content: object) -> bytes:
