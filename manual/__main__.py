@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from manual import columns, compatibility, configuration, limits_page, migration
+from manual import columns, compatibility, configuration, limits_page, migration, operations
 
 
 def pages() -> dict[str, str]:
@@ -16,6 +16,7 @@ def pages() -> dict[str, str]:
         "limits.md": limits_page.page(),
         "compatibility.md": compatibility.page(),
         "columns.md": columns.page(),
+        "management.md": operations.page(),
     }
 
 

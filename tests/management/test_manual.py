@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from manual import operations
 from tests.routers import RunningRouter
 from trouter.management import agent, cursor, entities, own, query, requests, responses
 from trouter.management.operations import ENTITY_OPERATIONS, NODE_OPERATIONS
@@ -20,6 +21,10 @@ MEBIBYTE = 1024 * 1024
 @pytest.mark.parametrize("operation", sorted({*ENTITY_OPERATIONS, *NODE_OPERATIONS, "CREATE", "QUERY"}))
 def test_every_operation_has_its_line(operation: str) -> None:
     assert re.search(rf"^\| ([A-Z-]+, )*{operation}(, [A-Z-]+)* \|", PAGE, re.MULTILINE)
+
+
+def test_the_table_of_operations_is_that_of_the_declarations() -> None:
+    assert operations.page() == PAGE
 
 
 @pytest.mark.parametrize("status", REASONS)

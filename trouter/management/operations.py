@@ -18,11 +18,12 @@ from .responses import Answer
 from .rights import Forbidden, check_level, may_begin
 from .status import Refusal, bad_request, not_implemented
 from .tenants import check_operation
+from .verbs import VERBS
 
 __all__ = ["CHANGES", "ENTITY_OPERATIONS", "NODE_OPERATIONS", "perform"]
 
 #: Operations that change the router; they are done one after the other, beside those that only read.
-CHANGES: Final = frozenset({"CREATE", "UPDATE", "DELETE", "RELOAD"})
+CHANGES: Final = frozenset(name for each in VERBS if each.changes for name in each.names)
 
 
 async def perform(node: Node, request: Request) -> Answer:

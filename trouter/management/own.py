@@ -16,11 +16,12 @@ from .kinds import MANAGEMENT, SELF, attribute_names, bases_of, descendants_of, 
 from .ports import MEMORY_BY, POLICY_QUESTION
 from .requests import Request, shown
 from .responses import Answer, answer
-from .rights import READ, check_level
+from .rights import check_level
 from .schema_text import encoded_schema, schema_text
 from .showing import shown_entity
 from .status import OK, bad_request, not_implemented
 from .tenants import check_listing
+from .verbs import OPERATE, READ, VERBS, verb
 
 #: The most keys without a value in an UPDATE that names its entity by such a key.
 MAX_EMPTY: Final = 64
@@ -45,63 +46,6 @@ def _kinds_wanted(request: Request) -> tuple[EntityType, ...]:
     return descendants_of(kind_of(text) if text else None)
 
 
-async def _get_types(_: Node, request: Request) -> Answer:
-    return answer({kind.full_name: [base.full_name for base in bases_of(kind)] for kind in _kinds_wanted(request)})
-
-
-async def _get_attributes(_: Node, request: Request) -> Answer:
-    return answer({kind.full_name: list(attribute_names(kind)) for kind in _kinds_wanted(request)})
-
-
-async def _get_operations(_: Node, request: Request) -> Answer:
-    return answer({kind.full_name: list(listed_operations(kind, NODE_OPERATIONS)) for kind in _kinds_wanted(request)})
-
-
-async def _get_annotations(_: Node, request: Request) -> Answer:
-    _kinds_wanted(request)
-    return answer({})
-
-
-async def _get_nodes(node: Node, _: Request) -> Answer:
-    table = node.router.table
-    if node.tenant is not None:
-        return answer([])
-    if table.mode != "interior":
-        return answer([])
-    routers = (table.router_id, *sorted(router.id for router in node.router.network.routers.values() if router.trunk))
-    return answer([f"amqp:/_topo/0/{router_id}/$management" for router_id in routers])
-
-
-async def _get_schema(_: Node, __: Request) -> Answer:
-    return Answer(OK, encoded_schema(tuple(NODE_OPERATIONS)))
-
-
-async def _get_json_schema(_: Node, request: Request) -> Answer:
-    return answer(schema_text(tuple(NODE_OPERATIONS), request.number("indent")))
-
-
-async def _get_log(node: Node, request: Request) -> Answer:
-    module = request.text("module")
-    known = node.book.counts()
-    if module and module not in known:
-        raise bad_request(f"no such module '{shown(module)}'; the modules are {', '.join(known)}")
-    entries = node.book.recent(max(0, request.number("limit") or 0), module)
-    return answer([[each.module, each.level, each.text, each.file, each.line, int(each.seconds)] for each in entries])
-
-
-async def _profile(node: Node, request: Request) -> Answer:
-    if "start" in request.properties:
-        node.profile.start()
-        return answer(None)
-    if "stop" in request.properties:
-        return answer(node.profile.stop())
-    raise bad_request("PROFILE needs the property 'start' or 'stop'")
-
-
-async def _read_node(node: Node, _: Request) -> Answer:
-    return shown_entity(node.directory.find(kind_of(MANAGEMENT), SELF, ""))
-
-
 async def update_by_body(node: Node, request: Request) -> Answer:
     """Update the entity that the body names, as ``name`` or ``identity`` or as a key without a value; Refusal."""
     body = request.map_body()
@@ -119,10 +63,141 @@ async def update_by_body(node: Node, request: Request) -> Answer:
     return await apply(node, request, {key: value for key, value in body.items() if key != named[0]}, found)
 
 
+@verb(
+    "READ",
+    answer="the node's own entity",
+    level=READ,
+    tenants=True,
+)
+async def _read_node(node: Node, _: Request) -> Answer:
+    return shown_entity(node.directory.find(kind_of(MANAGEMENT), SELF, ""))
+
+
+@verb(
+    "GET-TYPES",
+    answer="a map from each type to the types that it extends, the nearest first",
+    level=READ,
+    tenants=True,
+)
+async def _get_types(_: Node, request: Request) -> Answer:
+    return answer({kind.full_name: [base.full_name for base in bases_of(kind)] for kind in _kinds_wanted(request)})
+
+
+@verb(
+    "GET-ATTRIBUTES",
+    answer="a map from each type to its attributes; with `entityType` only that type and those that extend it",
+    level=READ,
+    tenants=True,
+)
+async def _get_attributes(_: Node, request: Request) -> Answer:
+    return answer({kind.full_name: list(attribute_names(kind)) for kind in _kinds_wanted(request)})
+
+
+@verb(
+    "GET-OPERATIONS",
+    answer="a map from each type to every operation that works: those of Qpid Dispatch in its order, then "
+    "those that only this router has; with `entityType` only that type and those that extend it",
+    level=READ,
+    tenants=True,
+)
+async def _get_operations(_: Node, request: Request) -> Answer:
+    return answer({kind.full_name: list(listed_operations(kind, NODE_OPERATIONS)) for kind in _kinds_wanted(request)})
+
+
+@verb(
+    "GET-ANNOTATIONS",
+    answer="an empty map: there are none",
+    level=READ,
+    tenants=True,
+)
+async def _get_annotations(_: Node, request: Request) -> Answer:
+    _kinds_wanted(request)
+    return answer({})
+
+
+@verb(
+    "GET-MGMT-NODES",
+    "DISCOVER-MGMT-NODES",
+    answer="the addresses of the network's management nodes; none on a standalone router",
+    level=READ,
+    tenants=True,
+)
+async def _get_nodes(node: Node, _: Request) -> Answer:
+    table = node.router.table
+    if node.tenant is not None:
+        return answer([])
+    if table.mode != "interior":
+        return answer([])
+    routers = (table.router_id, *sorted(router.id for router in node.router.network.routers.values() if router.trunk))
+    return answer([f"amqp:/_topo/0/{router_id}/$management" for router_id in routers])
+
+
+@verb(
+    "GET-SCHEMA",
+    answer="every type with its attributes, types, defaults and descriptions, without values that are "
+    "false, empty or zero",
+    level=READ,
+    tenants=True,
+)
+async def _get_schema(_: Node, __: Request) -> Answer:
+    return Answer(OK, encoded_schema(tuple(NODE_OPERATIONS)))
+
+
+@verb(
+    "GET-JSON-SCHEMA",
+    "GET-SCHEMA-JSON",
+    answer="the same as JSON text",
+    level=READ,
+    tenants=True,
+)
+async def _get_json_schema(_: Node, request: Request) -> Answer:
+    return answer(schema_text(tuple(NODE_OPERATIONS), request.number("indent")))
+
+
+@verb(
+    "GET-LOG",
+    answer="entries, oldest first: module, level, text, file, line, seconds since 1970; at most the last 1000",
+    level=OPERATE,
+)
+async def _get_log(node: Node, request: Request) -> Answer:
+    module = request.text("module")
+    known = node.book.counts()
+    if module and module not in known:
+        raise bad_request(f"no such module '{shown(module)}'; the modules are {', '.join(known)}")
+    entries = node.book.recent(max(0, request.number("limit") or 0), module)
+    return answer([[each.module, each.level, each.text, each.file, each.line, int(each.seconds)] for each in entries])
+
+
+@verb(
+    "PROFILE",
+    answer="where the management node spends its time between `start` and `stop`",
+    level=OPERATE,
+)
+async def _profile(node: Node, request: Request) -> Answer:
+    if "start" in request.properties:
+        node.profile.start()
+        return answer(None)
+    if "stop" in request.properties:
+        return answer(node.profile.stop())
+    raise bad_request("PROFILE needs the property 'start' or 'stop'")
+
+
+@verb(
+    "RELOAD",
+    answer="reads the configuration file again: a map of `created`, `updated`, `deleted`, `kept` and "
+    "`restart`; or 400 with all errors of the file, and nothing changes",
+    level=OPERATE,
+    changes=True,
+)
 async def _reload(node: Node, _: Request) -> Answer:
     return answer(asdict(await node.control.reload()))
 
 
+@verb(
+    "EXPLAIN",
+    answer="why messages for an address flow or not: distribution, consumers, senders, and a `verdict`",
+    level=READ,
+)
 async def _explain(node: Node, request: Request) -> Answer:
     address = request.text("address")
     if not 0 < len(address.encode()) <= MAX_ADDRESS_BYTES:
@@ -130,6 +205,12 @@ async def _explain(node: Node, request: Request) -> Answer:
     return answer(explain(node.router, address).as_map())
 
 
+@verb(
+    "EXPLAIN-POLICY",
+    answer="the policy's decision about a connection, and about an address if one is named: `allowed`, "
+    "`rule`, `vhost`, `group`, `reason` if it denies, `settings`, `limits` and the `steps`",
+    level=READ,
+)
 async def _explain_policy(node: Node, request: Request) -> Answer:
     question = {name: request.text(name) for name in POLICY_QUESTION if request.properties.get(name) is not None}
     if not {"vhost", "user", "host"} & set(question):
@@ -142,6 +223,33 @@ async def _explain_policy(node: Node, request: Request) -> Answer:
     return answer(dict(node.control.explain_policy(question)))
 
 
+@verb(
+    "GET-MEMORY",
+    answer="the router's objects by kind: `name`, `size` of one, `count` and `bytes` of all. With the "
+    "property `by` of `connection`, `user`, `vhost` or `address`: what they take, the largest 20 "
+    "first and the others in one row; `by` `process`: `resident`, `limit`, `messages` and "
+    "`messagesLimit`",
+    level=READ,
+)
+async def _get_memory(node: Node, request: Request) -> Answer:
+    by = request.text("by")
+    if by == "address":
+        return answer([asdict(each) for each in waiting_messages(node.router)])
+    if by in MEMORY_BY:
+        return answer([dict(row) for row in node.control.memory(by)])
+    if by:
+        raise bad_request(f"GET-MEMORY groups by {', '.join(MEMORY_BY)} or address, not by {shown(by)}")
+    held = owners(node.router, [each.engine for each in node.control.connections().values()])
+    return answer([{"name": name, "size": size, "count": count, "bytes": size * count} for name, size, count in held])
+
+
+@verb(
+    "GET-RIGHTS",
+    answer="the rights of the requester: its `level` (below), whether it is a `tenant`, "
+    "`allowAdminStatusUpdate`, `allowDynamicLinkRoutes`",
+    level=READ,
+    tenants=True,
+)
 async def _get_rights(node: Node, request: Request) -> Answer:
     rights = node.rights(request)
     tenant = node.tenant
@@ -157,35 +265,7 @@ async def _get_rights(node: Node, request: Request) -> Answer:
     )
 
 
-async def _get_memory(node: Node, request: Request) -> Answer:
-    by = request.text("by")
-    if by == "address":
-        return answer([asdict(each) for each in waiting_messages(node.router)])
-    if by in MEMORY_BY:
-        return answer([dict(row) for row in node.control.memory(by)])
-    if by:
-        raise bad_request(f"GET-MEMORY groups by {', '.join(MEMORY_BY)} or address, not by {shown(by)}")
-    held = owners(node.router, [each.engine for each in node.control.connections().values()])
-    return answer([{"name": name, "size": size, "count": count, "bytes": size * count} for name, size, count in held])
-
-
 #: What the node does and GET-OPERATIONS lists, beside QUERY; an UPDATE sent to it is of the entity that its body names.
 NODE_OPERATIONS: Final[dict[str, Operation]] = {
-    "READ": _read_node,
-    "GET-TYPES": _get_types,
-    "GET-ATTRIBUTES": _get_attributes,
-    "GET-OPERATIONS": _get_operations,
-    "GET-ANNOTATIONS": _get_annotations,
-    "GET-MGMT-NODES": _get_nodes,
-    "DISCOVER-MGMT-NODES": _get_nodes,
-    "GET-SCHEMA": _get_schema,
-    "GET-JSON-SCHEMA": _get_json_schema,
-    "GET-SCHEMA-JSON": _get_json_schema,
-    "GET-LOG": _get_log,
-    "PROFILE": _profile,
-    "RELOAD": _reload,
-    "EXPLAIN": _explain,
-    "EXPLAIN-POLICY": _explain_policy,
-    "GET-MEMORY": _get_memory,
-    "GET-RIGHTS": _get_rights,
+    name: each.perform for each in VERBS if each.perform is not None for name in each.names
 }

@@ -1,6 +1,6 @@
 """The rights of requesters: the level that each operation needs, by the type that it is about (R-4.15).
 
-Levels are those of a group's attribute ``management``. An operation that is not in the tables needs the highest.
+Levels are those of a group's attribute ``management``. An unknown operation needs the highest.
 """
 
 from __future__ import annotations
@@ -12,19 +12,11 @@ from trouter.config.schema import EntityType
 
 from .ports import Rights
 from .status import Refusal, forbidden
+from .verbs import ADMIN, NONE, OPERATE, READ, verb_of
 
-NONE, READ, OPERATE, ADMIN = LEVELS
 #: In Qpid Dispatch's words.
 NOT_ALLOWED: Final = "You are not allowed to perform this operation."
 
-#: Operations that only read, of whatever type; not GET-LOG, because the log shows more of other clients.
-LOOKING: Final = frozenset({
-    "READ", "QUERY", "CALLME", "GET-TYPES", "GET-ATTRIBUTES", "GET-OPERATIONS", "GET-ANNOTATIONS", "GET-MGMT-NODES",
-    "DISCOVER-MGMT-NODES", "GET-SCHEMA", "GET-JSON-SCHEMA", "GET-SCHEMA-JSON", "GET-MEMORY", "GET-RIGHTS", "EXPLAIN",
-    "EXPLAIN-POLICY",
-})  # fmt: skip
-#: Operations of the node that do not change the configuration, or apply the operator's file.
-OPERATING: Final = frozenset({"GET-LOG", "PROFILE", "RELOAD"})
 #: Types of running entities and of routing; files, secrets, listeners and rights are not among them.
 OPERATED: Final = frozenset({
     "connection", "router.link", "router.config.address", "router.config.linkRoute", "router.config.autoLink",
@@ -36,10 +28,9 @@ OWN_ROUTE: Final = "router.connection.linkRoute"
 
 def level_for(operation: str, kind: EntityType | None) -> str:
     """Return the lowest level for ``operation``, in capitals, on entities of ``kind``; None for the node."""
-    if operation in LOOKING:
-        return READ
-    if operation in OPERATING and kind is None:
-        return OPERATE
+    known = verb_of(operation)
+    if known is not None and (known.level == READ or (known.level and kind is None)):
+        return known.level
     return OPERATE if kind is not None and kind.short in OPERATED else ADMIN
 
 

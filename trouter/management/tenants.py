@@ -10,21 +10,16 @@ from .kinds import is_base
 from .providers.owned import OWNED
 from .requests import shown
 from .status import forbidden
+from .verbs import verb_of
 
-#: The operations of tenants; each shows only the tenant's own entities, or what is the same for all tenants.
-OPERATIONS: Final = frozenset(
-    {
-        "QUERY", "READ", "GET-TYPES", "GET-ATTRIBUTES", "GET-OPERATIONS", "GET-ANNOTATIONS", "GET-MGMT-NODES",
-        "DISCOVER-MGMT-NODES", "GET-SCHEMA", "GET-JSON-SCHEMA", "GET-SCHEMA-JSON", "GET-RIGHTS",
-    }
-)  # fmt: skip
 #: The type of the node itself.
 _NODE: Final = "management"
 
 
 def check_operation(operation: str, policy: bool) -> None:
     """Raise Refusal for an operation closed to tenants; with a ``policy`` UPDATE is open, by the group's rights."""
-    if operation not in OPERATIONS and not (policy and operation == "UPDATE"):
+    known = verb_of(operation)
+    if (known is None or not known.tenants) and not (policy and operation == "UPDATE"):
         raise forbidden(f"Forbidden: {shown(operation)} by a tenant")
 
 
