@@ -86,7 +86,10 @@ class Control:
         topology: Topology | None = None,
         uplinks: Uplinks | None = None,
     ) -> None:
-        """``read`` returns the configuration for a reload, from the source of the present one; None if it has none."""
+        """``read`` returns the configuration for a reload, from the source of the present one; None if it has none.
+
+        ``make_listener`` returns a listener on sockets that are bound, which may show this object.
+        """
         self.service = Service()
         self.stopping = False
         self._configuration = configuration
