@@ -85,10 +85,10 @@ async def test_requests_that_come_at_once_are_answered_in_turn(tmp_path: Path) -
 async def test_requests_beyond_the_pace_of_a_connection_wait(patient_clock: MockClock) -> None:
     async with listening(Site()) as listener, client_of(listener) as client:
         begun = trio.current_time()
-        await client.send(HEALTHZ * 5 * TURNS_PER_S)
-        for _ in range(5 * TURNS_PER_S):
+        await client.send(HEALTHZ * 2 * TURNS_PER_S)
+        for _ in range(2 * TURNS_PER_S):
             assert (await client.answer()).status == 200
-        assert trio.current_time() - begun > 3
+        assert trio.current_time() - begun > 0.9
 
 
 async def test_a_body_is_skipped_to_the_next_request() -> None:

@@ -257,13 +257,13 @@ async def test_frames_without_bytes_for_amqp_wait_beyond_the_pace_of_a_connectio
 ) -> None:
     async with listening(Site()) as listener, websocket_to(listener) as sockets:
         begun = trio.current_time()
-        octets = b"".join(bytes(sockets.protocol.send(empty)) for _ in range(5 * TURNS_PER_S))
+        octets = b"".join(bytes(sockets.protocol.send(empty)) for _ in range(2 * TURNS_PER_S))
         await sockets.stream.send_all(octets)
         await sockets.send_bytes(b"behind them")
         while not isinstance(event := await sockets.next(), BytesMessage) or not event.data:
             pass
         assert event.data == b"behind them"
-        assert trio.current_time() - begun > 3
+        assert trio.current_time() - begun > 0.9
 
 
 async def test_messages_for_amqp_have_no_pace() -> None:
