@@ -14,7 +14,7 @@ from trouter.core.containers import Container
 from trouter.core.messagelog import MessageLog
 from trouter.core.network import PRIORITIES, Trunk
 from trouter.core.table import AddressRule
-from trouter.core.trunking import begin_links
+from trouter.core.trunking import begin_links, open_streams
 from trouter.engine.connection import Connection
 from trouter.engine.events import ConnectionOpened, Event
 from trouter.engine.limits import EngineLimits
@@ -78,7 +78,7 @@ class Side:
             core.network.add_trunk(self.trunk)
             core.container_came(Container(self.engine, self.terms, event.open.container_id, "", self.terms.role))
             if self.streams:
-                core.open_streams(self.trunk, self.begin_session, self.end_session)
+                open_streams(core, self.trunk, self.begin_session, self.end_session)
         fault = serve_links(core, self.engine, self.terms, event)
         if fault is not None:
             self.faults.append(fault)

@@ -13,6 +13,7 @@ import pytest
 from tests.core.rows import link_row
 from tests.core.test_edges import downlink, edge_of, router
 from tests.core.test_uplinks import Edge
+from trouter.core.edge.downlinks import open_edge_streams
 from trouter.core.streams import KEPT_IDLE
 from trouter.core.table import AddressRule
 from trouter.engine.session import Session
@@ -34,7 +35,7 @@ def offer_streams(router: MemoryRouter, peer: MemoryClient) -> None:
         session.begin()
         return session
 
-    router.core.open_edge_streams(peer.terms.connection_number, 250, begin, Session.end)
+    open_edge_streams(router.core, peer.terms.connection_number, 250, begin, Session.end, None)
 
 
 class Above:

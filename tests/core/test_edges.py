@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from trouter.core.attach import PeerTerms
-from trouter.core.edge.downlinks import SILENCE_S
 from trouter.core.edge.peers import EdgePeer
+from trouter.core.edge.protocol import SILENCE_S
 from trouter.core.table import MAX_SLASHES, AddressRule
 from trouter.testing import MemoryClient, MemoryReceiver, MemoryRouter, compose
 from trouter.wire.codec import decode, encode
@@ -34,8 +34,8 @@ def router() -> MemoryRouter:
 def edge_of(above: MemoryRouter, user: str = "edge", capacity: int = 10) -> MemoryClient:
     """Connect in the role edge."""
     number = len(above.clients) + 1
-    peer = above.core.edges.peers[number] = EdgePeer(number, user)
-    return above.connect(PeerTerms(capacity, False, False, edge=peer), role="edge")
+    above.core.edges.peers[number] = EdgePeer(number, user)
+    return above.connect(PeerTerms(capacity, False, False), role="edge")
 
 
 def downlink(edge: MemoryClient, name: str = "E1", credit: int = 10) -> MemoryReceiver:

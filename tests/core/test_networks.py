@@ -13,6 +13,7 @@ from trouter.core.attach import PeerTerms
 from trouter.core.message import OutgoingDelivery
 from trouter.core.streams import KEPT_IDLE, Streams
 from trouter.core.table import AddressRule
+from trouter.core.trunking import open_streams
 from trouter.engine.faults import Misuse
 from trouter.engine.limits import EngineLimits
 from trouter.engine.session import Session
@@ -669,7 +670,7 @@ def test_when_the_neighbour_takes_no_more_streams_they_go_with_the_others() -> N
     def refuse() -> Session:
         raise Misuse("no more")
 
-    joined["A"].core.open_streams(joined.sides["A", "B"].trunk, refuse, joined.sides["A", "B"].end_session)
+    open_streams(joined["A"].core, joined.sides["A", "B"].trunk, refuse, joined.sides["A", "B"].end_session)
     sent = sender(joined, "A", "work").begin(LARGE[:200_000])
     joined.pump()
     sent.finish(LARGE[200_000:])

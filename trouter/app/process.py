@@ -19,7 +19,7 @@ from trouter._bell import Bell
 from trouter.config import ChangeRefused, Configuration
 from trouter.connections.listeners import Standing
 from trouter.connections.stream import LINGER_S
-from trouter.core.edge.downlinks import HEARTBEAT
+from trouter.core.edge.protocol import HEARTBEAT
 from trouter.hooks import Plugins
 from trouter.management.agent import Agent
 from trouter.net.hub import Hub

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from trouter.core.edge.downlinks import SILENCE_S
+from trouter.core.edge.protocol import SILENCE_S
 from trouter.core.router import Router
 
 from .registry import Connections

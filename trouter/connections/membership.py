@@ -6,13 +6,14 @@ Between routers it is a trunk to a neighbour, the connection of an edge router, 
 from __future__ import annotations
 
 from trouter.backbone.backbone import announced_cost
+from trouter.core.edge.downlinks import open_edge_streams
 from trouter.core.edge.peers import EdgePeer
 from trouter.core.messagelog import MessageLog
 from trouter.core.network import PRIORITIES, Trunk
 from trouter.core.streams import STREAMING_LINKS
 from trouter.core.tenants import Tenant
 from trouter.core.terms import ROUTER_ROLES, PeerTerms
-from trouter.core.trunking import begin_links
+from trouter.core.trunking import begin_links, open_streams
 from trouter.engine.connection import Connection
 from trouter.engine.faults import Misuse
 from trouter.engine.session import Session
@@ -82,7 +83,6 @@ class Membership:
             tenant=tenant,
             trunk=self.trunk,
             role=role,
-            edge=self.edge,
         )
         self.sessions = Sessions(engine, lifetime, services, policy, terms, settings.max_links)
 
@@ -100,7 +100,7 @@ class Membership:
         if self.edge is not None:
             router.edges.peers[self.number] = self.edge
         if streams and (self.edge is not None or self.is_uplink):
-            router.open_edge_streams(self.number, capacity, begin, end, self.sessions.terms.log)
+            open_edge_streams(router, self.number, capacity, begin, end, self.sessions.terms.log)
         if trunk is None:
             return
         if backbone is None:
@@ -108,7 +108,7 @@ class Membership:
             return
         backbone.add_trunk(trunk, connection.note_in_use)
         if streams:
-            router.open_streams(trunk, begin, end)
+            open_streams(router, trunk, begin, end)
         if connection.outgoing:
             try:
                 sessions = self.sessions.begin_own_sessions(1 + PRIORITIES)
@@ -144,7 +144,7 @@ class Membership:
             services.uplinks.activate_next()
         if self.trunk is not None and services.backbone is not None:
             services.backbone.remove_trunk(self.trunk)
-        router.close_edge_streams(self.number)
+        router.network.pools.pop(self.number, None)
         router.edges.peers.pop(self.number, None)
         services.policy.leave(self.number, self.sessions.had)
         if self.tenant is not None:

@@ -24,12 +24,14 @@ from .addresses import (
     temporary_target,
     temporary_token,
 )
-from .edge.services import DOWNLINK, SERVICES, TRACKING, EdgeRouterPort, accept_downlink, accept_tracking, serve
+from .edge.downlinks import EdgeRouterPort, accept_downlink, accept_tracking, serve
+from .edge.protocol import DOWNLINK, SERVICES, TRACKING
 from .entry import AddressEntry
 from .links import LinkOptions, attach_link, make_egress, make_ingress
 from .refusals import LINK_DENIED, NO_ROUTE, AttachRefused
-from .routed import carry, carry_up, dynamic_address
+from .routed import carry, carry_up
 from .routerport import RouterPort
+from .routes import dynamic_address
 from .table import TENANT_SERVICES, AddressTable, answer_of, is_made_elsewhere
 from .tenants import Tenant
 from .terms import DEFAULT_CAPACITY, PeerTerms
@@ -113,15 +115,16 @@ def _accept_incoming(router: EdgeRouterPort, link: IncomingLink, wanted: Attach,
         entry.add_sender(ingress)
     attach_link(link, _without_filter(wanted.source), target)
     ingress.account.open()
-    if terms.edge is not None and entry is not None:
-        router.edges.add_sender(terms.edge, entry)
+    edge = router.edges.peers.get(terms.connection_number)
+    if edge is not None and entry is not None:
+        router.edges.add_sender(edge, entry)
 
 
 def _accept_outgoing(router: EdgeRouterPort, link: OutgoingLink, wanted: Attach, terms: PeerTerms) -> None:
     source = wanted.source
     if not isinstance(source, Source):
         raise AttachRefused(NO_ROUTE)
-    edge = terms.edge
+    edge = router.edges.peers.get(terms.connection_number)
     if edge is not None and source.capabilities == (DOWNLINK,):
         accept_downlink(router, link, wanted, source, terms)
         return

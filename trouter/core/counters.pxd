@@ -1,5 +1,7 @@
 cimport cython
 
+cdef Py_ssize_t _MAX_ORIGINS
+
 
 cdef class Counters:
     cdef public Py_ssize_t deliveries
@@ -38,6 +40,16 @@ cdef class Copies:
 
 cdef class OriginTally:
     cdef public Py_ssize_t count
+
+
+cdef class Origins:
+    cdef public Py_ssize_t here
+    cdef public dict there
+    cdef str _last
+    cdef OriginTally _last_tally
+
+    @cython.locals(tally=OriginTally)
+    cpdef count(self, str origin)
 
 
 cdef Py_ssize_t _FAMILIES

@@ -123,6 +123,40 @@ class OriginTally:
         self.count = 0
 
 
+#: Routers of origin that are counted for one link; further ones are not.
+_MAX_ORIGINS = 256
+
+
+class Origins:
+    """The deliveries offered to one link, by the router at which they entered the network.
+
+    ``here`` are those of this router, ``there`` those of others by their names in annotations, None before the first.
+    """
+
+    __slots__ = ("_last", "_last_tally", "here", "there")
+
+    def __init__(self) -> None:
+        self.here = 0
+        self.there: dict[str, OriginTally] | None = None
+        self._last: str | None = None
+        self._last_tally: OriginTally | None = None
+
+    def count(self, origin: str) -> None:
+        """Count a delivery that came from another router."""
+        tally = self._last_tally if origin is self._last else None
+        if tally is None:
+            if self.there is None:
+                self.there = {}
+            tally = self.there.get(origin)
+            if tally is None:
+                if len(self.there) >= _MAX_ORIGINS:
+                    return
+                tally = self.there[origin] = OriginTally()
+            self._last = origin
+            self._last_tally = tally
+        tally.count += 1
+
+
 #: Classes of addresses. A link without an address, whose messages name theirs, is a class too.
 FAMILIES: Final = ("mobile", "local", "topological", "router", "anonymous")
 _FAMILY_OF_LETTER: Final = {"M": 0, "L": 1, "T": 2, "R": 3, "A": 3, "H": 3}

@@ -1,9 +1,8 @@
 cimport cython
 
 from trouter.core cimport deliveries
-from trouter.core.counters cimport AddressCounters, Counters, OriginTally
-from trouter.core.message cimport IncomingDelivery, Message, OutgoingDelivery
-from trouter.core.outstanding cimport Outstanding
+from trouter.core.counters cimport AddressCounters, Counters, Origins
+from trouter.core.message cimport IncomingDelivery, Message, OutgoingDelivery, Outstanding
 from trouter.core.ports cimport InEndpoint, Pulse, join_copy, notify_sender
 from trouter.engine.link cimport OutgoingLink
 from trouter.engine.session cimport Session
@@ -11,7 +10,6 @@ from trouter.engine.ports cimport Delivery, LinkPort, LinkSink
 
 cdef int _FIRST_OUTCOME
 cdef int _LAST_OUTCOME
-cdef Py_ssize_t _MAX_ORIGINS
 
 
 cdef class Backlog:
@@ -23,7 +21,6 @@ cdef class Backlog:
     cpdef OutgoingDelivery first(self)
     cpdef bint begins_with(self, OutgoingDelivery out) except -1
     cpdef append(self, OutgoingDelivery out)
-    cpdef remove_first(self)
     cpdef bint remove(self, OutgoingDelivery out) except -1
     cpdef list clear(self)
     @cython.locals(out=OutgoingDelivery)
@@ -57,18 +54,13 @@ cdef class Egress(LinkSink):
     cdef public double attached_at_s
     cdef public object pace
     cdef public double dry_since_s
-    cdef public Py_ssize_t entered_here
-    cdef public dict entered_there
-    cdef str _last_origin
-    cdef OriginTally _last_tally
+    cdef public Origins origins
 
     cpdef Py_ssize_t load(self)
     @cython.locals(out=OutgoingDelivery, pulse=Pulse, link=OutgoingLink, written=bytes, stream=Egress)
     cpdef OutgoingDelivery offer(self, InEndpoint source, IncomingDelivery delivery, bytes data, Py_ssize_t start, Py_ssize_t end, Message message)
     @cython.locals(out=OutgoingDelivery)
     cdef OutgoingDelivery _lend(self, Egress stream, InEndpoint source, IncomingDelivery delivery, Message message)
-    @cython.locals(tally=OriginTally)
-    cdef _note_origin(self, str origin)
     @cython.locals(link=OutgoingLink)
     cpdef Py_ssize_t continue_with(self, OutgoingDelivery out, Message message, bytes data, Py_ssize_t start, Py_ssize_t end) except -1
     cdef bint _may_begin(self, OutgoingLink link)
@@ -79,7 +71,6 @@ cdef class Egress(LinkSink):
     @cython.locals(out=OutgoingDelivery, message=Message, sender=OutgoingLink, waiting=Backlog)
     cpdef send_waiting(self)
     cpdef note_credit(self)
-    cdef _remove_first(self)
     cdef _remove_waiting(self, OutgoingDelivery out)
     cdef _count_dropped(self, Py_ssize_t count)
     @cython.locals(link=OutgoingLink, piece=bytes, last=bint, size=Py_ssize_t)
@@ -101,3 +92,7 @@ cdef class Egress(LinkSink):
     cpdef relieve(self, OutgoingDelivery out)
     @cython.locals(partner=IncomingDelivery)
     cdef _notify_lost(self, OutgoingDelivery out, int code, bytes state)
+
+
+@cython.locals(message=Message, copy=OutgoingDelivery)
+cdef bint _may_do_without(OutgoingDelivery out) except -1

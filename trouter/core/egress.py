@@ -14,18 +14,15 @@ from trouter.engine.link import OutgoingLink
 from trouter.engine.ports import Delivery, LinkPort, LinkSink
 
 from . import deliveries
-from .counters import AddressCounters, Counters, OriginTally, family_of
-from .message import IncomingDelivery, Message, OutgoingDelivery
+from .counters import AddressCounters, Counters, Origins, family_of
+from .message import IncomingDelivery, Message, OutgoingDelivery, Outstanding
 from .messagelog import SentLog
 from .outcomes import ACCEPTED, ACCEPTED_STATE, FAILED_STATE, MODIFIED, RELEASED, RELEASED_STATE
-from .outstanding import Outstanding
 from .pace import Pace
 from .ports import AddressPort, InEndpoint, Pulse, TrunkPort, join_copy, notify_sender
 
 _FIRST_OUTCOME = 0x24
 _LAST_OUTCOME = 0x27
-#: Routers of origin that are counted for one link; further ones are not.
-_MAX_ORIGINS = 256
 
 
 class StreamLinks(Protocol):
@@ -79,18 +76,14 @@ class Backlog:
         self.queue.append(out)
         self.count += 1
 
-    def remove_first(self) -> None:
-        """Remove the next delivery."""
-        self.queue.popleft()  # type: ignore[union-attr]  # the caller has seen one there
-        self.count -= 1
-        if self._dropped > 0:
-            self._pass_dropped()
-
     def remove(self, out: OutgoingDelivery) -> bool:
         """Remove a delivery from any position; return False if it is not there."""
-        if self.queue is None or out not in self.queue:
+        if self.begins_with(out):
+            self.queue.popleft()  # type: ignore[union-attr]  # it is there
+        elif self.queue is None or out not in self.queue:
             return False
-        self.queue.remove(out)
+        else:
+            self.queue.remove(out)
         self.count -= 1
         self._pass_dropped()
         return True
@@ -152,15 +145,11 @@ class Egress(LinkSink):
     """One outgoing link: its deliveries, waiting and unsettled."""
 
     __slots__ = (
-        "_last_origin",
-        "_last_tally",
         "attached_at_s",
         "capacity",
         "connection_number",
         "counters",
         "dry_since_s",
-        "entered_here",
-        "entered_there",
         "entry",
         "family",
         "identity",
@@ -168,6 +157,7 @@ class Egress(LinkSink):
         "link",
         "log",
         "max_unsettled",
+        "origins",
         "pace",
         "plain",
         "pool",
@@ -201,12 +191,8 @@ class Egress(LinkSink):
         self.entry: AddressPort | None = None
         #: The connection to a neighbouring router that it is on; None on other connections.
         self.trunk: TrunkPort | None = None
-        #: Deliveries offered to it that entered the network here, and at other routers by their ids (None before the
-        #: first); the last of those.
-        self.entered_here = 0
-        self.entered_there: dict[str, OriginTally] | None = None
-        self._last_origin: str | None = None
-        self._last_tally: OriginTally | None = None
+        #: Deliveries offered to it, by the router at which they entered the network.
+        self.origins = Origins()
         #: The pool of links that carry unfinished messages instead of this one, or None; and the number of its
         #: deliveries that are unsettled on such links.
         self.streams: StreamLinks | None = None
@@ -272,9 +258,9 @@ class Egress(LinkSink):
         out.message_format = delivery.message_format
         out.transfer_state = delivery.transfer_state
         if source.trunk is None:
-            self.entered_here += 1
+            self.origins.here += 1
         elif self.trunk is None:
-            self._note_origin(source.arrival.origin)
+            self.origins.count(source.arrival.origin)
         if delivery.remote_settled:
             out.settled = True
         else:
@@ -322,21 +308,6 @@ class Egress(LinkSink):
             out.outstanding = self.lent
         return out
 
-    def _note_origin(self, origin: str) -> None:
-        """Count a delivery that came from another router."""
-        tally = self._last_tally if origin is self._last_origin else None
-        if tally is None:
-            if self.entered_there is None:
-                self.entered_there = {}
-            tally = self.entered_there.get(origin)
-            if tally is None:
-                if len(self.entered_there) >= _MAX_ORIGINS:
-                    return
-                tally = self.entered_there[origin] = OriginTally()
-            self._last_origin = origin
-            self._last_tally = tally
-        tally.count += 1
-
     def _may_begin(self, link: OutgoingLink) -> bool:
         """Return whether one more delivery may be sent now."""
         return link.credit > 0 and self.unsettled < self.max_unsettled and link.attached and not link.waiting
@@ -358,7 +329,7 @@ class Egress(LinkSink):
         ):
             start = link.send(out, data, start, end, not message.complete)
             if out.complete:
-                self._remove_first()  # type: ignore[unreachable]
+                self._remove_waiting(out)  # type: ignore[unreachable]
                 message.leave(out)
                 self._sent(out)
                 if self.waiting.count > 0 or link.drain:
@@ -395,7 +366,7 @@ class Egress(LinkSink):
                 break
             if out.settled:
                 self.counters.count(0, self.pulse.now_s - out.arrived_at_s)
-            self._remove_first()
+            self._remove_waiting(out)
         if waiting.count == 0:
             waiting.forget_droppable()
         self.note_credit()
@@ -405,14 +376,8 @@ class Egress(LinkSink):
         if self.link.credit == 0 and self.dry_since_s < 0:
             self.dry_since_s = self.pulse.now_s
 
-    def _remove_first(self) -> None:
-        """Remove the next delivery from those that wait; a link of a pool that is idle then goes back there."""
-        self.waiting.remove_first()
-        if self.pool is not None and self.waiting.count == 0:
-            self.pool.return_link(self)
-
     def _remove_waiting(self, out: OutgoingDelivery) -> None:
-        """Remove a delivery from those that wait, if it is there; else as ``_remove_first``."""
+        """Remove a delivery from those that wait, if it is there; a link of a pool that is idle then goes back."""
         if self.waiting.remove(out) and self.pool is not None and self.waiting.count == 0:
             self.pool.return_link(self)
 
@@ -496,7 +461,7 @@ class Egress(LinkSink):
             out.message.leave(out)
         self.link.abort(out)
         if self.waiting.begins_with(out):
-            self._remove_first()
+            self._remove_waiting(out)
         self.on_credit(self.link)
 
     def _done(self, out: OutgoingDelivery) -> None:
@@ -535,10 +500,7 @@ class Egress(LinkSink):
         self._done(out)
         if out.message is not None:
             out.message.leave(out)
-        if self.waiting.begins_with(out):
-            self._remove_first()
-        else:
-            self._remove_waiting(out)
+        self._remove_waiting(out)
         if out.begun:
             self.link.abort(out)
         else:
@@ -551,7 +513,7 @@ class Egress(LinkSink):
         The other message may need that window to end, and then neither would continue. A pre-settled copy of an
         exchange is dropped instead if the message can continue without it.
         """
-        if not out.begun and self._may_do_without(out):
+        if not out.begun and _may_do_without(out):
             self._remove_waiting(out)
             self._give_back(out)
             out.complete = out.aborted = True
@@ -564,18 +526,6 @@ class Egress(LinkSink):
         self._remove_waiting(out)
         self._give_back(out)
         out.complete = out.aborted = True
-
-    def _may_do_without(self, out: OutgoingDelivery) -> bool:
-        message: Message | None = out.message
-        if message is None or message.heads is None or not out.settled or out.partner is not None:
-            return False
-        if message.complete:
-            return True
-        for each in message.copies:
-            copy: OutgoingDelivery = each
-            if copy.begun:
-                return True
-        return False
 
     def cut_off(self, out: OutgoingDelivery) -> None:
         """Abort a pre-settled message whose receiver takes no more of it, because others wait for it."""
@@ -646,3 +596,17 @@ class Egress(LinkSink):
         if partner is not None:
             out.partner = None
             notify_sender(out, partner, code, state, True)
+
+
+def _may_do_without(out: OutgoingDelivery) -> bool:
+    """Return whether a pre-settled copy of an exchange may be dropped: its message can continue without it."""
+    message: Message | None = out.message
+    if message is None or message.heads is None or not out.settled or out.partner is not None:
+        return False
+    if message.complete:
+        return True
+    for each in message.copies:
+        copy: OutgoingDelivery = each
+        if copy.begun:
+            return True
+    return False

@@ -9,8 +9,7 @@ from .counters import AddressCounters
 from .egress import Egress
 from .forwarders import FORWARDERS, Forwarder
 from .inprocess import Subscription
-from .network import RemoteRouter
-from .outstanding import HINT_OF_TREATMENT
+from .network import HINT_OF_TREATMENT, RemoteRouter
 from .times import Times
 
 #: The classes of addresses whose consumers here are advertised to other routers (inter-router.md 4.8).

@@ -2,9 +2,8 @@ cimport cython
 
 from trouter.core.counters cimport Copies
 from trouter.core.egress cimport Egress
-from trouter.core.message cimport IncomingDelivery, Message, OutgoingDelivery
+from trouter.core.message cimport IncomingDelivery, Message, OutgoingDelivery, Outstanding
 from trouter.core.network cimport Network, RemoteRouter, Trunk
-from trouter.core.outstanding cimport Outstanding
 from trouter.core.ports cimport InEndpoint
 
 cdef Py_ssize_t _LOOKS

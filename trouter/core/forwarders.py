@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from .counters import Copies
 from .egress import Egress
-from .message import IncomingDelivery, Message
+from .message import Fanout, IncomingDelivery, Message
 from .network import Network, RemoteRouter, Trunk
-from .outcomes import Fanout
 from .ports import MAX_INSIDE_BYTES, InEndpoint
 
 if TYPE_CHECKING:

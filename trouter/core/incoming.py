@@ -15,11 +15,24 @@ from .counters import Counters, family_of
 from .egress import Egress
 from .entry import AddressEntry
 from .message import CachedAnnotations, HeadWriter, IncomingDelivery, Message
-from .outcomes import ACCEPTED, ACCEPTED_STATE, FAILED_STATE, MODIFIED, REJECTED, RELEASED, RELEASED_STATE
+from .outcomes import (
+    ACCEPTED,
+    ACCEPTED_STATE,
+    FAILED_STATE,
+    MODIFIED,
+    REJECTED,
+    RELEASED,
+    RELEASED_STATE,
+    rejected_state,
+)
 from .ports import Gate, Pulse
 
 #: Bytes of an unfinished message to wait for before it is streamed (Q2's upper mark).
 _STREAM_AT = 131072
+#: The most bytes of header, annotations and (anonymous) properties to wait for.
+MAX_HEAD_BYTES = 1048576
+
+INVALID_MESSAGE = rejected_state("amqp:decode-error", "invalid message format")
 
 
 class CreditAccount:

@@ -16,7 +16,7 @@ from .addresses import DEFAULT_AREA, FALLBACK_NUMBER, MAX_ADDRESS_BYTES, MOBILE,
 from .check import NO_TO, RESERVED, TARGET, TARGET_DENIED, USER_ID_DENIED, MessageCheck
 from .counters import AddressCounters, Copies
 from .entry import AddressEntry
-from .incoming import CreditAccount, Frames, Settlement, is_gathering
+from .incoming import INVALID_MESSAGE, MAX_HEAD_BYTES, CreditAccount, Frames, Settlement, is_gathering
 from .message import AnnotationRewriter, CachedAnnotations, IncomingDelivery, Message
 from .network import Network, Trunk
 from .outcomes import REJECTED, RELEASED, RELEASED_STATE, rejected_state
@@ -25,13 +25,10 @@ from .ports import MAX_INSIDE_BYTES, InEndpoint, MessageTap, Pulse
 from .table import AddressTable, answer_of, is_made_elsewhere
 from .tenants import Tenant
 
-#: The most bytes of header, annotations and (anonymous) properties to wait for.
-MAX_HEAD_BYTES = 1048576
 _MAX_HEAD_BYTES = MAX_HEAD_BYTES
 _THROUGH_ANNOTATIONS = 3
 _THROUGH_PROPERTIES = 4
 
-INVALID_MESSAGE = rejected_state("amqp:decode-error", "invalid message format")
 TOO_MANY_ANNOTATIONS = rejected_state(
     "amqp:invalid-field", f"annotations are limited to {MAX_ANNOTATIONS_BYTES} bytes a map"
 )

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from trouter.engine.link_base import Link
 from trouter.wire.annotations import compose_annotations
 from trouter.wire.sections import THROUGH_ANNOTATIONS, MessageScan
 
 from .addresses import DEFAULT_AREA
+from .counters import Copies
 from .message import DEFAULT_PRIORITY, IncomingDelivery, Message, OutgoingDelivery
 from .outcomes import ACCEPTED, ACCEPTED_STATE
 from .ports import InEndpoint, Pulse, join_copy, notify_sender
@@ -77,6 +79,24 @@ class Subscription:
         return out
 
 
+class MessageTaker(Protocol):
+    """An outgoing link; see ``Egress``."""
+
+    def offer(
+        self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
+    ) -> OutgoingDelivery:
+        """Send a copy of the delivery, now or later; return the copy."""
+
+
+class MessageForwarder(Protocol):
+    """The consumers of an address; see ``Forwarder``."""
+
+    def forward(
+        self, source: InEndpoint, delivery: IncomingDelivery, data: bytes, start: int, end: int, message: Message | None
+    ) -> Copies:
+        """Forward the message to its consumers; return the number of copies."""
+
+
 class InsideSender(InEndpoint):
     """The endpoint of messages that the router itself sends, without waiting for their outcomes."""
 
@@ -87,7 +107,24 @@ class InsideSender(InEndpoint):
         self._here = f"{DEFAULT_AREA}/{router_id}"
         self._scan = MessageScan()
 
-    def describe(self, message: bytes) -> None:
+    def send(self, forwarder: MessageForwarder, message: bytes) -> Copies:
+        """Forward a (pre-settled) message to the consumers of an address; InvalidMessage."""
+        self._describe(message)
+        return forwarder.forward(self, self._make_presettled(), message, 0, len(message), None)
+
+    def send_on(self, egress: MessageTaker, message: bytes) -> None:
+        """Send a (pre-settled) message on one link, whatever its address."""
+        egress.offer(self, self._make_presettled(), message, 0, len(message), None)
+
+    def _make_presettled(self) -> IncomingDelivery:
+        """Return a delivery for a message from inside the router."""
+        delivery = IncomingDelivery(_NOWHERE)
+        delivery.remote_settled = True
+        delivery.complete = True
+        delivery.arrived_at_s = self.pulse.now_s
+        return delivery
+
+    def _describe(self, message: bytes) -> None:
         """Set the fields for ``message``, which is sent next; InvalidMessage."""
         self._scan.scan(message, 0, len(message), THROUGH_ANNOTATIONS, True)
         priority = self._scan.priority
@@ -122,3 +159,13 @@ class InsideSender(InEndpoint):
 
     def answer(self, delivery: IncomingDelivery, code: int, state: bytes | None, settled: bool) -> None:
         """Ignore the outcome: the router does not wait for it."""
+
+
+class _Nowhere(Link):
+    """The link of messages from inside the router: none."""
+
+    def __init__(self) -> None:
+        """Make it without a session."""
+
+
+_NOWHERE = _Nowhere()

@@ -13,13 +13,12 @@ from trouter.wire.performatives import Source
 from trouter.wire.types import UInt
 
 from .addresses import MOBILE
-from .edge.downlinks import LOOKUP_OPCODE, LOOKUP_VERSION, OK, SERVICES
+from .edge.protocol import LOOKUP_OPCODE, LOOKUP_VERSION, OK, SERVICES
 from .egress import Egress
 from .gather import Gatherer
 from .notes import Note, read, write
-from .routed import routed_address
 from .routerport import RouterPort
-from .routes import IN, OUT
+from .routes import IN, OUT, routed_address
 from .terms import PeerTerms
 
 #: Seconds to wait for the answer to a look-up.

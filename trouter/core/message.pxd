@@ -1,7 +1,5 @@
 cimport cython
 
-from trouter.core.outcomes cimport Fanout
-from trouter.core.outstanding cimport Outstanding
 from trouter.engine.ports cimport Delivery, SessionPort
 from trouter.wire cimport octets
 from trouter.wire.annotations cimport RouterAnnotations, compose_annotations, parse_annotations
@@ -10,6 +8,8 @@ from trouter.wire.sections cimport MessageScan
 
 cdef Py_ssize_t _MAX_SECTIONS
 cdef Py_ssize_t _MAX_BYTES
+cdef int _RELEASED
+cdef int _REJECTED
 
 
 cdef class CachedAnnotations:
@@ -45,6 +45,18 @@ cdef class AnnotationRewriter:
     cpdef bytes onward(self, CachedAnnotations annotations, str to, int phase)
     @cython.locals(came=RouterAnnotations)
     cdef bytes _compose(self, CachedAnnotations annotations, str to, int phase)
+
+
+cdef class Fanout:
+    cdef public Py_ssize_t outcomes_open
+    cdef public Py_ssize_t copies_open
+    cdef int _best
+
+    cpdef add_outcome(self, int code)
+
+
+cdef class Outstanding:
+    cdef public Py_ssize_t count
 
 
 cdef class IncomingDelivery(Delivery):

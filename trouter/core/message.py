@@ -19,9 +19,6 @@ from trouter.wire import octets
 from trouter.wire.annotations import RouterAnnotations, compose_annotations, parse_annotations
 from trouter.wire.sections import MessageScan
 
-from .outcomes import Fanout
-from .outstanding import Outstanding
-
 #: Sections of annotations cached for a link to a neighbour, and the longest one, in bytes.
 _MAX_SECTIONS = 1024
 _MAX_BYTES = 512
@@ -158,6 +155,11 @@ class AnnotationRewriter:
         )
 
 
+#: The sender of a multicast gets the highest of its copies' outcomes (routing.md 2.4): released is the lowest, then
+#: modified, accepted, and rejected.
+_RELEASED = 0x26
+_REJECTED = 0x25
+_RANKS = {_RELEASED: 1, 0x27: 2, 0x24: 3, _REJECTED: 4}
 #: Smaller pieces are joined, in bytes.
 _SMALL_PIECE = 512
 
@@ -170,6 +172,43 @@ class HeadWriter(Protocol):
 
     def write_onward(self, message: Message, to: str, phase: int) -> bytes:
         """Return the first piece of ``message`` for the address ``to``, as if it had entered the network here."""
+
+
+class Fanout:
+    """The copies of one multicast delivery: the numbers of those without outcome, and of those unsettled."""
+
+    __slots__ = ("_best", "copies_open", "outcomes_open")
+
+    def __init__(self, copies: int) -> None:
+        self.outcomes_open = copies
+        self.copies_open = copies
+        self._best = _RELEASED
+
+    def add_outcome(self, code: int) -> None:
+        """Count a copy's outcome ``code``; a code that is no outcome (part 3, 3.4) counts as rejected."""
+        self.outcomes_open -= 1
+        rank = _RANKS.get(code)
+        if rank is None:
+            code, rank = _REJECTED, _RANKS[_REJECTED]
+        if rank > _RANKS[self._best]:
+            self._best = code
+
+    @property
+    def code(self) -> int:
+        """Code of the highest outcome so far."""
+        return self._best
+
+
+class Outstanding:
+    """The number of unsettled deliveries of one address under way on one connection to another router.
+
+    Balanced distribution weighs it (routing.md 2.3); a copy under way refers to it until it ends.
+    """
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
 
 
 class IncomingDelivery(Delivery):

@@ -1,5 +1,5 @@
 from trouter.core.egress cimport Egress
-from trouter.core.outstanding cimport Outstanding
+from trouter.core.message cimport Outstanding
 
 cdef Py_ssize_t _LAST
 cdef Py_ssize_t _MAX_ORIGINS

@@ -11,10 +11,13 @@ from trouter.engine.ports import LinkSink
 
 from .addresses import DEFAULT_AREA, EDGE, MOBILE, ROUTER
 from .egress import Egress, StreamLinks
+from .message import Outstanding
 from .messagelog import MessageLog
-from .outstanding import TREATMENT_OF_HINT, Outstanding
 from .ports import InEndpoint
 
+#: The treatment of each advertised number (inter-router.md 2.6).
+TREATMENT_OF_HINT: Final = {0: "multicast", 1: "multicast", 2: "closest", 3: "balanced"}
+HINT_OF_TREATMENT: Final = {"multicast": 1, "closest": 2, "balanced": 3}
 #: Data links in one direction, by priority.
 PRIORITIES: Final = 10
 #: The first letters of the keys of link routes: prefixes and patterns, in and out.

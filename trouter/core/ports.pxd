@@ -1,8 +1,7 @@
 cimport cython
 
 from trouter.core.counters cimport Counters, Latency, Outcomes
-from trouter.core.message cimport Arrival, IncomingDelivery, Message, OutgoingDelivery
-from trouter.core.outcomes cimport Fanout
+from trouter.core.message cimport Arrival, Fanout, IncomingDelivery, Message, OutgoingDelivery
 from trouter.engine.ports cimport LinkSink
 from trouter.wire.sections cimport MessageScan
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from trouter.engine.link import IncomingLink
 from trouter.engine.link_base import Link
@@ -14,10 +14,12 @@ from trouter.engine.ports import LinkSink
 from trouter.wire.sections import MessageScan
 
 from .counters import AddressCounters, Counters, Outcomes
-from .message import Arrival, IncomingDelivery, Message, OutgoingDelivery
-from .outcomes import ACCEPTED, Fanout
-from .tenants import Tenant
+from .message import Arrival, Fanout, IncomingDelivery, Message, OutgoingDelivery
+from .outcomes import ACCEPTED, BARE
 from .times import Times, TimesByAddress
+
+if TYPE_CHECKING:
+    from .tenants import Tenant
 
 _FIRST_OUTCOME = 0x24
 #: The largest message for a consumer inside the router, in bytes; below a session's window.
@@ -257,7 +259,7 @@ def notify_sender(
         if out in partner.copies:
             partner.copies.remove(out)
     if fanout.outcomes_open == 0 and (counted or fanout.copies_open == 0):
-        source.answer(partner, fanout.code, fanout.state, fanout.copies_open == 0)
+        source.answer(partner, fanout.code, BARE[fanout.code], fanout.copies_open == 0)
 
 
 def _ignore() -> None:

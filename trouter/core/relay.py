@@ -18,8 +18,7 @@ from .check import USER_ID_DENIED, MessageCheck
 from .counters import AddressCounters
 from .egress import Egress
 from .entry import AddressEntry
-from .incoming import CreditAccount, Frames, Settlement, is_gathering
-from .ingress import INVALID_MESSAGE, MAX_HEAD_BYTES
+from .incoming import INVALID_MESSAGE, MAX_HEAD_BYTES, CreditAccount, Frames, Settlement, is_gathering
 from .message import IncomingDelivery, Message
 from .outcomes import REJECTED
 from .pace import Pace

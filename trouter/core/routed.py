@@ -26,14 +26,22 @@ from .links import LinkOptions, attach_link, make_routed_egress, make_routed_ing
 from .refusals import FRAME_TOO_SMALL, LINK_EXPIRATION, LINK_LOST, NO_ROUTE, AttachRefused
 from .relay import RoutedEgress, RoutedIngress
 from .routerport import RouterPort
-from .routes import AS_IT_IS, IN, LETTERS, LINK_BALANCED, OUT, Hop, LinkRoute, RoutePattern
+from .routes import (
+    ADDRESS_PROPERTY,
+    AS_IT_IS,
+    IN,
+    LETTERS,
+    LINK_BALANCED,
+    OUT,
+    Hop,
+    LinkRoute,
+    RoutePattern,
+    dynamic_address,
+    routed_address,
+)
 from .tenants import Tenant
 from .terms import PeerTerms
 
-#: The address of link routes to a coordinator (routing.md 6.3).
-COORDINATOR: Final = "$coordinator"
-#: The property by which a dynamic terminus names its link route (1.3a).
-ADDRESS_PROPERTY: Final = "x-opt-qd.address"
 _SETTLED_ONLY: Final = 1
 #: The longest link name that other routers accept for certain, in bytes; a longer one becomes its digest.
 _MAX_NAME_BYTES: Final = 8192
@@ -42,16 +50,6 @@ _ANY_HANDLE: Final = 0xFFFFFFFF
 _NEVER: Final = "never"
 
 _Terminus = TypeVar("_Terminus", Source | Described | None, Target | Coordinator | Described | None)
-
-
-def dynamic_address(properties: object) -> str | None:
-    """Return the link-route address that the first property of a dynamic terminus names; None for none."""
-    if isinstance(properties, dict) and properties:
-        first = next(iter(properties))
-        named = properties[first]
-        if first == ADDRESS_PROPERTY and isinstance(named, str) and named:
-            return named
-    return None
 
 
 class RoutedLink:
@@ -314,18 +312,6 @@ def _set_out(router: RouterPort, link: Link, terms: PeerTerms, pattern: RoutePat
     client = (terms.connection_number, link.session.channel if terms.is_router else 0)
     own = hop.container.for_routed_links(client)
     RoutedLink(router, link, terms, pattern, hop, own, text).begin()
-
-
-def routed_address(terminus: object) -> str | None:
-    """Return the address for the lookup of link routes; None for none."""
-    if isinstance(terminus, Coordinator):
-        return COORDINATOR
-    if not isinstance(terminus, Source | Target):
-        return None
-    if terminus.dynamic:
-        return dynamic_address(terminus.dynamic_node_properties)
-    address = terminus.address
-    return address if isinstance(address, str) and address else None
 
 
 def to_container(text: str, route: LinkRoute, tenant: Tenant | None) -> str:

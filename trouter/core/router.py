@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from trouter.engine.link_base import Link
@@ -16,7 +16,6 @@ from .autolinks import AutoLinks
 from .containers import Container, Containers, DetachReason, LinkOwner, OwnSession
 from .counters import AddressCounters, Latency, Outcomes
 from .edge.downlinks import Edges
-from .edge.services import open_edge_streams
 from .edge.uplink import Uplink
 from .egress import Egress
 from .entry import AddressEntry
@@ -25,8 +24,6 @@ from .farewells import Farewells
 from .ingress import Ingress
 from .inprocess import InsideConsumer, InsideSender, Subscription
 from .links import Endpoint, IncomingEndpoint
-from .message import IncomingDelivery
-from .messagelog import MessageLog
 from .network import Network, Trunk
 from .observer import RouterObserver
 from .pace import Paces
@@ -34,7 +31,6 @@ from .ports import Pulse
 from .routes import Routes
 from .table import AddressRule, AddressTable
 from .tenants import Tenant
-from .trunking import open_streams
 from .watch import OVERDRAWN_TEXT, Notice, Watch, zero_credit_s
 
 
@@ -114,25 +110,6 @@ class Router:
         endpoint.connection_number = connection_number
         self.links[endpoint.identity] = endpoint
 
-    def open_streams(self, trunk: Trunk, begin: Callable[[], Session], end: Callable[[Session], None]) -> None:
-        """Send unfinished messages over links of their own, each in a session that ``begin`` makes and ``end`` ends."""
-        open_streams(self, trunk, begin, end)
-
-    def open_edge_streams(
-        self,
-        number: int,
-        capacity: int,
-        begin: Callable[[], Session],
-        end: Callable[[Session], None],
-        log: MessageLog | None = None,
-    ) -> None:
-        """Do as ``open_streams`` between an edge router and its interior router, for links attached from now on."""
-        open_edge_streams(self, number, capacity, begin, end, log)
-
-    def close_edge_streams(self, number: int) -> None:
-        """Forget the pool of a lost connection; a second call does nothing."""
-        self.network.pools.pop(number, None)
-
     @property
     def network(self) -> Network:
         """The other routers."""
@@ -193,14 +170,7 @@ class Router:
             self._lose_egress(sink)
         elif isinstance(sink, IncomingEndpoint):
             self._lose_ingress(sink)
-        self._notify_owner(link, reason)
-
-    def _notify_owner(self, link: Link, reason: DetachReason | None) -> None:
-        """Notify the owner of the link, once, that it has ended."""
-        owner: LinkOwner | None = link.context
-        if owner is not None:
-            link.context = None
-            owner.gone(link, reason)
+        _notify_owner(link, reason)
 
     def lose_session(self, session: Session, error: Error | None = None) -> None:
         """Handle the loss of every link of a session in one pass over its deliveries; ``error`` is the peer's."""
@@ -218,7 +188,7 @@ class Router:
         if isinstance(session.context, OwnSession):
             session.context.lost(error)
         for link in links:
-            self._notify_owner(link, None)
+            _notify_owner(link, None)
 
     # --- the edge
 
@@ -405,16 +375,14 @@ class Router:
         """Send a (pre-settled) message from inside the router for ``tenant``; return the number of receivers."""
         entry = self.table.find(address.encode(), tenant=tenant)
         if entry is None or not entry.reachable():
-            entry = self._way_up(address, tenant) or entry
-        return 0 if entry is None else self._send(entry, message)
-
-    def _way_up(self, address: str, tenant: Tenant | None) -> AddressEntry | None:
-        """Return the uplink's entry if the address may have receivers elsewhere; else None."""
-        parsed = self.table.parse(address, tenant=tenant)
-        if self.pulse.uplink is None or not (parsed.letter == MOBILE or parsed.key == UPLINK_KEY):
-            return None
-        up = self.pulse.uplink.entry
-        return up if isinstance(up, AddressEntry) else None
+            entry = _find_way_up(self, address, tenant) or entry
+        if entry is None:
+            return 0
+        copies = self._inside.send(entry.forwarder, message)
+        for counters in (entry.counters, self.totals):
+            counters.from_container += 1
+            counters.add_copies(copies)
+        return copies.total
 
     def send_control(self, trunk: Trunk, message: bytes) -> bool:
         """Send a (pre-settled) control message to a neighbour, unchanged; return whether there is a link for it."""
@@ -426,37 +394,29 @@ class Router:
 
     def send_on(self, egress: Egress, message: bytes) -> None:
         """Send a (pre-settled) message from inside the router on one link, whatever its address."""
-        egress.offer(self._inside, self._own_delivery(), message, 0, len(message), None)
-
-    def _own_delivery(self) -> IncomingDelivery:
-        """Return a delivery for a message from inside the router."""
-        delivery = IncomingDelivery(_NOWHERE)
-        delivery.remote_settled = True
-        delivery.complete = True
-        delivery.arrived_at_s = self.pulse.now_s
-        return delivery
-
-    def _send(self, entry: AddressEntry, message: bytes) -> int:
-        delivery = self._own_delivery()
-        self._inside.describe(message)
-        copies = entry.forwarder.forward(self._inside, delivery, message, 0, len(message), None)
-        for counters in (entry.counters, self.totals):
-            counters.from_container += 1
-            counters.add_copies(copies)
-        return copies.total
+        self._inside.send_on(egress, message)
 
 
-class _Nowhere(Link):
-    """The link of messages from inside the router: none."""
+def _notify_owner(link: Link, reason: DetachReason | None) -> None:
+    """Notify the owner of the link, once, that it has ended."""
+    owner: LinkOwner | None = link.context
+    if owner is not None:
+        link.context = None
+        owner.gone(link, reason)
 
-    def __init__(self) -> None:
-        """Make it without a session."""
+
+def _find_way_up(router: Router, address: str, tenant: Tenant | None) -> AddressEntry | None:
+    """Return the uplink's entry if the address may have receivers elsewhere; else None."""
+    parsed = router.table.parse(address, tenant=tenant)
+    if router.pulse.uplink is None or not (parsed.letter == MOBILE or parsed.key == UPLINK_KEY):
+        return None
+    up = router.pulse.uplink.entry
+    return up if isinstance(up, AddressEntry) else None
 
 
 def _ignore_event(*_: object) -> None:
     """Ignore the event: an edge router without an uplink has no router to notify."""
 
 
-_NOWHERE = _Nowhere()
 #: The sink of links without an owner.
 _NO_OWNER = LinkSink()

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from trouter.wire.performatives import Coordinator, Source, Target
+
 from .containers import Container
 from .entry import AddressEntry
 from .network import MAX_KEY, Network
@@ -24,6 +26,11 @@ LINK_BALANCED_HINT: Final = 4
 #: The first letter of a key by direction: for a prefix, for a pattern.
 LETTERS: Final = {IN: ("C", "E"), OUT: ("D", "F")}
 _MEANING: Final = {letter: (way, letter in "CD") for way, letters in LETTERS.items() for letter in letters}
+
+#: The address of link routes to a coordinator (routing.md 6.3).
+COORDINATOR: Final = "$coordinator"
+#: The property by which a dynamic terminus names its link route (1.3a).
+ADDRESS_PROPERTY: Final = "x-opt-qd.address"
 
 #: The direction of a pattern, and its tokens.
 Identity = tuple[str, tuple[str, ...]]
@@ -335,3 +342,25 @@ def _ignore_change(_: LinkRoute, __: Container, ___: bool) -> None:
 def _nowhere(_: str) -> Container | None:
     """Return None: without neighbours no router can be reached."""
     return None
+
+
+def dynamic_address(properties: object) -> str | None:
+    """Return the link-route address that the first property of a dynamic terminus names; None for none."""
+    if isinstance(properties, dict) and properties:
+        first = next(iter(properties))
+        named = properties[first]
+        if first == ADDRESS_PROPERTY and isinstance(named, str) and named:
+            return named
+    return None
+
+
+def routed_address(terminus: object) -> str | None:
+    """Return the address for the lookup of link routes; None for none."""
+    if isinstance(terminus, Coordinator):
+        return COORDINATOR
+    if not isinstance(terminus, Source | Target):
+        return None
+    if terminus.dynamic:
+        return dynamic_address(terminus.dynamic_node_properties)
+    address = terminus.address
+    return address if isinstance(address, str) and address else None

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from .check import MessageCheck
-from .edge.peers import EdgePeer
 from .messagelog import MessageLog
 from .network import Trunk
 from .ports import Gate, MessageTap
@@ -52,8 +51,6 @@ class PeerTerms:
     gate: Gate | None = None
     #: The trunk, on a connection between routers.
     trunk: Trunk | None = None
-    #: The edge router at the other end, or None.
-    edge: EdgePeer | None = None
 
     @property
     def via_edge(self) -> bool:

@@ -11,7 +11,7 @@ from trouter.engine.connection import Connection
 from trouter.engine.session import Session
 
 from .addresses import AREA, EDGE, MAX_ADDRESS_BYTES, MOBILE, ROUTER, UPLINK_KEY, Address
-from .edge.services import SERVICES
+from .edge.protocol import SERVICES
 from .egress import Egress
 from .exchanges import Exchange
 from .ingress import Ingress

@@ -8,51 +8,51 @@ may send heartbeats, and must go on once it has begun.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Protocol
 
-from trouter.core.addresses import MOBILE
+from trouter.core.addresses import MOBILE, temporary_token
 from trouter.core.containers import DetachReason
+from trouter.core.egress import Egress
 from trouter.core.entry import AddressEntry
 from trouter.core.gather import Gatherer, every
 from trouter.core.ingress import Ingress
-from trouter.core.links import Endpoint, LinkOptions, make_egress_by, make_receiver
+from trouter.core.links import Endpoint, LinkOptions, attach_link, make_egress, make_egress_by, make_receiver
+from trouter.core.messagelog import MessageLog
 from trouter.core.notes import Note, read, write
 from trouter.core.refusals import AttachRefused
 from trouter.core.routerport import RouterPort
 from trouter.core.routes import IN, OUT
-from trouter.core.terms import DEFAULT_CAPACITY, network_terms
-from trouter.engine.link import IncomingLink, OutgoingLink
+from trouter.core.streams import Streams
+from trouter.core.terms import DEFAULT_CAPACITY, PeerTerms, network_terms
+from trouter.engine.link import IncomingLink, OutgoingLink, add_link
+from trouter.engine.session import Session
 from trouter.wire.errors import DecodeError
-from trouter.wire.performatives import Error
+from trouter.wire.performatives import Attach, Error, Source, Target
 from trouter.wire.types import UInt
 
-from .peers import EdgePeer, EdgeTracker
-
-LOOKUP: Final = "_$qd.addr_lookup"
-TRACKING: Final = "_$qd.edge_addr_tracking"
-HEARTBEAT: Final = "_$qd.edge_heartbeat"
-#: The services of an interior router for edge routers, each for links of one kind (routing.md 1.4).
-SERVICES: Final = frozenset({LOOKUP, TRACKING, HEARTBEAT})
-DOWNLINK: Final = "qd.router-edge-downlink"
-
-LOOKUP_CREDIT: Final = 32
-HEARTBEAT_CREDIT: Final = 2
-#: Seconds without a heartbeat after which an edge router is disconnected.
-SILENCE_S: Final = 8.0
-
-#: The statuses of a look-up's answer.
-OK: Final = 0
-BAD_VERSION: Final = 1
-BAD_OPCODE: Final = 2
-NOT_FOUND: Final = 3
-INVALID: Final = 4
-LOOKUP_VERSION: Final = 1
-LOOKUP_OPCODE: Final = 1
-
-STOLEN: Final = Error("amqp:link:stolen", "the edge router has connected anew")
-ONE_DOWNLINK: Final = Error("amqp:not-allowed", "an edge router has one downlink on a connection")
-ONE_TRACKER: Final = Error("amqp:not-allowed", "an edge router has one tracking link on a connection")
+from .peers import EdgePeer, EdgeTracker, TrackedAddresses
+from .protocol import (
+    BAD_OPCODE,
+    BAD_VERSION,
+    DETACH,
+    HEARTBEAT,
+    HEARTBEAT_CREDIT,
+    INVALID,
+    LOOKUP,
+    LOOKUP_CREDIT,
+    LOOKUP_OPCODE,
+    LOOKUP_VERSION,
+    MAX_EDGE_ID,
+    NO_EDGE,
+    NOT_FOUND,
+    OK,
+    ONE_DOWNLINK,
+    ONE_TRACKER,
+    SILENCE_S,
+    STOLEN,
+)
 
 
 class Edges:
@@ -94,7 +94,7 @@ class Edges:
             raise AttachRefused(ONE_TRACKER)
         options = LinkOptions(terms=network_terms(peer.number, DEFAULT_CAPACITY), lends=False)
         peer.tracker = make_egress_by(EdgeTracker, self._router, link, options)
-        peer.tracker.track_with(self._router.send_on)
+        peer.tracker.addresses = TrackedAddresses(link, partial(self._router.send_on, peer.tracker))
 
     def trackable(self, peer: EdgePeer) -> None:
         """Send the tracked addresses over the tracking link, which is now attached."""
@@ -147,7 +147,7 @@ class Edges:
         if not followers:
             del self._followers[entry]
         if peer.tracker is not None:
-            peer.tracker.forget(entry.key)
+            peer.tracker.addresses.forget(entry.key)
 
     # --- tracking
 
@@ -158,7 +158,7 @@ class Edges:
 
     def _notify(self, peer: EdgePeer, entry: AddressEntry) -> None:
         if peer.tracker is not None:
-            peer.tracker.notify(entry.key, takes_elsewhere(entry, peer.number))
+            peer.tracker.addresses.notify(entry.key, takes_elsewhere(entry, peer.number))
 
     # --- heartbeats
 
@@ -210,3 +210,77 @@ def takes_elsewhere(entry: AddressEntry, number: int) -> bool:
     forwarder = entry.forwarder
     others = forwarder.standing or bool(forwarder.remotes)
     return others or any(each.connection_number != number for each in forwarder.consumers)
+
+
+class EdgeRouterPort(RouterPort, Protocol):
+    """A router that edge routers may be connected to."""
+
+    @property
+    def edges(self) -> Edges:
+        """Return the edge routers that are connected to this one."""
+
+
+def serve(router: EdgeRouterPort, link: IncomingLink, wanted: Attach, terms: PeerTerms, address: str) -> None:
+    """Attach a link to one of the services for edge routers; AttachRefused."""
+    if router.table.mode != "interior":
+        raise AttachRefused(None)
+    if address == HEARTBEAT:
+        receiver = router.edges.add_heartbeat(link, terms.connection_number)
+    elif address == LOOKUP and terms.connection_number in router.edges.peers:
+        receiver = router.edges.add_lookup(link, terms.connection_number)
+    else:
+        raise AttachRefused(None)
+    attach_link(link, wanted.source, wanted.target)
+    receiver.account.open()
+
+
+def accept_downlink(
+    router: EdgeRouterPort, link: OutgoingLink, wanted: Attach, source: Source, terms: PeerTerms
+) -> None:
+    """Attach the link that carries everything for an edge router; AttachRefused."""
+    edge = router.edges.peers.get(terms.connection_number)
+    edge_id = source.address
+    if edge is None or source.dynamic or not isinstance(edge_id, str) or not 0 < len(edge_id) <= MAX_EDGE_ID:
+        raise AttachRefused(NO_EDGE)
+    entry = router.edges.obtain_downlink(edge, edge_id)
+    options = LinkOptions(terms=network_terms(terms.connection_number, terms.link_capacity), entry=entry)
+    egress = edge.downlink = make_egress(router, link, options)
+    attach_link(link, source, wanted.target)
+    entry.add_consumer(egress)
+    if link.credit > 0:
+        egress.on_credit(link)
+
+
+def accept_tracking(router: EdgeRouterPort, link: OutgoingLink, wanted: Attach, edge: EdgePeer) -> None:
+    """Attach the link that notifies an edge router where its messages would be taken; AttachRefused."""
+    router.edges.add_tracker(edge, link)
+    attach_link(link, wanted.source, wanted.target)
+    router.edges.trackable(edge)
+
+
+def open_edge_streams(
+    router: RouterPort,
+    number: int,
+    capacity: int,
+    begin: Callable[[], Session],
+    end: Callable[[Session], None],
+    log: MessageLog | None,
+) -> None:
+    """Provide links for unfinished messages on connection ``number``; ``begin`` and ``end`` as in ``Streams``.
+
+    Like Qpid Dispatch's they have no addresses; the annotations of each message name its address.
+    """
+
+    def attach(session: Session) -> Egress:
+        link = add_link(session, f"qdlink.{temporary_token()[:15]}", False)
+        assert isinstance(link, OutgoingLink)  # noqa: S101 - by its direction
+        terms = replace(network_terms(number, capacity), log=log)
+        egress = make_egress(router, link, LinkOptions(terms=terms, lends=False))
+        router.enter(egress, number)
+        attach_link(link, Source(expiry_policy=DETACH), Target(expiry_policy=DETACH))
+        return egress
+
+    def detach(egress: Egress) -> None:
+        router.detach(egress.link, True)
+
+    router.network.pools[number] = Streams(begin, end, attach, detach)

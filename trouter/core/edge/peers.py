@@ -7,6 +7,7 @@ from collections.abc import Callable
 from trouter.core.egress import Egress
 from trouter.core.entry import AddressEntry
 from trouter.core.notes import Note, write
+from trouter.engine.link import OutgoingLink
 from trouter.engine.ports import LinkPort
 
 
@@ -25,13 +26,12 @@ class EdgePeer:
         self.sends: dict[AddressEntry, int] = {}
 
 
-class EdgeTracker(Egress):
-    """The link that notifies an edge router of addresses; for each address, only the newest note waits."""
+class TrackedAddresses:
+    """The notes to an edge router whether its addresses have receivers elsewhere; only the newest of each waits."""
 
-    __slots__ = ("_due", "_send", "_notified")
-
-    def track_with(self, send: Callable[[Egress, bytes], None]) -> None:
-        """Start without notified addresses; ``send`` sends a message of the router itself on a link."""
+    def __init__(self, link: OutgoingLink, send: Callable[[bytes], None]) -> None:
+        """Start without notified addresses; ``send`` sends a message of the router itself on the link."""
+        self._link = link
         self._send = send
         self._due: dict[str, bool] = {}
         #: The addresses notified as having receivers elsewhere; the others need no note.
@@ -43,7 +43,7 @@ class EdgeTracker(Egress):
             self._due.pop(key, None)
         else:
             self._due[key] = takes
-            self._push_due()
+            self.send_due()
 
     def forget(self, key: str) -> None:
         """Withdraw an address to which the edge router no longer sends, if there is credit for the note."""
@@ -51,17 +51,26 @@ class EdgeTracker(Egress):
         self._due.pop(key, None)
         self._notified.discard(key)
 
-    def on_credit(self, link: LinkPort) -> None:
+    def send_due(self) -> None:
         """Send the notes that are due, as far as credit allows."""
-        self._push_due()
-        super().on_credit(link)
-
-    def _push_due(self) -> None:
-        while self._due and self.link.ready():
+        while self._due and self._link.ready():
             key = next(iter(self._due))
             takes = self._due.pop(key)
             if takes:
                 self._notified.add(key)
             else:
                 self._notified.discard(key)
-            self._send(self, write(Note([key, takes])))
+            self._send(write(Note([key, takes])))
+
+
+class EdgeTracker(Egress):
+    """The link that notifies an edge router of ``addresses``, which its owner sets before the link is attached."""
+
+    __slots__ = ("addresses",)
+
+    addresses: TrackedAddresses
+
+    def on_credit(self, link: LinkPort) -> None:
+        """Send the notes that are due, and the messages that wait."""
+        self.addresses.send_due()
+        super().on_credit(link)

@@ -33,8 +33,8 @@ from trouter.wire.performatives import Source, Target
 from trouter.wire.types import Int
 
 from .announcing import Announcer
-from .downlinks import DOWNLINK, HEARTBEAT, LOOKUP, STOLEN, TRACKING
 from .needed import NeededLinks
+from .protocol import DOWNLINK, HEARTBEAT, LOOKUP, STOLEN, TRACKING
 
 #: Sessions: one for clients' messages, one for those between the routers.
 SESSIONS: Final = 2

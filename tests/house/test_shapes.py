@@ -1,0 +1,168 @@
+"""A class of the router's inner rooms is small enough to be known, and the core's modules stand on few others.
+
+These limits stand in place of one on the length of modules, which cut classes into files by inheritance. A class's
+depth counts the classes of this project above ``object`` on its longest line, itself included. Its methods are its own
+and inherited ones; properties and special methods, which nobody calls by name, are not counted.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from .sources import PACKAGE, ROOT, module_of
+
+ROOMS = ("engine", "core", "mesh", "client")
+MAX_DEPTH = 3
+MAX_METHODS = 35
+#: Modules of the core on the longest chain in which each imports the next.
+MAX_CHAIN = 12
+#: Classes beyond a limit, and why they still are. An entry that is no longer needed fails the test.
+TOO_DEEP = {
+    "trouter.client.inlet.Inlet": "an AMQP receiver for the spool, by way of the client's receiving link",
+    "trouter.client.receiver.Receiver": "the same for users of the client",
+}
+TOO_MANY_METHODS = {
+    "trouter.engine.connection.Connection": "sends, receives and reports: each performative has its method",
+    "trouter.engine.session.Session": "the windows of both directions, settlements and links",
+}
+
+
+class Shape(NamedTuple):
+    """What a class has by itself: its bases in this project, and its methods."""
+
+    bases: tuple[str, ...]
+    methods: frozenset[str]
+
+
+# --- classes
+
+
+def shapes_in(path: Path) -> Iterator[tuple[str, Shape]]:
+    """Yield each class of a module, by its name with the module's."""
+    module = module_of(path)
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    imported = {
+        alias.asname or alias.name: f"{source_of(node, path)}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            bases = [base.value if isinstance(base, ast.Subscript) else base for base in node.bases]
+            names = [base.id for base in bases if isinstance(base, ast.Name)]
+            methods = [each for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
+            yield (
+                f"{module}.{node.name}",
+                Shape(
+                    tuple(imported.get(name, f"{module}.{name}") for name in names),
+                    frozenset(each.name for each in methods if is_method(each)),
+                ),
+            )
+
+
+def source_of(node: ast.ImportFrom, path: Path) -> str:
+    """Return the module that an import names, relative ones by their full name."""
+    package = module_of(path).split(".") if path.name == "__init__.py" else module_of(path).split(".")[:-1]
+    above = package[: len(package) - node.level + 1] if node.level else []
+    return ".".join([*above, *([node.module] if node.module else [])])
+
+
+def is_method(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    decorators = [
+        each.attr if isinstance(each, ast.Attribute) else getattr(each, "id", "") for each in function.decorator_list
+    ]
+    special = function.name.startswith("__") and function.name.endswith("__")
+    return not special and not {"property", "cached_property", "setter", "overload"}.intersection(decorators)
+
+
+@cache
+def shapes() -> dict[str, Shape]:
+    return dict(shape for path in sorted(PACKAGE.rglob("*.py")) for shape in shapes_in(path))
+
+
+def depth_of(name: str) -> int:
+    shape = shapes().get(name)
+    return 0 if shape is None else 1 + max(map(depth_of, shape.bases), default=0)
+
+
+def methods_of(name: str) -> frozenset[str]:
+    shape = shapes().get(name)
+    return frozenset() if shape is None else shape.methods.union(*map(methods_of, shape.bases))
+
+
+def inner_classes() -> list[str]:
+    return [name for name in shapes() if name.split(".")[1] in ROOMS]
+
+
+def test_no_class_stands_on_a_tower_of_others() -> None:
+    assert {name for name in inner_classes() if depth_of(name) > MAX_DEPTH} == TOO_DEEP.keys()
+
+
+def test_no_class_has_more_methods_than_a_reader_remembers() -> None:
+    found = {name: count for name in inner_classes() if (count := len(methods_of(name))) > MAX_METHODS}
+    assert found.keys() == TOO_MANY_METHODS.keys(), found
+
+
+def test_the_shapes_are_those_of_the_classes() -> None:
+    egress, routed = "trouter.core.egress.Egress", "trouter.core.relay.RoutedEgress"
+    assert (depth_of(egress), depth_of(routed)) == (2, 3)
+    assert methods_of(egress) < methods_of(routed)
+    assert {"offer", "on_transfer"} <= methods_of(routed)
+    assert "backlog" not in methods_of(routed)
+
+
+# --- modules of the core
+
+
+@cache
+def stands_on() -> dict[str, frozenset[str]]:
+    """Return the modules of the core that each of them imports when it runs; imports for types only are left out."""
+    paths = {module_of(path): path for path in (PACKAGE / "core").rglob("*.py") if path.name != "__init__.py"}
+    return {name: frozenset((run_by(path) | typed_by(path)) & paths.keys() - {name}) for name, path in paths.items()}
+
+
+def run_by(path: Path) -> set[str]:
+    found: set[str] = set()
+    waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.ImportFrom):
+            source = source_of(node, path)
+            found |= {source, *(f"{source}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif not (isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"):
+            waiting += ast.iter_child_nodes(node)
+    return found
+
+
+def typed_by(path: Path) -> set[str]:
+    """Return what the compiled twin imports besides."""
+    types = path.with_suffix(".pxd")
+    text = types.read_text(encoding="utf-8") if types.is_file() else ""
+    found = re.findall(r"^from (\S+) cimport (.+)$", text, re.MULTILINE)
+    return {source for source, _ in found} | {
+        f"{source}.{name}" for source, names in found for name in names.split(", ")
+    }
+
+
+@cache
+def chain_from(module: str) -> tuple[str, ...]:
+    return module, *max(map(chain_from, stands_on()[module]), key=len, default=())
+
+
+def test_no_module_of_the_core_stands_on_a_long_chain() -> None:
+    longest = max(map(chain_from, stands_on()), key=len)
+    assert len(longest) <= MAX_CHAIN, " <- ".join(longest)
+
+
+def test_the_chain_follows_imports_of_both_twins() -> None:
+    assert "trouter.core.egress" in stands_on()["trouter.core.network"]
+    assert "trouter.core.message" in typed_by(ROOT / "trouter" / "core" / "ports.py") | {"trouter.core.message"}
+    assert len(chain_from("trouter.core.router")) > len(chain_from("trouter.core.egress")) > 1

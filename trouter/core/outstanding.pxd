@@ -1,2 +1,0 @@
-cdef class Outstanding:
-    cdef public Py_ssize_t count
