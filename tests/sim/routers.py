@@ -146,9 +146,7 @@ class End:
 
     def _join_edge(self) -> None:
         peer = None if self.dials else EdgePeer(self.number)
-        self.terms = PeerTerms(
-            CAPACITY, strip_in=False, strip_out=False, connection_number=self.number, role="edge"
-        )
+        self.terms = PeerTerms(CAPACITY, strip_in=False, strip_out=False, connection_number=self.number, role="edge")
         if peer is not None:
             self.site.memory.core.edges.peers[self.number] = peer
         if self.site.uplinks is not None:
