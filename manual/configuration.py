@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from manual.examples import SHOWN
+from manual.examples import NOTHING, SHOWN
 from trouter.config.configuration import HOLDS
 from trouter.config.entities import GROUP_SETTINGS, QUOTAS
 from trouter.config.load import DEFAULT_TEXT
@@ -182,11 +182,12 @@ def _configuration() -> str:
 
 def _section(kind: EntityType) -> str:
     """Return the page of a section."""
-    shown = SHOWN[kind.section]
+    shown = SHOWN.get(kind.section, NOTHING)
     lines = [f"# {kind.section}", "", NOTE, "", kind.doc, ""]
     if kind.unserved:
         lines += [f"**Not served**: {kind.unserved}. {kind.instead.capitalize()}.", ""]
-    lines += ["```", f"{shown.example}```", ""]
+    if shown.example:
+        lines += ["```", f"{shown.example}```", ""]
     lines += _attributes("Attributes", kind, RULES.get(kind.section, ""))
     if kind.section == "vhost":
         lines += _attributes("groups", GROUP_SETTINGS, GROUP_RULES)
@@ -194,7 +195,7 @@ def _section(kind: EntityType) -> str:
     about = ["## See also", "", *(f"- `{command}`" for command in shown.commands)]
     about += [f"- `{name}` among the [metrics](../metrics.md)" for name in shown.metrics]
     about += [f"- [{page}](../{page})" for page in shown.pages]
-    return "\n".join([*lines, *about, ""])
+    return "\n".join([*lines, *(about if shown.pages else ()), ""])
 
 
 def _attributes(title: str, kind: EntityType, rules: str) -> list[str]:

@@ -20,6 +20,8 @@ class Shown(NamedTuple):
     metrics: tuple[str, ...] = ()
 
 
+#: For a section without an example.
+NOTHING: Final = Shown("", (), ())
 #: The other sections of an example.
 _LISTENER: Final = "listener { host: 127.0.0.1, port: amqp, saslMechanisms: ANONYMOUS }\n"
 _BROKER: Final = "connector { name: broker, role: route-container, host: 127.0.0.1, port: 5673 }\n"

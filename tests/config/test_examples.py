@@ -27,8 +27,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def test_every_section_has_an_example() -> None:
-    assert set(SHOWN) == set(ATTRIBUTES)
+def test_examples_are_of_sections() -> None:
+    assert set(SHOWN) <= set(ATTRIBUTES)
 
 
 @pytest.mark.parametrize("section", sorted(SHOWN))

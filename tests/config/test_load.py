@@ -554,7 +554,7 @@ def test_entities_are_frozen(entity: type) -> None:
 
 def test_a_configuration_is_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        Configuration(RouterEntity()).source = "x"  # type: ignore[misc]
+        Configuration(router=RouterEntity()).source = "x"  # type: ignore[misc]
     with pytest.raises(TypeError):
         listener("openProperties: { a: b }").open_properties["a"] = "c"  # type: ignore[index]
 

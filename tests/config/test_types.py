@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from trouter.config import TYPES, Attribute, Configuration, EntityType, type_named
-from trouter.config.configuration import HOLDS
-from trouter.config.entities import LOG_MODULES, Entity
+from trouter.config.configuration import HOLDS, entities_of
+from trouter.config.entities import LOG_MODULES, Entity, LogEntity, RouterEntity
 from trouter.config.schema import IDENTITY, NAME, TYPE
 from trouter.config.types import CONFIGURED
 from trouter.management.kinds import CORE_COLUMNS
@@ -145,6 +145,16 @@ def test_the_settable_attributes_are_reported() -> None:
 def test_a_configuration_holds_the_entities_of_every_type_with_sections() -> None:
     assert {kind.entity for kind in CONFIGURED} == set(HOLDS.values())
     assert {field.name for field in dataclasses.fields(Configuration)} == {*HOLDS, "source", "warnings", "acceptances"}
+
+
+def test_a_field_of_a_configuration_is_all_that_its_entities_need() -> None:
+    @dataclasses.dataclass(kw_only=True)
+    class Wider:
+        logs: tuple[LogEntity, ...] = ()
+        router: RouterEntity
+        source: str = ""
+
+    assert list(entities_of(Wider)) == [("logs", LogEntity, False), ("router", RouterEntity, True)]
 
 
 def declared(base: type[Entity] = Entity) -> Iterator[type[Entity]]:

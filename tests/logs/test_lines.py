@@ -24,7 +24,7 @@ CLOCK = Clock(time.gmtime, "%H.%M (%%06lu)")
 
 
 def test_a_line_has_its_time_module_level_and_text(capfd: pytest.CaptureFixture[str]) -> None:
-    logs.configure(Configuration(ROUTER))
+    logs.configure(Configuration(router=ROUTER))
     logs.of("SERVER").info("Listening on %s:%d", "127.0.0.1", 5672)
     line = capfd.readouterr().err
     pattern = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} [+-]\d{4} SERVER \(info\) Listening on 127\.0\.0\.1:5672\n"

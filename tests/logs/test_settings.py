@@ -18,7 +18,7 @@ ALL = ["trace", "debug", "info", "notice", "warning", "error", "critical"]
 
 
 def test_the_default_is_info_and_above(capfd: pytest.CaptureFixture[str]) -> None:
-    logs.configure(Configuration(ROUTER))
+    logs.configure(Configuration(router=ROUTER))
     say_everything("ROUTER")
     assert levels_in(capfd.readouterr().err) == ALL[2:]
 

@@ -40,7 +40,7 @@ def prepare(path: Path | None, text: str | None = None) -> tuple[Configuration, 
 
     The configuration is ``text``, else the file at ``path``, else the built-in one.
     """
-    logs.configure(Configuration(RouterEntity()))  # until the configuration says otherwise
+    logs.configure(Configuration(router=RouterEntity()))  # until the configuration says otherwise
     try:
         configuration = load(path, text)
     except ConfigurationError as error:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Final
+from typing import Any, Final, get_args, get_type_hints
 
 from trouter.config.acceptances import Acceptance
 from trouter.config.claims import World, claims
@@ -44,43 +44,22 @@ PROVE_ROUTERS: Final = (
 SECRETS: Final[dict[type[Entity], str]] = {ListenerEntity: "metrics_token", ConnectorEntity: "sasl_password"}
 BUILT_IN: Final = "(built-in configuration)"
 
-#: Field of a configuration -> the type of its entities, in the order in which these are put into service.
-HOLDS: Final[dict[str, type[Entity]]] = {
-    "logs": LogEntity,
-    "record_logs": RecordLogEntity,
-    "router": RouterEntity,
-    "policy": PolicyEntity,
-    "ssl_profiles": SslProfileEntity,
-    "auth_services": AuthServicePluginEntity,
-    "addresses": AddressEntity,
-    "link_routes": LinkRouteEntity,
-    "auto_links": AutoLinkEntity,
-    "exchanges": ExchangeEntity,
-    "bindings": BindingEntity,
-    "vhosts": VhostEntity,
-    "consoles": ConsoleEntity,
-    "dummies": DummyEntity,
-    "connectors": ConnectorEntity,
-    "listeners": ListenerEntity,
-}
-FIELDS: Final = {kind: field for field, kind in HOLDS.items()}
-ONE_ONLY: Final = frozenset({"router", "policy"})
 #: Properties that are computed once for a configuration.
 INDEXES: Final = ("entities", "world", "claimed", "_by_identity", "_by_name")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Configuration:
     """All entities of a router, which never change; a change makes another configuration."""
 
-    router: RouterEntity
-    listeners: tuple[ListenerEntity, ...] = ()
-    addresses: tuple[AddressEntity, ...] = ()
+    # The entities of each type, in the order in which they are put into service.
     logs: tuple[LogEntity, ...] = ()
+    record_logs: tuple[RecordLogEntity, ...] = ()
+    router: RouterEntity
     policy: PolicyEntity = dataclasses.field(default_factory=PolicyEntity)
-    connectors: tuple[ConnectorEntity, ...] = ()
     ssl_profiles: tuple[SslProfileEntity, ...] = ()
     auth_services: tuple[AuthServicePluginEntity, ...] = ()
+    addresses: tuple[AddressEntity, ...] = ()
     link_routes: tuple[LinkRouteEntity, ...] = ()
     auto_links: tuple[AutoLinkEntity, ...] = ()
     exchanges: tuple[ExchangeEntity, ...] = ()
@@ -88,7 +67,8 @@ class Configuration:
     vhosts: tuple[VhostEntity, ...] = ()
     consoles: tuple[ConsoleEntity, ...] = ()
     dummies: tuple[DummyEntity, ...] = ()
-    record_logs: tuple[RecordLogEntity, ...] = ()
+    connectors: tuple[ConnectorEntity, ...] = ()
+    listeners: tuple[ListenerEntity, ...] = ()
     #: The source of the configuration: a path, or a name in parentheses.
     source: str = BUILT_IN
     #: Warnings to log: old names, attributes without effect, parts that are not served, doubtful values.
@@ -215,3 +195,17 @@ def keys_of(entity: Entity, world: World) -> list[Hashable]:
     """Return the unique keys of an entity, its name and its identity among them."""
     keys = [claim.key for claim in claims(entity.type, partial(getattr, entity), world)]
     return keys if entity.type.core else [*keys, ("name", "agent", entity.identity)]
+
+
+def entities_of(configuration: type) -> Iterator[tuple[str, type[Entity], bool]]:
+    """Yield each field that holds entities, with their type, and whether it holds one only."""
+    for name, hint in get_type_hints(configuration).items():
+        kind = next(iter(get_args(hint)), hint)
+        if isinstance(kind, type) and issubclass(kind, Entity):
+            yield name, kind, kind is hint
+
+
+#: Field of a configuration -> the type of its entities, in the order in which these are put into service.
+HOLDS: Final = {name: kind for name, kind, _ in entities_of(Configuration)}
+FIELDS: Final = {kind: name for name, kind in HOLDS.items()}
+ONE_ONLY: Final = frozenset(name for name, _, only in entities_of(Configuration) if only)

@@ -25,11 +25,12 @@ from trouter.config.entities import (
     SslProfileEntity,
     VhostEntity,
 )
+from trouter.config.entities.base import DECLARED
 from trouter.config.schema import EntityType, same_name
 
 __all__ = ["CONFIGURED", "TYPES", "Entity", "type_named", "type_of_section"]
 
-TYPES: Final[tuple[EntityType, ...]] = (
+_LISTED: Final[tuple[EntityType, ...]] = (
     operational.ENTITY,
     operational.NODE,
     operational.MANAGEMENT_NODE,
@@ -66,6 +67,8 @@ TYPES: Final[tuple[EntityType, ...]] = (
     operational.TOPOLOGY_CHANGE,
     operational.DENIAL,
 )
+#: All types; those that entities declare and that have no place above come last.
+TYPES: Final = (*_LISTED, *(kind for kind in DECLARED if kind not in _LISTED))
 
 #: The types that have sections in files.
 CONFIGURED: Final = tuple(kind for kind in TYPES if kind.sections)

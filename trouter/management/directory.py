@@ -35,9 +35,6 @@ class Sources:
 
 #: Link routes that connections create for themselves.
 SCOPED: Final = "router.connection.linkRoute"
-_CONFIGURED: Final = (
-    "sslProfile", "authServicePlugin", "listener", "connector", "log", "console", "vhost", "dummy", "recordLog",
-)  # fmt: skip
 _ROUTING: Final = ("address", "linkRoute", "autoLink", "exchange", "binding")
 #: Types that the listing of everything omits: they have too many entities, which come and go.
 _PASSING: Final = frozenset(
@@ -45,8 +42,8 @@ _PASSING: Final = frozenset(
 )
 
 Maker = Callable[[EntityType, Sources], Provider]
+#: The providers of types that are more than what is configured.
 _MAKERS: Final[dict[str, Maker]] = {
-    **dict.fromkeys(_CONFIGURED, lambda kind, of: Configured(kind, of.control)),
     **dict.fromkeys(
         (f"router.config.{each}" for each in _ROUTING),
         lambda kind, of: Routing(kind, of.control, of.router.next_identity),
@@ -61,7 +58,6 @@ _MAKERS: Final[dict[str, Maker]] = {
     "allocator": lambda kind, of: Listed(kind, partial(process.pools, of.router, of.control)),
     "router.node": lambda kind, of: Listed(kind, partial(process.nodes, of.control)),
     "topologyChange": lambda kind, of: Listed(kind, partial(process.changes, of.control)),
-    "policy": lambda kind, of: Configured(kind, of.control),
     "authLockout": lambda kind, of: process.Lifted(kind, of.control.lockouts),
     "decision": lambda kind, of: process.Lifted(kind, of.control.decisions),
     "finding": lambda kind, of: Listed(kind, partial(process.findings, of.control)),
@@ -71,7 +67,10 @@ _MAKERS: Final[dict[str, Maker]] = {
 
 
 def _provider(kind: EntityType, sources: Sources) -> Provider:
-    return _MAKERS[kind.short](kind, sources) if kind.short in _MAKERS else Nothing(kind)
+    make = _MAKERS.get(kind.short)
+    if make is not None:
+        return make(kind, sources)
+    return Configured(kind, sources.control) if kind.sections else Nothing(kind)
 
 
 def _own(kind: EntityType, sources: Sources, tenant: Tenant) -> Provider:

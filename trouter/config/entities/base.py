@@ -20,6 +20,9 @@ NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 C = TypeVar("C", bound=type)
 
+#: The types that ``entity`` has declared.
+DECLARED: Final[list[EntityType]] = []
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
@@ -97,6 +100,7 @@ def entity(short: str, doc: str, *sections: str, **settings: Any) -> Callable[[C
     def declare(entity_class: C) -> C:
         settings.setdefault("bases", BASES["configuration"])
         entity_class.type = EntityType(short, doc, sections=sections, entity=entity_class, **settings)  # type: ignore[attr-defined]
+        DECLARED.append(entity_class.type)  # type: ignore[attr-defined]
         return entity_class
 
     return declare
