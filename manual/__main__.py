@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from manual import columns, compatibility, configuration, limits_page, migration, operations
+from manual import columns, compatibility, configuration, limits_page, metrics, migration, operations
 
 
 def pages() -> dict[str, str]:
@@ -17,6 +17,7 @@ def pages() -> dict[str, str]:
         "compatibility.md": compatibility.page(),
         "columns.md": columns.page(),
         "management.md": operations.page(),
+        "metrics.md": metrics.page(),
     }
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
-from typing import Final
+from typing import Any, Final, Generic, TypeVar
 
 from prometheus_client import ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -19,15 +20,23 @@ from trouter._metrics import exposition_of, label_value
 from trouter.columns.column import COUNTER, GAUGE
 from trouter.columns.router import ROUTER
 
-from .figures import Figures, ListenerFigures, NetworkFigures, TenantFigures
+from .figures import Figures, ListenerFigures, TenantFigures
+
+#: What the values of a series are read from.
+Source = TypeVar("Source")
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 #: Values of one label; further ones are added up under OTHER.
 MAX_LABEL_VALUES: Final = 200
 OTHER: Final = "_other"
 _TENANT: Final = ("tenant",)
+_LISTENER: Final = ("listener",)
+_VHOST: Final = ("vhost",)
+_OWNER: Final = ("owner",)
+_CLASS_AND_OUTCOME: Final = ("address_class", "outcome")
+HISTOGRAM: Final = "histogram"
 
-_FAMILIES: Final = {GAUGE: GaugeMetricFamily, COUNTER: CounterMetricFamily}
+_FAMILIES: Final = {GAUGE: GaugeMetricFamily, COUNTER: CounterMetricFamily, HISTOGRAM: HistogramMetricFamily}
 #: The series of Qpid Dispatch that count as a column of the router's row does: `qdr_<name>_total`.
 TOTALS: Final = tuple(column.series for column in ROUTER if column.series is not None)
 #: Qpid Dispatch's allocator gauges, `qdr_allocator_<type>:<field>_bytes`: objects, in spite of the name. Without
@@ -43,6 +52,293 @@ ALLOCATOR_FIELDS: Final = (
 _process = ProcessCollector(registry=None)
 
 
+@dataclass(frozen=True, slots=True)
+class Declared(Generic[Source]):
+    """One series.
+
+    name: of a counter without `_total`. help: for /metrics. samples: returns its values, each with the values of its
+    ``labels``; of a histogram the counts of its buckets and the sum. shows: for the manual, where it says more than
+    ``help``.
+    """
+
+    name: str
+    kind: str
+    help: str
+    samples: Callable[[Source], Iterable[tuple[Sequence[str], Any]]]
+    labels: tuple[str, ...] = ()
+    shows: str = ""
+
+    @property
+    def series(self) -> str:
+        """The name of the series on the page."""
+        return f"{self.name}_total" if self.kind == COUNTER else self.name
+
+
+def _one(value: Callable[[Figures], float]) -> Callable[[Figures], Iterable[tuple[Sequence[str], float]]]:
+    """Return the samples of a series without labels."""
+    return lambda figures: [((), value(figures))]
+
+
+def _by_name(
+    counts: Callable[[Figures], Mapping[str, int]],
+) -> Callable[[Figures], Iterable[tuple[Sequence[str], int]]]:
+    """Return the samples of a series with one label, whose values come from the configuration."""
+    return lambda figures: [((label_value(name),), count) for name, count in _bounded(counts(figures)).items()]
+
+
+def _by_listener(
+    value: Callable[[ListenerFigures], int],
+) -> Callable[[Figures], Iterable[tuple[Sequence[str], int]]]:
+    return lambda figures: [((label_value(each.name),), value(each)) for each in _bounded_listeners(figures.listeners)]
+
+
+def _by_tenant(
+    value: Callable[[TenantFigures], int],
+) -> Callable[[Iterable[TenantFigures]], Iterable[tuple[Sequence[str], int]]]:
+    return lambda tenants: [((label_value(each.name),), value(each)) for each in tenants]
+
+
+def _latencies(figures: Figures) -> Iterator[tuple[Sequence[str], Any]]:
+    bounds = [*(str(float(bound_s)) for bound_s in figures.latency_bounds_s), "+Inf"]
+    for class_and_outcome, histogram in figures.settle_latency.items():
+        counts = accumulate(histogram.counts)
+        yield class_and_outcome, (list(zip(bounds, counts, strict=True)), histogram.sum_s)
+
+
+#: The series of one tenant.
+TENANT_SERIES: Final[tuple[Declared[Sequence[TenantFigures]], ...]] = (
+    Declared(
+        "trouter_tenant_connections",
+        GAUGE,
+        "Open connections by tenant.",
+        _by_tenant(lambda tenant: tenant.connections),
+        _TENANT,
+        "open connections",
+    ),
+    Declared(
+        "trouter_tenant_links",
+        GAUGE,
+        "Attached links by tenant.",
+        _by_tenant(lambda tenant: tenant.links),
+        _TENANT,
+        "attached links",
+    ),
+    Declared(
+        "trouter_tenant_addresses",
+        GAUGE,
+        "Addresses known by tenant.",
+        _by_tenant(lambda tenant: tenant.addresses),
+        _TENANT,
+        "addresses known in the tenant's space",
+    ),
+    Declared(
+        "trouter_tenant_deliveries",
+        COUNTER,
+        "Deliveries of a tenant with an outcome.",
+        lambda tenants: [
+            ((label_value(each.name), outcome), count) for each in tenants for outcome, count in each.deliveries.items()
+        ],
+        (*_TENANT, "outcome"),
+        "deliveries that the tenant sent and that ended",
+    ),
+)
+#: The series of the router, without those of Qpid Dispatch and those of tenants.
+SERIES: Final[tuple[Declared[Figures], ...]] = (
+    Declared(
+        "trouter_build_info",
+        GAUGE,
+        "Version, twin and Python of the router; always 1.",
+        lambda figures: [((figures.version, figures.twin, platform.python_version()), 1)],
+        ("version", "twin", "python"),
+        "always 1; twin is compiled or interpreted",
+    ),
+    Declared(
+        "trouter_uptime_seconds", GAUGE, "Seconds since the router started.", _one(lambda figures: figures.uptime_s)
+    ),
+    Declared(
+        "trouter_ready",
+        GAUGE,
+        "1 while all that is configured is served, else 0.",
+        _one(lambda figures: int(figures.ready)),
+        shows="1 while `/readyz` says `OK`",
+    ),
+    Declared(
+        "trouter_configuration_findings",
+        GAUGE,
+        "Findings of `trouter check` about the configuration in force.",
+        lambda figures: [((severity,), count) for severity, count in figures.findings.items()],
+        ("severity",),
+        "findings of `trouter check` about the configuration in force: `problem`, `unsafe`, `warning` or `accepted`",
+    ),
+    Declared(
+        "trouter_connections",
+        GAUGE,
+        "Open connections by listener.",
+        _by_listener(lambda listener: listener.connections),
+        _LISTENER,
+        "open connections",
+    ),
+    Declared(
+        "trouter_connections_accepted",
+        COUNTER,
+        "Connections accepted by listener.",
+        _by_listener(lambda listener: listener.accepted),
+        _LISTENER,
+        "connections accepted",
+    ),
+    Declared(
+        "trouter_connections_refused",
+        COUNTER,
+        "Connections refused by listener.",
+        _by_listener(lambda listener: listener.refused),
+        _LISTENER,
+        "connections refused because of a limit",
+    ),
+    Declared(
+        "trouter_vhost_connections",
+        GAUGE,
+        "Open connections by configured vhost.",
+        _by_name(lambda figures: figures.vhost_connections),
+        _VHOST,
+        "open connections of the vhosts that are configured; `_other` for all other host names",
+    ),
+    Declared(
+        "trouter_vhost_quota_alarms",
+        COUNTER,
+        "Quota alarms by vhost.",
+        _by_name(lambda figures: figures.quota_alarms),
+        _VHOST,
+        "alarms about quotas of the vhost and its groups",
+    ),
+    Declared(
+        "trouter_vhost_quota_alarms_raised",
+        GAUGE,
+        "Active quota alarms by vhost.",
+        _by_name(lambda figures: figures.quota_alarms_raised),
+        _VHOST,
+        "of these, alarms that are raised now",
+    ),
+    Declared(
+        "trouter_deliveries",
+        COUNTER,
+        "Deliveries with an outcome.",
+        lambda figures: figures.deliveries.items(),
+        _CLASS_AND_OUTCOME,
+        "deliveries that ended",
+    ),
+    Declared(
+        "trouter_settle_latency_seconds",
+        HISTOGRAM,
+        "Time from the arrival of a message to its settlement.",
+        _latencies,
+        _CLASS_AND_OUTCOME,
+        "from the arrival of a message to its settlement",
+    ),
+    Declared(
+        "trouter_memory_bytes",
+        GAUGE,
+        "Memory by type of objects.",
+        lambda figures: [((owner.name,), owner.size_bytes * owner.count) for owner in figures.memory],
+        _OWNER,
+        "memory by the type of its objects",
+    ),
+    Declared(
+        "trouter_memory_objects",
+        GAUGE,
+        "Objects alive by type.",
+        lambda figures: [((owner.name,), owner.count) for owner in figures.memory],
+        _OWNER,
+    ),
+    Declared(
+        "trouter_held_message_bytes",
+        GAUGE,
+        "Bytes of messages under way.",
+        _one(lambda figures: figures.held_bytes),
+        shows="bytes of messages that the router holds",
+    ),
+    Declared(
+        "trouter_held_message_bytes_limit",
+        GAUGE,
+        "Largest number of bytes of messages under way.",
+        _one(lambda figures: figures.held_limit_bytes),
+        shows="the limit of these bytes",
+    ),
+    Declared(
+        "trouter_log_events",
+        COUNTER,
+        "Log events, written or not.",
+        lambda figures: figures.log_events.items(),
+        ("module", "level"),
+    ),
+    Declared(
+        "trouter_log_lines_lost",
+        COUNTER,
+        "Log lines that could not be written.",
+        _one(lambda figures: figures.log_lines_lost),
+        shows="log lines that the router could not write",
+    ),
+    Declared(
+        "trouter_network_routers",
+        GAUGE,
+        "Other routers known.",
+        _one(lambda figures: figures.network.known),
+        shows="other routers known; on a standalone router this and the next ones are 0",
+    ),
+    Declared(
+        "trouter_network_routers_reachable",
+        GAUGE,
+        "Other routers that can be reached.",
+        _one(lambda figures: figures.network.reachable),
+        shows="of these, routers in reach",
+    ),
+    Declared(
+        "trouter_network_neighbours",
+        GAUGE,
+        "Routers that are neighbours.",
+        _one(lambda figures: figures.network.neighbours),
+        shows="of these, neighbours",
+    ),
+    Declared(
+        "trouter_network_duplicate_ids",
+        GAUGE,
+        "Router ids that two routers have.",
+        _one(lambda figures: figures.network.duplicate_ids),
+        shows="ids that two routers share; it should be 0",
+    ),
+    Declared(
+        "trouter_network_changes",
+        COUNTER,
+        "Changes of the topology.",
+        _one(lambda figures: figures.network.changes),
+        shows="changes of the network, as `trouter stat --topology` shows them",
+    ),
+    Declared(
+        "trouter_network_control_messages",
+        COUNTER,
+        "Messages between routers.",
+        lambda figures: [(("in",), figures.network.control_in), (("out",), figures.network.control_out)],
+        ("direction",),
+        "control messages from and to other routers: `in`, `out`",
+    ),
+    Declared(
+        "trouter_network_faults",
+        COUNTER,
+        "Messages of other routers that were ignored, by fault.",
+        lambda figures: [((fault,), count) for fault, count in figures.network.faults.items()],
+        ("fault",),
+        "control messages that the router refused: `malformed`, `same-id`, `off-path` (it tells of a router to which "
+        "its connection does not lead) and others",
+    ),
+    Declared(
+        "trouter_tls_cert_not_after_seconds",
+        GAUGE,
+        "Expiry of a certificate, in seconds since 1970.",
+        lambda figures: [((label_value(each.profile),), each.not_after_s) for each in figures.certificates],
+        ("ssl_profile",),
+    ),
+)
+
+
 def exposition(figures: Figures) -> bytes:
     """Return all figures in the text format of Prometheus."""
     return exposition_of((*_metrics_of(figures), *_process.collect()))
@@ -50,26 +346,28 @@ def exposition(figures: Figures) -> bytes:
 
 def tenant_exposition(tenant: TenantFigures) -> bytes:
     """Return the figures for a tenant: its own only, without the process."""
-    return exposition_of(_tenants((tenant,)))
+    return exposition_of(families(TENANT_SERIES, (tenant,)))
+
+
+def families(declared: Iterable[Declared[Source]], source: Source) -> Iterator[Metric]:
+    """Yield the metric of each series with its present values."""
+    for each in declared:
+        family: Any = _FAMILIES[each.kind](each.name, each.help, labels=each.labels)
+        for labels, value in each.samples(source):
+            family.add_metric(labels, *(value if each.kind == HISTOGRAM else (value,)))
+        yield family
 
 
 def _metrics_of(figures: Figures) -> Iterator[Metric]:
     yield from _totals(figures)
     yield from _allocators(figures)
-    yield from _about_the_process(figures)
-    yield from _connections(figures)
-    yield from _deliveries(figures)
-    yield from _memory(figures)
-    yield from _logs(figures)
-    yield from _certificates(figures)
-    yield from _tenants(_bounded_tenants(figures.tenants))
-    yield from _network(figures.network)
+    yield from families(SERIES, figures)
+    yield from families(TENANT_SERIES, _bounded_tenants(figures.tenants))
 
 
 def _totals(figures: Figures) -> Iterator[Metric]:
     for series in TOTALS:
-        family = _FAMILIES[series.kind]
-        yield family(f"qdr_{series.name}_total", series.help, value=figures.totals[series.name])
+        yield _FAMILIES[series.kind](f"qdr_{series.name}_total", series.help, value=figures.totals[series.name])
 
 
 def _allocators(figures: Figures) -> Iterator[Metric]:
@@ -77,136 +375,6 @@ def _allocators(figures: Figures) -> Iterator[Metric]:
         for name, share in ALLOCATOR_FIELDS:
             series = f"qdr_allocator_{owner.name}:{name}_bytes"
             yield GaugeMetricFamily(series, "As Qpid Dispatch counts its objects.", value=owner.count * share)
-
-
-def _about_the_process(figures: Figures) -> Iterator[Metric]:
-    build = GaugeMetricFamily(
-        "trouter_build_info", "Version, twin and Python of the router; always 1.", labels=("version", "twin", "python")
-    )
-    build.add_metric((figures.version, figures.twin, platform.python_version()), 1)
-    yield build
-    yield GaugeMetricFamily("trouter_uptime_seconds", "Seconds since the router started.", value=figures.uptime_s)
-    yield GaugeMetricFamily(
-        "trouter_ready", "1 while all that is configured is served, else 0.", value=int(figures.ready)
-    )
-    findings = GaugeMetricFamily(
-        "trouter_configuration_findings",
-        "Findings of `trouter check` about the configuration in force.",
-        labels=("severity",),
-    )
-    for severity, count in figures.findings.items():
-        findings.add_metric((severity,), count)
-    yield findings
-
-
-def _connections(figures: Figures) -> Iterator[Metric]:
-    listeners = _bounded_listeners(figures.listeners)
-    now = GaugeMetricFamily("trouter_connections", "Open connections by listener.", labels=("listener",))
-    accepted = CounterMetricFamily(
-        "trouter_connections_accepted", "Connections accepted by listener.", labels=("listener",)
-    )
-    refused = CounterMetricFamily(
-        "trouter_connections_refused", "Connections refused by listener.", labels=("listener",)
-    )
-    for listener in listeners:
-        labels = (label_value(listener.name),)
-        now.add_metric(labels, listener.connections)
-        accepted.add_metric(labels, listener.accepted)
-        refused.add_metric(labels, listener.refused)
-    yield from (now, accepted, refused)
-    vhosts = GaugeMetricFamily("trouter_vhost_connections", "Open connections by configured vhost.", labels=("vhost",))
-    for name, count in _bounded(figures.vhost_connections).items():
-        vhosts.add_metric((label_value(name),), count)
-    yield vhosts
-    met = CounterMetricFamily("trouter_vhost_quota_alarms", "Quota alarms by vhost.", labels=("vhost",))
-    for name, count in _bounded(figures.quota_alarms).items():
-        met.add_metric((label_value(name),), count)
-    raised = GaugeMetricFamily("trouter_vhost_quota_alarms_raised", "Active quota alarms by vhost.", labels=("vhost",))
-    for name, count in _bounded(figures.quota_alarms_raised).items():
-        raised.add_metric((label_value(name),), count)
-    yield from (met, raised)
-
-
-def _deliveries(figures: Figures) -> Iterator[Metric]:
-    labels = ("address_class", "outcome")
-    ended = CounterMetricFamily("trouter_deliveries", "Deliveries with an outcome.", labels=labels)
-    for class_and_outcome, count in figures.deliveries.items():
-        ended.add_metric(class_and_outcome, count)
-    yield ended
-    latency = HistogramMetricFamily(
-        "trouter_settle_latency_seconds", "Time from the arrival of a message to its settlement.", labels=labels
-    )
-    bounds = [*(str(float(bound_s)) for bound_s in figures.latency_bounds_s), "+Inf"]
-    for class_and_outcome, histogram in figures.settle_latency.items():
-        counts = accumulate(histogram.counts)
-        latency.add_metric(class_and_outcome, list(zip(bounds, counts, strict=True)), histogram.sum_s)
-    yield latency
-
-
-def _memory(figures: Figures) -> Iterator[Metric]:
-    size = GaugeMetricFamily("trouter_memory_bytes", "Memory by type of objects.", labels=("owner",))
-    count = GaugeMetricFamily("trouter_memory_objects", "Objects alive by type.", labels=("owner",))
-    for owner in figures.memory:
-        size.add_metric((owner.name,), owner.size_bytes * owner.count)
-        count.add_metric((owner.name,), owner.count)
-    yield from (size, count)
-    yield GaugeMetricFamily("trouter_held_message_bytes", "Bytes of messages under way.", value=figures.held_bytes)
-    limit = "Largest number of bytes of messages under way."
-    yield GaugeMetricFamily("trouter_held_message_bytes_limit", limit, value=figures.held_limit_bytes)
-
-
-def _logs(figures: Figures) -> Iterator[Metric]:
-    events = CounterMetricFamily("trouter_log_events", "Log events, written or not.", labels=("module", "level"))
-    for module_and_level, count in figures.log_events.items():
-        events.add_metric(module_and_level, count)
-    yield events
-    lost = "Log lines that could not be written."
-    yield CounterMetricFamily("trouter_log_lines_lost", lost, value=figures.log_lines_lost)
-
-
-def _certificates(figures: Figures) -> Iterator[Metric]:
-    ends = GaugeMetricFamily(
-        "trouter_tls_cert_not_after_seconds", "Expiry of a certificate, in seconds since 1970.", labels=("ssl_profile",)
-    )
-    for certificate in figures.certificates:
-        ends.add_metric((label_value(certificate.profile),), certificate.not_after_s)
-    yield ends
-
-
-def _network(network: NetworkFigures) -> Iterator[Metric]:
-    gauge, counter = GaugeMetricFamily, CounterMetricFamily
-    yield gauge("trouter_network_routers", "Other routers known.", value=network.known)
-    yield gauge("trouter_network_routers_reachable", "Other routers that can be reached.", value=network.reachable)
-    yield gauge("trouter_network_neighbours", "Routers that are neighbours.", value=network.neighbours)
-    yield gauge("trouter_network_duplicate_ids", "Router ids that two routers have.", value=network.duplicate_ids)
-    yield counter("trouter_network_changes", "Changes of the topology.", value=network.changes)
-    messages = counter("trouter_network_control_messages", "Messages between routers.", labels=("direction",))
-    messages.add_metric(("in",), network.control_in)
-    messages.add_metric(("out",), network.control_out)
-    faults = counter(
-        "trouter_network_faults", "Messages of other routers that were ignored, by fault.", labels=("fault",)
-    )
-    for fault, count in network.faults.items():
-        faults.add_metric((fault,), count)
-    yield from (messages, faults)
-
-
-def _tenants(tenants: Iterable[TenantFigures]) -> Iterator[Metric]:
-    now = {
-        "connections": GaugeMetricFamily("trouter_tenant_connections", "Open connections by tenant.", labels=_TENANT),
-        "links": GaugeMetricFamily("trouter_tenant_links", "Attached links by tenant.", labels=_TENANT),
-        "addresses": GaugeMetricFamily("trouter_tenant_addresses", "Addresses known by tenant.", labels=_TENANT),
-    }
-    ended = CounterMetricFamily(
-        "trouter_tenant_deliveries", "Deliveries of a tenant with an outcome.", labels=(*_TENANT, "outcome")
-    )
-    for tenant in tenants:
-        name = label_value(tenant.name)
-        for field, family in now.items():
-            family.add_metric((name,), getattr(tenant, field))
-        for outcome, count in tenant.deliveries.items():
-            ended.add_metric((name, outcome), count)
-    yield from (*now.values(), ended)
 
 
 def _bounded_tenants(tenants: Iterable[TenantFigures]) -> list[TenantFigures]:
